@@ -1,0 +1,205 @@
+# gpuimgd - build, test, install. `make help` lists what there is.
+
+# ---- what a user may set -------------------------------------------------------------------------
+CUDA    ?= auto
+VARIANT ?= release
+WERROR  ?= no
+prefix  ?= /usr/local
+sbindir ?= $(prefix)/sbin
+sysconfdir ?= /etc
+docdir  ?= $(prefix)/share/doc/gpuimgd
+unitdir ?= /usr/lib/systemd/system
+sysusersdir ?= /usr/lib/sysusers.d
+tmpfilesdir ?= /usr/lib/tmpfiles.d
+DESTDIR ?=
+PKG_CONFIG ?= pkg-config
+NVCC    ?= $(firstword $(wildcard $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
+CFLAGS  ?= -O2 -g
+# The machine code that goes into the binary, as far as this nvcc knows it; PTX of the newest one
+# serves what comes later.
+CUDA_ARCHS ?= 75 80 86 89 90 100 120
+
+VERSION = 0.1.0
+LIBS    = libuv hiredis libjpeg libpng libcjson inih libexif libsystemd
+
+# ---- what follows from it ------------------------------------------------------------------------
+O = build/$(VARIANT)
+
+ifeq ($(VARIANT),asan)
+  CUDA_WANTED = no
+  SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+else ifeq ($(VARIANT),tsan)
+  CUDA_WANTED = no
+  SANITIZE = -fsanitize=thread -fno-omit-frame-pointer
+else
+  CUDA_WANTED = $(CUDA)
+  SANITIZE =
+endif
+
+ifeq ($(CUDA_WANTED),auto)
+  HAVE_CUDA := $(if $(NVCC),yes,no)
+else
+  HAVE_CUDA := $(CUDA_WANTED)
+endif
+ifeq ($(HAVE_CUDA),yes)
+  ifeq ($(NVCC),)
+    $(error CUDA=yes, but there is no nvcc in PATH or /usr/local/cuda/bin; set NVCC=)
+  endif
+endif
+
+WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
+           -Wno-format-nonliteral
+ifeq ($(WERROR),yes)
+  WARNINGS += -Werror
+  NVCC_WERROR = -Werror all-warnings -Xcompiler -Werror
+endif
+
+CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
+               $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) $(CPPFLAGS)
+# No contraction: float steps must give the same bits on every engine and machine.
+CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
+             $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
+LDLIBS_ALL = $(SANITIZE) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
+
+ifeq ($(HAVE_CUDA),yes)
+  CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+  CUDA_KNOWN := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+  CUDA_NATIVE := $(filter $(CUDA_KNOWN),$(CUDA_ARCHS))
+  NVCCFLAGS = -O3 -g -std=c++17 -lineinfo -fmad=false --threads 0 -I. -I$(O) -D_GNU_SOURCE \
+              -DGPUIMGD_CUDA -Xcompiler -Wall,-Wextra,-fno-strict-aliasing,-ffp-contract=off \
+              -Wno-deprecated-gpu-targets $(NVCC_WERROR) \
+              $(foreach a,$(CUDA_NATIVE),-gencode arch=compute_$(a),code=sm_$(a)) \
+              -gencode arch=compute_$(lastword $(CUDA_NATIVE)),code=compute_$(lastword $(CUDA_NATIVE))
+  # The runtime is linked statically, so that one binary starts with and without a driver.
+  LDLIBS_ALL += -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -ldl -lrt
+endif
+
+SOURCES  = $(wildcard conf/*.c queue/*.c codecs/*.c gpu/*.c gpu/ops/*.c daemon/*.c)
+KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard gpu/*.cu gpu/ops/*.cu))
+OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
+LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
+SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
+
+TEST_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/tools/*_main.c),$(wildcard tests/tools/*.c)))
+TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test_*.c tests/e2e/test_*.c)))
+BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
+           $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
+
+.PHONY: all help deps demo check check-asan check-tsan check-service chaos bench bench-gpu \
+        install uninstall clean build-tests run-check say-cuda
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: say-cuda $(O)/gpuimgd
+
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
+
+## make               build the daemon (CUDA=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan)
+## make deps          install what the build and the tests need (apt-get); nothing if all is there
+## make demo          deps, build, and show the daemon at work on a private Redis
+## make check         deps, build, all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
+## make check-asan    the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
+## make check-tsan    the tests under ThreadSanitizer, CPU engine
+## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
+## make chaos         10,000 jobs, two daemons, 20 kills -9: every job has exactly one result
+## make bench         the daemon against its own codec floor: make bench FOLDER=/some/photographs
+## make bench-gpu     the engine and its kernels fed from memory
+## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
+## make clean         remove build/
+
+say-cuda:
+ifeq ($(HAVE_CUDA),yes)
+	@echo "CUDA: $(NVCC), native code for $(CUDA_NATIVE:%=sm_%), PTX for later ones"
+else
+	@echo "CUDA: no ($(if $(filter auto,$(CUDA_WANTED)),no nvcc found,CUDA=$(CUDA_WANTED))): building the CPU engine only"
+endif
+
+deps:
+	@tests/deps.sh
+
+$(O)/gpuimgd: $(OBJECTS)
+	$(CC) -o $@ $^ $(LDLIBS_ALL)
+
+$(O)/%.o: %.c $(O)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The CPU engine's loops are written for the vectoriser.
+$(O)/gpu/ops/%.o: CFLAGS_ALL += -O3
+
+$(O)/%.cu.o: %.cu $(O)/flags
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# Objects are rebuilt when the flags change (another CUDA=, WERROR=, compiler).
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' | cmp -s - $@ || \
+	  echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' > $@
+FORCE:
+
+# The protocol's scripts as C strings.
+$(O)/queue/scripts.inc: $(SCRIPTS) queue/embed.sh
+	@mkdir -p $(@D)
+	queue/embed.sh $(SCRIPTS) > $@
+$(patsubst %.c,$(O)/%.o,$(wildcard queue/*.c)): | $(O)/queue/scripts.inc
+
+# ---- tests ---------------------------------------------------------------------------------------
+$(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
+	$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+$(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
+	$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+
+build-tests: all $(TESTS) $(BENCHES)
+
+run-check: build-tests
+	@tests/run.sh $(O)
+
+check: deps
+	@$(MAKE) --no-print-directory run-check
+check-asan: deps
+	@$(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g" run-check
+check-tsan: deps
+	@$(MAKE) --no-print-directory VARIANT=tsan CFLAGS="-O1 -g" run-check
+check-service: deps
+	@$(MAKE) --no-print-directory all
+	@tests/service/check.sh
+chaos: deps
+	@$(MAKE) --no-print-directory build-tests
+	@$(O)/tests/tools/chaos --daemon $(O)/gpuimgd $(CHAOS)
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@tests/demo.sh $(O)/gpuimgd
+bench: deps
+	@$(MAKE) --no-print-directory build-tests
+	@$(O)/tests/bench/bench_daemon --daemon $(O)/gpuimgd $(if $(FOLDER),--folder "$(FOLDER)") $(BENCH)
+bench-gpu: deps
+	@$(MAKE) --no-print-directory build-tests
+	@$(O)/tests/bench/bench_gpu $(BENCH)
+
+# ---- install -------------------------------------------------------------------------------------
+install: all
+	install -D -m 0755 $(O)/gpuimgd $(DESTDIR)$(sbindir)/gpuimgd
+	install -d $(DESTDIR)$(sysconfdir)/gpuimgd/conf.d
+	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
+	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
+	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
+	install -m 0644 README.md queue/PROTOCOL.md $(DESTDIR)$(docdir)/
+	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)
+	sed 's|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g' systemd/gpuimgd.service.in \
+	  > $(DESTDIR)$(unitdir)/gpuimgd.service
+	chmod 0644 $(DESTDIR)$(unitdir)/gpuimgd.service
+	install -m 0644 systemd/gpuimgd.sysusers $(DESTDIR)$(sysusersdir)/gpuimgd.conf
+	install -m 0644 systemd/gpuimgd.tmpfiles $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
+
+# The configuration in sysconfdir and the data stay.
+uninstall:
+	rm -f $(DESTDIR)$(sbindir)/gpuimgd $(DESTDIR)$(unitdir)/gpuimgd.service \
+	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
+	rm -rf $(DESTDIR)$(docdir)
+
+clean:
+	rm -rf build
+
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB)) $(TESTS:%=%.d) $(BENCHES:%=%.d)

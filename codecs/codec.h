@@ -1,0 +1,109 @@
+/*
+ * codec.h - image files in memory to pixels and back.
+ *
+ * A codec is one row of the table in codec.c and one file (jpeg.c, png.c). Everything here runs
+ * on a worker thread with that worker's own codec_context; two workers share nothing. Pixels and
+ * file bytes are always the caller's. A function that fails has said why in `error`, leaves no
+ * library state behind, and may have written part of the destination.
+ */
+#ifndef GPUIMGD_CODECS_CODEC_H
+#define GPUIMGD_CODECS_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/image.h"
+#include "conf/status.h"
+
+struct codec_context; /* library state that a worker keeps and reuses from job to job */
+struct codec;         /* one format */
+
+/* Bounds that the user may set; a copy travels with each job, so a reload never races. */
+struct codec_limits {
+    uint64_t pixels_max;
+    uint32_t side_max;
+    uint32_t jpeg_scans_max;
+    uint32_t jpeg_warnings_max;
+    bool lenient;            /* keep the picture of a truncated or corrupt JPEG */
+    uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and scans. */
+};
+
+/* What the header says; pixels are not touched. */
+struct image_info {
+    const struct codec *codec;
+    uint32_t width, height;  /* as stored, before EXIF orientation */
+    uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
+    bool luma;               /* a gray decode (decode_request.gray) is possible for 3 channels:
+                                the file is YCbCr and its Y channel can be decoded alone */
+    bool progressive;        /* or interlaced */
+    int orientation;         /* EXIF 1..8; 1 where there is none or it is broken */
+    size_t codec_bytes;      /* memory that the library itself will take to decode, an upper
+                                estimate: a progressive JPEG's coefficients, an interlaced PNG's rows */
+    uint8_t *icc;            /* RGB ICC profile, malloc'd, or NULL; owned by this struct */
+    size_t icc_bytes;
+};
+
+struct decode_request {
+    bool gray; /* 1 channel out: the Y channel. Only where info.luma or channels == 1. */
+};
+
+struct encode_request {
+    const struct codec *codec;
+    int quality;       /* JPEG 1..100 */
+    bool progressive;  /* JPEG; PNG: ignored */
+    int compression;   /* PNG, zlib level 0..9 */
+    const uint8_t *icc; /* RGB profile or NULL; written only beside 3 or 4 channels */
+    size_t icc_bytes;
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
+};
+
+/* Where encoded bytes go: the encoder fills buffer[0..capacity) and calls flush(sink, used)
+ * whenever it is full and once at the end. flush returns STATUS_OK or sets error and fails the
+ * encode with that status. Caller-owned; capacity at least 4096. */
+struct codec_sink {
+    uint8_t *buffer;
+    size_t capacity;
+    uint64_t total; /* bytes flushed so far, kept by the encoder */
+    enum status (*flush)(struct codec_sink *sink, size_t used, struct error *error);
+};
+
+/* NULL when memory is short. destroy takes NULL. */
+struct codec_context *codec_context_create(void);
+void codec_context_destroy(struct codec_context *context);
+
+/* By magic bytes; NULL when no codec knows them. */
+const struct codec *codec_sniff(const uint8_t *bytes, size_t length);
+/* By name ("jpeg", "png"), or by the suffix of a path (".jpg", ".jpeg", ".png", any case; NULL
+ * when there is none that is known). */
+const struct codec *codec_by_name(const char *name);
+const struct codec *codec_by_suffix(const char *path);
+const char *codec_name(const struct codec *codec);
+/* Whether the format can hold alpha: PNG yes, JPEG no (the plan then flattens). */
+bool codec_has_alpha(const struct codec *codec);
+/* NULL-terminated list of the names, for the job parser. */
+const char *const *codec_names(void);
+
+/* Reads the header: sniff, sides and pixels against the limits (before anything of that size is
+ * allocated), orientation, profile. unsupported_format, image_too_large, decode_failed,
+ * decode_limit. The caller calls image_info_clear in any case. */
+enum status codec_probe(struct codec_context *context, const uint8_t *bytes, size_t length,
+                        const struct codec_limits *limits, struct image_info *info,
+                        struct error *error) MUST_CHECK;
+void image_info_clear(struct image_info *info);
+
+/* Decodes into dst, whose width, height are info's and whose channels are 1 if request->gray,
+ * else info->channels. Every byte of every row (not the padding) is written on success.
+ * decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
+enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
+                         const struct image_info *info, const struct decode_request *request,
+                         const struct codec_limits *limits, const struct image *dst,
+                         struct error *error) MUST_CHECK;
+
+/* Encodes src (1 or 3 channels; 4 only where codec_has_alpha). encode_failed, out_of_memory,
+ * timeout, or what flush returned. */
+enum status codec_encode(struct codec_context *context, const struct image *src,
+                         const struct encode_request *request, struct codec_sink *sink,
+                         struct error *error) MUST_CHECK;
+
+#endif

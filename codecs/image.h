@@ -1,0 +1,36 @@
+/*
+ * image.h - a caller-owned view of 8-bit pixels.
+ *
+ * The one header that gpu takes from codecs. A view owns nothing: whoever provided `pixels`
+ * frees them. Rows are top to bottom, channels interleaved (1 gray, 3 RGB, 4 RGBA, alpha not
+ * premultiplied), bytes between the end of a row and `stride` are padding of no meaning.
+ */
+#ifndef GPUIMGD_CODECS_IMAGE_H
+#define GPUIMGD_CODECS_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/limits.h"
+
+struct image {
+    uint8_t *pixels;
+    uint32_t width, height; /* pixels */
+    uint32_t channels;      /* 1, 3 or 4 */
+    size_t stride;          /* bytes from one row to the next, a multiple of STRIDE_ALIGN */
+};
+
+/* Bytes of one row of the given width, padded to STRIDE_ALIGN. */
+static inline size_t image_stride(uint32_t width, uint32_t channels)
+{
+    size_t row = (size_t)width * channels;
+    return (row + STRIDE_ALIGN - 1) / STRIDE_ALIGN * STRIDE_ALIGN;
+}
+
+/* Bytes of a whole image with such rows. Both sides are at most SIDE_CEILING. */
+static inline size_t image_bytes(uint32_t width, uint32_t height, uint32_t channels)
+{
+    return image_stride(width, channels) * height;
+}
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * limits.h - every fixed bound of gpuimgd, with its reason.
+ *
+ * Bounds that a user may change are options (conf/options.def); what stands here is either the
+ * default of such an option or a bound that no user needs to move. Other code takes its numbers
+ * from here, so that their relations can be asserted in one place.
+ */
+#ifndef GPUIMGD_CONF_LIMITS_H
+#define GPUIMGD_CONF_LIMITS_H
+
+#include <assert.h>
+
+#define KIB (1024ull)
+#define MIB (1024ull * KIB)
+#define GIB (1024ull * MIB)
+
+/* A job is a page of JSON: 16 outputs of 32 operations at ~100 bytes each come to 50 KiB. */
+#define JOB_BYTES_MAX (64 * KIB)
+/* job > outputs > output > ops > op > parameter > matrix row is 7 deep; meta is the user's. */
+#define JOB_DEPTH_MAX 16
+#define JOB_ID_BYTES_MAX 128
+#define JOB_OPS_MAX 32
+#define JOB_OUTPUTS_MAX 16
+/* Linux's PATH_MAX less the root that is put in front; a name's own limit is the filesystem's. */
+#define JOB_PATH_BYTES_MAX 2048
+#define JOB_KEY_BYTES_MAX 512
+
+/* Job numbers come from a Redis counter; a list entry that names one is '@' and up to 16 digits,
+ * which a double and a Lua number hold exactly (10^16 > 2^53 is never reached in practice). */
+#define JOB_NUMBER_DIGITS_MAX 16
+
+/* A larger image in a file than 50 MP needs than this only when it is hostile or uncompressed. */
+#define INPUT_BYTES_DEFAULT (64 * MIB)
+#define INPUT_BYTES_CEILING (1 * GIB)
+/* 50 MP is the largest common full-frame sensor; RGB of it is 150 MB. */
+#define PIXELS_DEFAULT 50000000ull
+#define PIXELS_CEILING 1000000000ull
+/* 16,384 a side: the largest texture side that every GPU of the last ten years takes, and twice
+ * 8K video; a row of RGBA is 64 KiB, which bounds each codec's row buffers. */
+#define SIDE_DEFAULT 16384
+/* JPEG cannot express more (16-bit fields); PNG could, and is held to the same. */
+#define SIDE_CEILING 65500
+
+#define CHANNELS_MAX 4
+#define ORIENTATION_MAX 8
+
+/* Scripts that libjpeg writes have 10 scans; a hostile file may hold thousands, each of which
+ * costs a pass over the whole picture. */
+#define JPEG_SCANS_DEFAULT 100
+/* Harmless warnings (bytes before a marker) before the file is called broken. */
+#define JPEG_WARNINGS_MAX 100
+/* zTXt, iCCP and friends: no honest profile or text is larger; stops decompression bombs. */
+#define PNG_CHUNK_BYTES_MAX 8000000
+#define PNG_CHUNKS_MAX 100
+/* ICC profiles of printers reach 3 MB; RGB display profiles are a few KB. */
+#define ICC_BYTES_MAX (4 * MIB)
+/* An EXIF APP1 segment is at most 64 KiB; eXIf chunks are held to the same. */
+#define EXIF_BYTES_MAX (64 * KIB)
+
+/* Rows start at a multiple of this: one GPU memory sector, and one AVX register. */
+#define STRIDE_ALIGN 32
+/* Buffers start at a multiple of this: cudaMalloc's own alignment, and four cache lines. */
+#define BUFFER_ALIGN 256
+
+/* Pools grow in pieces of this, or of one job's need where that is larger: big enough that a
+ * piece is allocated a few times in a daemon's life, small enough that an idle daemon is small. */
+#define POOL_SEGMENT_BYTES (64 * MIB)
+
+/* Encoders write through a buffer of this size a worker: most outputs are one write(2). */
+#define SINK_BYTES (1 * MIB)
+/* An output kept in Redis is held in memory until DONE is acknowledged. */
+#define KEY_OUTPUT_BYTES_MAX (64 * MIB)
+
+#define WORKERS_CEILING 1024
+#define STREAMS_CEILING 64
+#define DEVICES_MAX 16
+#define INFLIGHT_CEILING 4096
+
+/* Jobs a FETCH, DONE or RENEW call: 64 cost Redis 15 us each, 8 cost 25, one alone 80. */
+#define QUEUE_BATCH_MAX 64
+
+/* A sentence for a person: thing, value, bound. Longer texts are cut. */
+#define ERROR_TEXT_MAX 320
+
+static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");
+static_assert((unsigned long long)SIDE_CEILING * SIDE_CEILING * CHANNELS_MAX < (1ull << 40),
+              "byte sizes of any image must be far from overflow in 64 bits");
+static_assert(BUFFER_ALIGN % STRIDE_ALIGN == 0, "a buffer's first row must be aligned too");
+static_assert(JOB_ID_BYTES_MAX < JOB_BYTES_MAX, "an id must fit its job");
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * list.h - an intrusive doubly linked list that knows its length.
+ *
+ * A node is a member of the thing it links; a thing is on at most one list per node. Not locked:
+ * a list belongs to one thread, or to whoever holds its lock.
+ */
+#ifndef GPUIMGD_CONF_LIST_H
+#define GPUIMGD_CONF_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct list_node {
+    struct list_node *prev, *next;
+};
+
+struct list {
+    struct list_node head;
+    size_t length;
+};
+
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+#define list_each(node, list)                                                                      \
+    for (struct list_node *node = (list)->head.next; node != &(list)->head; node = node->next)
+/* As list_each; the body may remove the node it is at. */
+#define list_each_safe(node, after, list)                                                          \
+    for (struct list_node *node = (list)->head.next, *after = node->next; node != &(list)->head;   \
+         node = after, after = node->next)
+
+static inline void list_init(struct list *list)
+{
+    list->head.prev = list->head.next = &list->head;
+    list->length = 0;
+}
+
+static inline bool list_empty(const struct list *list)
+{
+    return list->length == 0;
+}
+
+static inline void list_insert_before(struct list *list, struct list_node *at,
+                                      struct list_node *node)
+{
+    node->prev = at->prev;
+    node->next = at;
+    at->prev->next = node;
+    at->prev = node;
+    list->length++;
+}
+
+static inline void list_push(struct list *list, struct list_node *node)
+{
+    list_insert_before(list, &list->head, node);
+}
+
+static inline void list_push_front(struct list *list, struct list_node *node)
+{
+    list_insert_before(list, list->head.next, node);
+}
+
+static inline void list_remove(struct list *list, struct list_node *node)
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+    node->prev = node->next = NULL;
+    list->length--;
+}
+
+static inline struct list_node *list_first(const struct list *list)
+{
+    return list_empty(list) ? NULL : list->head.next;
+}
+
+/* Takes the first node off the list; NULL when it is empty. */
+static inline struct list_node *list_pop(struct list *list)
+{
+    struct list_node *node = list_first(list);
+    if (node)
+        list_remove(list, node);
+    return node;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * status.h - the closed list of what can go wrong with a job, and the error that travels with it.
+ *
+ * STATUS_TABLE is the one place that knows the codes: the enum, the names in results, whether a
+ * retry can help, and the sentence for people all come from it (and README's table is checked
+ * against it). Functions that can fail return `enum status` and describe the failure in a
+ * caller-owned `struct error`; any thread may use both.
+ */
+#ifndef GPUIMGD_CONF_STATUS_H
+#define GPUIMGD_CONF_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "conf/limits.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(ENUM, "name in the result", retry can help, "meaning") */
+#define STATUS_TABLE(X)                                                                            \
+    X(BAD_JSON, "bad_json", false, "the job is not valid JSON within the size and depth limits")   \
+    X(BAD_JOB, "bad_job", false, "a key of the job is missing, unknown or has a wrong value")      \
+    X(UNKNOWN_OP, "unknown_op", false, "no operation has this name")                               \
+    X(BAD_OP, "bad_op", false, "a parameter of an operation is unknown, missing or out of range")  \
+    X(PATH_REFUSED, "path_refused", false, "a path or key leaves the place it is confined to")     \
+    X(INPUT_MISSING, "input_missing", false, "the input file or key does not exist")               \
+    X(INPUT_UNREADABLE, "input_unreadable", true, "the input exists but reading it failed")        \
+    X(INPUT_TOO_LARGE, "input_too_large", false, "the input has more bytes than the limit")        \
+    X(IMAGE_TOO_LARGE, "image_too_large", false, "an image has more pixels or a longer side than allowed") \
+    X(UNSUPPORTED_FORMAT, "unsupported_format", false, "the input is no image that gpuimgd reads") \
+    X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
+    X(DECODE_LIMIT, "decode_limit", false, "decoding would pass a limit on scans, chunks or time") \
+    X(ENCODE_FAILED, "encode_failed", false, "the result cannot be encoded")                       \
+    X(WRITE_FAILED, "write_failed", true, "the output could not be written")                       \
+    X(OVER_BUDGET, "over_budget", false, "the job alone needs more memory than a whole pool has")  \
+    X(OUT_OF_MEMORY, "out_of_memory", true, "memory ran out while the job ran")                    \
+    X(GPU_FAILED, "gpu_failed", true, "the GPU reported an error while the job was on it")         \
+    X(TIMEOUT, "timeout", false, "the job did not end within its time")                            \
+    X(ATTEMPTS_EXHAUSTED, "attempts_exhausted", false, "the job took its daemon down, or lost it, too often") \
+    X(INTERNAL, "internal", true, "a fault of gpuimgd itself")
+
+enum status {
+    STATUS_OK = 0,
+#define X(code, name, retryable, meaning) STATUS_##code,
+    STATUS_TABLE(X)
+#undef X
+    STATUS_COUNT
+};
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+/* The first error of a job is the one kept: error_set on an error that is set changes nothing. */
+struct error {
+    enum status status;
+    char text[ERROR_TEXT_MAX];
+};
+
+/* Name of a code as results carry it ("ok" for STATUS_OK), its meaning, and whether a retry can
+ * help. Static storage, never NULL. */
+const char *status_name(enum status status);
+const char *status_meaning(enum status status);
+bool status_retryable(enum status status);
+
+/* Records status and a printf-style sentence, unless an error is recorded already, and returns
+ * the recorded status, so that `return error_set(...)` reads well. Text that is not valid UTF-8
+ * or has control bytes is made harmless ('?'), because it will be put into JSON and logs. */
+enum status error_set(struct error *error, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/*
+ * plan.h - from a job's operations to passes over buffers, with exact byte counts.
+ *
+ * A plan is built on a worker once the header of the input is known, and is read-only from then
+ * on: both engines carry out the same plan. One source image feeds up to JOB_OUTPUTS_MAX
+ * variants; each variant is a chain of passes (one kernel each, neighbours fused where that
+ * gives the same bits), and ends in its own place of the output buffer. A chain without passes
+ * is the source itself: nothing is computed or copied.
+ */
+#ifndef GPUIMGD_GPU_PLAN_H
+#define GPUIMGD_GPU_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "codecs/image.h"
+#include "conf/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pass; /* gpu/pass.h: one kernel with its parameters and geometry */
+
+/* What will be decoded. */
+struct plan_source {
+    uint32_t width, height, channels; /* channels: 1 if plan_wants_gray was followed */
+    int orientation;                  /* EXIF 1..8, applied as the first operation; 1 = none */
+    uint8_t background[3];            /* under alpha, RGB */
+};
+
+/* What one variant shall become. `ops` is the job's array, borrowed, validated here. */
+struct plan_target {
+    const cJSON *ops;
+    bool opaque; /* the output format has no alpha: flatten over the background at the end */
+};
+
+struct plan_limits {
+    uint64_t pixels_max; /* of any output */
+    uint32_t side_max;
+};
+
+struct plan_variant {
+    struct pass *passes;
+    uint32_t pass_count;
+    uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
+    bool is_source;                   /* no pass: the result is the decoded input itself */
+    size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
+};
+
+struct plan {
+    struct plan_source source;
+    struct plan_variant variants[JOB_OUTPUTS_MAX];
+    uint32_t variant_count;
+    size_t input_bytes;   /* the decoded image, in pinned memory */
+    size_t output_bytes;  /* all results that are not the source, in pinned memory */
+    size_t scratch_bytes; /* between passes; host memory for the CPU engine, else on the device */
+    size_t device_bytes;  /* on a device: input + outputs + scratch, each BUFFER_ALIGNed */
+    bool idle;            /* no variant has a pass: the engine stage can be skipped */
+};
+
+/* Checks names and parameters alone, before anything is read: unknown_op, bad_op, with the
+ * operation's place and name in the text. `index` < 0 leaves the output's number out. */
+enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUST_CHECK;
+
+/* Whether every variant begins by making gray of the source with the default weights, so that a
+ * YCbCr JPEG's Y channel alone serves them all. ops must have passed plan_check_ops. */
+bool plan_wants_gray(const struct plan_target *targets, size_t count);
+
+/* Builds the plan; *plan is overwritten, and plan_clear is due in any case. bad_op (a parameter
+ * that does not fit this image), image_too_large (an output), out_of_memory. */
+enum status plan_build(struct plan *plan, const struct plan_source *source,
+                       const struct plan_target *targets, size_t count,
+                       const struct plan_limits *limits, struct error *error) MUST_CHECK;
+void plan_clear(struct plan *plan); /* idempotent */
+
+/* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
+struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
+struct image plan_input(const struct plan *plan, uint8_t *input);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/*
+ * job.h - a job as users push it: strict JSON in, a checked struct out.
+ *
+ * Loop thread only. A job owns its parsed JSON; every string points into it. `ops` pass through
+ * as opaque cJSON: the operation table in gpu checks them.
+ */
+#ifndef GPUIMGD_QUEUE_JOB_H
+#define GPUIMGD_QUEUE_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "conf/status.h"
+
+/* Exactly one of path and key is set. */
+struct job_place {
+    const char *path; /* relative, under input_root or output_root; lexically checked here: not
+                         absolute, no empty, "." or ".." part, no control byte */
+    const char *key;  /* "NS:img:..." */
+};
+
+struct job_output {
+    struct job_place place;
+    const char *format;   /* one of rules->formats, or NULL: by suffix, else as the input */
+    int quality;          /* 1..100, default 85 */
+    int compression;      /* 0..9, default 3 */
+    bool progressive;
+    uint32_t ttl_s;       /* of a key output; 0 = none */
+    const cJSON *ops;     /* an array of at most JOB_OPS_MAX, each a string or an object with
+                             "op"; never NULL (an empty array where the job has none) */
+};
+
+struct job {
+    cJSON *root;
+    const char *id;       /* or NULL */
+    const cJSON *meta;    /* or NULL */
+    const char *reply_to; /* "NS:reply:...", or NULL */
+    struct job_place input;
+    struct job_output outputs[JOB_OUTPUTS_MAX];
+    size_t output_count;
+    double timeout_s;     /* at most rules->timeout_s, which is the default */
+    uint8_t background[3];
+    bool orient;
+    double pushed;        /* Unix seconds, 0 = not given */
+};
+
+struct job_rules {
+    const char *ns;               /* the namespace */
+    const char *const *formats;   /* NULL-terminated */
+    double timeout_s;
+};
+
+/* Parses text[0..length). In any case *job is filled as far as it could be (id, meta and reply_to
+ * of a job that is otherwise bad are still given back to its user) and job_clear is due.
+ * bad_json (position in the text), bad_job (key, value, bound), path_refused. */
+enum status job_parse(struct job *job, const char *text, size_t length,
+                      const struct job_rules *rules, struct error *error) MUST_CHECK;
+void job_clear(struct job *job); /* idempotent */
+
+#endif

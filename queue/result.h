@@ -1,0 +1,46 @@
+/*
+ * result.h - the completion message: a plain struct in, JSON text out.
+ *
+ * Loop thread only. Borrows everything it points to for the length of the call.
+ */
+#ifndef GPUIMGD_QUEUE_RESULT_H
+#define GPUIMGD_QUEUE_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/status.h"
+#include "queue/job.h"
+
+struct result_output {
+    const struct job_place *place;
+    const char *format; /* NULL: not known yet */
+    uint32_t width, height;
+    uint64_t bytes;
+    const struct error *error; /* NULL or status OK: written */
+};
+
+struct result {
+    const struct job *job;      /* may be NULL, or hold as little as was understood */
+    uint64_t number;
+    const char *status;         /* "done", "failed" or "dead" */
+    const struct error *error;  /* of the job as a whole; NULL or OK when done */
+    const char *input_format;   /* NULL: not known */
+    uint32_t input_width, input_height;
+    uint64_t input_bytes;
+    const struct result_output *outputs;
+    size_t output_count;
+    uint32_t attempt;
+    const char *engine;         /* "cpu", "cuda:0"; NULL before the engine was reached */
+    const char *daemon;         /* "host:pid" */
+    struct {
+        double queue, read, admit, decode, h2d, kernel, d2h, encode, total; /* negative: left out */
+    } ms;
+};
+
+/* One line of JSON, malloc'd; NULL when memory is short. Keys in the order of README's example;
+ * times with microseconds. */
+char *result_write(const struct result *result);
+
+#endif

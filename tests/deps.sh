@@ -1,0 +1,58 @@
+#!/bin/sh
+# Installs what the build and the tests need, and says what. Looks first, by function rather than
+# by package, so that a machine that has everything (from wherever) is left alone.
+set -eu
+
+pkg_config=${PKG_CONFIG:-pkg-config}
+missing=
+
+need_command() { # command package
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+need_library() { # pkg-config name, package
+    command -v "$pkg_config" >/dev/null 2>&1 && "$pkg_config" --exists "$1" 2>/dev/null ||
+        missing="$missing $2"
+}
+
+need_command "${CC:-cc}" gcc
+[ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
+need_command "$pkg_config" pkgconf
+need_library libuv libuv1-dev
+need_library hiredis libhiredis-dev
+need_library libjpeg libjpeg62-turbo-dev
+need_library libpng libpng-dev
+need_library libcjson libcjson-dev
+need_library inih libinih-dev
+need_library libexif libexif-dev
+need_library libsystemd libsystemd-dev
+need_library cmocka libcmocka-dev
+need_command redis-server redis-server
+need_command redis-cli redis-tools
+need_command djpeg libjpeg-turbo-progs
+
+missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
+[ -n "${missing% }" ] || exit 0
+
+echo "make deps: installing $missing"
+if [ "$(id -u)" = 0 ]; then
+    sudo=
+elif command -v sudo >/dev/null 2>&1; then
+    sudo=sudo
+else
+    echo "make deps: neither root nor sudo here; as root, please run: apt-get install $missing" >&2
+    exit 1
+fi
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "make deps: no apt-get here; please install the counterparts of: $missing" >&2
+    exit 1
+fi
+# Ubuntu names libjpeg-turbo's header package differently.
+if ! apt-cache show libjpeg62-turbo-dev >/dev/null 2>&1; then
+    $sudo apt-get update -q
+    apt-cache show libjpeg62-turbo-dev >/dev/null 2>&1 ||
+        missing=$(echo "$missing" | sed 's/libjpeg62-turbo-dev/libjpeg-turbo8-dev/')
+fi
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing || {
+    $sudo apt-get update -q
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing
+}

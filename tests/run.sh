@@ -1,0 +1,74 @@
+#!/bin/bash
+# Runs every test of a build folder and counts: tests/run.sh build/release [name-part ...]
+#
+# C tests print TAP (cmocka); script tests print TAP too. The last lines name what failed and what
+# was skipped, with the reason, and end in "N passed, N failed, N skipped".
+set -u
+build=$1
+shift
+export CMOCKA_MESSAGE_OUTPUT=TAP
+export GPUIMGD=$PWD/$build/gpuimgd
+# Sanitized builds: the first report ends the process.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+
+passed=0 failed=0 skipped=0
+failures=() skips=()
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+run_one() { # name command...
+    local name=$1 log=$scratch/log start=$SECONDS status ok not_ok skip
+    shift
+    timeout "${GPUIMGD_TEST_TIMEOUT:-300}" "$@" >"$log" 2>"$scratch/err" </dev/null
+    status=$?
+    skip=$(grep -cE '^(not )?ok\b.*# SKIP' "$log")
+    not_ok=$(grep -E '^not ok\b' "$log" | grep -vc '# SKIP')
+    ok=$(grep -E '^ok\b' "$log" | grep -vc '# SKIP')
+    if [ "${GPUIMGD_REQUIRE_CUDA:-0}" = 1 ]; then
+        local cuda
+        cuda=$(grep -E '# SKIP' "$log" | grep -ci cuda)
+        if [ "$cuda" -gt 0 ]; then
+            not_ok=$((not_ok + cuda)) skip=$((skip - cuda))
+            failures+=("$name: $cuda CUDA test(s) skipped, but GPUIMGD_REQUIRE_CUDA=1")
+        fi
+    fi
+    if [ $status -ne 0 ] && [ "$not_ok" -eq 0 ]; then
+        not_ok=1
+        failures+=("$name: exit status $status")
+    fi
+    passed=$((passed + ok)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
+    while read -r line; do failures+=("$name: $line"); done < <(grep -E '^not ok\b' "$log" | grep -v '# SKIP')
+    while read -r line; do skips+=("$name: ${line#*- }"); done < <(grep -E '# SKIP' "$log")
+    printf '%-44s %4d ok' "$name" "$ok"
+    [ "$not_ok" -gt 0 ] && printf ', %d FAILED' "$not_ok"
+    [ "$skip" -gt 0 ] && printf ', %d skipped' "$skip"
+    printf '  (%d s)\n' $((SECONDS - start))
+    if [ "$not_ok" -gt 0 ]; then
+        sed 's/^/    | /' "$log" | tail -60
+        sed 's/^/    ! /' "$scratch/err" | tail -60
+    fi
+}
+
+wanted() { # name
+    [ ${#parts[@]} -eq 0 ] && return 0
+    local part
+    for part in "${parts[@]}"; do case $1 in *$part*) return 0 ;; esac done
+    return 1
+}
+parts=("$@")
+
+for source in tests/unit/test_*.c tests/e2e/test_*.c; do
+    name=${source%.c}
+    wanted "$name" && run_one "$name" "$build/$name"
+done
+for script in tests/scripts/test_*.sh; do
+    [ -e "$script" ] && wanted "$script" && run_one "$script" "$script" "$build"
+done
+
+echo
+for line in "${skips[@]+"${skips[@]}"}"; do echo "skipped: $line"; done
+for line in "${failures[@]+"${failures[@]}"}"; do echo "FAILED: $line"; done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
