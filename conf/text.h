@@ -1,0 +1,21 @@
+/*
+ * text.h - what to do with text that came from outside before it goes into a log or a message.
+ */
+#ifndef GPUIMGD_CONF_TEXT_H
+#define GPUIMGD_CONF_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Length in bytes of the valid UTF-8 sequence at text[0..length), 0 if there is none. Overlong
+ * forms, surrogates and code points over U+10FFFF are invalid (RFC 3629). */
+size_t text_utf8_sequence(const unsigned char *text, size_t length);
+
+/* Replaces control bytes and bytes that are not valid UTF-8 by '?', in place. A sequence that was
+ * cut at the end of the text is such a one. */
+void text_make_printable(char *text);
+
+/* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */
+bool text_copy(char *to, size_t size, const char *from);
+
+#endif
