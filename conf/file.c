@@ -1,0 +1,78 @@
+/* Reading the configuration file and its conf.d folder; the syntax is inih's. */
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/options.h"
+
+struct reading {
+    struct options *options;
+    struct error *error;
+};
+
+/* inih's handler: 0 stops with this line's number. */
+static int handle_key(void *user, const char *section, const char *name, const char *value)
+{
+    struct reading *reading = user;
+    if (*section && strcmp(section, "gpuimgd") != 0) {
+        error_set(reading->error, STATUS_INTERNAL,
+                  "section [%s] is unknown; keys stand in no section or in [gpuimgd]", section);
+        return 0;
+    }
+    if (!value) {
+        error_set(reading->error, STATUS_INTERNAL, "option %s has no value", name);
+        return 0;
+    }
+    return options_set(reading->options, name, value, reading->error) ? 1 : 0;
+}
+
+static bool load_file(struct options *options, const char *path, struct error *error)
+{
+    struct error inner = {0};
+    struct reading reading = {options, &inner};
+    int line = ini_parse(path, handle_key, &reading);
+    if (line == 0)
+        return true;
+    if (line == -1)
+        error_set(error, STATUS_INTERNAL, "cannot open %s: %s", path, strerror(errno));
+    else if (line < 0)
+        error_set(error, STATUS_INTERNAL, "no memory to read %s", path);
+    else
+        error_set(error, STATUS_INTERNAL, "%s line %d: %s", path, line,
+                  inner.status ? inner.text : "this is not \"name = value\"");
+    return false;
+}
+
+static int is_conf(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".conf") == 0;
+}
+
+bool options_load(struct options *options, const char *file, struct error *error)
+{
+    if (!load_file(options, file, error))
+        return false;
+    const char *slash = strrchr(file, '/');
+    char *folder = NULL;
+    if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) < 0) {
+        error_set(error, STATUS_INTERNAL, "no memory to read %s", file);
+        return false;
+    }
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_conf, alphasort); /* none is no error */
+    bool ok = true;
+    for (int i = 0; i < count; i++) {
+        char *path = NULL;
+        if (ok && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
+            ok = load_file(options, path, error);
+        free(path);
+        free(entries[i]);
+    }
+    free(entries);
+    free(folder);
+    return ok;
+}

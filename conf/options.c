@@ -1,0 +1,344 @@
+#include "conf/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "conf/limits.h"
+#include "conf/log.h"
+
+enum kind { TEXT, SECONDS, COUNT, BYTES, BOOL };
+enum reload { FIXED, RELOADABLE };
+
+static const struct row {
+    const char *name;
+    enum kind kind;
+    const char *standard;
+    double min, max;
+    enum reload reload;
+    const char *help;
+    size_t offset;
+} rows[] = {
+#define OPTION(kind, name, standard, min, max, reload, help)                                       \
+    {#name, kind, standard, (double)(min), (double)(max), reload, help,                            \
+     offsetof(struct options, name)},
+#include "conf/options.def"
+#undef OPTION
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+#define each_row(row) for (const struct row *row = rows; row < rows + ROWS; row++)
+
+static void *field(const struct row *row, const struct options *options)
+{
+    return (char *)options + row->offset;
+}
+
+static const struct row *find_row(const char *name)
+{
+    each_row (row)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+static bool fail(struct error *error, const struct row *row, const char *value, const char *must)
+{
+    error_set(error, STATUS_INTERNAL, "option %s is \"%s\"; it must be %s", row->name, value, must);
+    return false;
+}
+
+static bool set_text(const struct row *row, struct options *options, const char *value,
+                     struct error *error)
+{
+    size_t length = strlen(value);
+    if (length < (size_t)row->min)
+        return fail(error, row, value, "set");
+    if (length > (size_t)row->max)
+        return fail(error, row, value, "shorter");
+    char *copy = strdup(value);
+    if (!copy) {
+        error_set(error, STATUS_INTERNAL, "no memory for option %s", row->name);
+        return false;
+    }
+    char **slot = field(row, options);
+    free(*slot);
+    *slot = copy;
+    return true;
+}
+
+static bool set_bool(const struct row *row, struct options *options, const char *value,
+                     struct error *error)
+{
+    static const char *const yes[] = {"yes", "true", "on", "1"};
+    static const char *const no[] = {"no", "false", "off", "0"};
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        if (strcasecmp(value, yes[i]) == 0 || strcasecmp(value, no[i]) == 0) {
+            *(bool *)field(row, options) = strcasecmp(value, yes[i]) == 0;
+            return true;
+        }
+    }
+    return fail(error, row, value, "yes or no");
+}
+
+/* A suffix multiplies a BYTES value; anything else behind a number is an error. */
+static bool parse_number(const struct row *row, const char *value, double *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtod(value, &end);
+    if (end == value || errno || !isfinite(*number))
+        return false;
+    if (row->kind == BYTES && *end) {
+        static const char suffixes[] = "KMGT";
+        const char *at = strchr(suffixes, *end >= 'a' ? *end - 'a' + 'A' : *end);
+        if (!at)
+            return false;
+        *number *= (double)(1ull << (10 * (at - suffixes + 1)));
+        end++;
+        if (*end == 'i')
+            end++;
+        if (*end == 'B')
+            end++;
+    }
+    return *end == '\0' && (row->kind == SECONDS || *number == floor(*number));
+}
+
+static bool set_number(const struct row *row, struct options *options, const char *value,
+                       struct error *error)
+{
+    bool may_be_auto = strcmp(row->standard, "auto") == 0;
+    double number = 0;
+    if (may_be_auto && strcmp(value, "auto") == 0) {
+        *(uint64_t *)field(row, options) = 0;
+        return true;
+    }
+    if (!parse_number(row, value, &number) || number < row->min || number > row->max) {
+        char must[160];
+        snprintf(must, sizeof must, "%s%s from %.15g to %.15g", may_be_auto ? "auto, or " : "",
+                 row->kind == SECONDS ? "seconds"
+                 : row->kind == BYTES ? "bytes (K, M, G allowed)"
+                                      : "a whole number",
+                 row->min, row->max);
+        return fail(error, row, value, must);
+    }
+    if (row->kind == SECONDS)
+        *(double *)field(row, options) = number;
+    else
+        *(uint64_t *)field(row, options) = (uint64_t)number;
+    return true;
+}
+
+static bool set_row(const struct row *row, struct options *options, const char *value,
+                    struct error *error)
+{
+    switch (row->kind) {
+    case TEXT:
+        return set_text(row, options, value, error);
+    case BOOL:
+        return set_bool(row, options, value, error);
+    default:
+        return set_number(row, options, value, error);
+    }
+}
+
+bool options_init(struct options *options, struct error *error)
+{
+    memset(options, 0, sizeof *options);
+    each_row (row)
+        if (!set_row(row, options, row->standard, error))
+            return false;
+    return true;
+}
+
+void options_clear(struct options *options)
+{
+    each_row (row) {
+        if (row->kind == TEXT) {
+            char **slot = field(row, options);
+            free(*slot);
+            *slot = NULL;
+        }
+    }
+}
+
+bool options_set(struct options *options, const char *name, const char *value, struct error *error)
+{
+    const struct row *row = find_row(name);
+    if (!row) {
+        error_set(error, STATUS_INTERNAL, "there is no option \"%s\"", name);
+        return false;
+    }
+    return set_row(row, options, value, error);
+}
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *value, const char *const *choices)
+{
+    for (; *choices; choices++)
+        if (strcmp(value, *choices) == 0)
+            return true;
+    return false;
+}
+
+static bool check_namespace(const char *ns, struct error *error)
+{
+    for (const char *at = ns; *at; at++) {
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7F) {
+            error_set(error, STATUS_INTERNAL,
+                      "option namespace is \"%s\"; it must be printable ASCII without spaces", ns);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool options_check(const struct options *options, struct error *error)
+{
+    static const char *const engines[] = {"auto", "cuda", "cpu", NULL};
+    if (!is_one_of(options->engine, engines))
+        return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
+    if (!log_level_parse(options->log_level))
+        return fail(error, find_row("log_level"), options->log_level,
+                    "error, warning, info or debug");
+    if (options->renew_s > options->lease_s / 3) {
+        error_set(error, STATUS_INTERNAL,
+                  "option renew_s is %g; it must be at most a third of lease_s, which is %g",
+                  options->renew_s, options->lease_s);
+        return false;
+    }
+    if (options->host_bytes && options->input_bytes_max > options->host_bytes / 2) {
+        error_set(error, STATUS_INTERNAL,
+                  "option input_bytes_max is %" PRIu64 "; it must be at most half of host_bytes, "
+                  "which is %" PRIu64,
+                  options->input_bytes_max, options->host_bytes);
+        return false;
+    }
+    return check_namespace(options->namespace, error);
+}
+
+/* ---- auto --------------------------------------------------------------------------------- */
+
+/* CPUs that this process may run on. */
+static uint64_t cpu_count(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (uint64_t)count : 1;
+}
+
+static uint64_t ram_share(uint64_t divisor, uint64_t at_most)
+{
+    struct sysinfo info;
+    uint64_t ram = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 4 * GIB;
+    uint64_t share = ram / divisor;
+    return share < at_most ? share : at_most;
+}
+
+void options_resolve(struct options *options, uint32_t devices)
+{
+    if (options->workers == 0)
+        options->workers = cpu_count() < WORKERS_CEILING ? cpu_count() : WORKERS_CEILING;
+    if (options->inflight == 0) {
+        options->inflight = 2 * options->workers + options->streams * devices;
+        if (options->inflight > INFLIGHT_CEILING)
+            options->inflight = INFLIGHT_CEILING;
+    }
+    if (options->pinned_bytes == 0)
+        options->pinned_bytes = ram_share(8, 4 * GIB);
+    if (options->host_bytes == 0) {
+        options->host_bytes = ram_share(8, 2 * GIB);
+        if (options->host_bytes < 2 * options->input_bytes_max)
+            options->host_bytes = 2 * options->input_bytes_max;
+    }
+}
+
+/* ---- reload ------------------------------------------------------------------------------- */
+
+static void print_value(const struct row *row, const struct options *options, char *text,
+                        size_t size)
+{
+    switch (row->kind) {
+    case TEXT:
+        snprintf(text, size, "%s", *(char **)field(row, options));
+        break;
+    case BOOL:
+        snprintf(text, size, "%s", *(bool *)field(row, options) ? "yes" : "no");
+        break;
+    case SECONDS:
+        snprintf(text, size, "%g", *(double *)field(row, options));
+        break;
+    default:
+        snprintf(text, size, "%" PRIu64, *(uint64_t *)field(row, options));
+    }
+}
+
+static void adopt_row(const struct row *row, struct options *live, struct options *fresh)
+{
+    switch (row->kind) {
+    case TEXT: {
+        char **to = field(row, live), **from = field(row, fresh), *old = *to;
+        *to = *from;
+        *from = old;
+        break;
+    }
+    case BOOL:
+        *(bool *)field(row, live) = *(bool *)field(row, fresh);
+        break;
+    case SECONDS:
+        *(double *)field(row, live) = *(double *)field(row, fresh);
+        break;
+    default:
+        *(uint64_t *)field(row, live) = *(uint64_t *)field(row, fresh);
+    }
+}
+
+void options_adopt(struct options *live, struct options *fresh)
+{
+    each_row (row) {
+        char before[256], after[256];
+        print_value(row, live, before, sizeof before);
+        print_value(row, fresh, after, sizeof after);
+        if (strcmp(before, after) == 0)
+            continue;
+        bool automatic = strcmp(row->standard, "auto") == 0;
+        if (automatic && *(uint64_t *)field(row, fresh) == 0)
+            continue; /* still auto: the live value is what it was resolved to */
+        if (row->reload == FIXED) {
+            log_warning("option %s: \"%s\" stays until a restart; the file now says \"%s\"",
+                        row->name, before, after);
+            continue;
+        }
+        adopt_row(row, live, fresh);
+        log_info("option %s: \"%s\" is now \"%s\"", row->name, before, after);
+    }
+}
+
+/* ---- printing ----------------------------------------------------------------------------- */
+
+void options_print_help(FILE *out)
+{
+    each_row (row)
+        fprintf(out, "  --%-20s %s (%s%s)\n", row->name, row->help,
+                *row->standard ? row->standard : "empty",
+                row->reload == RELOADABLE ? ", reloadable" : "");
+}
+
+void options_print_sample(FILE *out)
+{
+    fputs("# gpuimgd.conf - every option with its default. Made by `gpuimgd --sample`.\n"
+          "#\n"
+          "# Files in conf.d/ beside this one (*.conf, in the order of their names) are read after\n"
+          "# it; --name=value on the command line comes last. `gpuimgd -c FILE -t` checks a file.\n"
+          "# Options marked (reload) follow `systemctl reload gpuimgd`; others need a restart.\n",
+          out);
+    each_row (row)
+        fprintf(out, "\n# %s%s\n#%s = %s\n", row->help,
+                row->reload == RELOADABLE ? " (reload)" : "", row->name, row->standard);
+}
