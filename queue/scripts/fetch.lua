@@ -1,0 +1,131 @@
+-- FETCH: promotes what is due, then leases up to `places` jobs to one daemon.
+--
+-- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq
+-- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
+--       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
+-- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
+--       1 if this daemon has the right to run alone, jobs in :alone, then for each lease
+--       number, attempt, text (or its length, an integer, where that is over ARGV 7)}
+--
+-- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
+-- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
+local jobs, delayed, alone, owner, lease, inst, seq =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
+local places, lease_ms, attempts, bytes_max =
+    tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function wrong_type(key, kind)
+    local found = redis.call('TYPE', key).ok
+    if found ~= 'none' and found ~= kind then
+        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
+    end
+end
+local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
+    or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
+    or wrong_type(seq, 'string')
+if wrong then return wrong end
+local counter = redis.call('GET', seq)
+if counter and not (counter:match('^%d+$') and #counter <= 15) then
+    return redis.error_reply('WRONGTYPE ' .. seq .. ' is not a number of at most 15 digits')
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local expiry = string.format('%.0f', now + lease_ms)
+-- Over maxmemory Redis permits any write to a script that began with one which only frees.
+redis.call('ZREM', lease, '')
+redis.call('ZADD', inst, expiry, me)
+
+local dropped = 0
+-- The attempts used by a job in the given state; nil if there is no such job.
+local function used(number, state)
+    local job = redis.pcall('HMGET', ns .. ':job:' .. number, 'state', 'attempt', 'raw')
+    if job.err or job[1] ~= state or not job[3] then
+        dropped = dropped + 1
+        return nil
+    end
+    return tonumber(job[2]) or 0
+end
+
+-- Due jobs go to the end of :jobs that is taken from, the longest due one last; those with one
+-- attempt left to :alone.
+local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
+                       'LIMIT', 0, math.max(places, 64))
+for i = #due, 1, -1 do
+    redis.call('ZREM', delayed, due[i])
+    local attempt = used(due[i], 'delayed')
+    if attempt and attempt >= 1 and attempts - attempt <= 1 then
+        redis.call('HSET', ns .. ':job:' .. due[i], 'state', 'alone')
+        redis.call('LPUSH', alone, due[i])
+    elseif attempt then
+        redis.call('HSET', ns .. ':job:' .. due[i], 'state', 'ready')
+        redis.call('RPUSH', jobs, '@' .. due[i])
+    end
+end
+
+local taken, leases = {}, 0
+local function take(number, attempt)
+    local job = ns .. ':job:' .. number
+    redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
+    redis.call('ZADD', lease, expiry, number)
+    local bytes = redis.call('HSTRLEN', job, 'raw')
+    taken[#taken + 1] = number
+    taken[#taken + 1] = attempt
+    taken[#taken + 1] = bytes <= bytes_max and redis.call('HGET', job, 'raw') or bytes
+    leases = leases + 1
+end
+
+local function take_alone()
+    while true do
+        local number = redis.call('RPOP', alone)
+        if not number then return false end
+        local attempt = used(number, 'alone')
+        if attempt then
+            take(number, attempt + 1)
+            return true
+        end
+    end
+end
+
+local holder = redis.call('GET', owner)
+local claimed = false
+if ARGV[8] == '1' and (holder == me or (not holder and redis.call('LLEN', alone) > 0)) then
+    claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
+end
+if claimed then
+    redis.call('SET', owner, me, 'PX', lease_ms)
+elseif holder == me then
+    redis.call('DEL', owner)
+end
+
+local function new_number()
+    local number
+    repeat -- a number that is in use was given before somebody deleted or lowered :seq
+        number = string.format('%.0f', redis.call('INCR', seq))
+    until redis.call('EXISTS', ns .. ':job:' .. number) == 0
+    return number
+end
+
+-- Each call drops a bounded number of forged entries, so that none takes long.
+local pops = claimed and 0 or 2 * places + 64
+while leases < places and pops > 0 do
+    pops = pops - 1
+    local entry = redis.call('RPOP', jobs)
+    if not entry then break end
+    local number = #entry <= 17 and entry:match('^@(%d+)$')
+    if number then
+        local attempt = used(number, 'ready')
+        if attempt then take(number, attempt + 1) end
+    else
+        number = new_number()
+        redis.call('HSET', ns .. ':job:' .. number, 'raw', entry)
+        take(number, 1)
+    end
+end
+
+local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+local reply = {redis.call('LLEN', jobs), next_due and math.max(0, next_due - now) or -1, dropped,
+               claimed and 1 or 0, redis.call('LLEN', alone)}
+for i = 1, #taken do reply[#reply + 1] = taken[i] end
+return reply

@@ -1,0 +1,13 @@
+-- LEAVE: a daemon that ended all its leases takes its name away.
+--
+-- KEYS  1 inst  2 alone:owner
+-- ARGV  1 INST
+-- Reply 1
+--
+-- Crash windows: without it the name expires, and REAP removes it.
+local inst, owner = KEYS[1], KEYS[2]
+if redis.call('TYPE', inst).ok == 'zset' then redis.call('ZREM', inst, ARGV[1]) end
+if redis.call('TYPE', owner).ok == 'string' and redis.call('GET', owner) == ARGV[1] then
+    redis.call('DEL', owner)
+end
+return 1

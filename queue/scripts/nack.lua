@@ -1,0 +1,96 @@
+-- NACK: ends leases without success; many a call. A job is given back with its attempt, or waits
+-- for its next one, or is dead where none is left.
+--
+-- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead, then for each lease job:N,
+--       result:ID if it has an id, the reply list if it has one
+-- ARGV  1 results_max  2 life of kept results, ms  3 dead_max  4 attempts  5 first delay, ms, then
+--       for each lease number, token, kind (retry, back), result in case it is dead ("" for none),
+--       has an id (1, 0), has a reply list (1, 0)
+-- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
+--       (another has it), -1 stale (the job is gone)}
+--
+-- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears 0 or
+-- -1, for the token is gone.
+local lease, results, jobs, delayed, alone, dead =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local results_max, ttl_ms, dead_max, attempts, delay_ms =
+    tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local function wrong_type(key, kind)
+    local found = redis.call('TYPE', key).ok
+    if found ~= 'none' and found ~= kind then
+        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
+    end
+end
+local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list') or wrong_type(jobs, 'list')
+    or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
+if wrong then return wrong end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local trimmed = 0
+local function push_bounded(key, value, max)
+    local over = redis.call('LPUSH', key, value) - max
+    if max > 0 and over > 0 then
+        redis.call('LTRIM', key, 0, max - 1)
+        trimmed = trimmed + over
+    end
+end
+
+local function post(result, id_key, reply_key)
+    if reply_key and not wrong_type(reply_key, 'list') then
+        redis.call('LPUSH', reply_key, result)
+        redis.call('PEXPIRE', reply_key, ttl_ms)
+    else
+        push_bounded(results, result, results_max)
+    end
+    if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
+end
+
+local function give_back(job, number, attempt)
+    local last = attempt >= 1 and attempts - attempt <= 1
+    redis.call('HSET', job, 'state', last and 'alone' or 'ready', 'attempt', attempt)
+    redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
+end
+
+local k, a = 7, 6
+local function next_key()
+    k = k + 1
+    return KEYS[k - 1]
+end
+local function next_arg()
+    a = a + 1
+    return ARGV[a - 1]
+end
+
+local reply = {0}
+while a <= #ARGV do
+    local number, token, kind, result = next_arg(), next_arg(), next_arg(), next_arg()
+    local has_id, has_reply = next_arg() == '1', next_arg() == '1'
+    local job = next_key()
+    local id_key = has_id and next_key()
+    local reply_key = has_reply and next_key()
+    local found = redis.pcall('HMGET', job, 'token', 'attempt')
+    if found.err or found[1] ~= token then
+        reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
+    else
+        local attempt = tonumber(found[2]) or 1
+        redis.call('ZREM', lease, number) -- first: it only frees memory
+        redis.call('HDEL', job, 'token', 'owner')
+        if kind == 'back' then
+            give_back(job, number, math.max(0, attempt - 1))
+        elseif attempt < attempts then
+            local due = now + delay_ms * 4 ^ (attempt - 1)
+            redis.call('HSET', job, 'state', 'delayed')
+            redis.call('ZADD', delayed, string.format('%.0f', due), number)
+        else
+            push_bounded(dead, redis.call('HGET', job, 'raw') or '', dead_max)
+            if result ~= '' then post(result, id_key, reply_key) end
+            redis.call('DEL', job)
+        end
+        reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
+    end
+end
+reply[1] = trimmed
+return reply

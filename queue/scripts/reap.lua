@@ -1,0 +1,85 @@
+-- REAP: takes leases from daemons that let them expire or whose process is gone.
+--
+-- KEYS  1 lease  2 inst  3 jobs  4 alone  5 alone:owner
+-- ARGV  1 namespace  2 INST of the reaper  3 its fetch counter  4 lease, ms  5 attempts
+--       6 bytes of a job that may be sent  7 leases to take at most  8 take expired ones too
+--       (1, 0), then each INST that is known to be gone
+-- Reply {jobs put back, 1 if there is more to take, then for each job without an attempt left
+--       number, attempt, text (or its length, an integer, where that is over ARGV 6)}
+--
+-- A job without an attempt left is leased to the reaper (state burying), which writes its error
+-- result and ends it with NACK. So id, meta and reply_to come from the one JSON parser there is.
+-- Crash windows: one atomic step. A reaper that dies before its NACK lets that lease expire, and
+-- the next reaper takes it; if the reply was lost, RESUME lets it expire at once.
+local lease, inst, jobs, alone, owner = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
+local lease_ms, attempts, bytes_max, limit =
+    tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function wrong_type(key, kind)
+    local found = redis.call('TYPE', key).ok
+    if found ~= 'none' and found ~= kind then
+        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
+    end
+end
+local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(jobs, 'list')
+    or wrong_type(alone, 'list') or wrong_type(owner, 'string')
+if wrong then return wrong end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Over maxmemory Redis permits any write to a script that began with one which only frees.
+redis.call('ZREM', lease, '')
+-- An entry outlives its daemon for a while, so that one which starts again there can tell.
+redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', now - 10 * lease_ms))
+
+local gone = {}
+for i = 9, #ARGV do
+    gone[ARGV[i]] = true
+    if redis.call('GET', owner) == ARGV[i] then redis.call('DEL', owner) end
+end
+
+local over = {}
+if ARGV[8] == '1' then
+    over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', now),
+                      'LIMIT', 0, limit + 1)
+end
+if #ARGV > 8 then
+    for _, number in ipairs(redis.call('ZRANGE', lease, 0, -1)) do
+        local holder = redis.pcall('HGET', ns .. ':job:' .. number, 'owner')
+        if type(holder) == 'string' and gone[holder] then over[#over + 1] = number end
+    end
+end
+
+local reply = {0, #over > limit and 1 or 0}
+local seen = {}
+for i = 1, math.min(#over, limit) do
+    local number = over[i]
+    local key = ns .. ':job:' .. number
+    local job = redis.pcall('HMGET', key, 'raw', 'attempt')
+    if job.err or not job[1] then
+        redis.call('ZREM', lease, number)
+    elseif not seen[number] then
+        seen[number] = true
+        local attempt = tonumber(job[2]) or 1
+        if attempt >= attempts then
+            redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
+            redis.call('ZADD', lease, string.format('%.0f', now + lease_ms), number)
+            reply[#reply + 1] = number
+            reply[#reply + 1] = attempt
+            reply[#reply + 1] = #job[1] <= bytes_max and job[1] or #job[1]
+        else
+            local last = attempt >= 1 and attempts - attempt <= 1
+            redis.call('ZREM', lease, number)
+            redis.call('HDEL', key, 'token', 'owner')
+            redis.call('HSET', key, 'state', last and 'alone' or 'ready')
+            redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
+            reply[1] = reply[1] + 1
+        end
+    end
+end
+-- Those of the gone daemons which the limit left over keep their names in :inst for the next call.
+if reply[2] == 0 then
+    for name in pairs(gone) do redis.call('ZREM', inst, name) end
+end
+return reply

@@ -1,0 +1,45 @@
+-- RENEW: puts off the expiry of a daemon and of the leases that are still its own.
+--
+-- KEYS  1 lease  2 inst  3 alone:owner, then job:N of each lease
+-- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none, then for each lease
+--       number, fetch counter
+-- Reply {1 if this daemon has the right to run alone, then the number of each lost lease}
+--
+-- Crash windows: one atomic step, and doing it twice is doing it once.
+local lease, inst, owner = KEYS[1], KEYS[2], KEYS[3]
+local me, lease_ms = ARGV[1], tonumber(ARGV[2])
+
+local function wrong_type(key, kind)
+    local found = redis.call('TYPE', key).ok
+    if found ~= 'none' and found ~= kind then
+        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
+    end
+end
+local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
+if wrong then return wrong end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local expiry = string.format('%.0f', now + lease_ms)
+-- Over maxmemory Redis permits any write to a script that began with one which only frees.
+redis.call('ZREM', lease, '')
+redis.call('ZADD', inst, expiry, me)
+
+local held = redis.call('GET', owner) == me
+if held and ARGV[3] == 'keep' then
+    redis.call('PEXPIRE', owner, lease_ms)
+elseif held then
+    redis.call('DEL', owner)
+    held = false
+end
+
+local reply = {held and 1 or 0}
+for i = 4, #ARGV, 2 do
+    local number, token = ARGV[i], me .. ':' .. ARGV[i + 1]
+    if redis.pcall('HGET', KEYS[4 + (i - 4) / 2], 'token') == token then
+        redis.call('ZADD', lease, expiry, number)
+    else
+        reply[#reply + 1] = number
+    end
+end
+return reply

@@ -1,0 +1,45 @@
+-- RESUME: gives back, with their attempt, the leases of a daemon which it does not know: a FETCH
+-- whose reply was lost with the connection.
+--
+-- KEYS  1 lease  2 jobs  3 alone
+-- ARGV  1 namespace  2 INST  3 attempts  4 fetch counter: leases of this one and later ones are
+--       left alone, their reply is still on its way; then "number:fetch counter" of each known one
+-- Reply {leases given back}
+--
+-- Crash windows: one atomic step, and doing it twice is doing it once.
+local lease, jobs, alone = KEYS[1], KEYS[2], KEYS[3]
+local ns, me, attempts, fetch_end = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local function wrong_type(key, kind)
+    local found = redis.call('TYPE', key).ok
+    if found ~= 'none' and found ~= kind then
+        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
+    end
+end
+local wrong = wrong_type(lease, 'zset') or wrong_type(jobs, 'list') or wrong_type(alone, 'list')
+if wrong then return wrong end
+
+local known = {}
+for i = 5, #ARGV do known[ARGV[i]] = true end
+
+local given = 0
+for _, number in ipairs(redis.call('ZRANGE', lease, 0, -1)) do
+    local key = ns .. ':job:' .. number
+    local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt')
+    local fetch = not job.err and job[1] == me and job[2] and job[2]:match(':(%d+)$')
+    if fetch and tonumber(fetch) < fetch_end and not known[number .. ':' .. fetch] then
+        given = given + 1
+        if job[3] == 'burying' then -- no attempt was spent on this lease: for the next REAP
+            redis.call('HDEL', key, 'owner', 'token')
+            redis.call('ZADD', lease, 0, number)
+        else
+            local attempt = math.max(0, (tonumber(job[4]) or 1) - 1)
+            local last = attempt >= 1 and attempts - attempt <= 1
+            redis.call('ZREM', lease, number)
+            redis.call('HDEL', key, 'owner', 'token')
+            redis.call('HSET', key, 'state', last and 'alone' or 'ready', 'attempt', attempt)
+            redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
+        end
+    end
+end
+return {given}
