@@ -1,0 +1,335 @@
+#!/bin/bash
+# Runs inside the booted tree: what an operator does with the service, and what may happen to it.
+# Prints one TAP line a fact; check.sh counts them.
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+
+readonly unit=gpuimgd.service
+readonly in=/var/lib/gpuimgd/in out=/var/lib/gpuimgd/out conf_d=/etc/gpuimgd/conf.d
+readonly dropins=/run/systemd/system/gpuimgd.service.d
+cursor=
+
+# ---- reporting -----------------------------------------------------------------------------------
+
+chapter() { printf '\n# %s\n' "$*"; }
+
+# check "what must be true" command...
+check() {
+    local what=$1 output status=0
+    shift
+    output=$("$@" 2>&1) || status=$?
+    if [ $status -eq 0 ]; then
+        echo "ok - $what"
+    else
+        echo "not ok - $what"
+        printf '    %s\n' "command: $*" "status:  $status"
+        [ -z "$output" ] || head -40 <<<"$output" | sed 's/^/    | /'
+    fi
+}
+
+not() { ! "$@"; }
+equal() { [ "$1" = "$2" ] || { echo "got '$1', not '$2'"; false; }; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }' || { echo "$1 is not below $2"; false; }; }
+seconds() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f", b - a }'; }
+
+# within SECONDS command... : until it succeeds
+within() {
+    local limit=$1 start=$SECONDS
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $((SECONDS - start)) -lt "$limit" ] || { echo "not within $limit s"; "$@"; return 1; }
+        sleep 0.1
+    done
+}
+
+# ---- the service as systemd sees it --------------------------------------------------------------
+
+property() { systemctl show --property="$1" --value "$unit"; }
+main_pid() { property MainPID; }
+is_active() { equal "$(property ActiveState)" active; }
+
+# The journal of the service from the last mark on.
+mark() {
+    journalctl --sync
+    cursor=$(journalctl -q -n 1 --show-cursor | sed -n 's/^-- cursor: //p')
+}
+journal() {
+    journalctl --sync
+    journalctl -q -u "$unit" -o cat --no-pager --after-cursor="$cursor"
+}
+# Reads all before it decides: grep -q would end the pipe early.
+logged() { journal | grep -E -- "$1" >/dev/null || { journal | tail -12; false; }; }
+
+# ---- jobs and results ----------------------------------------------------------------------------
+
+push() { redis-cli LPUSH gpuimgd:jobs "$1" >/dev/null; }
+# The JSON of one result.
+result() { redis-cli --raw BRPOP gpuimgd:results 20 | tail -n +2; }
+has() { grep -F -- "$2" >/dev/null <<<"$1" || { echo "no $2 in: $1"; false; }; }
+
+# push_many PREFIX COUNT: jobs with ids PREFIX-1 ... that take a while each
+push_many() {
+    local i
+    for ((i = 1; i <= $2; i++)); do
+        printf 'LPUSH gpuimgd:jobs "{\\"id\\":\\"%s-%d\\",\\"input\\":\\"large.jpg\\",\\"output\\":\\"%s/%d.png\\",\\"ops\\":[\\"sobel\\"]}"\n' \
+            "$1" "$i" "$1" "$i"
+    done | redis-cli >/dev/null
+}
+results_at_least() { [ "$(redis-cli LLEN gpuimgd:results)" -ge "$1" ]; }
+
+# results_complete PREFIX COUNT: each id has exactly one result, all are done, all files are there
+results_complete() {
+    local all
+    all=$(redis-cli --raw LRANGE gpuimgd:results 0 -1)
+    redis-cli DEL gpuimgd:results >/dev/null
+    equal "$(grep -c "\"id\":\"$1-" <<<"$all")" "$2" &&
+        equal "$(grep -o "\"id\":\"$1-[0-9]*\"" <<<"$all" | sort -u | wc -l)" "$2" &&
+        equal "$(grep -c '"status":"done"' <<<"$all")" "$2" &&
+        equal "$(find "$out/$1" -name '*.png' -size +0 | wc -l)" "$2"
+}
+no_leftovers() {
+    equal "$(redis-cli ZCARD gpuimgd:lease)" 0 && equal "$(redis-cli LLEN gpuimgd:jobs)" 0 &&
+        equal "$(find "$out" -name '*.tmp' | wc -l)" 0
+}
+
+# ---- chapters ------------------------------------------------------------------------------------
+
+installation() {
+    chapter "installation"
+    check "systemd-analyze verify finds nothing to say about the unit" verify_quietly
+    check "the user and group gpuimgd exist" getent passwd gpuimgd
+    check "in belongs to root and group gpuimgd, which may write to it" \
+        equal "$(stat -c '%U:%G %a' $in)" "root:gpuimgd 2775"
+    check "out belongs to gpuimgd" equal "$(stat -c '%U:%G %a' $out)" "gpuimgd:gpuimgd 755"
+    check "the service can be enabled" systemctl enable --quiet "$unit"
+    check "and is" equal "$(systemctl is-enabled "$unit")" enabled
+}
+verify_quietly() {
+    local output
+    output=$(systemd-analyze verify "$unit" 2>&1) || { echo "$output"; return 1; }
+    equal "$output" ""
+}
+
+first_start() {
+    chapter "start"
+    # By name, so that the name is looked up under the unit's restrictions.
+    echo "redis = localhost:6379" >$conf_d/10-check.conf
+    mark
+    check "systemctl start returns when the daemon is READY" \
+        systemctl start redis-server.service "$unit"
+    check "the service is active" is_active
+    check "systemctl status shows a line of the daemon's own" test -n "$(property StatusText)"
+    echo "    StatusText=$(property StatusText)"
+    check "it runs as gpuimgd" equal "$(stat -c %U "/proc/$(main_pid)")" gpuimgd
+}
+
+confinement() {
+    local pid
+    chapter "confinement"
+    pid=$(main_pid)
+    check "no capability, no new privileges, system calls filtered" confined "$pid"
+    check "the daemon sees its input folder read-only" \
+        not nsenter --target "$pid" --mount touch $in/written
+    check "and its output folder writable" \
+        nsenter --target "$pid" --mount rmdir "$(mktemp -d $out/check.XXXXXX)"
+    check "the NVIDIA devices are allowed" has "$(property DeviceAllow)" "char-nvidia* rw"
+}
+confined() {
+    local facts
+    facts=$(grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' "/proc/$1/status" | tr -d '\t\n')
+    equal "$facts" "CapEff:0000000000000000CapBnd:0000000000000000NoNewPrivs:1Seccomp:2"
+}
+
+jobs() {
+    local answer
+    chapter "jobs"
+    # As a member of the group would, with a strict umask.
+    (umask 027 && cp small.jpg large.jpg $in/)
+
+    push '{"id":"edges","input":"small.jpg","output":"edges.png","ops":["grayscale","sobel"]}'
+    answer=$(result)
+    echo "    $answer"
+    check "a job is done" has "$answer" '"status":"done"'
+    check "its result names the job" has "$answer" '"id":"edges"'
+    check "and the engine" grep -E '"engine":"(cpu|cuda:[0-9]+)"' <<<"$answer"
+    check "the output is there, gpuimgd's own and readable for all" \
+        equal "$(stat -c '%U:%G %a' $out/edges.png)" "gpuimgd:gpuimgd 644"
+    check "and is a PNG" equal "$(head -c 8 $out/edges.png | od -An -tx1 | tr -d ' \n')" 89504e470d0a1a0a
+
+    cp $out/edges.png $in/
+    push '{"id":"back","input":"edges.png","output":"deep/er/back.jpg","ops":[]}'
+    check "a result serves as the next input, new folders are made" \
+        has "$(result)" '"path":"deep/er/back.jpg"'
+    check "and is a JPEG" equal "$(head -c 3 $out/deep/er/back.jpg | od -An -tx1 | tr -d ' \n')" ffd8ff
+
+    push '{"id":"typo","input":"small.jpg","output":"x.png","ops":["sobell"]}'
+    answer=$(result)
+    echo "    $answer"
+    check "a job with a typing mistake fails with unknown_op" has "$answer" '"code":"unknown_op"'
+    push '{"id":"away","input":"../../../etc/passwd","output":"x.png","ops":[]}'
+    check "a path out of the input folder fails with path_refused" \
+        has "$(result)" '"code":"path_refused"'
+    push '{"id":"none","input":"none.jpg","output":"x.png","ops":[]}'
+    check "a missing input fails with input_missing" has "$(result)" '"code":"input_missing"'
+}
+
+signals() {
+    local pid answer
+    chapter "reload and signals"
+    pid=$(main_pid)
+
+    mark
+    check "systemctl kill -s USR1 is accepted" systemctl kill -s USR1 "$unit"
+    check "and brings a stats line at once" within 3 logged '^stats interval_s='
+
+    mark
+    echo "stats_interval_s = 0.5" >$conf_d/20-check.conf
+    check "systemctl reload accepts a good file" systemctl reload "$unit"
+    check "the new stats interval is in force" within 5 logged '^stats interval_s=0\.5'
+
+    mark
+    echo "stats_interval_s = soon" >$conf_d/20-check.conf
+    check "systemctl reload refuses a broken file" not systemctl reload "$unit"
+    check "and says which value" within 5 logged 'stats_interval_s.*soon|soon.*stats_interval_s'
+    mark
+    check "the daemon itself, sent SIGHUP, refuses it too" systemctl kill -s HUP "$unit"
+    check "says which value" within 5 logged 'stats_interval_s.*soon|soon.*stats_interval_s'
+    mark
+    check "and runs on as before" within 5 logged '^stats interval_s=0\.5'
+    check "in the same process" equal "$(main_pid)" "$pid"
+    push '{"id":"still","input":"small.jpg","output":"still.png","ops":["sobel"]}'
+    check "which still does jobs" has "$(result)" '"status":"done"'
+
+    echo "stats_interval_s = 1" >$conf_d/20-check.conf
+    check "systemctl reload accepts the mended file" systemctl reload "$unit"
+    check "through all of it the process stays" equal "$(main_pid)" "$pid"
+    check "and systemd has not restarted it" equal "$(property NRestarts)" 0
+}
+
+restart() {
+    local pid
+    chapter "restart"
+    pid=$(main_pid)
+    check "systemctl restart works" systemctl restart "$unit"
+    check "another process runs" not equal "$(main_pid)" "$pid"
+    check "the service is active" is_active
+}
+
+killed() {
+    local pid start
+    chapter "kill -9 under load"
+    pid=$(main_pid)
+    redis-cli DEL gpuimgd:results >/dev/null
+    push_many killed 60
+    check "work has begun" within 20 results_at_least 3
+    check "work is left" test "$(redis-cli LLEN gpuimgd:results)" -lt 60
+    kill -KILL "$pid"
+    start=$(seconds)
+    check "systemd restarts the daemon" within 20 restarted "$pid"
+    echo "    after $(since "$start") s"
+    check "all jobs end" within 120 results_at_least 60
+    echo "    $(since "$start") s after the kill"
+    sleep 0.5
+    check "each with one result, status done, and its output" results_complete killed 60
+    check "nothing is left in the queue, no lease, no temporary file" within 10 no_leftovers
+}
+restarted() { is_active && not equal "$(main_pid)" "$1"; }
+
+stop_under_load() {
+    local start took answered
+    chapter "stop under load"
+    redis-cli DEL gpuimgd:results >/dev/null
+    push_many stopped 60
+    check "work has begun" within 20 results_at_least 3
+    mark
+    start=$(seconds)
+    check "systemctl stop succeeds" systemctl stop "$unit"
+    took=$(since "$start")
+    answered=$(redis-cli LLEN gpuimgd:results)
+    echo "    it took $took s; $answered jobs are answered, $(redis-cli LLEN gpuimgd:jobs) wait"
+    check "within drain_timeout_s" less "$took" 25
+    check "the daemon says that it drains" logged '[Dd]rain'
+    check "its exit status is 0" equal "$(property ExecMainCode)/$(property ExecMainStatus)" 1/0
+    check "systemd calls that a success" equal "$(property Result)" success
+    check "no lease is left" equal "$(redis-cli ZCARD gpuimgd:lease)" 0
+    check "what was not answered still waits" \
+        equal $((answered + $(redis-cli LLEN gpuimgd:jobs))) 60
+    check "no temporary file is left" equal "$(find $out -name '*.tmp' | wc -l)" 0
+    check "the next start works" systemctl start "$unit"
+    check "and all jobs end" within 120 results_at_least 60
+    sleep 0.5
+    check "each with one result, status done, and its output" results_complete stopped 60
+}
+
+broken_configuration() {
+    chapter "start with a broken configuration"
+    systemctl stop "$unit"
+    echo "workers = many" >$conf_d/20-check.conf
+    mark
+    check "systemctl start fails" not systemctl start "$unit"
+    check "with exit status 78" equal "$(property ExecMainStatus)" 78
+    check "the journal says why" logged 'workers.*many|many.*workers'
+    sleep 3
+    check "and systemd does not try again" equal "$(property ActiveState)" failed
+    rm $conf_d/20-check.conf
+    systemctl reset-failed "$unit"
+}
+
+watchdog() {
+    local pid
+    chapter "watchdog"
+    mkdir -p $dropins
+    printf '[Service]\nWatchdogSec=2\nTimeoutAbortSec=1\n' >$dropins/watchdog.conf
+    systemctl daemon-reload
+    check "the daemon starts with a watchdog of 2 s" systemctl start "$unit"
+    pid=$(main_pid)
+    mark
+    sleep 5
+    check "and feeds it" equal "$(main_pid)" "$pid"
+    kill -STOP "$pid"
+    check "frozen, it is replaced" within 20 restarted "$pid"
+    check "because of the watchdog" logged "Watchdog timeout"
+    systemctl stop "$unit"
+    rm $dropins/watchdog.conf
+    systemctl daemon-reload
+}
+
+password() {
+    chapter "a Redis password as a systemd credential"
+    redis-cli CONFIG SET requirepass "open sesame" >/dev/null
+    export REDISCLI_AUTH="open sesame"
+    (umask 077 && echo "open sesame" >/etc/gpuimgd/redis-password)
+    echo "redis_password_file = /run/credentials/gpuimgd.service/redis-password" >$conf_d/20-check.conf
+    mkdir -p $dropins
+    printf '[Service]\nLoadCredential=redis-password:/etc/gpuimgd/redis-password\n' \
+        >$dropins/password.conf
+    systemctl daemon-reload
+    check "the service starts" systemctl start "$unit"
+    push '{"id":"secret","input":"small.jpg","output":"secret.png","ops":["sobel"]}'
+    check "and does jobs" has "$(result)" '"status":"done"'
+    mark
+    check "it stops" systemctl stop "$unit"
+    check "with success" equal "$(property Result)" success
+}
+
+main() {
+    mark
+    installation
+    first_start
+    confinement
+    jobs
+    signals
+    restart
+    killed
+    stop_under_load
+    broken_configuration
+    watchdog
+    password
+    chapter "systemd-analyze security"
+    systemd-analyze security --no-pager "$unit" | tail -1
+    echo "end of the transcript"
+}
+
+trap 'journalctl --sync; journalctl -u "$unit" -o short-iso --no-pager >journal' EXIT
+main

@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# tree.sh - Debian (or Ubuntu) trees for tests; sourced by check.sh and fresh.sh.
+#
+# A tree is made by debootstrap once and kept; tests work on copies. Everything about where packages
+# come from is taken from this machine's own apt: mirror, suites, key, proxy, certificates.
+
+say() { printf '%s: %s\n' "${0##*/}" "$*"; }
+die() { say "$*" >&2; exit 1; }
+# 77 is the exit status by which a test says "not here" rather than "wrong".
+skip() {
+    say "SKIPPED: $*"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 77
+}
+
+need_root() {
+    [ "$(id -u)" = 0 ] || skip "needs root, to make a Debian tree and run it in systemd-nspawn"
+}
+
+need_tools() {
+    local missing=()
+    command -v debootstrap >/dev/null || missing+=(debootstrap)
+    command -v systemd-nspawn >/dev/null || missing+=(systemd-container)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null || skip "needs ${missing[*]}, and there is no apt-get here"
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -q --no-install-recommends "${missing[@]}" ||
+        { apt-get update -q && apt-get install -y -q --no-install-recommends "${missing[@]}"; } ||
+        skip "apt-get cannot install ${missing[*]}"
+}
+
+# The archives of this machine's own distribution, one a line: "mirror suite components signed-by".
+# Others' archives are left out: a tree shall hold what a fresh installation holds.
+host_archives() {
+    local codename
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    [ -n "$codename" ] || die "/etc/os-release has no VERSION_CODENAME"
+    # shellcheck disable=SC2016 # apt's variables, not ours
+    apt-get indextargets --format '$(SITE)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)' \
+        'Created-By: Packages' | tr -d ' ' |
+        awk -F'|' -v codename="$codename" '
+            $2 != codename && $2 != codename "-updates" && $2 != codename "-security" { next }
+            $3 != "main" && $3 != "universe" { next }
+            { key = $1 " " $2 }
+            !(key in components) { order[++n] = key }
+            index(" " components[key] " ", " " $3 " ") == 0 {
+                components[key] = components[key] (components[key] ? "," : "") $3 }
+            { signed[key] = $4 ~ /^\// ? $4 : "-" }
+            END { for (i = 1; i <= n; i++) print order[i], components[order[i]], signed[order[i]] }'
+}
+
+# make_base TREE PACKAGE... : debootstraps TREE, unless it is there and was made of the same.
+make_base() {
+    local tree=$1 archives mirror suite components signed_by recipe keyring=()
+    shift
+    archives=$(host_archives)
+    read -r mirror suite components signed_by <<<"$archives"
+    [ -n "${mirror:-}" ] || die "apt on this machine names no archive of its own distribution"
+    recipe="$suite $mirror $components $*"
+    [ ! -e "$tree.recipe" ] || [ "$(cat "$tree.recipe")" != "$recipe" ] || return 0
+
+    say "making ${tree##*/} with debootstrap ($suite from $mirror); the next run finds it there"
+    rm -rf --one-file-system "$tree" "$tree.recipe"
+    mkdir -p "$tree.debs"
+    [ "$signed_by" = - ] || keyring=(--keyring="$signed_by")
+    debootstrap --variant=minbase --components="$components" --include="$(IFS=,; echo "$*")" \
+        --cache-dir="$tree.debs" "${keyring[@]}" "$suite" "$tree" "$mirror" >"$tree.log" 2>&1 || {
+        tail -15 "$tree.log" >&2
+        rm -rf --one-file-system "$tree"
+        die "debootstrap failed; the whole log is $tree.log"
+    }
+    rm -rf "$tree.debs" "$tree"/var/cache/apt/archives/*.deb "$tree"/usr/share/doc/*
+    echo "$recipe" >"$tree.recipe"
+}
+
+# copy_base BASE TREE: as fast as the filesystem can.
+copy_base() { cp -a --reflink=auto "$1" "$2"; }
+
+# give_apt TREE: apt in the tree fetches as apt on this machine does.
+give_apt() {
+    local tree=$1 mirror suite components signed_by option
+    while read -r mirror suite components signed_by; do
+        option=
+        if [ "$signed_by" != - ]; then
+            install -D -m 0644 "$signed_by" "$tree$signed_by"
+            option=" [signed-by=$signed_by]"
+        fi
+        echo "deb$option $mirror $suite ${components//,/ }"
+    done < <(host_archives) >"$tree/etc/apt/sources.list"
+    # Proxies, time limits, validity checks; no hooks, which may call what the tree does not have.
+    apt-config dump | grep '^Acquire::' | grep -vE '^Acquire::(IndexTargets|Changelogs)' \
+        >"$tree/etc/apt/apt.conf.d/90host"
+    [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d "$tree/etc/apt/"
+    [ ! -e /etc/ssl/certs/ca-certificates.crt ] ||
+        install -D -m 0644 /etc/ssl/certs/ca-certificates.crt "$tree/etc/ssl/certs/ca-certificates.crt"
+}
