@@ -30,8 +30,9 @@ need_tools() {
         skip "apt-get cannot install ${missing[*]}"
 }
 
-# The archives of this machine's own distribution, one a line: "mirror suite components signed-by".
-# Others' archives are left out: a tree shall hold what a fresh installation holds.
+# The archives of this machine's own distribution, one a line: "mirror suite components signed-by",
+# the main one first. Others' archives are left out: a tree shall
+# hold what a fresh installation holds.
 host_archives() {
     local codename
     codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -44,10 +45,12 @@ host_archives() {
             $3 != "main" && $3 != "universe" { next }
             { key = $1 " " $2 }
             !(key in components) { order[++n] = key }
-            index(" " components[key] " ", " " $3 " ") == 0 {
+            index("," components[key] ",", "," $3 ",") == 0 {
                 components[key] = components[key] (components[key] ? "," : "") $3 }
             { signed[key] = $4 ~ /^\// ? $4 : "-" }
-            END { for (i = 1; i <= n; i++) print order[i], components[order[i]], signed[order[i]] }'
+            END { for (i = 1; i <= n; i++) print order[i], components[order[i]], signed[order[i]] }' |
+        awk -v codename="$codename" '
+            $2 == codename { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 
 # make_base TREE PACKAGE... : debootstraps TREE, unless it is there and was made of the same.
