@@ -38,33 +38,7 @@ uint8_t *raster_at(const struct raster *raster, uint32_t x, uint32_t y);
 size_t raster_differ(const struct raster *a, const struct raster *b, int limit, char *where,
                      size_t where_size);
 
-/* Encoders for inputs, malloc'd. JPEG takes 1 or 3 channels; 4 channels are written as CMYK
- * (inverted, as Adobe does). PNG takes 1, 3 or 4. */
-struct raster_jpeg {
-    int quality;
-    bool progressive;
-    bool rgb;         /* without the YCbCr transform (Adobe marker, transform 0) */
-    int orientation;  /* 0: no EXIF */
-    int sampling;     /* 1 = 4:4:4, 2 = 4:2:0 */
-    const uint8_t *icc;
-    size_t icc_bytes;
-    int restart;      /* MCU rows between restart markers */
-};
-uint8_t *raster_to_jpeg(const struct raster *raster, const struct raster_jpeg *how,
-                        size_t *length);
-struct raster_png {
-    bool interlaced;
-    bool sixteen;     /* each byte v becomes v * 257, but for the low byte, which is varied */
-    bool gray_alpha;  /* of RGBA: the first channel and alpha */
-    bool palette;     /* of gray: 256 gray levels as a palette */
-    const uint8_t *icc;
-    size_t icc_bytes;
-    int level;
-};
-uint8_t *raster_to_png(const struct raster *raster, const struct raster_png *how, size_t *length);
-
-/* A picture-like test image: gradients, discs, text-like edges and noise; equal seeds give equal
- * pixels. Alpha, where there is one, runs over its whole range. */
-struct raster raster_scene(uint32_t width, uint32_t height, uint32_t channels, uint32_t seed);
+/* A baseline JPEG of 1 or 3 channels with libjpeg's defaults, malloc'd. */
+uint8_t *raster_to_jpeg(const struct raster *raster, int quality, size_t *length);
 
 #endif

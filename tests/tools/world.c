@@ -87,7 +87,6 @@ struct process *world_start_with(struct world *world, size_t index,
     COMMON("--renew_s=%g", patience(0.5));
     COMMON("--reap_s=0.5");
     COMMON("--retry_delay_s=0.05");
-    COMMON("--stats_interval_s=0");
     COMMON("--sync_outputs=no");
 #undef COMMON
     for (size_t i = 0; i < made; i++)
@@ -178,22 +177,10 @@ void world_put(struct world *world, const char *name, const void *bytes, size_t 
     free(path);
 }
 
-void world_put_jpeg(struct world *world, const char *name, const struct raster *raster,
-                    const struct raster_jpeg *how)
+void world_put_picture(struct world *world, const char *name, struct picture_file file)
 {
-    size_t length;
-    uint8_t *bytes = raster_to_jpeg(raster, how, &length);
-    world_put(world, name, bytes, length);
-    free(bytes);
-}
-
-void world_put_png(struct world *world, const char *name, const struct raster *raster,
-                   const struct raster_png *how)
-{
-    size_t length;
-    uint8_t *bytes = raster_to_png(raster, how, &length);
-    world_put(world, name, bytes, length);
-    free(bytes);
+    world_put(world, name, file.bytes, file.length);
+    picture_free(&file);
 }
 
 struct raster world_load_in(const struct world *world, const char *name, enum raster_as as)

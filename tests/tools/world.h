@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 #include <hiredis/hiredis.h>
 
+#include "tests/tools/picture.h"
 #include "tests/tools/process.h"
 #include "tests/tools/raster.h"
 #include "tests/tools/redis_server.h"
@@ -48,10 +49,8 @@ bool world_ready(struct process *daemon);
 
 /* Puts a file under input_root; parents are made. */
 void world_put(struct world *world, const char *name, const void *bytes, size_t length);
-void world_put_jpeg(struct world *world, const char *name, const struct raster *raster,
-                    const struct raster_jpeg *how);
-void world_put_png(struct world *world, const char *name, const struct raster *raster,
-                   const struct raster_png *how);
+/* The same for a picture, which is freed. */
+void world_put_picture(struct world *world, const char *name, struct picture_file file);
 /* The path of a file under input_root or output_root, malloc'd. */
 char *world_in_path(const struct world *world, const char *name);
 char *world_out_path(const struct world *world, const char *name);

@@ -1,0 +1,626 @@
+/*
+ * test_jobs.c - good jobs from push to result, on each engine, pixels checked to the bit.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/reference.h"
+#include "tests/tools/text_file.h"
+
+static const uint8_t white[3] = {255, 255, 255};
+
+/* ---- the world of one engine ------------------------------------------------------------------ */
+
+static struct world world;
+static struct world *const w = &world;
+static const char *engine; /* "cpu" or "cuda" */
+
+static void open_world(const char *name)
+{
+    engine = name;
+    world_open(w, redis_server_start(NULL, NULL));
+    char option[32];
+    snprintf(option, sizeof option, "--engine=%s", engine);
+    world_start(w, 0, option, NULL);
+    if (!world_ready(&w->daemons[0]))
+        process_clear(&w->daemons[0]);
+}
+
+static int open_cpu(void **state)
+{
+    (void)state;
+    open_world("cpu");
+    return 0;
+}
+
+static int open_cuda(void **state)
+{
+    (void)state;
+    engine = "cuda";
+    if (world_has_cuda())
+        open_world("cuda");
+    else
+        print_error("skipped: no CUDA device here, or a daemon built without CUDA\n");
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static void need_engine(void)
+{
+    if (!w->folder[0])
+        skip();
+    assert_true(process_running(&w->daemons[0]));
+}
+
+/* ---- the first job ---------------------------------------------------------------------------- */
+
+static void test_first_job(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "cat.jpg", picture_jpeg(&(struct picture_jpeg){.width = 640, .height = 427}));
+    cJSON *result = check_answer(w, "{'input':'cat.jpg','output':'cat-edges.png',"
+                                    "'ops':['grayscale','sobel']}");
+    check_message(result);
+    assert_string_equal(json_text(result, "input.format"), "jpeg");
+    assert_true(json_number(result, "input.width") == 640);
+    assert_true(json_number(result, "input.height") == 427);
+    assert_string_equal(json_text(result, "outputs.0.path"), "cat-edges.png");
+    assert_string_equal(json_text(result, "outputs.0.format"), "png");
+    assert_true(json_number(result, "outputs.0.width") == 640);
+    assert_true(json_number(result, "outputs.0.height") == 427);
+    assert_null(json_at(result, "outputs.1"));
+    assert_true(json_number(result, "attempt") == 1);
+    assert_true(json_number(result, "job") >= 1);
+    assert_memory_equal(json_text(result, "engine"), engine, strlen(engine));
+    char pid[32];
+    snprintf(pid, sizeof pid, ":%ld", (long)w->daemons[0].pid);
+    assert_non_null(strstr(json_text(result, "daemon"), pid));
+    assert_true(json_number(result, "ms.total") >= json_number(result, "ms.decode"));
+
+    struct stat in, out;
+    char *path = world_in_path(w, "cat.jpg");
+    assert_int_equal(stat(path, &in), 0);
+    free(path);
+    path = world_out_path(w, "cat-edges.png");
+    assert_int_equal(stat(path, &out), 0);
+    free(path);
+    assert_true(json_number(result, "input.bytes") == (double)in.st_size);
+    assert_true(json_number(result, "outputs.0.bytes") == (double)out.st_size);
+    assert_int_equal(out.st_mode & 07777, 0644);
+    check_done(result);
+
+    struct raster luma = world_load_in(w, "cat.jpg", RASTER_LUMA);
+    check_output(w, "cat-edges.png", reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
+    raster_clear(&luma);
+}
+
+/* ---- every kind of input through every chain --------------------------------------------------- */
+
+struct chain {
+    const char *json;
+    bool luma;                 /* starts with gray by the default weights */
+    bool gray, sobel;
+    const uint32_t *weights;
+    enum reference_magnitude magnitude;
+    enum reference_border border;
+};
+
+static const uint32_t own_weights[3] = {16384, 32768, 16384};
+static const struct chain chains[] = {
+    {"[]", false, false, false, NULL, 0, 0},
+    {"['grayscale']", true, true, false, NULL, 0, 0},
+    {"['sobel']", true, true, true, NULL, 0, 0},
+    {"['grayscale','sobel']", true, true, true, NULL, 0, 0},
+    {"[{'op':'grayscale'},{'op':'sobel','magnitude':'half','border':'reflect101'}]", true, true,
+     true, NULL, REFERENCE_HALF, REFERENCE_REFLECT101},
+    {"[{'op':'sobel','magnitude':'l1'}]", true, true, true, NULL, REFERENCE_L1, 0},
+    {"[{'op':'sobel','magnitude':'l2'}]", true, true, true, NULL, REFERENCE_L2, 0},
+    {"['grayscale',{'op':'sobel','magnitude':'l2','border':'replicate'}]", true, true, true, NULL,
+     REFERENCE_L2, REFERENCE_REPLICATE},
+    {"[{'op':'sobel','border':'replicate'}]", true, true, true, NULL, 0, REFERENCE_REPLICATE},
+    {"[{'op':'sobel','border':'zero'}]", true, true, true, NULL, 0, REFERENCE_ZERO},
+    {"[{'op':'grayscale','weights':[0.25,0.5,0.25]}]", false, true, false, own_weights, 0, 0},
+    {"[{'op':'grayscale','weights':[0.25,0.5,0.25]},{'op':'sobel','magnitude':'l1'}]", false, true,
+     true, own_weights, REFERENCE_L1, 0},
+};
+#define CHAINS (sizeof chains / sizeof *chains)
+
+static struct raster chain_expected(const struct chain *chain, const char *input, int orientation)
+{
+    struct raster source = world_load_in(w, input, chain->luma ? RASTER_LUMA : RASTER_COLOUR);
+    if (!source.pixels)
+        return source;
+    struct raster result = reference_orient(&source, orientation);
+    raster_clear(&source);
+    if (chain->gray) {
+        struct raster gray = reference_gray(&result, chain->weights, white);
+        raster_clear(&result);
+        result = gray;
+    }
+    if (chain->sobel) {
+        struct raster edges = reference_sobel(&result, chain->magnitude, chain->border);
+        raster_clear(&result);
+        result = edges;
+    }
+    return result;
+}
+
+/* Pushes one job a chain at once and checks each result by its id; `limit` as in raster_differ. */
+static void run_chains(const char *input, int orientation, int limit)
+{
+    for (size_t i = 0; i < CHAINS; i++)
+        world_push(w, "{'id':'%zu','input':'%s','output':'chains/%s.%zu.png','ops':%s}", i, input,
+                   input, i, chains[i].json);
+    for (size_t i = 0; i < CHAINS; i++) {
+        cJSON *result = check_next(w);
+        const struct chain *chain = &chains[atoi(json_text(result, "id")) % (int)CHAINS];
+        char name[128];
+        snprintf(name, sizeof name, "%s", json_text(result, "outputs.0.path"));
+        if (strcmp(json_text(result, "status"), "done") != 0)
+            print_error("%s with %s:\n", input, chain->json);
+        check_message(result);
+        check_done(result);
+        struct raster expected = chain_expected(chain, input, orientation);
+        assert_non_null(expected.pixels);
+        check_output(w, name, expected, limit);
+    }
+}
+
+static void test_jpeg_inputs(void **state)
+{
+    (void)state;
+    need_engine();
+    static const struct {
+        const char *name;
+        struct picture_jpeg how;
+        int limit;
+    } inputs[] = {
+        {"420.jpg", {.width = 97, .height = 61}, 0},
+        {"444.jpg", {.width = 64, .height = 48, .subsampling = 444, .quality = 95}, 0},
+        {"422.jpg", {.width = 130, .height = 33, .subsampling = 422}, 0},
+        {"gray.jpg", {.width = 97, .height = 61, .colour = PICTURE_GRAY}, 0},
+        {"rgb.jpg", {.width = 97, .height = 61, .colour = PICTURE_RGB}, 0},
+        {"progressive.jpg", {.width = 97, .height = 61, .progressive = true}, 0},
+        {"scans.jpg", {.width = 97, .height = 61, .scans = 40}, 0},
+        {"restart.jpg", {.width = 97, .height = 61, .restart_rows = 1}, 0},
+        {"one.jpg", {.width = 1, .height = 1}, 0},
+        {"row.jpg", {.width = 75, .height = 1}, 0},
+        {"column.jpg", {.width = 1, .height = 75}, 0},
+        {"two.jpg", {.width = 2, .height = 2}, 0},
+    };
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        world_put_picture(w, inputs[i].name, picture_jpeg(&inputs[i].how));
+        run_chains(inputs[i].name, 1, inputs[i].limit);
+    }
+}
+
+/* R = C * K / 255 of inverted inks: how it is rounded is the codec's, so one level is allowed, and
+ * only colour and gray are compared (edges would multiply it). */
+static void test_cmyk_inputs(void **state)
+{
+    (void)state;
+    need_engine();
+    for (int ycck = 0; ycck < 2; ycck++) {
+        world_put_picture(w, "cmyk.jpg",
+                          picture_jpeg(&(struct picture_jpeg){
+                              .width = 97, .height = 61,
+                              .colour = ycck ? PICTURE_YCCK : PICTURE_CMYK}));
+        check_done(check_answer(w, "{'input':'cmyk.jpg','output':'cmyk.png'}"));
+        check_output(w, "cmyk.png", world_load_in(w, "cmyk.jpg", RASTER_COLOUR), 1);
+        check_done(check_answer(w, "{'input':'cmyk.jpg','output':'k.png','ops':['grayscale']}"));
+        check_output(w, "k.png", chain_expected(&chains[1], "cmyk.jpg", 1), 1);
+        /* From here on there is no doubt: gray of our own colour output, and its edges. */
+        struct raster rgb = world_load_out(w, "cmyk.png");
+        struct raster gray = reference_gray(&rgb, NULL, white);
+        check_output(w, "k.png", raster_copy(&gray), 0);
+        check_done(check_answer(w, "{'input':'cmyk.jpg','output':'e.png','ops':['sobel']}"));
+        check_output(w, "e.png", reference_sobel(&gray, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
+        raster_clear(&rgb);
+        raster_clear(&gray);
+    }
+}
+
+static void test_png_inputs(void **state)
+{
+    (void)state;
+    need_engine();
+    static const struct {
+        const char *name;
+        struct picture_png how;
+    } inputs[] = {
+        {"gray.png", {.width = 97, .height = 61}},
+        {"bits1.png", {.width = 97, .height = 61, .bit_depth = 1}},
+        {"bits4.png", {.width = 97, .height = 61, .bit_depth = 4}},
+        {"gray16.png", {.width = 97, .height = 61, .bit_depth = 16}},
+        {"gray-trns.png", {.width = 97, .height = 61, .transparent = true}},
+        {"rgb.png", {.width = 97, .height = 61, .colour_type = 2}},
+        {"rgb-trns.png", {.width = 97, .height = 61, .colour_type = 2, .transparent = true}},
+        {"rgb16.png", {.width = 97, .height = 61, .colour_type = 2, .bit_depth = 16}},
+        {"palette.png", {.width = 97, .height = 61, .colour_type = 3}},
+        {"palette-trns.png", {.width = 97, .height = 61, .colour_type = 3, .transparent = true}},
+        {"ga.png", {.width = 97, .height = 61, .colour_type = 4}},
+        {"rgba.png", {.width = 97, .height = 61, .colour_type = 6}},
+        {"rgba16.png", {.width = 97, .height = 61, .colour_type = 6, .bit_depth = 16}},
+        {"adam7.png", {.width = 97, .height = 61, .colour_type = 6, .interlaced = true}},
+        {"adam7-16.png", {.width = 5, .height = 3, .colour_type = 2, .bit_depth = 16,
+                          .interlaced = true}},
+        {"one.png", {.width = 1, .height = 1, .colour_type = 2}},
+        {"row.png", {.width = 300, .height = 1, .colour_type = 6}},
+        {"column.png", {.width = 1, .height = 300}},
+    };
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        world_put_picture(w, inputs[i].name, picture_png(&inputs[i].how));
+        run_chains(inputs[i].name, 1, 0);
+    }
+}
+
+/* Larger than any tile of a kernel and any run of a vector loop, with sides that fit none. */
+static void test_large_picture(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "large.jpg",
+                      picture_jpeg(&(struct picture_jpeg){.width = 2047, .height = 1531}));
+    run_chains("large.jpg", 1, 0);
+}
+
+static void test_orientations(void **state)
+{
+    (void)state;
+    need_engine();
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        char name[32];
+        snprintf(name, sizeof name, "turned%d.jpg", orientation);
+        world_put_picture(w, name, picture_jpeg(&(struct picture_jpeg){
+                                       .width = 45, .height = 31, .orientation = orientation}));
+        run_chains(name, orientation, 0);
+    }
+    /* Asked not to, the stored pixels stay as they are. */
+    check_done(check_answer(w, "{'input':'turned6.jpg','output':'stored.png','orient':false}"));
+    check_output(w, "stored.png", world_load_in(w, "turned6.jpg", RASTER_COLOUR), 0);
+    /* The output is upright and says nothing of it any more. */
+    check_done(check_answer(w, "{'input':'turned6.jpg','output':'upright.jpg'}"));
+    char *path = world_out_path(w, "upright.jpg");
+    size_t length = 0;
+    unsigned char *bytes = text_file_bytes(path, &length);
+    assert_non_null(bytes);
+    assert_null(memmem(bytes, length, "Exif", 4));
+    free(bytes);
+    free(path);
+}
+
+/* ---- output formats --------------------------------------------------------------------------- */
+
+static double out_size(const char *name)
+{
+    struct stat st;
+    char *path = world_out_path(w, name);
+    double size = stat(path, &st) ? -1 : (double)st.st_size;
+    free(path);
+    return size;
+}
+
+static void test_output_formats(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "f.jpg", picture_jpeg(&(struct picture_jpeg){.width = 320, .height = 200,
+                                                                       .subsampling = 444}));
+    struct raster luma = world_load_in(w, "f.jpg", RASTER_LUMA);
+    struct raster edges = reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101);
+
+    /* Gray JPEG has no choices but the quality: exactly what libjpeg makes of the reference. */
+    size_t length;
+    uint8_t *bytes = raster_to_jpeg(&edges, 85, &length);
+    check_done(check_answer(w, "{'input':'f.jpg','output':'e.jpg','ops':['sobel']}"));
+    check_output(w, "e.jpg", raster_decode(bytes, length, RASTER_COLOUR), 0);
+    free(bytes);
+
+    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'q95.JPEG','quality':95}}"));
+    check_output_near(w, "q95.JPEG", world_load_in(w, "f.jpg", RASTER_COLOUR), 30);
+    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'q20.jpg','quality':20}}"));
+    assert_true(out_size("q20.jpg") < out_size("q95.JPEG") / 2);
+
+    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'p.jpg','progressive':true}}"));
+    struct raster progressive = world_load_out(w, "p.jpg");
+    assert_non_null(progressive.pixels);
+    assert_true(progressive.progressive);
+    raster_clear(&progressive);
+
+    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'c0.png','compression':0}}"));
+    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'c9.png','compression':9}}"));
+    assert_true(out_size("c9.png") < out_size("c0.png"));
+    check_output(w, "c9.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
+
+    /* The format: named, else the suffix's, else the input's; parents are made. */
+    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'deep/er/x.bin','format':'png'}}"));
+    check_output(w, "deep/er/x.bin", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
+    cJSON *result = check_answer(w, "{'input':'f.jpg','output':'nosuffix'}");
+    assert_string_equal(json_text(result, "outputs.0.format"), "jpeg");
+    check_done(result);
+    raster_clear(&luma);
+    raster_clear(&edges);
+}
+
+static void test_background(void **state)
+{
+    (void)state;
+    need_engine();
+    static const uint8_t orange[3] = {250, 120, 10};
+    world_put_picture(w, "glass.png", picture_png(&(struct picture_png){.width = 120, .height = 90,
+                                                                         .colour_type = 6}));
+    struct raster in = world_load_in(w, "glass.png", RASTER_COLOUR);
+    check_done(check_answer(w, "{'input':'glass.png','output':'g.png','ops':['grayscale'],"
+                               "'background':[250,120,10]}"));
+    check_output(w, "g.png", reference_gray(&in, NULL, orange), 0);
+    check_done(check_answer(w, "{'input':'glass.png','output':{'path':'g.jpg','quality':100},"
+                               "'background':[250,120,10]}"));
+    check_output_near(w, "g.jpg", reference_flatten(&in, orange), 25);
+    /* PNG keeps the alpha and has no use for a background. */
+    check_done(check_answer(w, "{'input':'glass.png','output':'kept.png','background':[9,9,9]}"));
+    check_output(w, "kept.png", raster_copy(&in), 0);
+    raster_clear(&in);
+}
+
+static size_t icc_of(const char *name)
+{
+    struct raster raster = world_load_out(w, name);
+    assert_non_null(raster.pixels);
+    raster_clear(&raster);
+    return raster.icc_bytes;
+}
+
+static void test_icc_profiles(void **state)
+{
+    (void)state;
+    need_engine();
+    struct picture_file rgb = picture_icc(560, "RGB "), gray = picture_icc(560, "GRAY");
+    world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){
+                                      .width = 40, .height = 30, .icc = rgb.bytes, .icc_bytes = 560}));
+    world_put_picture(w, "p.png", picture_png(&(struct picture_png){
+                                      .width = 40, .height = 30, .colour_type = 2,
+                                      .icc = rgb.bytes, .icc_bytes = 560}));
+    world_put_picture(w, "k.jpg", picture_jpeg(&(struct picture_jpeg){
+                                      .width = 40, .height = 30, .colour = PICTURE_GRAY,
+                                      .icc = gray.bytes, .icc_bytes = 560}));
+    for (int i = 0; i < 2; i++) {
+        const char *from = i ? "p.png" : "p.jpg";
+        check_done(check_answer(w, "{'input':'%s','outputs':[{'output':'a.jpg'},{'output':'a.png'},"
+                                   "{'output':'b.png','ops':['grayscale']}]}", from));
+        struct raster kept = world_load_out(w, "a.jpg");
+        assert_int_equal(kept.icc_bytes, 560);
+        raster_clear(&kept);
+        kept = world_load_out(w, "a.png");
+        assert_int_equal(kept.icc_bytes, 560);
+        raster_clear(&kept);
+        assert_int_equal(icc_of("b.png"), 0);
+    }
+    check_done(check_answer(w, "{'input':'k.jpg','output':'k.png'}"));
+    assert_int_equal(icc_of("k.png"), 0);
+    picture_free(&rgb);
+    picture_free(&gray);
+}
+
+/* ---- several outputs -------------------------------------------------------------------------- */
+
+static void test_several_outputs(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "s.jpg", picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200}));
+    cJSON *result = check_answer(w, "{'input':'s.jpg','outputs':["
+                                    "{'output':'s/gray.png','ops':['grayscale']},"
+                                    "{'output':'s/edges.png','ops':['grayscale','sobel']},"
+                                    "{'output':{'path':'s/l2.png'},"
+                                    "'ops':[{'op':'sobel','magnitude':'l2'}]}]}");
+    check_message(result);
+    assert_int_equal(cJSON_GetArraySize(json_at(result, "outputs")), 3);
+    assert_string_equal(json_text(result, "outputs.0.path"), "s/gray.png");
+    assert_string_equal(json_text(result, "outputs.2.path"), "s/l2.png");
+    check_done(result);
+    struct raster luma = world_load_in(w, "s.jpg", RASTER_LUMA);
+    check_output(w, "s/gray.png", raster_copy(&luma), 0);
+    check_output(w, "s/edges.png", reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
+    check_output(w, "s/l2.png", reference_sobel(&luma, REFERENCE_L2, REFERENCE_REFLECT101), 0);
+    raster_clear(&luma);
+
+    /* One wants colour: now gray is made of the colours, by the formula. */
+    check_done(check_answer(w, "{'input':'s.jpg','outputs':[{'output':'s/copy.png','ops':[]},"
+                               "{'output':'s/gray2.png','ops':['grayscale']}]}"));
+    struct raster colour = world_load_in(w, "s.jpg", RASTER_COLOUR);
+    check_output(w, "s/gray2.png", reference_gray(&colour, NULL, white), 0);
+    check_output(w, "s/copy.png", colour, 0);
+}
+
+static void test_one_of_several_fails(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "s.jpg", picture_jpeg(&(struct picture_jpeg){.width = 80, .height = 50}));
+    char *link = world_out_path(w, "elsewhere");
+    assert_int_equal(symlink("/tmp", link), 0);
+    free(link);
+    cJSON *result = check_answer(w, "{'input':'s.jpg','outputs':["
+                                    "{'output':'half/good.png','ops':['sobel']},"
+                                    "{'output':'elsewhere/bad.png','ops':['sobel']}]}");
+    assert_string_equal(json_text(result, "outputs.0.path"), "half/good.png");
+    assert_true(json_number(result, "outputs.0.bytes") > 0);
+    assert_false(cJSON_IsObject(json_at(result, "outputs.0.error")));
+    assert_string_equal(json_text(result, "outputs.1.path"), "elsewhere/bad.png");
+    assert_string_equal(json_text(result, "outputs.1.error.code"), "path_refused");
+    check_failed(result, "path_refused", "elsewhere", NULL);
+    check_output(w, "half/good.png", chain_expected(&chains[2], "s.jpg", 1), 0);
+}
+
+/* ---- what travels with a job ------------------------------------------------------------------ */
+
+static void test_keys(void **state)
+{
+    (void)state;
+    need_engine();
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 90, .height = 70});
+    struct raster luma = raster_decode(file.bytes, file.length, RASTER_LUMA);
+    freeReplyObject(redis_command(w->client, "SET gpuimgd:img:a %b", file.bytes, file.length));
+    cJSON *result = check_answer(
+        w, "{'input':{'key':'gpuimgd:img:a'},"
+           "'output':{'key':'gpuimgd:img:b','format':'png','ttl_s':100},'ops':['sobel']}");
+    check_message(result);
+    assert_string_equal(json_text(result, "outputs.0.key"), "gpuimgd:img:b");
+    assert_true(json_number(result, "input.bytes") == (double)file.length);
+    double bytes = json_number(result, "outputs.0.bytes");
+    check_done(result);
+    redisReply *value = redis_command(w->client, "GET gpuimgd:img:b");
+    assert_int_equal(value->type, REDIS_REPLY_STRING);
+    assert_true(bytes == (double)value->len);
+    check_pixels("gpuimgd:img:b", raster_decode((uint8_t *)value->str, value->len, RASTER_COLOUR),
+                 reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
+    freeReplyObject(value);
+    long long ttl = redis_integer(w->client, "TTL gpuimgd:img:b");
+    assert_in_range(ttl, 90, 100);
+
+    /* A file to a key that stays, and a key to a file. */
+    world_put(w, "k.jpg", file.bytes, file.length);
+    check_done(check_answer(w, "{'input':'k.jpg','output':{'key':'gpuimgd:img:c'}}"));
+    assert_int_equal(redis_integer(w->client, "TTL gpuimgd:img:c"), -1);
+    check_done(check_answer(w, "{'input':{'key':'gpuimgd:img:a'},'output':'from-key.png',"
+                               "'ops':['grayscale']}"));
+    check_output(w, "from-key.png", luma, 0);
+    picture_free(&file);
+}
+
+static void test_reply_to_and_id(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "r.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
+    world_push(w, "{'id':'order-7','reply_to':'gpuimgd:reply:me','input':'r.png',"
+                  "'output':'r.jpg'}");
+    cJSON *result = world_result_from(w, "gpuimgd:reply:me", 20);
+    assert_non_null(result);
+    assert_string_equal(json_text(result, "id"), "order-7");
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    char *kept = redis_string(w->client, "GET gpuimgd:result:order-7");
+    assert_non_null(kept);
+    cJSON *again = cJSON_Parse(kept);
+    assert_true(cJSON_Compare(result, again, true));
+    free(kept);
+    cJSON_Delete(again);
+    check_done(result);
+    assert_in_range(redis_integer(w->client, "TTL gpuimgd:result:order-7"), 3500, 3600);
+
+    /* A list that nobody reads goes by itself. */
+    world_push(w, "{'id':'order-8','reply_to':'gpuimgd:reply:me','input':'r.png','output':'r.jpg'}");
+    assert_true(world_until(w, 20, 1, "LLEN gpuimgd:reply:me"));
+    assert_in_range(redis_integer(w->client, "TTL gpuimgd:reply:me"), 3500, 3600);
+
+    /* A failed job answers in the same places. */
+    world_push(w, "{'id':'order-9','reply_to':'gpuimgd:reply:you','input':'none.png','output':'r.jpg'}");
+    result = world_result_from(w, "gpuimgd:reply:you", 20);
+    assert_non_null(result);
+    check_failed(result, "input_missing", "none.png", NULL);
+    assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:result:order-9"), 1);
+}
+
+static void test_meta_and_pushed(void **state)
+{
+    (void)state;
+    need_engine();
+    static const char meta[] = "{\"a\":[1,2.5,-0.125,\"\\u00fc \\\"quoted\\\"\",null],\"b\":"
+                               "{\"c\":true,\"d\":{}},\"big\":12345678901}";
+    world_put_picture(w, "m.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    char job[512];
+    int length = snprintf(job, sizeof job,
+                          "{\"input\":\"m.png\",\"output\":\"m.jpg\",\"meta\":%s,\"pushed\":%.3f}",
+                          meta, (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - 2.0);
+    world_push_bytes(w, job, (size_t)length);
+    cJSON *result = check_next(w), *wanted = cJSON_Parse(meta);
+    assert_true(cJSON_Compare(json_at(result, "meta"), wanted, true));
+    double queue_ms = json_number(result, "ms.queue");
+    if (!(queue_ms >= 1990 && queue_ms < 2000 + patience(5000)))
+        print_error("ms.queue is %g\n", queue_ms);
+    assert_true(queue_ms >= 1990 && queue_ms < 2000 + patience(5000));
+    check_message(result);
+    check_done(result);
+    cJSON_Delete(wanted);
+}
+
+static void test_rpush_goes_first(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_picture(w, "o.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
+    strcpy(w->ns, "order"); /* a queue of its own, filled before its daemon starts */
+    for (int i = 1; i <= 3; i++)
+        world_push(w, "{'id':'%d','input':'o.png','output':'o%d.png'}", i, i);
+    redis_integer(w->client, "RPUSH order:jobs %s",
+                  "{\"id\":\"0\",\"input\":\"o.png\",\"output\":\"o0.png\"}");
+    struct process *one = world_start(w, 1, "--workers=1", "--inflight=1", NULL);
+    check_ready(one);
+    for (int i = 0; i <= 3; i++) {
+        cJSON *result = check_next(w);
+        assert_int_equal(atoi(json_text(result, "id")), i);
+        check_done(result);
+    }
+    check_stop(one);
+    check_clean(w);
+    strcpy(w->ns, "gpuimgd");
+}
+
+/* Two hundred jobs at once: each has its own result, and the daemon ends leaving nothing. */
+static void test_many_then_stop(void **state)
+{
+    (void)state;
+    need_engine();
+    bool seen[200] = {false};
+    world_put_picture(w, "n.jpg", picture_jpeg(&(struct picture_jpeg){.width = 160, .height = 120}));
+    for (int i = 0; i < 200; i++)
+        world_push(w, "{'id':'%d','input':'n.jpg','output':'n/%d.png','ops':['sobel']}", i, i);
+    for (int i = 0; i < 200; i++) {
+        cJSON *result = check_next(w);
+        int id = atoi(json_text(result, "id"));
+        assert_false(seen[id]);
+        seen[id] = true;
+        check_done(result);
+    }
+    check_output(w, "n/0.png", chain_expected(&chains[2], "n.jpg", 1), 0);
+    check_output(w, "n/199.png", chain_expected(&chains[2], "n.jpg", 1), 0);
+    check_stop(&w->daemons[0]);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    check_clean(w);
+}
+
+#define ON(engine, test) {#test " on " engine, test, NULL, NULL, NULL}
+#define ALL(engine)                                                                                \
+    {                                                                                              \
+        ON(engine, test_first_job), ON(engine, test_jpeg_inputs), ON(engine, test_cmyk_inputs),    \
+            ON(engine, test_png_inputs), ON(engine, test_large_picture),                           \
+            ON(engine, test_orientations), ON(engine, test_output_formats),                        \
+            ON(engine, test_background), ON(engine, test_icc_profiles),                            \
+            ON(engine, test_several_outputs), ON(engine, test_one_of_several_fails),               \
+            ON(engine, test_keys), ON(engine, test_reply_to_and_id),                               \
+            ON(engine, test_meta_and_pushed), ON(engine, test_rpush_goes_first),                   \
+            ON(engine, test_many_then_stop),                                                       \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest on_cpu[] = ALL("cpu");
+    const struct CMUnitTest on_cuda[] = ALL("cuda");
+    int failed = cmocka_run_group_tests(on_cpu, open_cpu, close_world);
+    return failed + cmocka_run_group_tests(on_cuda, open_cuda, close_world);
+}
