@@ -1,0 +1,469 @@
+#include "daemon/daemon.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "conf/log.h"
+#include "daemon/clock.h"
+#include "daemon/files.h"
+#include "daemon/notify.h"
+#include "daemon/pipeline.h"
+#include "daemon/selftest.h"
+#include "daemon/stats.h"
+#include "daemon/workers.h"
+#include "gpu/engine.h"
+#include "queue/instance.h"
+#include "queue/queue.h"
+
+/* How often STATUS= is brought up to date while systemd listens. */
+#define STATUS_MS 2000
+
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+#define SIGNALS (sizeof signals / sizeof signals[0])
+
+struct daemon {
+    uv_loop_t loop;
+    struct options *options;
+    const struct daemon_source *source;
+    char instance[INSTANCE_BYTES_MAX], name[INSTANCE_BYTES_MAX];
+
+    struct files files;
+    struct engine *engine;
+    struct workers *workers;
+    struct stats *stats;
+    struct pipeline *pipeline;
+    struct queue *queue;
+
+    uv_async_t engine_async;
+    uv_signal_t signals[SIGNALS];
+    uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer;
+
+    bool inflight_is_auto;
+    bool running, paused, draining, closing;
+    uint64_t drain_began_ns;
+    enum exit_status exit_status;
+};
+
+/* ---- views ---------------------------------------------------------------------------------- */
+
+static const char *engine_label(struct daemon *daemon)
+{
+    return engine_name(daemon->engine, 0);
+}
+
+static void write_stats(struct daemon *daemon)
+{
+    char line[1536];
+    struct stats_now now = {
+        .inflight = pipeline_inflight(daemon->pipeline),
+        .waiting = pipeline_waiting(daemon->pipeline),
+        .queue_length = queue_view(daemon->queue)->length,
+        .oldest_s = pipeline_oldest_s(daemon->pipeline),
+        .activity = engine_take_activity(daemon->engine),
+        .pinned_bytes = engine_pinned_usage(daemon->engine).held,
+        .device_bytes = engine_device_usage(daemon->engine).held,
+        .engine = engine_label(daemon),
+    };
+    stats_line(daemon->stats, &now, line, sizeof line);
+    log_text(LOG_LEVEL_INFO, line);
+    stats_write_log(daemon->stats, line);
+}
+
+static void update_status(struct daemon *daemon)
+{
+    const struct queue_view *view = queue_view(daemon->queue);
+    const char *state = daemon->draining ? "draining" : daemon->paused ? "paused" : "running";
+    if (view->state != QUEUE_READY)
+        notify_status("%s on %s; Redis: %s", state, engine_label(daemon), view->reason);
+    else
+        notify_status("%s on %s; %.1f images/s, %u in flight, %" PRIu64 " queued, %" PRIu64
+                      " jobs since start",
+                      state, engine_label(daemon), stats_images_per_s(daemon->stats),
+                      pipeline_inflight(daemon->pipeline), view->length,
+                      stats_jobs_total(daemon->stats));
+}
+
+/* ---- ending --------------------------------------------------------------------------------- */
+
+static void on_queue_closed(void *context)
+{
+    struct daemon *daemon = context;
+    uv_stop(&daemon->loop);
+}
+
+static void on_idle(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->closing)
+        return;
+    daemon->closing = true;
+    /* What is left of the time goes to acknowledgements, but never less than a second. */
+    double spent_s = clock_ms(daemon->drain_began_ns, clock_now_ns()) / 1e3;
+    double left_s = daemon->options->drain_timeout_s - spent_s;
+    queue_close(daemon->queue, left_s > 1 ? left_s : 1, on_queue_closed, daemon);
+}
+
+static void give_back(struct daemon *daemon)
+{
+    uint32_t unfinished = pipeline_unfinished(daemon->pipeline);
+    if (unfinished > 0)
+        log_warning("%u jobs did not end in time and go back to the queue", unfinished);
+    pipeline_give_back(daemon->pipeline);
+}
+
+static void on_drain_timeout(uv_timer_t *timer)
+{
+    give_back(timer->data);
+}
+
+static void begin_drain(struct daemon *daemon, const char *why)
+{
+    daemon->draining = true;
+    daemon->drain_began_ns = clock_now_ns();
+    log_info("%s: draining, %u jobs in flight get %g s to finish", why,
+             pipeline_inflight(daemon->pipeline), daemon->options->drain_timeout_s);
+    notify_stopping();
+    update_status(daemon);
+    pipeline_pause(daemon->pipeline, true);
+    uv_timer_start(&daemon->drain_timer, on_drain_timeout,
+                   (uint64_t)(daemon->options->drain_timeout_s * 1e3), 0);
+    pipeline_when_idle(daemon->pipeline, on_idle, daemon);
+}
+
+static void on_terminate(struct daemon *daemon, const char *name)
+{
+    if (!daemon->draining)
+        begin_drain(daemon, name);
+    else
+        give_back(daemon); /* a second one: at once */
+}
+
+/* The engine or the workers are beyond repair; systemd starts a new process. */
+static void on_failed(void *context, const char *why)
+{
+    struct daemon *daemon = context;
+    if (daemon->exit_status == EXIT_FAULT)
+        return;
+    daemon->exit_status = EXIT_FAULT;
+    log_error("%s: the daemon ends with exit status %d, to be started anew", why, EXIT_FAULT);
+    pipeline_engine_failed(daemon->pipeline);
+    if (!daemon->draining)
+        begin_drain(daemon, "fault");
+}
+
+static void check_engine(struct daemon *daemon)
+{
+    const struct error *fault = engine_fault(daemon->engine);
+    if (fault)
+        on_failed(daemon, fault->text);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static void wake_from_engine(void *context)
+{
+    struct daemon *daemon = context;
+    uv_async_send(&daemon->engine_async);
+}
+
+static void on_engine(uv_async_t *async)
+{
+    struct daemon *daemon = async->data;
+    engine_reap(daemon->engine);
+    if (daemon->running)
+        check_engine(daemon);
+}
+
+static void on_stats(uv_timer_t *timer)
+{
+    write_stats(timer->data);
+}
+
+static void on_status(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    update_status(daemon);
+    check_engine(daemon);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    if (pipeline_healthy(daemon->pipeline))
+        notify_watchdog();
+    else
+        log_error("a job stands still past its deadline: the watchdog is not fed");
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    /* Of daemons elsewhere nobody here can ask; ten leases without an end is dead enough. */
+    files_sweep(&daemon->files, 10 * daemon->options->lease_s);
+}
+
+static void start_stats_timer(struct daemon *daemon)
+{
+    uint64_t interval_ms = (uint64_t)(daemon->options->stats_interval_s * 1e3);
+    uv_timer_stop(&daemon->stats_timer);
+    if (interval_ms > 0)
+        uv_timer_start(&daemon->stats_timer, on_stats, interval_ms, interval_ms);
+}
+
+static struct queue_config queue_config(const struct daemon *daemon)
+{
+    const struct options *options = daemon->options;
+    return (struct queue_config){
+        .redis = options->redis,
+        .username = options->redis_username,
+        .password_file = options->redis_password_file,
+        .database = (uint32_t)options->redis_database,
+        .ns = options->namespace,
+        .instance = daemon->instance,
+        .lease_s = options->lease_s,
+        .renew_s = options->renew_s,
+        .reap_s = options->reap_s,
+        .retry_delay_s = options->retry_delay_s,
+        .block_s = options->block_s,
+        .connect_timeout_s = options->connect_timeout_s,
+        .command_timeout_s = options->command_timeout_s,
+        .auth_retry_s = options->auth_retry_s,
+        .attempts = (uint32_t)options->attempts,
+        .batch = (uint32_t)options->batch,
+        .result_ttl_s = options->result_ttl_s,
+        .results_max = options->results_max,
+        .dead_max = options->dead_max,
+    };
+}
+
+static void reload(struct daemon *daemon)
+{
+    struct options fresh;
+    struct error error = {0};
+    notify_reloading();
+    if (daemon->source->load(daemon->source->context, &fresh, &error)) {
+        options_adopt(daemon->options, &fresh);
+        log_set_level(log_level_parse(daemon->options->log_level));
+        start_stats_timer(daemon);
+        struct queue_config config = queue_config(daemon);
+        queue_reload(daemon->queue, &config);
+        log_info("configuration reloaded");
+    } else {
+        log_error("reload refused, the configuration stays as it was: %s", error.text);
+    }
+    options_clear(&fresh);
+    stats_open_log(daemon->stats, daemon->options->stats_log);
+    notify_ready();
+    update_status(daemon);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct daemon *daemon = handle->data;
+    switch (number) {
+    case SIGTERM:
+        on_terminate(daemon, "SIGTERM");
+        break;
+    case SIGINT:
+        on_terminate(daemon, "SIGINT");
+        break;
+    case SIGHUP:
+        reload(daemon);
+        break;
+    case SIGUSR1:
+        write_stats(daemon);
+        break;
+    case SIGUSR2:
+        if (daemon->draining)
+            break;
+        daemon->paused = !daemon->paused;
+        log_info("SIGUSR2: fetching is %s", daemon->paused ? "paused" : "resumed");
+        pipeline_pause(daemon->pipeline, daemon->paused);
+        update_status(daemon);
+        break;
+    }
+}
+
+/* ---- boot ----------------------------------------------------------------------------------- */
+
+static enum exit_status refuse(enum exit_status status, const struct error *error)
+{
+    log_error("%s", error->text);
+    return status;
+}
+
+static void init_handles(struct daemon *daemon)
+{
+    uv_timer_t *timers[] = {&daemon->stats_timer, &daemon->status_timer, &daemon->watchdog_timer,
+                            &daemon->drain_timer, &daemon->sweep_timer};
+    uv_async_init(&daemon->loop, &daemon->engine_async, on_engine);
+    daemon->engine_async.data = daemon;
+    for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
+        uv_timer_init(&daemon->loop, timers[i]);
+        timers[i]->data = daemon;
+    }
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_signal_init(&daemon->loop, &daemon->signals[i]);
+        daemon->signals[i].data = daemon;
+        uv_signal_start(&daemon->signals[i], on_signal, signals[i]);
+    }
+}
+
+static bool open_engine(struct daemon *daemon, struct error *error)
+{
+    struct options *options = daemon->options;
+    options_resolve(options, 0); /* the devices are known only once the engine is open */
+    uint64_t inflight = options->inflight;
+    struct engine_config config = {
+        .kind = options->engine,
+        .devices = options->devices,
+        .streams = (uint32_t)options->streams,
+        .pinned_bytes = options->pinned_bytes,
+        .device_bytes = options->device_bytes,
+        .wake = wake_from_engine,
+        .wake_context = daemon,
+    };
+    if (engine_open(&config, &daemon->engine, error) != STATUS_OK)
+        return false;
+    if (daemon->inflight_is_auto)
+        options->inflight = inflight + engine_slots(daemon->engine);
+    return selftest_run(&daemon->loop, daemon->engine, error);
+}
+
+static enum exit_status open_parts(struct daemon *daemon)
+{
+    struct options *options = daemon->options;
+    struct error error = {0};
+    if (!instance_self(daemon->instance, daemon->name)) {
+        error_set(&error, STATUS_INTERNAL, "/proc/self cannot be read: the daemon has no name");
+        return refuse(EXIT_CONFIGURATION, &error);
+    }
+    if (!files_open(&daemon->files, options->input_root, options->output_root, daemon->instance,
+                    &error))
+        return refuse(EXIT_CONFIGURATION, &error);
+    if (!open_engine(daemon, &error))
+        return refuse(EXIT_FAULT, &error);
+    daemon->stats = stats_create();
+    daemon->workers = workers_create(&daemon->loop, (uint32_t)options->workers);
+    struct pipeline_parts parts = {
+        .loop = &daemon->loop,
+        .options = options,
+        .engine = daemon->engine,
+        .workers = daemon->workers,
+        .files = &daemon->files,
+        .stats = daemon->stats,
+        .daemon = daemon->name,
+        .failed = on_failed,
+        .context = daemon,
+    };
+    if (daemon->stats && daemon->workers)
+        daemon->pipeline = pipeline_create(&parts);
+    if (!daemon->pipeline) {
+        error_set(&error, STATUS_INTERNAL, "no memory or no threads for %" PRIu64 " workers",
+                  options->workers);
+        return refuse(EXIT_FAULT, &error);
+    }
+    struct queue_config config = queue_config(daemon);
+    struct queue_events events = pipeline_events(daemon->pipeline);
+    daemon->queue = queue_create(&daemon->loop, &config, &events, &error);
+    if (!daemon->queue)
+        return refuse(EXIT_CONFIGURATION, &error);
+    return EXIT_OK;
+}
+
+static void say_hello(const struct daemon *daemon)
+{
+    const struct options *options = daemon->options;
+    log_info("gpuimgd " GPUIMGD_VERSION " on %s: %" PRIu64 " workers, %" PRIu64
+             " jobs in flight, pinned %" PRIu64 " MB, host %" PRIu64 " MB",
+             engine_description(daemon->engine), options->workers, options->inflight,
+             options->pinned_bytes / 1000000, options->host_bytes / 1000000);
+    log_info("jobs from %s, list %s:jobs; images from %s to %s", options->redis,
+             options->namespace, options->input_root, options->output_root);
+}
+
+static void start(struct daemon *daemon)
+{
+    uint64_t watchdog_ms = notify_watchdog_interval_ms();
+    uint64_t sweep_ms = (uint64_t)(daemon->options->reap_s * 1e3);
+    stats_open_log(daemon->stats, daemon->options->stats_log);
+    files_sweep(&daemon->files, 10 * daemon->options->lease_s);
+    start_stats_timer(daemon);
+    uv_timer_start(&daemon->status_timer, on_status, STATUS_MS, STATUS_MS);
+    uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
+    if (watchdog_ms > 0)
+        uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);
+    daemon->running = true;
+    pipeline_attach(daemon->pipeline, daemon->queue);
+    queue_start(daemon->queue);
+    say_hello(daemon);
+    notify_ready();
+    update_status(daemon);
+}
+
+/* ---- teardown ------------------------------------------------------------------------------- */
+
+static void close_walk(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void close_parts(struct daemon *daemon)
+{
+    queue_destroy(daemon->queue);
+    if (daemon->workers)
+        workers_stop(daemon->workers);
+    if (daemon->pipeline)
+        pipeline_stop(daemon->pipeline);
+    uv_walk(&daemon->loop, close_walk, NULL);
+    uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    pipeline_destroy(daemon->pipeline);
+    workers_destroy(daemon->workers);
+    engine_close(daemon->engine);
+    stats_destroy(daemon->stats);
+    files_close(&daemon->files);
+    uv_loop_close(&daemon->loop);
+}
+
+enum exit_status daemon_run(struct options *options, const struct daemon_source *source,
+                            bool *abrupt)
+{
+    struct daemon *daemon = calloc(1, sizeof *daemon);
+    *abrupt = false;
+    if (!daemon || uv_loop_init(&daemon->loop) != 0) {
+        log_error("no memory to start");
+        free(daemon);
+        return EXIT_FAULT;
+    }
+    /* The codecs' middling blocks stay with malloc instead of being mapped and faulted anew for
+     * each image; large ones go back to the system at once. */
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    daemon->options = options;
+    daemon->inflight_is_auto = options->inflight == 0;
+    daemon->source = source;
+    daemon->files = (struct files){.input_root = -1, .output_root = -1, .temporary = -1};
+    init_handles(daemon);
+    enum exit_status status = open_parts(daemon);
+    if (status == EXIT_OK) {
+        start(daemon);
+        uv_run(&daemon->loop, UV_RUN_DEFAULT);
+        status = daemon->exit_status;
+        write_stats(daemon);
+        log_info("stopped after %" PRIu64 " jobs, exit status %d",
+                 stats_jobs_total(daemon->stats), status);
+        *abrupt = pipeline_zombies(daemon->pipeline) > 0 || status == EXIT_FAULT;
+    }
+    if (*abrupt)
+        return status;
+    close_parts(daemon);
+    free(daemon);
+    return status;
+}

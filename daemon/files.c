@@ -1,0 +1,363 @@
+#include "daemon/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conf/log.h"
+
+#define TEMPORARY_FOLDER ".gpuimgd"
+#define TEMPORARY_SUFFIX ".tmp"
+
+/* ---- resolving below a root ----------------------------------------------------------------- */
+
+/* Opens the folder part of path below root, one component at a time; make: missing ones are made.
+ * Returns the folder's descriptor or -1; *name is the last component. */
+static int walk_to_parent(int root, const char *path, bool make, const char **name)
+{
+    int folder = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *at = path;
+    for (const char *slash; folder >= 0 && (slash = strchr(at, '/')); at = slash + 1) {
+        char part[NAME_MAX + 1];
+        size_t length = (size_t)(slash - at);
+        int next = -1;
+        if (length > NAME_MAX) {
+            errno = ENAMETOOLONG;
+        } else {
+            memcpy(part, at, length);
+            part[length] = '\0';
+            int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+            next = openat(folder, part, flags);
+            if (next < 0 && errno == ENOENT && make &&
+                (mkdirat(folder, part, 0755) == 0 || errno == EEXIST))
+                next = openat(folder, part, flags);
+        }
+        int saved = errno;
+        close(folder);
+        errno = saved;
+        folder = next;
+    }
+    *name = at;
+    return folder;
+}
+
+/* openat2 where the kernel has it, else the walk. */
+static int open_beneath(int root, const char *path, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+        return fd;
+    const char *name;
+    int folder = walk_to_parent(root, path, false, &name);
+    if (folder < 0)
+        return -1;
+    fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
+    int saved = errno;
+    close(folder);
+    errno = saved;
+    return fd;
+}
+
+static enum status refuse_path(const char *path, int reason, struct error *error)
+{
+    if (reason == ENOTDIR)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the path \"%s\" leads through a symbolic link or a file", path);
+    return error_set(error, STATUS_PATH_REFUSED,
+                     "the path \"%s\" is a symbolic link or leaves its root", path);
+}
+
+static bool is_refusal(int reason)
+{
+    return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
+}
+
+/* ---- roots ---------------------------------------------------------------------------------- */
+
+static int open_root(const char *option, const char *path, struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        error_set(error, STATUS_INTERNAL, "option %s is \"%s\", which cannot be opened: %s", option,
+                  path, strerror(errno));
+    return fd;
+}
+
+bool files_open(struct files *files, const char *input_root, const char *output_root,
+                const char *instance, struct error *error)
+{
+    files->temporary = -1;
+    snprintf(files->instance, sizeof files->instance, "%s", instance);
+    files->input_root = open_root("input_root", input_root, error);
+    files->output_root = open_root("output_root", output_root, error);
+    if (files->input_root < 0 || files->output_root < 0)
+        return false;
+    if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
+        files->temporary = openat(files->output_root, TEMPORARY_FOLDER,
+                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
+        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0) {
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which %s cannot be written: %s", output_root,
+                  TEMPORARY_FOLDER, strerror(errno));
+        return false;
+    }
+    files->temporary_device = info.st_dev;
+    return true;
+}
+
+void files_close(struct files *files)
+{
+    int *descriptors[] = {&files->input_root, &files->output_root, &files->temporary};
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+        if (*descriptors[i] >= 0)
+            close(*descriptors[i]);
+        *descriptors[i] = -1;
+    }
+}
+
+/* ---- inputs --------------------------------------------------------------------------------- */
+
+static enum status input_error(const char *path, struct error *error)
+{
+    if (errno == ENOENT)
+        return error_set(error, STATUS_INPUT_MISSING, "the input \"%s\" does not exist", path);
+    if (is_refusal(errno))
+        return refuse_path(path, errno, error);
+    if (errno == ENAMETOOLONG)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the input \"%s\" has a part of more than %d bytes", path, NAME_MAX);
+    return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s", path,
+                     strerror(errno));
+}
+
+static enum status check_input(int fd, const char *path, uint64_t size_max, uint64_t *size,
+                               struct error *error)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be read: %s",
+                         path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the input \"%s\" is not a regular file", path);
+    if ((uint64_t)info.st_size > size_max)
+        return error_set(error, STATUS_INPUT_TOO_LARGE,
+                         "the input \"%s\" has %" PRIu64 " bytes; at most %" PRIu64
+                         " are allowed (input_bytes_max)",
+                         path, (uint64_t)info.st_size, size_max);
+    *size = (uint64_t)info.st_size;
+    return STATUS_OK;
+}
+
+enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
+                             int *fd, uint64_t *size, struct error *error)
+{
+    /* O_NONBLOCK: opening a FIFO or a device must not wait for its other end. */
+    *fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0)
+        return input_error(path, error);
+    enum status status = check_input(*fd, path, size_max, size, error);
+    if (status != STATUS_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return status;
+}
+
+enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
+                             struct error *error)
+{
+    uint64_t have = 0;
+    while (have < size) {
+        ssize_t got = read(fd, bytes + have, size - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set(error, STATUS_INPUT_UNREADABLE, "reading \"%s\" failed at byte %" PRIu64
+                             ": %s", path, have, strerror(errno));
+        if (got == 0)
+            return error_set(error, STATUS_INPUT_UNREADABLE,
+                             "the input \"%s\" shrank from %" PRIu64 " to %" PRIu64
+                             " bytes while it was read", path, size, have);
+        have += (uint64_t)got;
+    }
+    struct stat info;
+    if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != size)
+        return error_set(error, STATUS_INPUT_UNREADABLE,
+                         "the input \"%s\" changed its size while it was read", path);
+    return STATUS_OK;
+}
+
+/* ---- outputs -------------------------------------------------------------------------------- */
+
+/* ENOSPC, EIO and the like may pass; a refused path will not. */
+static enum status output_error(const struct files_output *output, const char *step,
+                                struct error *error)
+{
+    int reason = errno;
+    if (is_refusal(reason) || reason == EISDIR)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the output \"%s\" leads through, or is, something that is not a plain "
+                         "file or folder: %s", output->path, strerror(reason));
+    if (reason == ENAMETOOLONG)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the output \"%s\" has a part of more than %d bytes", output->path,
+                         NAME_MAX);
+    return error_set(error, STATUS_WRITE_FAILED, "the output \"%s\" cannot be %s: %s", output->path,
+                     step, strerror(reason));
+}
+
+enum status files_output_begin(const struct files *files, struct files_output *output,
+                               const char *path, uint64_t job, uint64_t fetch, size_t index,
+                               struct error *error)
+{
+    *output = (struct files_output){.fd = -1, .folder = -1, .path = path};
+    int parent = walk_to_parent(files->output_root, path, true, &output->name);
+    if (parent < 0)
+        return output_error(output, "given a folder", error);
+    output->folder = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int saved = errno;
+    close(parent);
+    errno = saved;
+    struct stat info;
+    if (output->folder < 0 || fstat(output->folder, &info) != 0)
+        return output_error(output, "given a folder", error);
+    /* rename(2) does not cross filesystems; then the temporary file stands beside the target. */
+    bool same = info.st_dev == files->temporary_device;
+    output->temporary_folder = same ? files->temporary : output->folder;
+    snprintf(output->temporary_name, sizeof output->temporary_name,
+             "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
+             same ? "" : TEMPORARY_FOLDER ".", files->instance, job, fetch, index);
+    output->fd = openat(output->temporary_folder, output->temporary_name,
+                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (output->fd < 0)
+        return output_error(output, "created", error);
+    return STATUS_OK;
+}
+
+enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
+                               struct error *error)
+{
+    while (length > 0) {
+        ssize_t count = write(output->fd, bytes, length);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return output_error(output, "written", error);
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return STATUS_OK;
+}
+
+enum status files_output_commit(struct files_output *output, bool sync, struct error *error)
+{
+    if (sync && fsync(output->fd) != 0)
+        return output_error(output, "synced", error);
+    int closed = close(output->fd);
+    output->fd = -1;
+    if (closed != 0) { /* NFS tells of a full disk here */
+        unlinkat(output->temporary_folder, output->temporary_name, 0);
+        return output_error(output, "closed", error);
+    }
+    if (renameat(output->temporary_folder, output->temporary_name, output->folder, output->name) !=
+        0) {
+        enum status status = output_error(output, "renamed into place", error);
+        unlinkat(output->temporary_folder, output->temporary_name, 0);
+        return status;
+    }
+    if (sync && fsync(output->folder) != 0)
+        return output_error(output, "synced with its folder", error);
+    return STATUS_OK;
+}
+
+void files_output_end(struct files_output *output)
+{
+    if (output->fd >= 0) {
+        close(output->fd);
+        unlinkat(output->temporary_folder, output->temporary_name, 0);
+    }
+    if (output->folder >= 0)
+        close(output->folder);
+    output->fd = output->folder = -1;
+}
+
+/* ---- sweeping ------------------------------------------------------------------------------- */
+
+/* The INST in front of ".JOB.FETCH.INDEX.tmp"; false if the name is not of that form. */
+static bool temporary_owner(const char *name, char inst[INSTANCE_BYTES_MAX])
+{
+    size_t length = strlen(name), suffix = strlen(TEMPORARY_SUFFIX);
+    if (length <= suffix || length - suffix >= INSTANCE_BYTES_MAX + 60 ||
+        strcmp(name + length - suffix, TEMPORARY_SUFFIX) != 0)
+        return false;
+    length -= suffix;
+    for (int dots = 0; dots < 3; dots++) {
+        size_t digits = 0;
+        while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
+            length--;
+            digits++;
+        }
+        if (digits == 0 || length == 0 || name[length - 1] != '.')
+            return false;
+        length--;
+    }
+    if (length == 0 || length >= INSTANCE_BYTES_MAX)
+        return false;
+    memcpy(inst, name, length);
+    inst[length] = '\0';
+    return true;
+}
+
+static bool is_leftover(const struct files *files, const char *name, double age_s)
+{
+    char inst[INSTANCE_BYTES_MAX];
+    if (!temporary_owner(name, inst) || strcmp(inst, files->instance) == 0)
+        return false;
+    switch (instance_life(inst, files->instance)) {
+    case INSTANCE_DEAD:
+        return true;
+    case INSTANCE_ALIVE:
+        return false;
+    case INSTANCE_ELSEWHERE:
+        break;
+    }
+    struct stat info;
+    if (fstatat(files->temporary, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    return difftime(time(NULL), info.st_mtime) > age_s;
+}
+
+size_t files_sweep(const struct files *files, double age_s)
+{
+    int fd = openat(files->temporary, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!folder) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    size_t removed = 0;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (is_leftover(files, entry->d_name, age_s) &&
+            unlinkat(files->temporary, entry->d_name, 0) == 0)
+            removed++;
+    closedir(folder);
+    if (removed)
+        log_info("removed %zu temporary files of daemons that are gone", removed);
+    return removed;
+}

@@ -1,0 +1,67 @@
+/*
+ * files.h - inputs read from below input_root, outputs renamed into place below output_root.
+ *
+ * Paths come from jobs and are hostile. They are relative, were checked lexically by the job
+ * parser, and are resolved beneath the root without symbolic links (openat2 RESOLVE_BENEATH; a
+ * walk with O_NOFOLLOW where the kernel has no such call). All functions may be called on any
+ * worker; struct files is read-only after files_open.
+ */
+#ifndef GPUIMGD_DAEMON_FILES_H
+#define GPUIMGD_DAEMON_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/status.h"
+#include "queue/instance.h"
+
+struct files {
+    int input_root, output_root; /* folders, O_PATH or readable */
+    int temporary;               /* output_root/.gpuimgd */
+    uint64_t temporary_device;   /* st_dev, to see other filesystems below output_root */
+    char instance[INSTANCE_BYTES_MAX];
+};
+
+/* Opens both roots, makes output_root/.gpuimgd, and checks that it can be written. false with a
+ * sentence in error. files_close is due in any case. */
+bool files_open(struct files *files, const char *input_root, const char *output_root,
+                const char *instance, struct error *error) MUST_CHECK;
+void files_close(struct files *files);
+
+/* Opens an input for reading. *size is its length now. path_refused, input_missing,
+ * input_unreadable, input_too_large. The caller closes *fd. */
+enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
+                             int *fd, uint64_t *size, struct error *error) MUST_CHECK;
+/* Reads exactly size bytes; a file that has become shorter or longer meanwhile is
+ * input_unreadable (retryable: it is still being written). */
+enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
+                             struct error *error) MUST_CHECK;
+
+/* An output being written. */
+struct files_output {
+    int fd;              /* -1: not open */
+    int folder;          /* of the target, -1: not open */
+    int temporary_folder; /* files->temporary or folder */
+    char temporary_name[INSTANCE_BYTES_MAX + 64];
+    const char *path;    /* borrowed, for messages */
+    const char *name;    /* last part of path */
+};
+
+/* Makes the parent folders (0755) and a temporary file (0644). path_refused, write_failed. */
+enum status files_output_begin(const struct files *files, struct files_output *output,
+                               const char *path, uint64_t job, uint64_t fetch, size_t index,
+                               struct error *error) MUST_CHECK;
+enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
+                               struct error *error) MUST_CHECK;
+/* fsync (where sync), rename into place, fsync of the folder. */
+enum status files_output_commit(struct files_output *output, bool sync,
+                                struct error *error) MUST_CHECK;
+/* Closes everything; removes the temporary file unless it was renamed. Idempotent. */
+void files_output_end(struct files_output *output);
+
+/* Removes temporary files of daemons that are gone: of this host, boot and pid namespace when
+ * their process is; of others when they are older than age_s. Returns how many. */
+size_t files_sweep(const struct files *files, double age_s);
+
+#endif

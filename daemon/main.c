@@ -1,0 +1,140 @@
+/* main.c - the command line; the only place that knows exit codes other than daemon_run's. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/log.h"
+#include "conf/options.h"
+#include "daemon/daemon.h"
+
+#define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
+
+struct command_line {
+    const char *file; /* NULL: DEFAULT_FILE, which may be missing */
+    bool test;
+    int count;        /* of --name=value */
+    char **settings;  /* "name=value" each */
+};
+
+static const char usage[] =
+    "usage: gpuimgd [-c FILE] [-t] [--name=value ...]\n"
+    "\n"
+    "Takes image jobs from a Redis list, carries them out on the GPU or the CPU, and posts results.\n"
+    "\n"
+    "  -c FILE   configuration (default " DEFAULT_FILE ", where it exists);\n"
+    "            conf.d/*.conf beside it are read after it\n"
+    "  -t        check the configuration and exit\n"
+    "  -h        this help\n"
+    "  -V        version\n"
+    "  --sample  print a sample configuration file\n"
+    "\n"
+    "Signals: TERM, INT drain and exit (twice: at once); HUP reload; USR1 a stats line now;\n"
+    "USR2 pause and resume fetching. Exit status: 0 stopped, 64 usage, 70 GPU or worker fault,\n"
+    "78 configuration.\n"
+    "\n"
+    "Options (default):\n";
+
+static bool apply_setting(struct options *options, const char *setting, struct error *error)
+{
+    const char *equals = strchr(setting, '=');
+    char name[64];
+    if (!equals || (size_t)(equals - setting) >= sizeof name) {
+        error_set(error, STATUS_INTERNAL, "--%s is not of the form --name=value", setting);
+        return false;
+    }
+    memcpy(name, setting, (size_t)(equals - setting));
+    name[equals - setting] = '\0';
+    return options_set(options, name, equals + 1, error);
+}
+
+static bool load(void *context, struct options *options, struct error *error)
+{
+    const struct command_line *line = context;
+    const char *file = line->file ? line->file : DEFAULT_FILE;
+    if (!options_init(options, error))
+        return false;
+    if ((line->file || access(file, F_OK) == 0) && !options_load(options, file, error))
+        return false;
+    for (int i = 0; i < line->count; i++)
+        if (!apply_setting(options, line->settings[i], error))
+            return false;
+    return options_check(options, error);
+}
+
+/* The options that are ours rather than the table's are taken out; what is left is settings. */
+static int parse(struct command_line *line, int argc, char **argv)
+{
+    line->settings = argv; /* overwritten from the front; never overtakes the reading */
+    for (int i = 1; i < argc; i++) {
+        const char *argument = argv[i];
+        if (strcmp(argument, "-h") == 0 || strcmp(argument, "--help") == 0) {
+            fputs(usage, stdout);
+            options_print_help(stdout);
+            return EXIT_OK;
+        }
+        if (strcmp(argument, "-V") == 0 || strcmp(argument, "--version") == 0) {
+            puts("gpuimgd " GPUIMGD_VERSION);
+            return EXIT_OK;
+        }
+        if (strcmp(argument, "--sample") == 0) {
+            options_print_sample(stdout);
+            return EXIT_OK;
+        }
+        if (strcmp(argument, "-t") == 0) {
+            line->test = true;
+        } else if (strcmp(argument, "-c") == 0 && i + 1 < argc) {
+            line->file = argv[++i];
+        } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
+            struct options scratch;
+            struct error error = {0};
+            bool ok = options_init(&scratch, &error) &&
+                      apply_setting(&scratch, argument + 2, &error);
+            options_clear(&scratch);
+            if (!ok) {
+                fprintf(stderr, "gpuimgd: %s\n", error.text);
+                return EXIT_USAGE;
+            }
+            line->settings[line->count++] = argv[i] + 2;
+        } else {
+            fprintf(stderr, "gpuimgd: \"%s\" is not understood; -h shows what is\n", argument);
+            return EXIT_USAGE;
+        }
+    }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct command_line line = {0};
+    struct options options;
+    struct error error = {0};
+    log_init();
+    signal(SIGPIPE, SIG_IGN);
+    umask(022);
+    int status = parse(&line, argc, argv);
+    if (status >= 0)
+        return status;
+    if (!load(&line, &options, &error)) {
+        log_error("%s", error.text);
+        options_clear(&options);
+        return EXIT_CONFIGURATION;
+    }
+    if (line.test) {
+        puts("the configuration is good");
+        options_clear(&options);
+        return EXIT_OK;
+    }
+    log_set_level(log_level_parse(options.log_level));
+    struct daemon_source source = {load, &line};
+    bool abrupt;
+    status = daemon_run(&options, &source, &abrupt);
+    if (abrupt)
+        _exit(status);
+    options_clear(&options);
+    return status;
+}

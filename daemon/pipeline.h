@@ -1,0 +1,67 @@
+/*
+ * pipeline.h - takes leased jobs through the stages, and every one of them to its end.
+ *
+ * Loop thread only. The pipeline knows queue, codecs and gpu, which do not know each other. Jobs
+ * in flight are bounded by `inflight`; the free places are what the queue may fetch.
+ */
+#ifndef GPUIMGD_DAEMON_PIPELINE_H
+#define GPUIMGD_DAEMON_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "conf/options.h"
+#include "daemon/files.h"
+#include "daemon/stats.h"
+#include "daemon/workers.h"
+#include "gpu/engine.h"
+#include "queue/queue.h"
+
+struct pipeline;
+
+struct pipeline_parts {
+    uv_loop_t *loop;
+    const struct options *options; /* live: read at each fetch */
+    struct engine *engine;
+    struct workers *workers;
+    struct files *files;
+    struct stats *stats;
+    const char *daemon; /* "host:pid" */
+    /* The process must end and be replaced: a GPU fault, or too many hung workers. */
+    void (*failed)(void *context, const char *why);
+    void *context;
+};
+
+/* NULL when memory is short. */
+struct pipeline *pipeline_create(const struct pipeline_parts *parts);
+/* The events that the queue shall deliver, and the queue that they come from. */
+struct queue_events pipeline_events(struct pipeline *pipeline);
+void pipeline_attach(struct pipeline *pipeline, struct queue *queue);
+
+/* Stops and resumes fetching (SIGUSR2, drain). */
+void pipeline_pause(struct pipeline *pipeline, bool paused);
+/* Ends every job that has not ended yet by giving it back, attempt included. */
+void pipeline_give_back(struct pipeline *pipeline);
+/* The engine has a sticky fault: what was not on the device goes back with its attempt. */
+void pipeline_engine_failed(struct pipeline *pipeline);
+
+/* Jobs in flight (those waiting for Redis's acknowledgement included), those still before it, and
+ * those that were answered while a worker or the engine still held them. */
+uint32_t pipeline_inflight(const struct pipeline *pipeline);
+uint32_t pipeline_unfinished(const struct pipeline *pipeline);
+uint32_t pipeline_zombies(const struct pipeline *pipeline);
+uint32_t pipeline_waiting(const struct pipeline *pipeline); /* for memory */
+double pipeline_oldest_s(const struct pipeline *pipeline);  /* 0 when there is none */
+/* Whether every job moves or is within its time: what the watchdog wants to know. */
+bool pipeline_healthy(const struct pipeline *pipeline);
+/* Calls drained (once) as soon as nothing is unfinished. */
+void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context);
+
+struct pool *pipeline_file_pool(struct pipeline *pipeline);
+/* Closes its timer; the loop must run once more; then destroy. */
+void pipeline_stop(struct pipeline *pipeline);
+void pipeline_destroy(struct pipeline *pipeline);
+
+#endif

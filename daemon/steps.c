@@ -1,0 +1,258 @@
+/* What a worker does with a job in each stage. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/pipeline_impl.h"
+#include "daemon/work.h"
+
+/* ---- read ----------------------------------------------------------------------------------- */
+
+/* Room for the file in the file pool. false: the job waits for room, or has failed. */
+static bool take_room(struct work *work)
+{
+    struct pool *pool = pipeline_file_pool(work->pipeline);
+    bool exhausted = false;
+    if (!pool_fits(pool, work->file_bytes)) {
+        error_set(&work->error, STATUS_OVER_BUDGET,
+                  "the input has %" PRIu64 " bytes; half of host_bytes, %zu, is all there is",
+                  work->file_bytes, pool_usage(pool).budget);
+        return false;
+    }
+    if (pool_take(pool, work->file_bytes, &work->file, &exhausted))
+        return true;
+    if (exhausted)
+        error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",
+                  work->file_bytes);
+    else
+        work->again = true;
+    return false;
+}
+
+static void read_path(struct work *work)
+{
+    const char *path = work->job.input.path;
+    int fd;
+    if (files_open_input(pipeline_files(work->pipeline), path, work->input_bytes_max, &fd,
+                         &work->file_bytes, &work->error) != STATUS_OK)
+        return;
+    if (take_room(work)) {
+        enum status status =
+            files_read_input(fd, path, work->file.memory, work->file_bytes, &work->error);
+        (void)status; /* kept in work->error */
+    }
+    close(fd);
+}
+
+static void read_loaded(struct work *work)
+{
+    if (!take_room(work))
+        return;
+    memcpy(work->file.memory, work->loaded, work->file_bytes);
+    free(work->loaded);
+    work->loaded = NULL;
+}
+
+/* The output's format: as asked, else by its path's suffix, else as the input. */
+static const struct codec *output_codec(const struct job_output *output,
+                                        const struct image_info *info)
+{
+    const struct codec *codec = NULL;
+    if (output->format)
+        codec = codec_by_name(output->format);
+    else if (output->place.path)
+        codec = codec_by_suffix(output->place.path);
+    return codec ? codec : info->codec;
+}
+
+static void build_plan(struct work *work)
+{
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < work->job.output_count; i++) {
+        struct work_output *output = &work->outputs[i];
+        output->codec = output_codec(&work->job.outputs[i], &work->info);
+        if (output->error.status != STATUS_OK)
+            continue;
+        output->variant = count;
+        targets[count++] = (struct plan_target){
+            .ops = work->job.outputs[i].ops,
+            .opaque = !codec_has_alpha(output->codec),
+        };
+    }
+    work->gray = work->info.luma && plan_wants_gray(targets, count);
+    struct plan_source source = {
+        .width = work->info.width,
+        .height = work->info.height,
+        .channels = work->gray ? 1 : work->info.channels,
+        .orientation = work->job.orient ? work->info.orientation : 1,
+    };
+    memcpy(source.background, work->job.background, sizeof source.background);
+    enum status status = plan_build(&work->plan, &source, targets, count, &work->plan_limits,
+                                    &work->error);
+    (void)status; /* kept in work->error */
+}
+
+/* The earlier of the job's deadline and the given time from now. */
+static uint64_t deadline_within(const struct work *work, double seconds)
+{
+    uint64_t own = clock_after_s(clock_now_ns(), seconds);
+    return own < work->deadline_ns ? own : work->deadline_ns;
+}
+
+void work_read(struct work *work, struct worker_tools *tools)
+{
+    work->again = false;
+    if (work->loaded)
+        read_loaded(work);
+    else
+        read_path(work);
+    if (work->again || work->error.status != STATUS_OK)
+        return;
+    work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
+    if (codec_probe(tools->codec, work->file.memory, work->file_bytes, &work->limits, &work->info,
+                    &work->error) == STATUS_OK)
+        build_plan(work);
+}
+
+/* ---- decode --------------------------------------------------------------------------------- */
+
+void work_decode(struct work *work, struct worker_tools *tools)
+{
+    struct error error = {0};
+    struct image image = plan_input(&work->plan, work->memory.input);
+    struct decode_request request = {.gray = work->gray};
+    work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
+    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
+                     &work->limits, &image, &error) == STATUS_OK)
+        return;
+    if (error.status == STATUS_DECODE_LIMIT && clock_now_ns() >= work->deadline_ns)
+        error_set(&work->error, STATUS_TIMEOUT, "the job did not end within its %g s: %s",
+                  work->job.timeout_s, error.text);
+    else
+        work->error = error;
+}
+
+/* ---- compute -------------------------------------------------------------------------------- */
+
+void work_compute(struct work *work, struct worker_tools *tools)
+{
+    (void)tools;
+    engine_run(pipeline_engine(work->pipeline), &work->task);
+}
+
+/* ---- encode --------------------------------------------------------------------------------- */
+
+struct path_sink {
+    struct codec_sink sink;
+    struct files_output file;
+};
+
+static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
+{
+    struct path_sink *self = container_of(sink, struct path_sink, sink);
+    return files_output_write(&self->file, sink->buffer, used, error);
+}
+
+struct memory_sink {
+    struct codec_sink sink;
+    struct queue_value *value;
+    size_t capacity;
+};
+
+static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
+{
+    struct memory_sink *self = container_of(sink, struct memory_sink, sink);
+    struct queue_value *value = self->value;
+    size_t needed = value->bytes + used;
+    if (needed > KEY_OUTPUT_BYTES_MAX)
+        return error_set(error, STATUS_ENCODE_FAILED,
+                         "the output has more than %llu bytes, which is all that a key may hold",
+                         KEY_OUTPUT_BYTES_MAX);
+    if (needed > self->capacity) {
+        size_t capacity = self->capacity * 2 > needed ? self->capacity * 2 : needed;
+        uint8_t *grown = realloc(value->value, capacity);
+        if (!grown)
+            return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for an output of %zu bytes",
+                             needed);
+        value->value = grown;
+        self->capacity = capacity;
+    }
+    memcpy(value->value + value->bytes, sink->buffer, used);
+    value->bytes = needed;
+    return STATUS_OK;
+}
+
+static struct encode_request encode_request(const struct work *work, size_t index)
+{
+    const struct job_output *wanted = &work->job.outputs[index];
+    return (struct encode_request){
+        .codec = work->outputs[index].codec,
+        .quality = wanted->quality,
+        .progressive = wanted->progressive,
+        .compression = wanted->compression,
+        .icc = work->info.icc,
+        .icc_bytes = work->info.icc_bytes,
+        .deadline_ns = work->deadline_ns,
+    };
+}
+
+static void encode_to_path(struct work *work, size_t index, const struct image *image,
+                           struct worker_tools *tools)
+{
+    struct work_output *output = &work->outputs[index];
+    struct encode_request request = encode_request(work, index);
+    struct path_sink sink = {
+        .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file}};
+    enum status status =
+        files_output_begin(pipeline_files(work->pipeline), &sink.file,
+                           work->job.outputs[index].place.path, work->number,
+                           work->fetch, index, &output->error);
+    if (status == STATUS_OK)
+        status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
+    /* Another daemon may be at this job by now: leave its output alone. */
+    if (status == STATUS_OK && !atomic_load(&work->lost))
+        status = files_output_commit(&sink.file, work->sync, &output->error);
+    files_output_end(&sink.file);
+    output->bytes = sink.sink.total;
+}
+
+static void encode_to_key(struct work *work, size_t index, const struct image *image,
+                          struct worker_tools *tools)
+{
+    struct work_output *output = &work->outputs[index];
+    struct encode_request request = encode_request(work, index);
+    output->value = (struct queue_value){.key = work->job.outputs[index].place.key,
+                                         .ttl_s = work->job.outputs[index].ttl_s};
+    struct memory_sink sink = {
+        .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_memory},
+        .value = &output->value};
+    if (codec_encode(tools->codec, image, &request, &sink.sink, &output->error) != STATUS_OK) {
+        free(output->value.value);
+        output->value = (struct queue_value){0};
+    }
+    output->bytes = sink.sink.total;
+}
+
+void work_encode(struct work *work, struct worker_tools *tools)
+{
+    for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost); i++) {
+        struct work_output *output = &work->outputs[i];
+        if (output->error.status != STATUS_OK)
+            continue;
+        struct image image = plan_result(&work->plan, output->variant, work->memory.input,
+                                         work->memory.output);
+        output->width = image.width;
+        output->height = image.height;
+        if (work->job.outputs[i].place.path)
+            encode_to_path(work, i, &image, tools);
+        else
+            encode_to_key(work, i, &image, tools);
+    }
+    for (size_t i = 0; i < work->job.output_count; i++)
+        if (work->outputs[i].error.status != STATUS_OK)
+            error_set(&work->error, work->outputs[i].error.status, "%s",
+                      work->outputs[i].error.text);
+}

@@ -1,0 +1,100 @@
+/*
+ * work.h - one leased job on its way through the stages.
+ *
+ * A work belongs to the loop, except while its errand is with a worker or its task with the
+ * engine; then only the fields of that stage may be touched, by whoever has it. `lost` is the
+ * one word that crosses threads: the loop sets it, a worker looks before it renames.
+ */
+#ifndef GPUIMGD_DAEMON_WORK_H
+#define GPUIMGD_DAEMON_WORK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/codec.h"
+#include "conf/list.h"
+#include "conf/status.h"
+#include "daemon/files.h"
+#include "daemon/workers.h"
+#include "gpu/engine.h"
+#include "gpu/plan.h"
+#include "queue/job.h"
+#include "queue/queue.h"
+
+enum stage {
+    STAGE_READ,
+    STAGE_ADMIT,
+    STAGE_DECODE,
+    STAGE_GPU,
+    STAGE_ENCODE,
+    STAGE_ACK,
+    STAGE_COUNT
+};
+
+/* One of the job's outputs. */
+struct work_output {
+    const struct codec *codec; /* NULL until the input's format is known, where it decides */
+    size_t variant;            /* in the plan; only where error is unset */
+    uint32_t width, height;
+    uint64_t bytes;
+    struct error error;        /* why this output alone failed */
+    struct queue_value value;  /* the encoded bytes of an output that goes to Redis */
+};
+
+struct work {
+    struct list_node node; /* in the list of its stage */
+    struct pipeline *pipeline;
+    struct lease *lease;     /* NULL once abandoned */
+    uint64_t number, fetch;  /* the lease's, for a worker that outlives it */
+    struct job job;
+    enum stage stage;
+    struct error error;     /* of the job; the first one counts */
+    _Atomic bool lost;      /* no longer ours, or answered already: rename nothing */
+    bool abandoned;         /* answered; kept only until its worker or stream comes back */
+    bool out;               /* with a worker or with the engine */
+    bool again;             /* the read found no room: it waits for memory */
+    bool give_back;         /* ends as if it had never been fetched */
+    bool computed;          /* the engine had something to do */
+
+    uint64_t fetched_ns, deadline_ns;
+    double queue_ms;        /* -1: not known */
+    double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting */
+    uint64_t admit_ns;      /* when the wait for memory began */
+
+    /* Bounds at the time of the fetch: a reload must not change a job under way. */
+    struct codec_limits limits;
+    struct plan_limits plan_limits;
+    uint64_t input_bytes_max;
+    double decode_timeout_s;
+    bool sync;
+
+    void *reading;             /* queue_read's handle */
+    uint8_t *loaded;           /* a file that came from Redis, malloc'd; taken over by the read */
+    struct pool_block file;    /* the input file's bytes */
+    uint64_t file_bytes;
+    struct image_info info;
+    bool gray;                 /* decoded to its Y channel */
+    struct plan plan;
+    struct engine_memory memory;
+    size_t codec_bytes;        /* reserved for the libraries' own memory */
+    struct engine_task task;
+    bool reached_engine;
+
+    struct work_output outputs[JOB_OUTPUTS_MAX];
+    struct errand errand;
+};
+
+/* What happens on a worker in each stage (steps.c). Each sets work->error where it fails. */
+void work_read(struct work *work, struct worker_tools *tools);
+void work_decode(struct work *work, struct worker_tools *tools);
+void work_compute(struct work *work, struct worker_tools *tools);
+void work_encode(struct work *work, struct worker_tools *tools);
+
+/* The completion message (answer.c): JSON, malloc'd, or NULL when memory is short. With brief,
+ * only what the job itself says is used: a worker may still be writing the rest. */
+char *work_answer(const struct work *work, const char *status, const struct error *error,
+                  const char *daemon, bool brief);
+
+#endif

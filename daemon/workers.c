@@ -1,0 +1,246 @@
+#include "daemon/workers.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "conf/limits.h"
+#include "conf/log.h"
+
+struct worker {
+    struct list_node node;
+    pthread_t thread;
+    struct workers *workers;
+    struct errand *errand; /* what it is at; under the lock */
+    bool given_up;         /* under the lock */
+};
+
+struct workers {
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    struct list waiting[WORKERS_PRIORITIES];
+    struct list finished;
+    struct list threads;   /* struct worker, but for those given up */
+    bool stopping;
+    uint32_t busy, given_up;
+    uv_async_t async;
+};
+
+/* ---- on a worker ---------------------------------------------------------------------------- */
+
+static struct errand *next_errand(struct workers *workers)
+{
+    for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--) {
+        struct list_node *node = list_pop(&workers->waiting[priority]);
+        if (node)
+            return container_of(node, struct errand, node);
+    }
+    return NULL;
+}
+
+/* Waits for an errand; NULL: time to end. */
+static struct errand *take_errand(struct worker *worker)
+{
+    struct workers *workers = worker->workers;
+    pthread_mutex_lock(&workers->lock);
+    struct errand *errand = NULL;
+    while (!worker->given_up && !(errand = next_errand(workers)) && !workers->stopping)
+        pthread_cond_wait(&workers->wanted, &workers->lock);
+    if (errand) {
+        errand->worker = worker;
+        worker->errand = errand;
+        workers->busy++;
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return errand;
+}
+
+static void finish_errand(struct worker *worker, struct errand *errand)
+{
+    struct workers *workers = worker->workers;
+    pthread_mutex_lock(&workers->lock);
+    bool first = list_empty(&workers->finished);
+    worker->errand = NULL;
+    errand->worker = NULL;
+    if (!worker->given_up)
+        workers->busy--;
+    list_push(&workers->finished, &errand->node);
+    /* The loop may be gone when a thread that was left behind comes back at last. */
+    bool wake = first && !(worker->given_up && workers->stopping);
+    pthread_mutex_unlock(&workers->lock);
+    if (wake)
+        uv_async_send(&workers->async);
+}
+
+static bool tools_create(struct worker_tools *tools)
+{
+    tools->codec = codec_context_create();
+    tools->sink = malloc(SINK_BYTES);
+    return tools->codec && tools->sink;
+}
+
+static void tools_destroy(struct worker_tools *tools)
+{
+    codec_context_destroy(tools->codec);
+    free(tools->sink);
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct worker_tools tools;
+    bool usable = tools_create(&tools);
+    if (!usable)
+        log_error("a worker has no memory for its codecs and stays away");
+    for (struct errand *errand; usable && (errand = take_errand(worker));) {
+        errand->run(errand, &tools);
+        finish_errand(worker, errand);
+    }
+    tools_destroy(&tools);
+    if (worker->given_up)
+        free(worker); /* nobody joins it */
+    return NULL;
+}
+
+/* ---- on the loop ---------------------------------------------------------------------------- */
+
+static bool start_thread(struct workers *workers)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return false;
+    worker->workers = workers;
+    pthread_mutex_lock(&workers->lock);
+    bool ok = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+    if (ok)
+        list_push(&workers->threads, &worker->node);
+    pthread_mutex_unlock(&workers->lock);
+    if (!ok)
+        free(worker);
+    return ok;
+}
+
+static void on_finished(uv_async_t *async)
+{
+    struct workers *workers = async->data;
+    struct list taken;
+    list_init(&taken);
+    pthread_mutex_lock(&workers->lock);
+    for (struct list_node *node; (node = list_pop(&workers->finished));)
+        list_push(&taken, node);
+    pthread_mutex_unlock(&workers->lock);
+    for (struct list_node *node; (node = list_pop(&taken));) {
+        struct errand *errand = container_of(node, struct errand, node);
+        errand->done(errand);
+    }
+}
+
+struct workers *workers_create(uv_loop_t *loop, uint32_t count)
+{
+    struct workers *workers = calloc(1, sizeof *workers);
+    if (!workers)
+        return NULL;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->wanted, NULL);
+    for (int i = 0; i < WORKERS_PRIORITIES; i++)
+        list_init(&workers->waiting[i]);
+    list_init(&workers->finished);
+    list_init(&workers->threads);
+    uv_async_init(loop, &workers->async, on_finished);
+    workers->async.data = workers;
+    for (uint32_t i = 0; i < count; i++) {
+        if (start_thread(workers))
+            continue;
+        if (i == 0) {
+            workers_stop(workers);
+            uv_run(loop, UV_RUN_NOWAIT); /* closes the handle */
+            workers_destroy(workers);
+            return NULL;
+        }
+        log_warning("only %u of %u worker threads could be started", i, count);
+        break;
+    }
+    return workers;
+}
+
+void workers_submit(struct workers *workers, struct errand *errand)
+{
+    assert(errand->priority < WORKERS_PRIORITIES);
+    errand->worker = NULL;
+    errand->given_up = false;
+    pthread_mutex_lock(&workers->lock);
+    list_push(&workers->waiting[errand->priority], &errand->node);
+    pthread_cond_signal(&workers->wanted);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+bool workers_withdraw(struct workers *workers, struct errand *errand)
+{
+    bool withdrawn = false;
+    pthread_mutex_lock(&workers->lock);
+    struct list *waiting = &workers->waiting[errand->priority];
+    list_each (node, waiting) {
+        if (node == &errand->node) {
+            list_remove(waiting, node);
+            withdrawn = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return withdrawn;
+}
+
+bool workers_give_up(struct workers *workers, struct errand *errand)
+{
+    pthread_mutex_lock(&workers->lock);
+    struct worker *worker = errand->worker;
+    if (worker) {
+        errand->given_up = true;
+        worker->given_up = true;
+        list_remove(&workers->threads, &worker->node);
+        pthread_detach(worker->thread);
+        workers->busy--;
+        workers->given_up++;
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return !worker || start_thread(workers);
+}
+
+uint32_t workers_given_up(const struct workers *workers)
+{
+    return workers->given_up;
+}
+
+uint32_t workers_busy(struct workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    uint32_t busy = workers->busy;
+    pthread_mutex_unlock(&workers->lock);
+    return busy;
+}
+
+void workers_stop(struct workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    workers->stopping = true;
+    pthread_cond_broadcast(&workers->wanted);
+    pthread_mutex_unlock(&workers->lock);
+    /* Only the loop adds or removes threads, so the list stands still. */
+    for (struct list_node *node; (node = list_pop(&workers->threads));) {
+        struct worker *worker = container_of(node, struct worker, node);
+        pthread_join(worker->thread, NULL);
+        free(worker);
+    }
+    uv_close((uv_handle_t *)&workers->async, NULL);
+}
+
+void workers_destroy(struct workers *workers)
+{
+    if (!workers)
+        return;
+    if (workers->given_up)
+        return; /* a thread that was left behind may still come back to it */
+    pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->wanted);
+    free(workers);
+}

@@ -1,0 +1,62 @@
+/*
+ * workers.h - the threads that read, decode, compute and encode.
+ *
+ * The loop puts errands in, a worker carries one out, and the loop gets it back: finished errands
+ * gather under a lock, one uv_async_send wakes the loop, and the loop takes the whole list. Of
+ * waiting errands the one with the highest priority is next, so that work close to its end goes
+ * first. A worker that does not come back is given up (workers_give_up): a new thread takes its
+ * place, and the old one ends itself if it ever returns.
+ */
+#ifndef GPUIMGD_DAEMON_WORKERS_H
+#define GPUIMGD_DAEMON_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "codecs/codec.h"
+#include "conf/list.h"
+
+#define WORKERS_PRIORITIES 4
+
+/* What a worker owns and reuses from errand to errand. */
+struct worker_tools {
+    struct codec_context *codec;
+    uint8_t *sink; /* SINK_BYTES */
+};
+
+struct worker;
+
+struct errand {
+    struct list_node node;
+    uint32_t priority;                                         /* 0 .. 3, 3 first */
+    void (*run)(struct errand *errand, struct worker_tools *); /* on a worker */
+    void (*done)(struct errand *errand);                       /* on the loop */
+    struct worker *worker;                                     /* who has it; workers' */
+    bool given_up;                                             /* set by workers_give_up */
+};
+
+struct workers;
+
+/* Starts count threads. NULL: no memory or no threads. */
+struct workers *workers_create(uv_loop_t *loop, uint32_t count);
+void workers_submit(struct workers *workers, struct errand *errand);
+
+/* Takes an errand that no worker has begun back; false if it is too late. */
+bool workers_withdraw(struct workers *workers, struct errand *errand);
+
+/* Gives up on the worker that is stuck in this errand: it is replaced by a new thread. errand->done
+ * still comes on the loop, whenever the old thread returns. false: no thread could be started. */
+bool workers_give_up(struct workers *workers, struct errand *errand);
+/* Threads given up so far, and errands begun and not yet back. */
+uint32_t workers_given_up(const struct workers *workers);
+uint32_t workers_busy(struct workers *workers);
+
+/* Ends idle threads and waits for busy ones; given-up threads are left behind. The loop must run
+ * once more (uv_run) for its handle to close; then workers_destroy. */
+void workers_stop(struct workers *workers);
+void workers_destroy(struct workers *workers);
+
+#endif
