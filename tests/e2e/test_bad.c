@@ -1,0 +1,542 @@
+/*
+ * test_bad.c - bad jobs and bad files: each gets exactly one failed result with the right code
+ * and a sentence that names the thing and the bound, and its neighbours succeed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    world_put_picture(w, "good.jpg", picture_jpeg(&(struct picture_jpeg){.width = 50, .height = 40}));
+    world_start_with(w, 0, &(struct process_options){.unprivileged = true},
+                     (const char *[]){"--inflight=8", NULL});
+    return world_ready(&w->daemons[0]) ? 0 : -1;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+/* ---- one bad job between two good ones --------------------------------------------------------- */
+
+static void push_good(void)
+{
+    world_push(w, "{'id':'good','input':'good.jpg','output':'good.png','ops':['sobel']}");
+}
+
+/* The result of the bad job that was pushed between two good ones. */
+static cJSON *answer_to_bad(void)
+{
+    cJSON *bad = NULL;
+    for (int i = 0; i < 3; i++) {
+        cJSON *result = check_next(w);
+        if (strcmp(json_text(result, "id"), "good") == 0) {
+            check_done(result);
+        } else {
+            assert_null(bad);
+            bad = result;
+        }
+    }
+    assert_non_null(bad);
+    return bad;
+}
+
+struct bad {
+    const char *job;
+    const char *code;
+    const char *word; /* that the sentence holds; NULL: any */
+};
+
+static void run_bad(const struct bad *bad, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        push_good();
+        world_push(w, "%s", bad[i].job);
+        push_good();
+        cJSON *result = answer_to_bad();
+        if (strcmp(json_text(result, "error.code"), bad[i].code) != 0)
+            print_error("job %s\n", bad[i].job);
+        assert_true(json_number(result, "attempt") == 1);
+        assert_false(cJSON_IsTrue(json_at(result, "error.retryable")));
+        check_failed(result, bad[i].code, bad[i].word, NULL);
+    }
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+}
+#define RUN_BAD(table) run_bad(table, sizeof table / sizeof *table)
+
+static void test_bad_json(void **state)
+{
+    (void)state;
+    static const struct bad jobs[] = {
+        {"", "bad_json", NULL},
+        {"hello", "bad_json", NULL},
+        {"{", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png'", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png'} x", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png',}", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png','id':'\\u0000'}", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png','id':'\xff\xfe'}", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png','id':'\xed\xa0\x80'}", "bad_json", NULL},
+        {"{'input':'good.jpg','output':'x.png','meta':[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}",
+         "bad_json", "16"},
+    };
+    RUN_BAD(jobs);
+    /* Bytes with NULs and everything else in them. */
+    struct picture_file garbage = picture_garbage(5000, 7);
+    push_good();
+    world_push_bytes(w, garbage.bytes, garbage.length);
+    push_good();
+    check_failed(answer_to_bad(), "bad_json", NULL, NULL);
+    picture_free(&garbage);
+}
+
+static void test_too_long_job(void **state)
+{
+    (void)state;
+    size_t length = 64 * 1024 + 1;
+    char *job = malloc(length + 1);
+    assert_non_null(job);
+    memset(job, ' ', length);
+    memcpy(job, "{\"input\":\"good.jpg\",\"output\":\"long.png\"}", 40);
+    push_good();
+    world_push_bytes(w, job, length);
+    push_good();
+    check_failed(answer_to_bad(), "bad_json", "65537", "65536", NULL);
+    push_good();
+    world_push_bytes(w, job, length - 1); /* as long as allowed */
+    cJSON *first = check_next(w);
+    check_done(first);
+    check_done(check_next(w));
+    free(job);
+}
+
+static void test_bad_keys(void **state)
+{
+    (void)state;
+    static const struct bad jobs[] = {
+        {"[1]", "bad_job", NULL},
+        {"7", "bad_job", NULL},
+        {"{}", "bad_job", "input"},
+        {"{'output':'x.png'}", "bad_job", "input"},
+        {"{'input':7,'output':'x.png'}", "bad_job", "input"},
+        {"{'input':'','output':'x.png'}", "path_refused", NULL},
+        {"{'input':{},'output':'x.png'}", "bad_job", "input"},
+        {"{'input':{'path':'good.jpg','key':'gpuimgd:img:x'},'output':'x.png'}", "bad_job", NULL},
+        {"{'input':'good.jpg'}", "bad_job", "output"},
+        {"{'input':'good.jpg','output':'x.png','opps':['sobel']}", "bad_job", "opps"},
+        {"{'input':'good.jpg','output':'x.png','Ops':[]}", "bad_job", "Ops"},
+        {"{'input':'good.jpg','output':{'path':'x.png','compresion':3}}", "bad_job", "compresion"},
+        {"{'input':'good.jpg','output':'x.png','id':7}", "bad_job", "id"},
+        {"{'input':'good.jpg','output':'x.png','ops':'sobel'}", "bad_job", "ops"},
+        {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job", "gif"},
+        {"{'input':'good.jpg','output':{'path':'x.jpg','quality':0}}", "bad_job", "quality"},
+        {"{'input':'good.jpg','output':{'path':'x.jpg','quality':101}}", "bad_job", "100"},
+        {"{'input':'good.jpg','output':{'path':'x.png','compression':10}}", "bad_job",
+         "compression"},
+        {"{'input':'good.jpg','output':'x.png','background':[1,2]}", "bad_job", "background"},
+        {"{'input':'good.jpg','output':'x.png','background':[1,2,256]}", "bad_job", "background"},
+        {"{'input':'good.jpg','output':'x.png','orient':1}", "bad_job", "orient"},
+        {"{'input':'good.jpg','output':'x.png','timeout_s':-1}", "bad_job", "timeout_s"},
+        {"{'input':'good.jpg','outputs':[]}", "bad_job", "outputs"},
+        {"{'input':'good.jpg','output':'x.png','outputs':[{'output':'y.png'}]}", "bad_job",
+         "output"},
+        {"{'input':'good.jpg','outputs':[{'output':'y.png'},{'output':'y.png'}]}", "bad_job",
+         "y.png"},
+        {"{'input':'good.jpg','output':'good.jpg'}", "bad_job", "good.jpg"},
+    };
+    RUN_BAD(jobs);
+    /* A key given twice is a mistake of which nobody can say what was meant. */
+    push_good();
+    world_push(w, "{'input':'good.jpg','input':'other.jpg','output':'x.png'}");
+    push_good();
+    cJSON *result = answer_to_bad();
+    assert_non_null(strstr(json_text(result, "error.message"), "input"));
+    assert_memory_equal(json_text(result, "error.code"), "bad_j", 5);
+    assert_string_equal(json_text(result, "status"), "failed");
+    cJSON_Delete(result);
+}
+
+static void test_bad_job_keeps_its_id(void **state)
+{
+    (void)state;
+    cJSON *result = check_answer(w, "{'id':'mine','meta':{'a':1},'input':'good.jpg',"
+                                    "'output':'x.png','opps':[]}");
+    assert_string_equal(json_text(result, "id"), "mine");
+    assert_true(json_number(result, "meta.a") == 1);
+    check_failed(result, "bad_job", "opps", NULL);
+    assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:result:mine"), 1);
+
+    char id[160];
+    memset(id, 'i', sizeof id);
+    id[129] = '\0';
+    check_failed(check_answer(w, "{'id':'%s','input':'good.jpg','output':'x.png'}", id), "bad_job",
+                 "128", NULL);
+}
+
+static void test_bad_operations(void **state)
+{
+    (void)state;
+    static const struct bad jobs[] = {
+        {"{'input':'good.jpg','output':'x.png','ops':['sobell']}", "unknown_op", "sobell"},
+        {"{'input':'good.jpg','output':'x.png','ops':['Sobel']}", "unknown_op", "Sobel"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'nothing'}]}", "unknown_op", "nothing"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'sobel','magnitud':'l1'}]}", "bad_op",
+         "magnitud"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'sobel','magnitude':'l3'}]}", "bad_op",
+         "l3"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'sobel','border':1}]}", "bad_op",
+         "border"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'grayscale','weights':[1,1]}]}",
+         "bad_op", "weights"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'grayscale','weights':[1,1,1]}]}",
+         "bad_op", "weights"},
+        {"{'input':'good.jpg','output':'x.png','ops':['grayscale',{'op':'sobel','magnitude':7}]}",
+         "bad_op", "sobel"},
+    };
+    RUN_BAD(jobs);
+    static const struct bad shapes[] = {
+        {"{'input':'good.jpg','output':'x.png','ops':[7]}", "bad_job", "ops"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'magnitude':'l1'}]}", "bad_job", "op"},
+    };
+    RUN_BAD(shapes);
+    char many[2048] = "'sobel'";
+    for (int i = 0; i < 32; i++)
+        strcat(many, ",'sobel'");
+    check_failed(check_answer(w, "{'input':'good.jpg','output':'x.png','ops':[%s]}", many),
+                 "bad_job", "32", NULL);
+}
+
+/* ---- places ----------------------------------------------------------------------------------- */
+
+static void make_link(const char *to, const char *at, bool in)
+{
+    char *path = in ? world_in_path(w, at) : world_out_path(w, at);
+    assert_int_equal(symlink(to, path), 0);
+    free(path);
+}
+
+static void test_refused_paths(void **state)
+{
+    (void)state;
+    char *path = world_in_path(w, "sub/x");
+    world_put(w, "sub/x", "", 0);
+    free(path);
+    make_link("good.jpg", "link.jpg", true);
+    make_link("/etc", "linked", true);
+    make_link("sub", "inside", true);
+    make_link("/tmp", "linked", false);
+    make_link("/tmp/never-made-by-gpuimgd.png", "link.png", false);
+    path = world_in_path(w, "fifo.jpg");
+    assert_int_equal(mkfifo(path, 0644), 0);
+    free(path);
+    static const struct bad jobs[] = {
+        {"{'input':'../secret.jpg','output':'x.png'}", "path_refused", "../secret.jpg"},
+        {"{'input':'a/../good.jpg','output':'x.png'}", "path_refused", "a/../good.jpg"},
+        {"{'input':'./good.jpg','output':'x.png'}", "path_refused", NULL},
+        {"{'input':'/etc/passwd','output':'x.png'}", "path_refused", "/etc/passwd"},
+        {"{'input':'sub//x','output':'x.png'}", "path_refused", NULL},
+        {"{'input':'good.jpg','output':'../x.png'}", "path_refused", "../x.png"},
+        {"{'input':'good.jpg','output':'/tmp/x.png'}", "path_refused", "/tmp/x.png"},
+        {"{'input':'link.jpg','output':'x.png'}", "path_refused", "link.jpg"},
+        {"{'input':'linked/passwd','output':'x.png'}", "path_refused", "linked/passwd"},
+        {"{'input':'inside/x','output':'x.png'}", "path_refused", "inside/x"},
+        {"{'input':'good.jpg/x','output':'x.png'}", "path_refused", "good.jpg/x"},
+        {"{'input':'good.jpg','output':'linked/x.png'}", "path_refused", "linked/x.png"},
+        {"{'input':'fifo.jpg','output':'x.png'}", "path_refused", "fifo.jpg"},
+        {"{'input':'sub','output':'x.png'}", "path_refused", "regular"},
+        {"{'input':{'key':'other:thing'},'output':'x.png'}", "path_refused", "other:thing"},
+        {"{'input':'good.jpg','output':{'key':'gpuimgd:jobs','format':'png'}}", "path_refused",
+         "gpuimgd:jobs"},
+        {"{'input':'good.jpg','output':'x.png','reply_to':'gpuimgd:jobs'}", "path_refused",
+         "gpuimgd:jobs"},
+    };
+    RUN_BAD(jobs);
+    /* A link at the target's own name is never followed: replaced by the picture, or refused. */
+    cJSON *result = check_answer(w, "{'input':'good.jpg','output':'link.png'}");
+    assert_true(!strcmp(json_text(result, "status"), "done") ||
+                !strcmp(json_text(result, "error.code"), "path_refused"));
+    cJSON_Delete(result);
+    assert_int_equal(access("/tmp/never-made-by-gpuimgd.png", F_OK), -1);
+
+    path = world_in_path(w, "device.png");
+    bool made = mknod(path, S_IFCHR | 0666, makedev(1, 5)) == 0; /* /dev/zero; needs root */
+    free(path);
+    if (made)
+        check_failed(check_answer(w, "{'input':'device.png','output':'x.png'}"), "path_refused",
+                     "device.png", NULL);
+}
+
+static void test_missing_inputs(void **state)
+{
+    (void)state;
+    static const struct bad jobs[] = {
+        {"{'input':'none.jpg','output':'x.png'}", "input_missing", "none.jpg"},
+        {"{'input':'none/at/all.jpg','output':'x.png'}", "input_missing", "none/at/all.jpg"},
+        {"{'input':{'key':'gpuimgd:img:none'},'output':'x.png'}", "input_missing",
+         "gpuimgd:img:none"},
+    };
+    RUN_BAD(jobs);
+    /* A key that holds no string is no image either. */
+    redis_integer(w->client, "LPUSH gpuimgd:img:list x");
+    push_good();
+    world_push(w, "{'id':'list','input':{'key':'gpuimgd:img:list'},'output':{'path':'x.png'}}");
+    push_good();
+    cJSON *result = answer_to_bad();
+    assert_string_not_equal(json_text(result, "status"), "done");
+    assert_non_null(strstr(json_text(result, "error.message"), "gpuimgd:img:list"));
+    cJSON_Delete(result);
+}
+
+/* ---- files ------------------------------------------------------------------------------------ */
+
+static void put_cut(const char *name, struct picture_file file, double part)
+{
+    world_put_picture(w, name, picture_cut_at(&file, part));
+    picture_free(&file);
+}
+
+static void put_bad_files(void)
+{
+    const struct picture_jpeg jpeg = {.width = 200, .height = 150};
+    const struct picture_png png = {.width = 200, .height = 150, .colour_type = 2};
+    const struct picture_jpeg scans = {.width = 64, .height = 64, .scans = 1000};
+    world_put_picture(w, "empty.jpg", picture_empty());
+    world_put_picture(w, "text.jpg", picture_text());
+    world_put_picture(w, "garbage.jpg", picture_garbage(20000, 3));
+    put_cut("half.jpg", picture_jpeg(&jpeg), 0.5);
+    put_cut("half.png", picture_png(&png), 0.5);
+    put_cut("head.jpg", picture_jpeg(&jpeg), 0.02);
+    put_cut("head.png", picture_png(&png), 0.0005);
+    struct picture_file file = picture_png(&png);
+    picture_png_break_crc(&file, "IDAT");
+    world_put_picture(w, "crc.png", file);
+    file = picture_png(&png);
+    picture_png_break_crc(&file, "IHDR");
+    world_put_picture(w, "crc-head.png", file);
+    world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
+    world_put_picture(w, "huge.jpg", picture_jpeg_huge(65500, 65500));
+    world_put_picture(w, "wide.png", picture_png_huge(16385, 10));
+    world_put_picture(w, "scans.jpg", picture_jpeg(&scans));
+    world_put(w, "large.jpg", "\xff\xd8\xff", 3);
+    char *path = world_in_path(w, "large.jpg");
+    assert_int_equal(truncate(path, (64 << 20) + 1), 0);
+    free(path);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    put_bad_files();
+    static const struct {
+        const char *name, *code, *word;
+    } files[] = {
+        {"empty.jpg", "unsupported_format", NULL},
+        {"text.jpg", "unsupported_format", NULL},
+        {"garbage.jpg", "unsupported_format", NULL},
+        {"half.jpg", "decode_failed", NULL},
+        {"half.png", "decode_failed", NULL},
+        {"head.jpg", "decode_failed", NULL},
+        {"head.png", "decode_failed", NULL},
+        {"crc.png", "decode_failed", "CRC"},
+        {"crc-head.png", "decode_failed", "CRC"},
+        {"huge.png", "image_too_large", "50000"},
+        {"huge.jpg", "image_too_large", "65500"},
+        {"wide.png", "image_too_large", "16384"},
+        {"scans.jpg", "decode_limit", "100"},
+        {"large.jpg", "input_too_large", "67108864"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        for (int ops = 0; ops < 2; ops++) {
+            push_good();
+            world_push(w, "{'id':'bad','input':'%s','output':'never/%s.png','ops':[%s]}",
+                       files[i].name, files[i].name, ops ? "'sobel'" : "");
+            push_good();
+            cJSON *result = answer_to_bad();
+            if (strcmp(json_text(result, "error.code"), files[i].code) != 0)
+                print_error("file %s\n", files[i].name);
+            check_failed(result, files[i].code, files[i].word, NULL);
+        }
+    }
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    assert_int_equal(text_file_count(w->out, "never/"), 0);
+    assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+}
+
+/* ---- outputs that cannot be written ------------------------------------------------------------ */
+
+static void test_unwritable_output(void **state)
+{
+    (void)state;
+    char *folder = world_out_path(w, "locked");
+    assert_int_equal(mkdir(folder, 0555), 0);
+    long long dead = redis_integer(w->client, "LLEN gpuimgd:dead");
+    push_good();
+    world_push(w, "{'id':'locked','input':'good.jpg','output':'locked/x.png'}");
+    push_good();
+    cJSON *result = answer_to_bad();
+    assert_string_equal(json_text(result, "id"), "locked");
+    assert_true(json_number(result, "attempt") == 3);
+    assert_true(cJSON_IsTrue(json_at(result, "error.retryable")));
+    assert_non_null(strstr(json_text(result, "error.message"), "locked/x.png"));
+    check_ended(result, "dead", "write_failed");
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:dead"), dead + 1);
+    char *raw = redis_string(w->client, "LINDEX gpuimgd:dead 0");
+    assert_non_null(strstr(raw, "locked/x.png"));
+    free(raw);
+
+    /* Once the cause is gone, the command of the manual tries it again. */
+    assert_int_equal(chmod(folder, 0755), 0);
+    free(redis_string(w->client, "LMOVE gpuimgd:dead gpuimgd:jobs LEFT RIGHT"));
+    result = check_next(w);
+    assert_string_equal(json_text(result, "id"), "locked");
+    check_done(result);
+
+    /* A job whose folder is opened between two attempts succeeds at the second or third. */
+    assert_int_equal(chmod(folder, 0555), 0);
+    world_push(w, "{'id':'later','input':'good.jpg','output':'locked/y.png'}");
+    assert_true(world_until(w, 10, 1, "ZCARD gpuimgd:delayed"));
+    assert_int_equal(chmod(folder, 0755), 0);
+    result = check_next(w);
+    assert_true(json_number(result, "attempt") >= 2);
+    check_done(result);
+    free(folder);
+}
+
+static void test_output_is_a_folder(void **state)
+{
+    (void)state;
+    char *folder = world_out_path(w, "folder.png");
+    assert_int_equal(mkdir(folder, 0755), 0);
+    free(folder);
+    cJSON *result = check_answer(w, "{'input':'good.jpg','output':'folder.png'}");
+    assert_string_not_equal(json_text(result, "status"), "done");
+    assert_non_null(strstr(json_text(result, "error.message"), "folder.png"));
+    cJSON_Delete(result);
+    assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static void test_over_budget(void **state)
+{
+    (void)state;
+    world_put_picture(w, "big.png", picture_png(&(struct picture_png){
+                                        .width = 1500, .height = 1000, .colour_type = 2}));
+    strcpy(w->ns, "small");
+    struct process *small = world_start(w, 1, "--pinned_bytes=2M", NULL);
+    check_ready(small);
+    push_good();
+    world_push(w, "{'input':'big.png','output':'big-out.png','ops':['sobel']}");
+    push_good();
+    check_failed(answer_to_bad(), "over_budget", "pinned", NULL);
+    check_stop(small);
+    check_clean(w);
+    strcpy(w->ns, "gpuimgd");
+}
+
+/* Sides and time that the user lowered. */
+static void test_lowered_limits(void **state)
+{
+    (void)state;
+    strcpy(w->ns, "strict");
+    world_put_picture(w, "side.png", picture_png(&(struct picture_png){.width = 101, .height = 5}));
+    world_put_picture(w, "area.png", picture_png(&(struct picture_png){.width = 90, .height = 90}));
+    struct process *strict = world_start(w, 1, "--side_max=100", "--pixels_max=5000",
+                                         "--input_bytes_max=20K", NULL);
+    check_ready(strict);
+    check_failed(check_answer(w, "{'input':'side.png','output':'x.png'}"), "image_too_large", "101",
+                 "100", NULL);
+    check_failed(check_answer(w, "{'input':'area.png','output':'x.png'}"), "image_too_large",
+                 "5000", NULL);
+    check_failed(check_answer(w, "{'input':'garbage.jpg','output':'x.png'}"), "unsupported_format",
+                 NULL, NULL);
+    world_put_picture(w, "bytes.png", picture_garbage(20481, 1));
+    check_failed(check_answer(w, "{'input':'bytes.png','output':'x.png'}"), "input_too_large",
+                 "20481", "20480", NULL);
+    check_stop(strict);
+    strcpy(w->ns, "gpuimgd");
+}
+
+/* Two thousand bad jobs cost no memory: what the first five hundred took is all there is. */
+static void test_many_bad_jobs(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        "{'input':'half.jpg','output':'x.png','ops':['sobel']}",
+        "{'input':'half.png','output':'x.png'}",
+        "{'input':'huge.png','output':'x.png'}",
+        "{'input':'scans.jpg','output':'x.png'}",
+        "{'input':'none.jpg','output':'x.png'}",
+        "{'input':'link.jpg','output':'x.png'}",
+        "{'input':'good.jpg','output':'x.png','ops':['sobell']}",
+        "{'input':'good.jpg','output':'x.png','opps':[1,2,3]}",
+        "nonsense",
+        "{'input':'text.jpg','output':'x.png','meta':{'a':'b'}}",
+    };
+    size_t early = 0;
+    for (int batch = 0; batch < 20; batch++) {
+        for (int i = 0; i < 100; i++)
+            world_push(w, "%s", jobs[i % 10]);
+        for (int i = 0; i < 100; i++) {
+            cJSON *result = check_next(w);
+            assert_string_equal(json_text(result, "status"), "failed");
+            cJSON_Delete(result);
+        }
+        if (batch == 4)
+            early = process_rss_kib(&w->daemons[0]);
+    }
+    size_t late = process_rss_kib(&w->daemons[0]);
+    if (late > early + early / 20)
+        print_error("resident memory grew from %zu to %zu KiB\n", early, late);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(late <= early + early / 20);
+#endif
+    push_good();
+    check_done(check_next(w));
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    redis_integer(w->client, "DEL gpuimgd:img:list");
+    check_stop(&w->daemons[0]);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    check_clean(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_json),
+        cmocka_unit_test(test_too_long_job),
+        cmocka_unit_test(test_bad_keys),
+        cmocka_unit_test(test_bad_job_keeps_its_id),
+        cmocka_unit_test(test_bad_operations),
+        cmocka_unit_test(test_refused_paths),
+        cmocka_unit_test(test_missing_inputs),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_unwritable_output),
+        cmocka_unit_test(test_output_is_a_folder),
+        cmocka_unit_test(test_over_budget),
+        cmocka_unit_test(test_lowered_limits),
+        cmocka_unit_test(test_many_bad_jobs),
+        cmocka_unit_test(test_stop),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
