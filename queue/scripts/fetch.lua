@@ -40,8 +40,9 @@ redis.call('ZADD', inst, expiry, me)
 local dropped = 0
 -- The attempts used by a job in the given state; nil if there is no such job.
 local function used(number, state)
-    local job = redis.pcall('HMGET', ns .. ':job:' .. number, 'state', 'attempt', 'raw')
-    if job.err or job[1] ~= state or not job[3] then
+    local key = ns .. ':job:' .. number
+    local job = redis.pcall('HMGET', key, 'state', 'attempt')
+    if job.err or job[1] ~= state or redis.call('HEXISTS', key, 'raw') == 0 then
         dropped = dropped + 1
         return nil
     end

@@ -56,18 +56,19 @@ local seen = {}
 for i = 1, math.min(#over, limit) do
     local number = over[i]
     local key = ns .. ':job:' .. number
-    local job = redis.pcall('HMGET', key, 'raw', 'attempt')
-    if job.err or not job[1] then
+    local used = redis.pcall('HGET', key, 'attempt')
+    if type(used) == 'table' or redis.call('HEXISTS', key, 'raw') == 0 then
         redis.call('ZREM', lease, number)
     elseif not seen[number] then
         seen[number] = true
-        local attempt = tonumber(job[2]) or 1
+        local attempt = tonumber(used) or 1
+        local bytes = redis.call('HSTRLEN', key, 'raw')
         if attempt >= attempts then
             redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
             redis.call('ZADD', lease, string.format('%.0f', now + lease_ms), number)
             reply[#reply + 1] = number
             reply[#reply + 1] = attempt
-            reply[#reply + 1] = #job[1] <= bytes_max and job[1] or #job[1]
+            reply[#reply + 1] = bytes <= bytes_max and redis.call('HGET', key, 'raw') or bytes
         else
             local last = attempt >= 1 and attempts - attempt <= 1
             redis.call('ZREM', lease, number)
