@@ -71,7 +71,7 @@ struct picture_file picture_jpeg(const struct picture_jpeg *options);
 
 struct picture_png {
     uint32_t width, height;
-    int colour_type;   /* as in the PNG standard: 0 gray, 2 RGB, 3 palette, 4 gray + alpha, 6 RGBA */
+    int colour_type;   /* the standard's: 0 gray, 2 RGB, 3 palette, 4 gray + alpha, 6 RGBA */
     int bit_depth;     /* 1, 2, 4, 8, 16; 0 = 8 */
     bool transparent;  /* with a tRNS chunk (colour types 0, 2, 3) */
     bool interlaced;

@@ -1,0 +1,428 @@
+/*
+ * png.c - PNG by libpng's low-level API.
+ *
+ * setjmp stands only in the three functions of the codec's row; what must survive a longjmp lives
+ * in png_state, never in a local. Samples are not touched by gamma or colour management.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+#include "codecs/codec_impl.h"
+#include "codecs/exif.h"
+
+#define SIGNATURE_BYTES 8
+/* Length, type and CRC of a chunk. */
+#define CHUNK_OVERHEAD 12
+/* One IDAT a call of deflate: large enough that chunk headers and calls do not count. */
+#define IDAT_BYTES (64 * KIB)
+
+struct png_state {
+    jmp_buf jump;
+    png_structp png;
+    png_infop info;
+    struct error *error;
+    bool encoding;
+    bool out_of_memory; /* an allocation of libpng's failed, which explains the next error */
+    const uint8_t *bytes;
+    size_t length, at;
+    uint32_t rows, rows_done; /* rows 0: still in the header */
+    int pass, passes;
+    struct codec_sink *sink;
+    size_t used;
+};
+
+/* ---- errors and memory ---- */
+
+static _Noreturn void leave(struct png_state *state)
+{
+    longjmp(state->jump, 1);
+}
+
+/* Where in the picture the decoder is, for messages. */
+static void say_where(const struct png_state *state, char *text, size_t size)
+{
+    if (state->rows == 0)
+        snprintf(text, size, "in its header");
+    else if (state->passes > 1)
+        snprintf(text, size, "after %u of %u rows of pass %d of %d", state->rows_done, state->rows,
+                 state->pass + 1, state->passes);
+    else
+        snprintf(text, size, "after %u of %u rows", state->rows_done, state->rows);
+}
+
+static _Noreturn void on_error(png_structp png, png_const_charp message)
+{
+    struct png_state *state = png_get_error_ptr(png);
+    enum status status = state->out_of_memory ? STATUS_OUT_OF_MEMORY
+                         : state->encoding    ? STATUS_ENCODE_FAILED
+                                              : STATUS_DECODE_FAILED;
+    char where[80];
+    say_where(state, where, sizeof where);
+    error_set(state->error, status, "the PNG cannot be %s, %s: %s",
+              state->encoding ? "written" : "decoded", where, message);
+    leave(state);
+}
+
+static void on_warning(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message; /* about ancillary chunks: no pixel depends on them */
+}
+
+static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL)
+        ((struct png_state *)png_get_mem_ptr(png))->out_of_memory = true;
+    return memory;
+}
+
+static void release(png_structp png, png_voidp memory)
+{
+    (void)png;
+    free(memory);
+}
+
+static void begin(struct png_state *state, struct error *error)
+{
+    *state = (struct png_state){.error = error};
+}
+
+/* ---- the source: one block of memory ---- */
+
+static void source_read(png_structp png, png_bytep to, size_t count)
+{
+    struct png_state *state = png_get_io_ptr(png);
+    if (count > state->length - state->at) {
+        char where[80];
+        say_where(state, where, sizeof where);
+        error_set(state->error, STATUS_DECODE_FAILED, "the PNG's data ends %s (at byte %zu)",
+                  where, state->length);
+        leave(state);
+    }
+    memcpy(to, state->bytes + state->at, count);
+    state->at += count;
+}
+
+static uint32_t get_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* The first chunk of a type, by walking over the lengths; NULL where there is none. */
+static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char *type,
+                                 size_t *data_bytes)
+{
+    size_t at = SIGNATURE_BYTES;
+    while (length - at >= CHUNK_OVERHEAD) {
+        size_t count = get_u32(bytes + at);
+        if (count > length - at - CHUNK_OVERHEAD)
+            return NULL;
+        if (memcmp(bytes + at + 4, type, 4) == 0) {
+            *data_bytes = count;
+            return bytes + at + 8;
+        }
+        at += CHUNK_OVERHEAD + count;
+    }
+    return NULL;
+}
+
+/* Reads up to the first IDAT. Only after setjmp(state->jump). Of the ancillary chunks only the
+ * colour profile is looked at, and only where it is wanted: the others are passed over without
+ * being inflated, but with their CRC checked. A flawed profile costs the profile, not the
+ * picture, so libpng's "benign" errors become errors only from the pixels on. */
+static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
+                        const struct codec_limits *limits, bool want_icc)
+{
+    static const png_byte profile[] = "iCCP";
+    state->bytes = bytes;
+    state->length = length;
+    state->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
+                                          state, allocate, release);
+    state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
+    if (state->info == NULL) {
+        error_set(state->error, STATUS_OUT_OF_MEMORY, "there is no memory to decode a PNG");
+        leave(state);
+    }
+    png_structp png = state->png;
+    png_set_user_limits(png, limits->side_max, limits->side_max);
+    png_set_chunk_malloc_max(png, PNG_CHUNK_BYTES_MAX);
+    png_set_chunk_cache_max(png, PNG_CHUNKS_MAX);
+    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_benign_errors(png, 1);
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    if (want_icc)
+        png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, profile, 1);
+    png_set_read_fn(png, state, source_read);
+    png_read_info(png, state->info);
+    png_set_benign_errors(png, 0);
+}
+
+/* ---- probe ---- */
+
+static uint32_t channels_of(const struct png_state *state)
+{
+    int type = png_get_color_type(state->png, state->info);
+    if ((type & PNG_COLOR_MASK_ALPHA) != 0 ||
+        png_get_valid(state->png, state->info, PNG_INFO_tRNS) != 0)
+        return 4;
+    return (type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
+}
+
+static enum status read_icc(struct png_state *state, struct image_info *info)
+{
+    png_charp name;
+    int compression;
+    png_bytep profile;
+    png_uint_32 bytes;
+    if (info->channels < 3 || png_get_iCCP(state->png, state->info, &name, &compression, &profile,
+                                           &bytes) != PNG_INFO_iCCP)
+        return STATUS_OK;
+    if (!codec_icc_is_rgb(profile, bytes))
+        return STATUS_OK;
+    info->icc = malloc(bytes);
+    if (info->icc == NULL)
+        return error_set(state->error, STATUS_OUT_OF_MEMORY,
+                         "there is no memory for a colour profile of %u bytes", bytes);
+    memcpy(info->icc, profile, bytes);
+    info->icc_bytes = bytes;
+    return STATUS_OK;
+}
+
+/* libpng keeps two rows and a transformed one, at most 8 bytes a pixel before expansion, and
+ * zlib's window and tables; it never keeps a whole picture. */
+static size_t decoder_bytes(uint32_t width)
+{
+    enum { fixed_bytes = 128 * 1024, rows = 4, pixel_bytes = 8, row_slack = 128 };
+    return fixed_bytes + rows * ((size_t)width * pixel_bytes + row_slack);
+}
+
+static enum status read_info(struct png_state *state, struct image_info *info)
+{
+    info->width = png_get_image_width(state->png, state->info);
+    info->height = png_get_image_height(state->png, state->info);
+    info->channels = channels_of(state);
+    info->progressive =
+        png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
+    info->codec_bytes = decoder_bytes(info->width);
+    /* eXIf may also stand behind the pixels, where libpng has not read yet. */
+    size_t exif_bytes;
+    const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
+    if (exif != NULL)
+        info->orientation = exif_orientation(exif, exif_bytes);
+    return read_icc(state, info);
+}
+
+/* Before libpng is asked, whose word for it would be "Invalid IHDR data". */
+static enum status check_header(const uint8_t *bytes, size_t length,
+                                const struct codec_limits *limits, struct error *error)
+{
+    enum { type_at = 12, width_at = 16, height_at = 20, needed = 24 };
+    if (length < needed || memcmp(bytes + type_at, "IHDR", 4) != 0)
+        return STATUS_OK;
+    return codec_check_size("PNG", get_u32(bytes + width_at), get_u32(bytes + height_at), limits,
+                            error);
+}
+
+static enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
+                             const struct codec_limits *limits, struct image_info *info,
+                             struct error *error)
+{
+    struct png_state *state = opaque;
+    enum status status = check_header(bytes, length, limits, error);
+    if (status != STATUS_OK)
+        return status;
+    begin(state, error);
+    if (setjmp(state->jump) != 0) {
+        png_destroy_read_struct(&state->png, &state->info, NULL);
+        return error->status;
+    }
+    open_reader(state, bytes, length, limits, true);
+    enum status result = read_info(state, info);
+    png_destroy_read_struct(&state->png, &state->info, NULL);
+    return result;
+}
+
+/* ---- decode ---- */
+
+/* Everything to 8-bit gray, RGB or RGBA. 16 bits are scaled (round to nearest), not chopped. */
+static void set_transforms(struct png_state *state, uint32_t channels)
+{
+    int type = png_get_color_type(state->png, state->info);
+    if (png_get_bit_depth(state->png, state->info) == 16)
+        png_set_scale_16(state->png);
+    png_set_expand(state->png);
+    if (channels == 4 && (type & PNG_COLOR_MASK_COLOR) == 0)
+        png_set_gray_to_rgb(state->png);
+    state->passes = png_set_interlace_handling(state->png);
+    png_read_update_info(state->png, state->info);
+}
+
+static enum status decode_rows(struct png_state *state, const struct codec_limits *limits,
+                               const struct image *dst)
+{
+    set_transforms(state, dst->channels);
+    if (png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
+        png_get_image_height(state->png, state->info) != dst->height)
+        return error_set(state->error, STATUS_INTERNAL,
+                         "the PNG is no longer the one that was probed (%u x %u pixels)",
+                         dst->width, dst->height);
+    state->rows = dst->height;
+    for (state->pass = 0; state->pass < state->passes; state->pass++)
+        for (state->rows_done = 0; state->rows_done < dst->height; state->rows_done++) {
+            png_read_row(state->png, dst->pixels + state->rows_done * dst->stride, NULL);
+            if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(limits->deadline_ns)) {
+                char where[80];
+                say_where(state, where, sizeof where);
+                return error_set(state->error, STATUS_DECODE_LIMIT,
+                                 "the time for decoding was over %s", where);
+            }
+        }
+    state->pass = state->passes - 1; /* for messages about the chunks behind the pixels */
+    png_read_end(state->png, NULL);
+    return STATUS_OK;
+}
+
+static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
+                              const struct image_info *info, const struct decode_request *request,
+                              const struct codec_limits *limits, const struct image *dst,
+                              struct error *error)
+{
+    (void)info;
+    (void)request; /* a PNG is gray or it is not */
+    struct png_state *state = opaque;
+    begin(state, error);
+    if (setjmp(state->jump) != 0) {
+        png_destroy_read_struct(&state->png, &state->info, NULL);
+        return error->status;
+    }
+    open_reader(state, bytes, length, limits, false);
+    enum status status = decode_rows(state, limits, dst);
+    png_destroy_read_struct(&state->png, &state->info, NULL);
+    return status;
+}
+
+/* ---- encode ---- */
+
+static void sink_flush(struct png_state *state)
+{
+    enum status status = state->sink->flush(state->sink, state->used, state->error);
+    if (status != STATUS_OK) {
+        error_set(state->error, status, "the PNG could not be written after %llu bytes",
+                  (unsigned long long)state->sink->total);
+        leave(state);
+    }
+    state->sink->total += state->used;
+    state->used = 0;
+}
+
+static void sink_write(png_structp png, png_bytep bytes, size_t count)
+{
+    struct png_state *state = png_get_io_ptr(png);
+    while (count > 0) {
+        size_t part = state->sink->capacity - state->used;
+        if (part > count)
+            part = count;
+        memcpy(state->sink->buffer + state->used, bytes, part);
+        state->used += part;
+        bytes += part;
+        count -= part;
+        if (state->used == state->sink->capacity)
+            sink_flush(state);
+    }
+}
+
+static void sink_no_flush(png_structp png)
+{
+    (void)png; /* libpng's flush is for streams that someone waits for */
+}
+
+/* Filters help only what is compressed afterwards; trying all five for every row costs more time
+ * than zlib's lower levels take, so those get one cheap filter that suits both photographs and
+ * edge pictures. */
+static int filters_of(int compression)
+{
+    return compression == 0 ? PNG_FILTER_NONE : compression <= 3 ? PNG_FILTER_SUB : PNG_ALL_FILTERS;
+}
+
+static void open_writer(struct png_state *state, const struct image *src,
+                        const struct encode_request *request)
+{
+    static const int types[] = {[1] = PNG_COLOR_TYPE_GRAY,
+                                [3] = PNG_COLOR_TYPE_RGB,
+                                [4] = PNG_COLOR_TYPE_RGB_ALPHA};
+    state->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
+                                           state, allocate, release);
+    state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
+    if (state->info == NULL) {
+        error_set(state->error, STATUS_OUT_OF_MEMORY, "there is no memory to write a PNG");
+        leave(state);
+    }
+    png_structp png = state->png;
+    png_set_user_limits(png, SIDE_CEILING, SIDE_CEILING);
+    png_set_write_fn(png, state, sink_write, sink_no_flush);
+    png_set_compression_level(png, request->compression);
+    png_set_compression_buffer_size(png, IDAT_BYTES);
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, filters_of(request->compression));
+    png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    /* A profile that libpng finds fault with is left out. */
+    png_set_benign_errors(png, 1);
+    if (request->icc != NULL && src->channels >= 3)
+        png_set_iCCP(png, state->info, "icc", PNG_COMPRESSION_TYPE_BASE, request->icc,
+                     (png_uint_32)request->icc_bytes);
+}
+
+static enum status write_rows(struct png_state *state, const struct image *src,
+                              const struct encode_request *request)
+{
+    state->rows = src->height;
+    for (; state->rows_done < src->height; state->rows_done++) {
+        png_write_row(state->png, src->pixels + state->rows_done * src->stride);
+        if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
+            return error_set(state->error, STATUS_TIMEOUT,
+                             "the time for encoding was over after %u of %u rows",
+                             state->rows_done + 1, state->rows);
+    }
+    png_write_end(state->png, state->info);
+    if (state->used > 0)
+        sink_flush(state);
+    return STATUS_OK;
+}
+
+static enum status png_encode(void *opaque, const struct image *src,
+                              const struct encode_request *request, struct codec_sink *sink,
+                              struct error *error)
+{
+    struct png_state *state = opaque;
+    begin(state, error);
+    state->encoding = true;
+    state->sink = sink;
+    if (setjmp(state->jump) != 0) {
+        png_destroy_write_struct(&state->png, &state->info);
+        return error->status;
+    }
+    open_writer(state, src, request);
+    png_write_info(state->png, state->info);
+    enum status status = write_rows(state, src, request);
+    png_destroy_write_struct(&state->png, &state->info);
+    return status;
+}
+
+static const char *const suffixes[] = {".png", NULL};
+
+const struct codec codec_png = {
+    .name = "png",
+    .suffixes = suffixes,
+    .magic = "\x89PNG\r\n\x1A\n",
+    .magic_bytes = SIGNATURE_BYTES,
+    .has_alpha = true,
+    .state_bytes = sizeof(struct png_state),
+    .probe = png_probe,
+    .decode = png_decode,
+    .encode = png_encode,
+};
