@@ -168,6 +168,11 @@ void options_clear(struct options *options)
     }
 }
 
+bool options_has(const char *name)
+{
+    return find_row(name) != NULL;
+}
+
 bool options_set(struct options *options, const char *name, const char *value, struct error *error)
 {
     const struct row *row = find_row(name);
@@ -241,15 +246,10 @@ static uint64_t ram_share(uint64_t divisor, uint64_t at_most)
     return share < at_most ? share : at_most;
 }
 
-void options_resolve(struct options *options, uint32_t devices)
+void options_resolve(struct options *options)
 {
     if (options->workers == 0)
         options->workers = cpu_count() < WORKERS_CEILING ? cpu_count() : WORKERS_CEILING;
-    if (options->inflight == 0) {
-        options->inflight = 2 * options->workers + options->streams * devices;
-        if (options->inflight > INFLIGHT_CEILING)
-            options->inflight = INFLIGHT_CEILING;
-    }
     if (options->pinned_bytes == 0)
         options->pinned_bytes = ram_share(8, 4 * GIB);
     if (options->host_bytes == 0) {
@@ -257,6 +257,14 @@ void options_resolve(struct options *options, uint32_t devices)
         if (options->host_bytes < 2 * options->input_bytes_max)
             options->host_bytes = 2 * options->input_bytes_max;
     }
+}
+
+void options_resolve_inflight(struct options *options, uint32_t slots)
+{
+    if (options->inflight == 0)
+        options->inflight = 2 * options->workers + slots;
+    if (options->inflight > INFLIGHT_CEILING)
+        options->inflight = INFLIGHT_CEILING;
 }
 
 /* ---- reload ------------------------------------------------------------------------------- */

@@ -30,6 +30,8 @@ struct options {
 bool options_init(struct options *options, struct error *error) MUST_CHECK;
 void options_clear(struct options *options); /* idempotent */
 
+bool options_has(const char *name);
+
 /* Sets one option from text, checking its range. */
 bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
@@ -40,8 +42,10 @@ bool options_load(struct options *options, const char *file, struct error *error
 /* Checks what no single row can: choices and relations between options. */
 bool options_check(const struct options *options, struct error *error) MUST_CHECK;
 
-/* Replaces every "auto" by what this machine calls for; devices: GPUs that jobs will run on. */
-void options_resolve(struct options *options, uint32_t devices);
+/* Replaces "auto" by what this machine calls for. Left alone: device_bytes, which the engine
+ * knows best, and inflight, which depends on the engine's slots (options_resolve_inflight). */
+void options_resolve(struct options *options);
+void options_resolve_inflight(struct options *options, uint32_t slots);
 
 /* Moves the reloadable options of `fresh` into `live` and says at INFO what changed; names at
  * WARNING those that differ and need a restart. */

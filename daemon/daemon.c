@@ -43,7 +43,6 @@ struct daemon {
     uv_signal_t signals[SIGNALS];
     uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer;
 
-    bool inflight_is_auto;
     bool running, paused, draining, closing;
     uint64_t drain_began_ns;
     enum exit_status exit_status;
@@ -317,8 +316,7 @@ static void init_handles(struct daemon *daemon)
 static bool open_engine(struct daemon *daemon, struct error *error)
 {
     struct options *options = daemon->options;
-    options_resolve(options, 0); /* the devices are known only once the engine is open */
-    uint64_t inflight = options->inflight;
+    options_resolve(options);
     struct engine_config config = {
         .kind = options->engine,
         .devices = options->devices,
@@ -330,8 +328,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     };
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK)
         return false;
-    if (daemon->inflight_is_auto)
-        options->inflight = inflight + engine_slots(daemon->engine);
+    options_resolve_inflight(options, engine_slots(daemon->engine));
     return selftest_run(&daemon->loop, daemon->engine, error);
 }
 
@@ -447,7 +444,6 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
     daemon->options = options;
-    daemon->inflight_is_auto = options->inflight == 0;
     daemon->source = source;
     daemon->files = (struct files){.input_root = -1, .output_root = -1, .temporary = -1};
     init_handles(daemon);

@@ -1,5 +1,4 @@
 /* main.c - the command line; the only place that knows exit codes other than daemon_run's. */
-#include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,14 +41,10 @@ static const char usage[] =
 static bool apply_setting(struct options *options, const char *setting, struct error *error)
 {
     const char *equals = strchr(setting, '=');
-    char name[64];
-    if (!equals || (size_t)(equals - setting) >= sizeof name) {
-        error_set(error, STATUS_INTERNAL, "--%s is not of the form --name=value", setting);
-        return false;
-    }
-    memcpy(name, setting, (size_t)(equals - setting));
-    name[equals - setting] = '\0';
-    return options_set(options, name, equals + 1, error);
+    char *name = strndup(setting, (size_t)(equals - setting));
+    bool ok = name && options_set(options, name, equals + 1, error);
+    free(name);
+    return ok;
 }
 
 static bool load(void *context, struct options *options, struct error *error)
@@ -64,6 +59,18 @@ static bool load(void *context, struct options *options, struct error *error)
         if (!apply_setting(options, line->settings[i], error))
             return false;
     return options_check(options, error);
+}
+
+/* Whether text is "name=..." with a name of the table; its value is checked later. */
+static bool is_setting(const char *text)
+{
+    size_t length = strcspn(text, "=");
+    char name[64];
+    if (text[length] != '=' || length >= sizeof name)
+        return false;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    return options_has(name);
 }
 
 /* The options that are ours rather than the table's are taken out; what is left is settings. */
@@ -90,13 +97,9 @@ static int parse(struct command_line *line, int argc, char **argv)
         } else if (strcmp(argument, "-c") == 0 && i + 1 < argc) {
             line->file = argv[++i];
         } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
-            struct options scratch;
-            struct error error = {0};
-            bool ok = options_init(&scratch, &error) &&
-                      apply_setting(&scratch, argument + 2, &error);
-            options_clear(&scratch);
-            if (!ok) {
-                fprintf(stderr, "gpuimgd: %s\n", error.text);
+            if (!is_setting(argument + 2)) {
+                fprintf(stderr, "gpuimgd: there is no option \"%s\"; -h shows those there are\n",
+                        argument);
                 return EXIT_USAGE;
             }
             line->settings[line->count++] = argv[i] + 2;

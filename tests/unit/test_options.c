@@ -1,0 +1,228 @@
+/* The option table: values, files, checks, reload, and the sample file made from it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/options.h"
+
+static struct options fresh(void)
+{
+    struct options options;
+    struct error error = {0};
+    assert_true(options_init(&options, &error));
+    return options;
+}
+
+static void defaults_are_the_documented_ones(void **state)
+{
+    (void)state;
+    struct options options = fresh();
+    struct error error = {0};
+    assert_string_equal(options.redis, "127.0.0.1:6379");
+    assert_string_equal(options.namespace, "gpuimgd");
+    assert_true(options.lease_s == 30 && options.renew_s == 5 && options.reap_s == 10);
+    assert_int_equal(options.input_bytes_max, 64 << 20);
+    assert_int_equal(options.pixels_max, 50000000);
+    assert_int_equal(options.workers, 0);
+    assert_true(options.sync_outputs);
+    assert_true(options_check(&options, &error));
+    options_resolve(&options);
+    options_resolve_inflight(&options, 8);
+    assert_int_equal(options.inflight, 2 * options.workers + 8);
+    assert_true(options.host_bytes >= 2 * options.input_bytes_max);
+    options_clear(&options);
+    options_clear(&options);
+}
+
+/* Each row: a setting, and a part of the sentence that refuses it; NULL: it is taken. */
+static void values_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *refusal;
+    } rows[] = {
+        {"streams", "1", NULL},
+        {"streams", "64", NULL},
+        {"streams", "0", "a whole number from 1 to 64"},
+        {"streams", "65", "a whole number from 1 to 64"},
+        {"streams", "2.5", "a whole number"},
+        {"streams", "four", "a whole number"},
+        {"streams", "", "a whole number"},
+        {"streams", "auto", "a whole number"},
+        {"streams", "nan", "a whole number"},
+        {"streams", "1e400", "a whole number"},
+        {"workers", "auto", NULL},
+        {"workers", "0", "auto, or a whole number from 1"},
+        {"pinned_bytes", "256M", NULL},
+        {"pinned_bytes", "1GiB", NULL},
+        {"pinned_bytes", "1X", "bytes"},
+        {"pinned_bytes", "-1M", "bytes"},
+        {"lease_s", "0.5", NULL},
+        {"lease_s", "0", "seconds from 0.1"},
+        {"lease_s", "30s", "seconds"},
+        {"sync_outputs", "no", NULL},
+        {"sync_outputs", "TRUE", NULL},
+        {"sync_outputs", "maybe", "yes or no"},
+        {"redis", "", "set"},
+        {"streems", "4", "there is no option \"streems\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct options options = fresh();
+        struct error error = {0};
+        bool ok = options_set(&options, rows[i].name, rows[i].value, &error);
+        if (ok != !rows[i].refusal || (!ok && !strstr(error.text, rows[i].refusal)))
+            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "taken" : error.text);
+        options_clear(&options);
+    }
+}
+
+static void suffixes_are_powers_of_1024(void **state)
+{
+    (void)state;
+    struct options options = fresh();
+    struct error error = {0};
+    assert_true(options_set(&options, "pinned_bytes", "3m", &error));
+    assert_int_equal(options.pinned_bytes, 3u << 20);
+    assert_true(options_set(&options, "pinned_bytes", "2G", &error));
+    assert_int_equal(options.pinned_bytes, 2ull << 30);
+    options_clear(&options);
+}
+
+static void relations_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *refusal;
+    } rows[] = {
+        {"renew_s", "10", NULL},
+        {"renew_s", "10.5", "at most a third of lease_s, which is 30"},
+        {"engine", "gpu", "auto, cuda or cpu"},
+        {"log_level", "loud", "error, warning, info or debug"},
+        {"namespace", "a b", "without spaces"},
+        {"host_bytes", "100M", "at most half of host_bytes"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct options options = fresh();
+        struct error error = {0};
+        assert_true(options_set(&options, rows[i].name, rows[i].value, &error));
+        bool ok = options_check(&options, &error);
+        if (ok != !rows[i].refusal || (!ok && !strstr(error.text, rows[i].refusal)))
+            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "taken" : error.text);
+        options_clear(&options);
+    }
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void files_are_read_in_order(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128], command[160];
+    assert_non_null(mkdtemp(folder));
+    struct options options = fresh();
+    struct error error = {0};
+    snprintf(path, sizeof path, "%s/conf.d", folder);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/conf.d/20-b.conf", folder);
+    write_file(path, "streams = 7\n");
+    snprintf(path, sizeof path, "%s/conf.d/10-a.conf", folder);
+    write_file(path, "streams = 6\nworkers = 3\n");
+    snprintf(path, sizeof path, "%s/conf.d/30-c.off", folder);
+    write_file(path, "streams = 9\n");
+    snprintf(path, sizeof path, "%s/gpuimgd.conf", folder);
+    write_file(path, "# a comment\n[gpuimgd]\nstreams = 5\nnamespace = images ; not a colour\n");
+    assert_true(options_load(&options, path, &error));
+    assert_int_equal(options.streams, 7);
+    assert_int_equal(options.workers, 3);
+    assert_string_equal(options.namespace, "images");
+
+    write_file(path, "streams = 5\n\nstreems = 5\n");
+    assert_false(options_load(&options, path, &error));
+    assert_non_null(strstr(error.text, "gpuimgd.conf line 3: there is no option \"streems\""));
+    error = (struct error){0};
+    write_file(path, "[other]\nstreams = 5\n");
+    assert_false(options_load(&options, path, &error));
+    assert_non_null(strstr(error.text, "section [other] is unknown"));
+    error = (struct error){0};
+    write_file(path, "streams\n");
+    assert_false(options_load(&options, path, &error));
+    assert_non_null(strstr(error.text, "line 1"));
+    error = (struct error){0};
+    assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", &error));
+    assert_non_null(strstr(error.text, "cannot open"));
+    options_clear(&options);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void reload_takes_what_it_may(void **state)
+{
+    (void)state;
+    struct options live = fresh(), next = fresh();
+    struct error error = {0};
+    options_resolve(&live);
+    uint64_t workers = live.workers;
+    assert_true(options_set(&next, "stats_interval_s", "3", &error));
+    assert_true(options_set(&next, "log_level", "debug", &error));
+    assert_true(options_set(&next, "redis", "elsewhere:1", &error));
+    options_adopt(&live, &next);
+    assert_true(live.stats_interval_s == 3);
+    assert_string_equal(live.log_level, "debug");
+    assert_string_equal(live.redis, "127.0.0.1:6379");
+    assert_int_equal(live.workers, workers);
+    options_clear(&live);
+    options_clear(&next);
+}
+
+static char *read_all(FILE *file)
+{
+    char *text = calloc(1, 1 << 16);
+    assert_non_null(text);
+    rewind(file);
+    size_t length = fread(text, 1, (1 << 16) - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void sample_file_is_up_to_date(void **state)
+{
+    (void)state;
+    FILE *made = tmpfile(), *kept = fopen("conf/gpuimgd.conf", "r");
+    assert_non_null(made);
+    assert_non_null(kept);
+    options_print_sample(made);
+    char *now = read_all(made), *then = read_all(kept);
+    if (strcmp(now, then) != 0)
+        fail_msg("conf/gpuimgd.conf differs from the table; make it anew by gpuimgd --sample");
+    free(now);
+    free(then);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_the_documented_ones),
+        cmocka_unit_test(values_are_checked),
+        cmocka_unit_test(suffixes_are_powers_of_1024),
+        cmocka_unit_test(relations_are_checked),
+        cmocka_unit_test(files_are_read_in_order),
+        cmocka_unit_test(reload_takes_what_it_may),
+        cmocka_unit_test(sample_file_is_up_to_date),
+    };
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* Text from outside, errors and log lines. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/log.h"
+#include "conf/status.h"
+#include "conf/text.h"
+
+static void utf8_follows_rfc_3629(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+    } rows[] = {
+        {"a", 1}, {"\x7f", 1}, {"\xc2\x80", 2}, {"\xdf\xbf", 2}, {"\xe0\xa0\x80", 3},
+        {"\xed\x9f\xbf", 3}, {"\xee\x80\x80", 3}, {"\xf0\x90\x80\x80", 4}, {"\xf4\x8f\xbf\xbf", 4},
+        /* overlong, surrogate, too large, stray and cut ones */
+        {"\xc0\x80", 0}, {"\xc1\xbf", 0}, {"\xe0\x9f\xbf", 0}, {"\xed\xa0\x80", 0},
+        {"\xf0\x8f\xbf\xbf", 0}, {"\xf4\x90\x80\x80", 0}, {"\xf5\x80\x80\x80", 0}, {"\x80", 0},
+        {"\xc2", 0}, {"\xe2\x82", 0}, {"\xff", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(text_utf8_sequence((const unsigned char *)rows[i].bytes,
+                                            strlen(rows[i].bytes)),
+                         rows[i].length);
+}
+
+static void unprintable_bytes_become_question_marks(void **state)
+{
+    (void)state;
+    char text[] = "a\nb\x1b[1m \xc3\xa9 \xff\xe2\x82";
+    text_make_printable(text);
+    assert_string_equal(text, "a?b?[1m \xc3\xa9 ???");
+}
+
+static void the_first_error_is_kept(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(error_set(&error, STATUS_BAD_OP, "radius is %d\n", 7), STATUS_BAD_OP);
+    assert_int_equal(error_set(&error, STATUS_TIMEOUT, "later"), STATUS_BAD_OP);
+    assert_string_equal(error.text, "radius is 7?");
+    char long_text[2 * ERROR_TEXT_MAX];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    struct error other = {0};
+    error_set(&other, STATUS_BAD_JOB, "%s", long_text);
+    assert_int_equal(strlen(other.text), ERROR_TEXT_MAX - 1);
+}
+
+static void every_status_has_a_name_and_a_meaning(void **state)
+{
+    (void)state;
+    for (int i = 0; i < STATUS_COUNT; i++) {
+        assert_true(strlen(status_name((enum status)i)) > 1);
+        assert_true(strlen(status_meaning((enum status)i)) > 10);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(status_name((enum status)i), status_name((enum status)j));
+    }
+    assert_true(status_retryable(STATUS_WRITE_FAILED));
+    assert_false(status_retryable(STATUS_BAD_JOB));
+}
+
+/* Runs body with standard error in a file, gives back what was written. */
+static char *captured(void (*body)(void), const char *journal_stream)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    int saved = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    struct stat info;
+    fstat(STDERR_FILENO, &info);
+    char stream[64];
+    snprintf(stream, sizeof stream, "%llu:%llu", (unsigned long long)info.st_dev,
+             (unsigned long long)info.st_ino);
+    setenv("JOURNAL_STREAM", journal_stream ? journal_stream : stream, 1);
+    log_init();
+    body();
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    char *text = calloc(1, 4096);
+    rewind(file);
+    size_t length = fread(text, 1, 4095, file);
+    text[length] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void say_things(void)
+{
+    log_set_level(LOG_LEVEL_INFO);
+    log_debug("hidden");
+    log_warning("%s", "two\nlines");
+}
+
+static void journal_lines_have_a_priority(void **state)
+{
+    (void)state;
+    char *text = captured(say_things, NULL);
+    assert_string_equal(text, "<4>two?lines\n");
+    free(text);
+}
+
+static void other_lines_have_a_time(void **state)
+{
+    (void)state;
+    char *text = captured(say_things, "1:2");
+    int year, month, day, hour, minute, end = 0;
+    float second;
+    assert_int_equal(sscanf(text, "%d-%d-%dT%d:%d:%fZ warning two?lines%n", &year, &month, &day,
+                            &hour, &minute, &second, &end), 6);
+    assert_int_equal(text[end], '\n');
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(utf8_follows_rfc_3629),
+        cmocka_unit_test(unprintable_bytes_become_question_marks),
+        cmocka_unit_test(the_first_error_is_kept),
+        cmocka_unit_test(every_status_has_a_name_and_a_meaning),
+        cmocka_unit_test(journal_lines_have_a_priority),
+        cmocka_unit_test(other_lines_have_a_time),
+    };
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
