@@ -1,0 +1,488 @@
+/*
+ * test_signals.c - the daemon as a service: options, signals, notifications, stats, exit codes.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+#define JOB "{'id':'%d','input':'p.jpg','output':'%d.png','ops':['sobel']}"
+
+static struct world world;
+static struct world *const w = &world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){.width = 100, .height = 80}));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+/* A picture that takes a worker a good while. */
+static void put_slow(void)
+{
+    world_put_picture(w, "slow.png", picture_png(&(struct picture_png){
+                                         .width = 3000, .height = 2000, .colour_type = 2, .level = 1}));
+}
+
+static void push_slow(int id)
+{
+    world_push(w, "{'id':'%d','input':'slow.png','output':{'path':'%d.png','compression':9},"
+                  "'ops':[]}", id, id);
+}
+
+/* ---- the command line ------------------------------------------------------------------------- */
+
+/* Runs the daemon with one or two arguments and gives its exit status and what it said. */
+static int run_once(const char *first, const char *second, char **out, char **err)
+{
+    struct process process;
+    const char *args[] = {first, second, NULL};
+    struct process_options options = {.args = args, .folder = w->folder, .name = "once"};
+    assert_true(process_start(&process, &options));
+    int status = process_wait(&process, 20);
+    *out = process_out(&process);
+    *err = process_log(&process);
+    unlink(process.log_path);
+    process_clear(&process);
+    return status;
+}
+
+static void check_run(const char *first, const char *second, int status, const char *word,
+                      bool on_out)
+{
+    char *out, *err;
+    int got = run_once(first, second, &out, &err);
+    const char *said = on_out ? out : err;
+    if (got != status || !strstr(said, word))
+        print_error("%s %s: exit status %d, output \"%s\", error \"%s\"\n", first,
+                    second ? second : "", got, out, err);
+    assert_int_equal(got, status);
+    assert_non_null(strstr(said, word));
+    free(out);
+    free(err);
+}
+
+static void write_config(const char *text)
+{
+    char path[128], whole[1024];
+    snprintf(path, sizeof path, "%s/gpuimgd.conf", w->folder);
+    int length = snprintf(whole, sizeof whole,
+                          "# written by a test\n[gpuimgd]\nredis = %s\ninput_root = %s\n"
+                          "output_root = %s\nengine = cpu\nworkers = 2\n%s",
+                          w->redis->address, w->in, w->out, text);
+    assert_true(length > 0 && (size_t)length < sizeof whole);
+    assert_true(text_file_write(path, whole, (size_t)length));
+}
+
+static struct process *start_with_config(void)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/gpuimgd.conf", w->folder);
+    struct process *daemon = world_start(w, 0, "-c", path, NULL);
+    check_ready(daemon);
+    return daemon;
+}
+
+static void test_command_line(void **state)
+{
+    (void)state;
+    check_run("-V", NULL, 0, "gpuimgd", true);
+    check_run("-h", NULL, 0, "stats_interval_s", true);
+    check_run("-h", NULL, 0, "SIGHUP", true);
+    check_run("--no_such_option=1", NULL, 64, "no_such_option", false);
+    check_run("-x", NULL, 64, "-x", false);
+    check_run("stray", NULL, 64, "stray", false);
+    check_run("--workers=many", NULL, 78, "workers", false);
+    check_run("--workers=100000", NULL, 78, "1024", false);
+    check_run("--engine=quantum", NULL, 78, "engine", false);
+    check_run("--redis=rediss://127.0.0.1:6380", NULL, 78, "TLS", false);
+    check_run("--input_root=/does/not/exist", NULL, 78, "input_root", false);
+    check_run("-c", "/does/not/exist.conf", 78, "/does/not/exist.conf", false);
+}
+
+static void test_check_of_configuration(void **state)
+{
+    (void)state;
+    char option[160];
+    snprintf(option, sizeof option, "-c%s/gpuimgd.conf", w->folder);
+    write_config("stats_interval_s = 5\n");
+    check_run("-t", option, 0, "", false);
+    write_config("stats_interval_s = -5\n");
+    check_run("-t", option, 78, "stats_interval_s", false);
+    write_config("no_such_key = 1\n");
+    check_run("-t", option, 78, "no_such_key", false);
+    write_config("this is no line of such a file\n");
+    check_run("-t", option, 78, "line", false);
+    assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
+}
+
+/* ---- stopping --------------------------------------------------------------------------------- */
+
+static void test_term_drains(void **state)
+{
+    (void)state;
+    put_slow();
+    struct process *daemon = world_start(w, 0, "--inflight=4", NULL);
+    check_ready(daemon);
+    for (int i = 0; i < 12; i++)
+        push_slow(i);
+    assert_true(world_until(w, 20, 4, "ZCARD gpuimgd:lease"));
+    size_t mark = process_mark(daemon);
+    process_signal(daemon, SIGTERM);
+    assert_true(process_noted(daemon, mark, "STOPPING=1", 10));
+    assert_int_equal(process_wait(daemon, 60), 0);
+    /* What was in flight was finished and answered; the rest is in the queue as it was. */
+    long long results = redis_integer(w->client, "LLEN gpuimgd:results");
+    long long left = redis_integer(w->client, "LLEN gpuimgd:jobs");
+    assert_in_range(results, 4, 11);
+    assert_int_equal(results + left, 12);
+    assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
+    assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+    for (long long i = 0; i < results; i++)
+        check_done(check_next(w));
+    /* The next daemon takes the rest at its first attempt. */
+    daemon = world_start(w, 0, NULL);
+    check_ready(daemon);
+    for (long long i = 0; i < left; i++) {
+        cJSON *result = check_next(w);
+        assert_true(json_number(result, "attempt") == 1);
+        check_done(result);
+    }
+    check_stop(daemon);
+    check_clean(w);
+}
+
+static void test_second_term_gives_back_at_once(void **state)
+{
+    (void)state;
+    put_slow();
+    struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8", NULL);
+    check_ready(daemon);
+    for (int i = 0; i < 8; i++)
+        push_slow(i);
+    assert_true(world_until(w, 20, 8, "ZCARD gpuimgd:lease"));
+    process_signal(daemon, SIGTERM);
+    assert_true(process_noted(daemon, 0, "STOPPING=1", 10));
+    process_signal(daemon, SIGTERM);
+    assert_int_equal(process_wait(daemon, 20), 0);
+    long long results = redis_integer(w->client, "LLEN gpuimgd:results");
+    assert_true(results < 8);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs") + results, 8);
+    assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
+    assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+    /* Given back means that the attempt is, too. */
+    daemon = world_start(w, 0, NULL);
+    check_ready(daemon);
+    for (int i = 0; i < 8; i++) {
+        cJSON *result = check_next(w);
+        assert_true(json_number(result, "attempt") == 1);
+        check_done(result);
+    }
+    check_stop(daemon);
+    check_clean(w);
+}
+
+static void test_drain_has_an_end(void **state)
+{
+    (void)state;
+    put_slow();
+    struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8",
+                                         "--drain_timeout_s=0.05", NULL);
+    check_ready(daemon);
+    for (int i = 0; i < 8; i++)
+        push_slow(i);
+    assert_true(world_until(w, 20, 8, "ZCARD gpuimgd:lease"));
+    check_stop(daemon);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs") +
+                         redis_integer(w->client, "LLEN gpuimgd:results"), 8);
+    assert_true(redis_integer(w->client, "LLEN gpuimgd:jobs") > 0);
+    assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
+}
+
+static void test_interrupt_is_as_term(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, NULL);
+    check_ready(daemon);
+    process_signal(daemon, SIGINT);
+    assert_int_equal(process_wait(daemon, 20), 0);
+}
+
+/* ---- stats ------------------------------------------------------------------------------------ */
+
+static const char *const stats_keys[] = {
+    "interval_s", "jobs",   "done",      "failed",    "dead",         "retried",      "img_s",
+    "mp_s",       "in_mb_s", "out_mb_s", "inflight",  "waiting",      "queue",        "oldest_s",
+    "read_ms",    "decode_ms", "gpu_ms", "encode_ms", "total_p50_ms", "total_p95_ms", "total_p99_ms",
+    "gpu_busy",   "overlap", "pinned_mb", "device_mb", "rss_mb",      "engine"};
+
+static void check_stats_line(const char *text)
+{
+    const char *at = strstr(text, "stats interval_s=");
+    assert_non_null(at);
+    char line[1024];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    at = line + 5;
+    for (size_t i = 0; i < sizeof stats_keys / sizeof *stats_keys; i++) {
+        char key[32];
+        snprintf(key, sizeof key, " %s=", stats_keys[i]);
+        if (strncmp(at, key, strlen(key)) != 0)
+            print_error("%s is not next in: %s\n", key, line);
+        assert_memory_equal(at, key, strlen(key));
+        at += strlen(key);
+        assert_true(strcspn(at, " ") > 0);
+        at += strcspn(at, " ");
+    }
+    assert_string_equal(at, "");
+}
+
+static void test_usr1_prints_stats(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
+    check_ready(daemon);
+    assert_int_equal(process_log_count(daemon, 0, "stats interval_s="), 0);
+    world_push(w, JOB, 1, 1);
+    check_done(check_next(w));
+    world_push(w, "nonsense");
+    check_failed(check_next(w), "bad_json", NULL, NULL);
+    process_sleep(0.1); /* the counts are made when Redis has acknowledged */
+    process_signal(daemon, SIGUSR1);
+    assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
+    process_sleep(0.05);
+    char *log = process_log(daemon);
+    check_stats_line(log);
+    const char *line = strstr(log, "stats interval_s=");
+    assert_non_null(strstr(line, " jobs=2 done=1 failed=1 dead=0 retried=0 "));
+    assert_non_null(strstr(line, " inflight=0 "));
+    assert_non_null(strstr(line, " engine=cpu"));
+    free(log);
+    check_stop(daemon);
+}
+
+static void test_stats_log(void **state)
+{
+    (void)state;
+    char path[160], option[200], moved[200];
+    snprintf(path, sizeof path, "%s/stats.log", w->folder);
+    snprintf(option, sizeof option, "--stats_log=%s", path);
+    snprintf(moved, sizeof moved, "%s.1", path);
+    struct process *daemon = world_start(w, 0, "--stats_interval_s=0.1", option, NULL);
+    check_ready(daemon);
+    assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
+    process_sleep(patience(0.3));
+    char *text = text_file_read(path);
+    check_stats_line(text);
+    free(text);
+    /* logrotate: move, then SIGHUP. */
+    assert_int_equal(rename(path, moved), 0);
+    process_signal(daemon, SIGHUP);
+    double deadline = process_now() + patience(10);
+    struct stat st;
+    while ((stat(path, &st) || st.st_size == 0) && process_now() < deadline)
+        process_sleep(0.02);
+    text = text_file_read(path);
+    check_stats_line(text);
+    free(text);
+    check_stop(daemon);
+}
+
+/* ---- pause and reload ------------------------------------------------------------------------- */
+
+static void test_usr2_pauses(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, NULL);
+    check_ready(daemon);
+    world_push(w, JOB, 0, 0);
+    check_done(check_next(w));
+    size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
+    process_signal(daemon, SIGUSR2);
+    assert_true(process_logged(daemon, log_mark, "paus", 10));
+    assert_true(process_noted(daemon, mark, "STATUS=", 10));
+    for (int i = 1; i <= 5; i++)
+        world_push(w, JOB, i, i);
+    process_sleep(patience(0.5));
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 5);
+    process_signal(daemon, SIGUSR2);
+    for (int i = 1; i <= 5; i++)
+        check_done(check_next(w));
+    check_stop(daemon);
+    check_clean(w);
+}
+
+static void test_reload(void **state)
+{
+    (void)state;
+    write_config("stats_interval_s = 0\nlog_level = info\n");
+    struct process *daemon = start_with_config();
+    assert_int_equal(process_log_count(daemon, 0, "stats interval_s="), 0);
+
+    size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
+    write_config("stats_interval_s = 0.1\nlog_level = info\n");
+    process_signal(daemon, SIGHUP);
+    assert_true(process_noted(daemon, mark, "RELOADING=1", 10));
+    assert_true(process_noted(daemon, mark, "READY=1", 10));
+    assert_true(process_logged(daemon, log_mark, "stats interval_s=", 10));
+
+    /* Level: error hides even the stats line (INFO); debug says more than info. */
+    write_config("stats_interval_s = 0\nlog_level = error\n");
+    mark = process_mark(daemon);
+    process_signal(daemon, SIGHUP);
+    assert_true(process_noted(daemon, mark, "READY=1", 10));
+    log_mark = process_log_mark(daemon);
+    world_push(w, JOB, 1, 1);
+    check_done(check_next(w));
+    process_sleep(0.2);
+    assert_int_equal(process_log_mark(daemon), log_mark);
+
+    mark = process_mark(daemon);
+    write_config("stats_interval_s = 0\nlog_level = debug\n");
+    process_signal(daemon, SIGHUP);
+    assert_true(process_noted(daemon, mark, "READY=1", 10));
+    world_push(w, JOB, 2, 2);
+    check_done(check_next(w));
+    process_sleep(0.1);
+    assert_true(process_log_mark(daemon) > log_mark);
+    check_stop(daemon);
+}
+
+static void test_bad_reload_runs_on(void **state)
+{
+    (void)state;
+    write_config("stats_interval_s = 0\n");
+    struct process *daemon = start_with_config();
+    static const char *const wrong[] = {"stats_interval_s = soon\n", "no_such_key = 1\n",
+                                        "log_level = loud\n", "[other]\na = 1\n"};
+    static const char *const words[] = {"stats_interval_s", "no_such_key", "log_level", "other"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
+        write_config(wrong[i]);
+        process_signal(daemon, SIGHUP);
+        assert_true(process_logged(daemon, log_mark, words[i], 10));
+        assert_true(process_noted(daemon, mark, "READY=1", 10));
+        world_push(w, JOB, 1, 1);
+        check_done(check_next(w));
+    }
+    /* What needs a restart is said and left as it is. */
+    size_t log_mark = process_log_mark(daemon);
+    write_config("stats_interval_s = 0\nstreams = 7\n");
+    process_signal(daemon, SIGHUP);
+    assert_true(process_logged(daemon, log_mark, "streams", 10));
+    world_push(w, JOB, 1, 1);
+    check_done(check_next(w));
+    check_stop(daemon);
+}
+
+/* ---- systemd ---------------------------------------------------------------------------------- */
+
+static void test_notifications(void **state)
+{
+    (void)state;
+    struct process_options how = {.watchdog_s = 0.6};
+    const char *none[] = {NULL};
+    struct process *daemon = world_start_with(w, 0, &how, none);
+    check_ready(daemon);
+    assert_non_null(strstr(daemon->notes, "STATUS="));
+    size_t mark = process_mark(daemon);
+    for (int i = 0; i < 3; i++) {
+        assert_true(process_noted(daemon, mark, "WATCHDOG=1", 0.6));
+        mark = process_mark(daemon);
+    }
+    process_signal(daemon, SIGTERM);
+    assert_true(process_noted(daemon, mark, "STOPPING=1", 10));
+    assert_int_equal(process_wait(daemon, 20), 0);
+}
+
+static void test_no_device_is_said_once(void **state)
+{
+    (void)state;
+    if (world_has_cuda())
+        skip();
+    struct process *daemon = world_start(w, 0, "--engine=auto", NULL);
+    check_ready(daemon);
+    world_push(w, JOB, 1, 1);
+    cJSON *result = check_next(w);
+    assert_string_equal(json_text(result, "engine"), "cpu");
+    check_done(result);
+    assert_int_equal(process_log_count(daemon, 0, "CUDA"), 1);
+    check_stop(daemon);
+    /* Asked for by name and not there, it is a fault. */
+    daemon = world_start(w, 0, "--engine=cuda", NULL);
+    int status = process_wait(daemon, 20);
+    assert_true(status == 70 || status == 78);
+}
+
+/* ---- two daemons ------------------------------------------------------------------------------ */
+
+static void test_two_daemons_share(void **state)
+{
+    (void)state;
+    bool seen[120] = {false};
+    int by_daemon[2] = {0, 0};
+    char pids[2][32];
+    for (size_t i = 0; i < 2; i++) {
+        check_ready(world_start(w, i, "--inflight=2", "--batch=2", NULL));
+        snprintf(pids[i], sizeof pids[i], ":%ld", (long)w->daemons[i].pid);
+    }
+    for (int i = 0; i < 120; i++)
+        world_push(w, JOB, i, i);
+    for (int i = 0; i < 120; i++) {
+        cJSON *result = check_next(w);
+        int id = atoi(json_text(result, "id"));
+        assert_false(seen[id]);
+        seen[id] = true;
+        for (size_t k = 0; k < 2; k++)
+            by_daemon[k] += strstr(json_text(result, "daemon"), pids[k]) != NULL;
+        check_done(result);
+    }
+    assert_int_equal(by_daemon[0] + by_daemon[1], 120);
+    assert_true(by_daemon[0] > 5 && by_daemon[1] > 5);
+    /* One goes; the other does all. */
+    check_stop(&w->daemons[0]);
+    for (int i = 0; i < 20; i++)
+        world_push(w, JOB, i, i);
+    for (int i = 0; i < 20; i++)
+        check_done(check_next(w));
+    check_stop(&w->daemons[1]);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    check_clean(w);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_command_line),
+        TEST(test_check_of_configuration),
+        TEST(test_term_drains),
+        TEST(test_second_term_gives_back_at_once),
+        TEST(test_drain_has_an_end),
+        TEST(test_interrupt_is_as_term),
+        TEST(test_usr1_prints_stats),
+        TEST(test_stats_log),
+        TEST(test_usr2_pauses),
+        TEST(test_reload),
+        TEST(test_bad_reload_runs_on),
+        TEST(test_notifications),
+        TEST(test_no_device_is_said_once),
+        TEST(test_two_daemons_share),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
