@@ -1,0 +1,87 @@
+/*
+ * redis.h - one connection to Redis over a libuv stream, which keeps itself up.
+ *
+ * hiredis formats commands and parses replies; connecting, timeouts and reconnecting are done
+ * here, because its asynchronous half resolves names while the loop waits, reports no refused
+ * connection and has no timeouts. Loop thread only. Replies come from the loop, never from
+ * inside redis_send; callbacks may send and may drop the connection.
+ */
+#ifndef GPUIMGD_QUEUE_REDIS_H
+#define GPUIMGD_QUEUE_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hiredis/hiredis.h>
+#include <uv.h>
+
+#include "conf/status.h"
+
+struct redis;
+
+/* Where a server is. */
+struct redis_address {
+    bool is_unix;
+    char host[256]; /* or the socket's path */
+    char port[8];
+};
+
+/* "host:port", "host" (port 6379), "[v6]:port", "unix:/path". bad_job, with a sentence, for
+ * anything else; rediss:// among it. */
+enum status redis_address_parse(struct redis_address *address, const char *text,
+                                struct error *error) MUST_CHECK;
+
+struct redis_options {
+    struct redis_address address;
+    const char *name;          /* for the log; "" keeps this connection out of it */
+    const char *username, *password_file; /* NULL or "" = none */
+    uint32_t database;
+    double connect_timeout_s, command_timeout_s, auth_retry_s;
+};
+
+struct redis_events {
+    void *context;
+    void (*up)(void *context);
+    /* Down, or still not up: why, a sentence. Comes before the callbacks of what was sent. */
+    void (*down)(void *context, const char *reason);
+};
+
+/* reply is NULL when the connection went down before the answer: the command may have been carried
+ * out or not. It is freed after the callback, which may keep reply->str by setting it to NULL. */
+typedef void (*redis_reply_cb)(void *context, redisReply *reply);
+
+/* What an error reply asks for. */
+enum redis_refusal {
+    REDIS_REFUSAL_WAIT,      /* LOADING, BUSY, OOM, ...: the same again, later */
+    REDIS_REFUSAL_RECONNECT, /* READONLY, UNBLOCKED: this is not the server any more */
+    REDIS_REFUSAL_AUTH,      /* NOAUTH, WRONGPASS, NOPERM: a person must help */
+    REDIS_REFUSAL_NOSCRIPT,
+    REDIS_REFUSAL_OTHER
+};
+enum redis_refusal redis_refusal(const char *error);
+/* Does the code stand in the text of an error reply? Scripts put it behind words of their own. */
+bool redis_error_is(const char *error, const char *code);
+
+/* NULL when memory is short. The strings in options are copied. */
+struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
+                           const struct redis_events *events);
+void redis_start(struct redis *redis);
+bool redis_up(const struct redis *redis);
+
+/* Sends a command if the connection is up; false if not, and then the callback does not come. An
+ * answer that takes longer than timeout_s (0: command_timeout_s) with nothing moving on the line
+ * drops the connection. */
+bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
+                double timeout_s, redis_reply_cb callback, void *context);
+
+/* Lets go of a connection that is up but of no use, and tries again. Until redis_good is called,
+ * tries become rarer and a reason that stays the same is not said again. */
+void redis_drop(struct redis *redis, const char *reason);
+void redis_good(struct redis *redis);
+
+/* Ends for good; closed comes from the loop, then the struct is gone. Outstanding commands get
+ * their NULL. */
+void redis_close(struct redis *redis, void (*closed)(void *context), void *context);
+
+#endif

@@ -1,0 +1,224 @@
+/* script.c - see script.h. */
+#include "queue/script.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/scripts.inc"
+#include "queue/sha1.h"
+
+static const struct {
+    const char *name, *text;
+    size_t length;
+} scripts[SCRIPT_ID_COUNT] = {
+#define ROW(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1}
+    ROW(FETCH), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP), ROW(LEAVE),
+#undef ROW
+};
+
+#define HEAD 3 /* EVALSHA, the script, the number of keys */
+
+struct script_call {
+    enum script script;
+    const char *ns;
+    const char **argv;
+    size_t *lengths;
+    char **owned;       /* owned[i] is argv[i] where the call must free it, else NULL */
+    size_t count, room;
+    size_t keys;
+    bool failed;        /* memory was short */
+    char key_count[16];
+    char sha1[41];
+    struct redis *redis;
+    script_reply_cb callback;
+    void *context;
+};
+
+const char *script_name(enum script script)
+{
+    return scripts[script].name;
+}
+
+const char *script_text(enum script script)
+{
+    return scripts[script].text;
+}
+
+static void call_free(struct script_call *call)
+{
+    for (size_t i = 0; call->owned && i < call->count; i++)
+        free(call->owned[i]);
+    free(call->argv);
+    free(call->lengths);
+    free(call->owned);
+    free(call);
+}
+
+static bool grow(struct script_call *call)
+{
+    size_t room = call->room ? 2 * call->room : 32;
+    const char **argv = realloc(call->argv, room * sizeof *argv);
+    call->argv = argv ? argv : call->argv;
+    size_t *lengths = realloc(call->lengths, room * sizeof *lengths);
+    call->lengths = lengths ? lengths : call->lengths;
+    char **owned = realloc(call->owned, room * sizeof *owned);
+    call->owned = owned ? owned : call->owned;
+    if (!argv || !lengths || !owned)
+        return false;
+    call->room = room;
+    return true;
+}
+
+static void add(struct script_call *call, const char *bytes, size_t length, char *owned)
+{
+    if (call->failed || !bytes || (call->count == call->room && !grow(call))) {
+        call->failed = true;
+        free(owned);
+        return;
+    }
+    call->argv[call->count] = bytes;
+    call->lengths[call->count] = length;
+    call->owned[call->count++] = owned;
+}
+
+struct script_call *script_call_new(enum script script, const char *ns)
+{
+    struct script_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->script = script;
+    call->ns = ns;
+    for (int i = 0; i < HEAD; i++)
+        add(call, "", 0, NULL);
+    return call;
+}
+
+static void add_owned(struct script_call *call, char *text)
+{
+    add(call, text, text ? strlen(text) : 0, text);
+}
+
+void script_call_ns_key(struct script_call *call, const char *format, ...)
+{
+    char *rest = NULL, *key = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&rest, format, args) < 0)
+        rest = NULL;
+    va_end(args);
+    if (rest && asprintf(&key, "%s:%s", call->ns, rest) < 0)
+        key = NULL;
+    free(rest);
+    add_owned(call, key);
+    call->keys++;
+}
+
+void script_call_key(struct script_call *call, const char *key)
+{
+    add_owned(call, strdup(key));
+    call->keys++;
+}
+
+void script_call_text(struct script_call *call, const char *text)
+{
+    add(call, text, strlen(text), NULL);
+}
+
+void script_call_bytes(struct script_call *call, const void *bytes, size_t length)
+{
+    add(call, length ? bytes : "", length, NULL);
+}
+
+void script_call_format(struct script_call *call, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    va_end(args);
+    add_owned(call, text);
+}
+
+void script_call_number(struct script_call *call, uint64_t number)
+{
+    script_call_format(call, "%" PRIu64, number);
+}
+
+void script_call_ms(struct script_call *call, double seconds)
+{
+    double ms = ceil(seconds * 1000);
+    script_call_number(call, ms >= 1 ? ms < 1e15 ? (uint64_t)ms : (uint64_t)1e15 : 1);
+}
+
+static void answered(void *context, redisReply *reply);
+
+static bool send_as(struct script_call *call, bool by_text)
+{
+    const char *script = by_text ? scripts[call->script].text : call->sha1;
+    call->argv[0] = by_text ? "EVAL" : "EVALSHA";
+    call->argv[1] = script;
+    call->argv[2] = call->key_count;
+    call->lengths[0] = strlen(call->argv[0]);
+    call->lengths[1] = by_text ? scripts[call->script].length : 40;
+    call->lengths[2] = strlen(call->key_count);
+    return redis_send(call->redis, (int)call->count, call->argv, call->lengths, 0, answered, call);
+}
+
+static void answered(void *context, redisReply *reply)
+{
+    struct script_call *call = context;
+    if (reply && reply->type == REDIS_REPLY_ERROR &&
+        redis_refusal(reply->str) == REDIS_REFUSAL_NOSCRIPT) {
+        if (send_as(call, true))
+            return;
+        reply = NULL;
+    }
+    call->callback(call->context, reply);
+    call_free(call);
+}
+
+bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
+                      void *context)
+{
+    static char sha1[SCRIPT_ID_COUNT][41];
+    if (!call)
+        return false;
+    if (!*sha1[call->script])
+        sha1_hex(scripts[call->script].text, scripts[call->script].length, sha1[call->script]);
+    memcpy(call->sha1, sha1[call->script], sizeof call->sha1);
+    snprintf(call->key_count, sizeof call->key_count, "%zu", call->keys);
+    call->redis = redis;
+    call->callback = callback;
+    call->context = context;
+    if (call->failed || !send_as(call, false)) {
+        call_free(call);
+        return false;
+    }
+    return true;
+}
+
+bool script_reply_is_array(const redisReply *reply, size_t least)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements >= least;
+}
+
+long long script_reply_integer(const redisReply *reply, size_t index)
+{
+    if (index >= reply->elements || reply->element[index]->type != REDIS_REPLY_INTEGER)
+        return 0;
+    return reply->element[index]->integer;
+}
+
+bool script_reply_number(const redisReply *reply, size_t index, uint64_t *number)
+{
+    char *end;
+    if (index >= reply->elements || reply->element[index]->type != REDIS_REPLY_STRING)
+        return false;
+    *number = strtoull(reply->element[index]->str, &end, 10);
+    return end != reply->element[index]->str && !*end;
+}
