@@ -1,0 +1,282 @@
+/* Paths from jobs are hostile; outputs are whole or absent; leftovers of the dead are swept. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/files.h"
+
+struct place {
+    char folder[64];
+    struct files files;
+};
+
+static void path_in(const struct place *place, const char *name, char path[256])
+{
+    snprintf(path, 256, "%s/%s", place->folder, name);
+}
+
+static void put(const struct place *place, const char *name, const char *text)
+{
+    char path[256];
+    path_in(place, name, path);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void make_folder(const struct place *place, const char *name)
+{
+    char path[256];
+    path_in(place, name, path);
+    assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void make_link(const struct place *place, const char *name, const char *target)
+{
+    char path[256];
+    path_in(place, name, path);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static bool exists(const struct place *place, const char *name)
+{
+    char path[256];
+    path_in(place, name, path);
+    return access(path, F_OK) == 0;
+}
+
+static int setup(void **state)
+{
+    struct place *place = calloc(1, sizeof *place);
+    struct error error = {0};
+    char in[256], out[256], self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    strcpy(place->folder, "/tmp/gpuimgd-files-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    make_folder(place, "in");
+    make_folder(place, "out");
+    path_in(place, "in", in);
+    path_in(place, "out", out);
+    assert_true(instance_self(self, daemon));
+    assert_true(files_open(&place->files, in, out, self, &error));
+    *state = place;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *place = *state;
+    char command[128];
+    files_close(&place->files);
+    snprintf(command, sizeof command, "rm -r %s", place->folder);
+    int failed = system(command);
+    free(place);
+    return failed;
+}
+
+static enum status try_input(struct place *place, const char *path, struct error *error)
+{
+    int fd = -1;
+    uint64_t size = 0;
+    *error = (struct error){0};
+    enum status status = files_open_input(&place->files, path, 100, &fd, &size, error);
+    if (status == STATUS_OK)
+        close(fd);
+    else
+        assert_true(strlen(error->text) > 10);
+    return status;
+}
+
+static void inputs_are_opened_beneath_the_root_only(void **state)
+{
+    struct place *place = *state;
+    struct error error;
+    char fifo[256], deep[700];
+    put(place, "in/cat.jpg", "meow");
+    put(place, "secret", "key");
+    make_folder(place, "in/sub");
+    put(place, "in/sub/cat.jpg", "meow");
+    make_link(place, "in/link.jpg", "cat.jpg");
+    make_link(place, "in/out-of-here", "../secret");
+    make_link(place, "in/folder", "sub");
+    make_link(place, "in/root", "/");
+    path_in(place, "in/fifo", fifo);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    memset(deep, 'a', 699);
+    deep[699] = '\0';
+
+    assert_int_equal(try_input(place, "cat.jpg", &error), STATUS_OK);
+    assert_int_equal(try_input(place, "sub/cat.jpg", &error), STATUS_OK);
+    assert_int_equal(try_input(place, "dog.jpg", &error), STATUS_INPUT_MISSING);
+    assert_int_equal(try_input(place, "nosuch/dog.jpg", &error), STATUS_INPUT_MISSING);
+    const char *refused[] = {"link.jpg", "out-of-here",       "folder/cat.jpg", "root/etc/passwd",
+                             "sub",      "fifo",              "../secret",      "sub/../../secret",
+                             deep,       "cat.jpg/something", "/etc/passwd"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (try_input(place, refused[i], &error) != STATUS_PATH_REFUSED)
+            fail_msg("%s: %s %s", refused[i], status_name(error.status), error.text);
+}
+
+static void inputs_have_a_size_limit_and_must_stand_still(void **state)
+{
+    struct place *place = *state;
+    struct error error = {0};
+    uint8_t bytes[100];
+    int fd;
+    uint64_t size;
+    char text[102] = {0};
+    memset(text, 'x', 100);
+    put(place, "in/limit", text);
+    text[100] = 'x';
+    put(place, "in/over", text);
+    assert_int_equal(try_input(place, "over", &error), STATUS_INPUT_TOO_LARGE);
+    assert_non_null(strstr(error.text, "101 bytes; at most 100"));
+    error = (struct error){0};
+    assert_int_equal(files_open_input(&place->files, "limit", 100, &fd, &size, &error), STATUS_OK);
+    assert_int_equal(size, 100);
+    assert_int_equal(files_read_input(fd, "limit", bytes, size, &error), STATUS_OK);
+    assert_memory_equal(bytes, text, 100);
+    lseek(fd, 0, SEEK_SET);
+    put(place, "in/limit", "short");
+    assert_int_equal(files_read_input(fd, "limit", bytes, size, &error), STATUS_INPUT_UNREADABLE);
+    error = (struct error){0};
+    lseek(fd, 0, SEEK_SET);
+    put(place, "in/limit", text);
+    assert_int_equal(files_read_input(fd, "limit", bytes, 100, &error), STATUS_INPUT_UNREADABLE);
+    close(fd);
+}
+
+static void outputs_appear_whole(void **state)
+{
+    struct place *place = *state;
+    struct error error = {0};
+    struct files_output output;
+    struct stat info;
+    char path[256];
+    enum status status =
+        files_output_begin(&place->files, &output, "a/b/cat.png", 7, 1, 0, &error);
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(files_output_write(&output, (const uint8_t *)"meow", 4, &error), STATUS_OK);
+    assert_false(exists(place, "out/a/b/cat.png"));
+    assert_int_equal(files_output_commit(&output, true, &error), STATUS_OK);
+    files_output_end(&output);
+    path_in(place, "out/a/b/cat.png", path);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    assert_int_equal(info.st_mode & 0777, 0644);
+
+    assert_int_equal(files_output_begin(&place->files, &output, "dog.png", 8, 1, 0, &error),
+                     STATUS_OK);
+    files_output_end(&output);
+    files_output_end(&output);
+    assert_false(exists(place, "out/dog.png"));
+    snprintf(path, sizeof path, "rmdir %s/out/.gpuimgd", place->folder);
+    assert_int_equal(system(path), 0); /* nothing was left in it */
+}
+
+static void outputs_stay_beneath_the_root(void **state)
+{
+    struct place *place = *state;
+    struct files_output output;
+    make_folder(place, "elsewhere");
+    make_folder(place, "out/folder.png");
+    make_link(place, "out/way-out", "../elsewhere");
+    put(place, "out/file", "x");
+    const char *refused[] = {"way-out/cat.png", "file/cat.png", "folder.png"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct error error = {0};
+        enum status status =
+            files_output_begin(&place->files, &output, refused[i], 1, 1, 0, &error);
+        if (status == STATUS_OK)
+            status = files_output_commit(&output, false, &error);
+        files_output_end(&output);
+        if (status != STATUS_PATH_REFUSED)
+            fail_msg("%s: %s %s", refused[i], status_name(status), error.text);
+    }
+    /* A link as the target itself is replaced, not followed. */
+    struct error error = {0};
+    put(place, "elsewhere/kept", "kept");
+    make_link(place, "out/link.png", "../elsewhere/kept");
+    assert_int_equal(files_output_begin(&place->files, &output, "link.png", 1, 1, 0, &error),
+                     STATUS_OK);
+    assert_int_equal(files_output_commit(&output, false, &error), STATUS_OK);
+    files_output_end(&output);
+    struct stat info;
+    char path[256];
+    path_in(place, "elsewhere/kept", path);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 4);
+}
+
+/* The INST of a process of this host that has ended. */
+static void dead_instance(char inst[INSTANCE_BYTES_MAX])
+{
+    int ends[2];
+    char daemon[INSTANCE_BYTES_MAX];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        bool ok = instance_self(inst, daemon);
+        ssize_t count = write(ends[1], inst, INSTANCE_BYTES_MAX);
+        _exit(ok && count == INSTANCE_BYTES_MAX ? 0 : 1);
+    }
+    assert_int_equal(read(ends[0], inst, INSTANCE_BYTES_MAX), INSTANCE_BYTES_MAX);
+    close(ends[0]);
+    close(ends[1]);
+    waitpid(child, NULL, 0);
+}
+
+static void leftovers_of_the_dead_are_swept(void **state)
+{
+    struct place *place = *state;
+    char inst[INSTANCE_BYTES_MAX], dead[300], own[300], elsewhere[300];
+    dead_instance(inst);
+    snprintf(dead, sizeof dead, "out/.gpuimgd/%s.12.3.0.tmp", inst);
+    snprintf(own, sizeof own, "out/.gpuimgd/%s.12.3.0.tmp", place->files.instance);
+    snprintf(elsewhere, sizeof elsewhere, "out/.gpuimgd/otherhost:1-2:3:4:5.12.3.0.tmp");
+    put(place, dead, "x");
+    put(place, own, "x");
+    put(place, elsewhere, "x");
+    put(place, "out/.gpuimgd/notes.txt", "x");
+    assert_int_equal(files_sweep(&place->files, 3600), 1);
+    assert_false(exists(place, dead));
+    assert_true(exists(place, own) && exists(place, elsewhere));
+    assert_int_equal(files_sweep(&place->files, -1), 1);
+    assert_false(exists(place, elsewhere));
+    assert_true(exists(place, own) && exists(place, "out/.gpuimgd/notes.txt"));
+}
+
+static void roots_must_be_there(void **state)
+{
+    (void)state;
+    struct files files;
+    struct error error = {0};
+    assert_false(files_open(&files, "/nonexistent/in", "/tmp", "x", &error));
+    assert_non_null(strstr(error.text, "option input_root is \"/nonexistent/in\""));
+    files_close(&files);
+    files_close(&files);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(inputs_are_opened_beneath_the_root_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(inputs_have_a_size_limit_and_must_stand_still, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(outputs_appear_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(outputs_stay_beneath_the_root, setup, teardown),
+        cmocka_unit_test_setup_teardown(leftovers_of_the_dead_are_swept, setup, teardown),
+        cmocka_unit_test(roots_must_be_there),
+    };
+    return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+}
