@@ -15,19 +15,22 @@
 
 #include "daemon/files.h"
 
+/* Room for any path that these tests make. */
+#define PATH_BYTES 1024
+
 struct place {
     char folder[64];
     struct files files;
 };
 
-static void path_in(const struct place *place, const char *name, char path[256])
+static void path_in(const struct place *place, const char *name, char path[PATH_BYTES])
 {
-    snprintf(path, 256, "%s/%s", place->folder, name);
+    snprintf(path, PATH_BYTES, "%s/%s", place->folder, name);
 }
 
 static void put(const struct place *place, const char *name, const char *text)
 {
-    char path[256];
+    char path[PATH_BYTES];
     path_in(place, name, path);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -37,21 +40,21 @@ static void put(const struct place *place, const char *name, const char *text)
 
 static void make_folder(const struct place *place, const char *name)
 {
-    char path[256];
+    char path[PATH_BYTES];
     path_in(place, name, path);
     assert_int_equal(mkdir(path, 0755), 0);
 }
 
 static void make_link(const struct place *place, const char *name, const char *target)
 {
-    char path[256];
+    char path[PATH_BYTES];
     path_in(place, name, path);
     assert_int_equal(symlink(target, path), 0);
 }
 
 static bool exists(const struct place *place, const char *name)
 {
-    char path[256];
+    char path[PATH_BYTES];
     path_in(place, name, path);
     return access(path, F_OK) == 0;
 }
@@ -60,7 +63,7 @@ static int setup(void **state)
 {
     struct place *place = calloc(1, sizeof *place);
     struct error error = {0};
-    char in[256], out[256], self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    char in[PATH_BYTES], out[PATH_BYTES], self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
     strcpy(place->folder, "/tmp/gpuimgd-files-XXXXXX");
     assert_non_null(mkdtemp(place->folder));
     make_folder(place, "in");
@@ -101,7 +104,7 @@ static void inputs_are_opened_beneath_the_root_only(void **state)
 {
     struct place *place = *state;
     struct error error;
-    char fifo[256], deep[700];
+    char fifo[PATH_BYTES], deep[700];
     put(place, "in/cat.jpg", "meow");
     put(place, "secret", "key");
     make_folder(place, "in/sub");
@@ -162,7 +165,7 @@ static void outputs_appear_whole(void **state)
     struct error error = {0};
     struct files_output output;
     struct stat info;
-    char path[256];
+    char path[PATH_BYTES];
     enum status status =
         files_output_begin(&place->files, &output, "a/b/cat.png", 7, 1, 0, &error);
     assert_int_equal(status, STATUS_OK);
@@ -212,7 +215,7 @@ static void outputs_stay_beneath_the_root(void **state)
     assert_int_equal(files_output_commit(&output, false, &error), STATUS_OK);
     files_output_end(&output);
     struct stat info;
-    char path[256];
+    char path[PATH_BYTES];
     path_in(place, "elsewhere/kept", path);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 4);
