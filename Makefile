@@ -126,7 +126,7 @@ $(O)/%.o: %.c $(O)/flags
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # The CPU engine's loops are written for the vectoriser.
-$(O)/gpu/ops/%.o: CFLAGS_ALL += -O3
+$(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno
 
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)

@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct pool;
 
 /* alloc returns NULL when there is none; both are called with the pool's lock held. */
@@ -55,4 +59,7 @@ struct pool_usage {
 struct pool_usage pool_usage(const struct pool *pool);
 const char *pool_name(const struct pool *pool);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

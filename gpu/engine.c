@@ -1,0 +1,158 @@
+/* engine.c - chooses an engine and hands calls on. */
+#include "gpu/engine.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+#include "conf/log.h"
+#include "gpu/engine_impl.h"
+
+#ifndef GPUIMGD_CUDA
+enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,
+                             bool *usable, char *reason, size_t reason_size, struct error *error)
+{
+    (void)config, (void)engine, (void)error;
+    static const char text[] = "this gpuimgd was built without CUDA";
+    *usable = false;
+    strncpy(reason, text, reason_size - 1);
+    reason[reason_size - 1] = '\0';
+    return STATUS_OK;
+}
+#endif
+
+enum status engine_open(const struct engine_config *config, struct engine **engine,
+                        struct error *error)
+{
+    bool wanted = strcmp(config->kind, "cuda") == 0, usable;
+    char reason[200] = "";
+    *engine = NULL;
+    if (strcmp(config->kind, "cpu") == 0)
+        return engine_cpu_open(config, engine, error);
+
+    enum status status =
+        engine_cuda_open(config, engine, &usable, reason, sizeof(reason), error);
+    if (status || usable)
+        return status;
+    if (wanted)
+        return error_set(error, STATUS_GPU_FAILED, "engine = cuda, but %s", reason);
+    log_warning("%s; running on the CPU engine", reason);
+    return engine_cpu_open(config, engine, error);
+}
+
+void engine_close(struct engine *engine)
+{
+    if (engine)
+        engine->table->close(engine);
+}
+
+bool engine_is_synchronous(const struct engine *engine)
+{
+    return engine->table->synchronous;
+}
+
+const char *engine_name(const struct engine *engine, uint32_t device)
+{
+    return engine->table->name(engine, device);
+}
+
+const char *engine_description(const struct engine *engine)
+{
+    return engine->description;
+}
+
+uint32_t engine_slots(const struct engine *engine)
+{
+    return engine->table->slots(engine);
+}
+
+enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
+                                    struct engine_memory *memory, struct error *error)
+{
+    memset(memory, 0, sizeof(*memory));
+    return engine->table->reserve(engine, plan, memory, error);
+}
+
+void engine_release(struct engine *engine, struct engine_memory *memory)
+{
+    engine->table->release(engine, memory);
+    memset(memory, 0, sizeof(*memory));
+}
+
+void engine_run(struct engine *engine, struct engine_task *task)
+{
+    assert(engine->table->synchronous);
+    engine->table->run(engine, task);
+}
+
+void engine_submit(struct engine *engine, struct engine_task *task)
+{
+    assert(!engine->table->synchronous);
+    engine->table->submit(engine, task);
+}
+
+void engine_reap(struct engine *engine)
+{
+    if (engine->table->reap)
+        engine->table->reap(engine);
+}
+
+const struct error *engine_fault(const struct engine *engine)
+{
+    return engine->fault.status ? &engine->fault : NULL;
+}
+
+struct engine_activity engine_take_activity(struct engine *engine)
+{
+    return engine->table->take_activity(engine);
+}
+
+struct pool_usage engine_pinned_usage(const struct engine *engine)
+{
+    return pool_usage(engine->pinned);
+}
+
+struct pool_usage engine_device_usage(const struct engine *engine)
+{
+    return engine->table->device_usage(engine);
+}
+
+/* ---- for the engines ---- */
+
+enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const char *option,
+                                  struct error *error)
+{
+    size_t budget = pool_usage(pool).budget;
+    if (!pool_fits(pool, bytes))
+        error_set(error, STATUS_OVER_BUDGET,
+                  "the job needs %zu bytes of %s memory; %s allows %zu in all", bytes,
+                  pool_name(pool), option, budget);
+    else
+        error_set(error, STATUS_OUT_OF_MEMORY,
+                  "the system has no %zu bytes of %s memory, although %s allows %zu", bytes,
+                  pool_name(pool), option, budget);
+    return ENGINE_NEVER;
+}
+
+enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan *plan,
+                                        size_t extra, struct engine_memory *memory,
+                                        struct error *error)
+{
+    size_t output_at = engine_align(plan->input_bytes);
+    size_t extra_at = output_at + engine_align(plan->output_bytes);
+    bool exhausted;
+    if (!pool_take(engine->pinned, extra_at + extra, &memory->pinned_block, &exhausted))
+        return exhausted ? engine_never(engine->pinned, extra_at + extra, "pinned_bytes", error)
+                         : ENGINE_WAIT;
+    memory->input = (uint8_t *)memory->pinned_block.memory;
+    memory->output = memory->input + output_at;
+    memory->scratch = memory->input + extra_at;
+    return ENGINE_RESERVED;
+}
+
+uint64_t engine_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,153 @@
+/* engine_cpu.c - runs plans on the calling thread. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/activity.h"
+#include "gpu/engine_impl.h"
+#include "gpu/pass.h"
+
+struct engine_cpu {
+    struct engine base;
+    pthread_mutex_t lock; /* guards activity: workers run concurrently */
+    struct activity activity;
+};
+
+static struct engine_cpu *engine_cpu(struct engine *engine)
+{
+    return container_of(engine, struct engine_cpu, base);
+}
+
+static void cpu_close(struct engine *engine)
+{
+    struct engine_cpu *cpu = engine_cpu(engine);
+    pool_destroy(engine->pinned);
+    activity_close(&cpu->activity);
+    pthread_mutex_destroy(&cpu->lock);
+    free(cpu);
+}
+
+static const char *cpu_name(const struct engine *engine, uint32_t device)
+{
+    (void)engine, (void)device;
+    return "cpu";
+}
+
+static uint32_t cpu_slots(const struct engine *engine)
+{
+    (void)engine;
+    return 0;
+}
+
+static enum engine_reserved cpu_reserve(struct engine *engine, const struct plan *plan,
+                                        struct engine_memory *memory, struct error *error)
+{
+    return engine_take_pinned(engine, plan, plan->scratch_bytes, memory, error);
+}
+
+static void cpu_release(struct engine *engine, struct engine_memory *memory)
+{
+    pool_give(engine->pinned, &memory->pinned_block);
+}
+
+static void run_pass(const struct pass *pass, const struct pass_buffers *buffers)
+{
+    struct image from = pass_view(pass_address(buffers, pass->from_place), pass->from);
+    struct image to = pass_view(pass_address(buffers, pass->to_place), pass->to);
+    pass->type->cpu(pass, &from, &to, pass_address(buffers, pass->work_place));
+}
+
+static void cpu_run(struct engine *engine, struct engine_task *task)
+{
+    struct engine_cpu *cpu = engine_cpu(engine);
+    const struct plan *plan = task->plan;
+    const struct engine_memory *memory = task->memory;
+    struct pass_buffers buffers = {memory->input, memory->output, memory->scratch};
+    uint64_t start_ns = engine_now_ns(), now_ns = start_ns;
+
+    task->error.status = STATUS_OK;
+    task->on_device = false;
+    for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
+        const struct plan_variant *variant = &plan->variants[v];
+        for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {
+            if (task->deadline_ns && now_ns > task->deadline_ns)
+                error_set(&task->error, STATUS_TIMEOUT,
+                          "the deadline passed before %s, operation %u of %u",
+                          variant->passes[p].type->name, p + 1, variant->pass_count);
+            else
+                run_pass(&variant->passes[p], &buffers);
+            now_ns = engine_now_ns();
+        }
+    }
+    task->h2d_ms = task->d2h_ms = 0;
+    task->kernel_ms = (double)(now_ns - start_ns) * 1e-6;
+    pthread_mutex_lock(&cpu->lock);
+    activity_add(&cpu->activity, ACTIVITY_KERNEL, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
+    activity_add(&cpu->activity, ACTIVITY_ANY, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
+    pthread_mutex_unlock(&cpu->lock);
+}
+
+static struct engine_activity cpu_take_activity(struct engine *engine)
+{
+    struct engine_cpu *cpu = engine_cpu(engine);
+    struct engine_activity total = {0};
+    pthread_mutex_lock(&cpu->lock);
+    activity_take(&cpu->activity, &total);
+    pthread_mutex_unlock(&cpu->lock);
+    return total;
+}
+
+static struct pool_usage cpu_device_usage(const struct engine *engine)
+{
+    (void)engine;
+    return (struct pool_usage){0};
+}
+
+static const struct engine_table cpu_table = {
+    .synchronous = true,
+    .close = cpu_close,
+    .name = cpu_name,
+    .slots = cpu_slots,
+    .reserve = cpu_reserve,
+    .release = cpu_release,
+    .run = cpu_run,
+    .take_activity = cpu_take_activity,
+    .device_usage = cpu_device_usage,
+};
+
+static const char *instruction_set(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return "avx512";
+    return __builtin_cpu_supports("avx2") ? "avx2" : "sse2";
+#elif defined(__aarch64__)
+    return "neon";
+#else
+    return "generic";
+#endif
+}
+
+enum status engine_cpu_open(const struct engine_config *config, struct engine **engine,
+                            struct error *error)
+{
+    struct engine_cpu *cpu = calloc(1, sizeof(*cpu));
+    if (!cpu)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CPU engine");
+    if (activity_open(&cpu->activity, error) != STATUS_OK) {
+        free(cpu);
+        return error->status;
+    }
+    pthread_mutex_init(&cpu->lock, NULL);
+    cpu->base.table = &cpu_table;
+    cpu->base.pinned =
+        pool_create("pinned", config->pinned_bytes, POOL_SEGMENT_BYTES, &pool_backend_pages);
+    if (!cpu->base.pinned) {
+        cpu_close(&cpu->base);
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CPU engine's pool");
+    }
+    snprintf(cpu->base.description, sizeof(cpu->base.description), "CPU (%s)", instruction_set());
+    *engine = &cpu->base;
+    return STATUS_OK;
+}

@@ -1,0 +1,71 @@
+/*
+ * op.h - the operation table: names, parameter checks, and how an operation joins a chain.
+ *
+ * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops/NAME.c and one row of
+ * OP_TABLE. Parsing has no side effects and runs on any thread.
+ */
+#ifndef GPUIMGD_GPU_OP_H
+#define GPUIMGD_GPU_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "conf/status.h"
+#include "gpu/pass.h"
+
+#define OP_TABLE(X)                                                                                \
+    X(grayscale)                                                                                   \
+    X(sobel)
+
+/* One item of a job's ops while its parameters are read. */
+struct op_item {
+    const cJSON *object; /* NULL: given by its name alone, everything is at its default */
+    const char *place;   /* "ops[1] sobel", for messages */
+    struct error *error;
+};
+
+struct op {
+    const char *name;
+    const char *const *parameters; /* names, NULL-terminated; others are refused by the table */
+    /* Fills params (PASS_PARAMS_BYTES_MAX, zeroed) with defaults and what the item says. */
+    enum status (*parse)(const struct op_item *item, void *params);
+    /* Adds the operation to the chain; bad_op where it does not fit this image. */
+    enum status (*step)(const struct op_item *item, const void *params, struct chain *chain);
+    /* Whether all it needs of a colour image is its gray with the default weights. */
+    bool (*starts_gray)(const void *params);
+};
+
+#define X(name) extern const struct op op_##name;
+OP_TABLE(X)
+#undef X
+
+/* Room for "outputs[15].ops[31] " and a name. */
+#define OP_PLACE_BYTES 96
+
+/* One item of ops, checked: its row, its parameters, its place for messages. */
+struct op_parsed {
+    const struct op *op;
+    struct op_item item;
+    char place[OP_PLACE_BYTES];
+    alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX];
+};
+
+/* Reads ops[position]; output < 0 leaves the output's number out of messages. */
+enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, int position,
+                     struct error *error) MUST_CHECK;
+/* NULL: no operation has this name. */
+const struct op *op_find(const char *name);
+
+/* ---- for an operation's parse; each leaves *value alone where the parameter is absent ---- */
+
+/* One of the words (NULL-terminated): *value is its index. */
+enum status op_word(const struct op_item *item, const char *name, const char *const *words,
+                    int *value) MUST_CHECK;
+/* An array of exactly `count` integers, each of low..high. */
+enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
+                        int64_t high, int64_t *values) MUST_CHECK;
+
+#endif

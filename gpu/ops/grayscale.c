@@ -1,0 +1,111 @@
+/* grayscale.c - colour to gray: the operation, and its loops on the CPU. */
+#include "gpu/ops/grayscale.h"
+
+#include <string.h>
+
+#include "gpu/op.h"
+
+/* ---- the CPU's loops ---- */
+
+VECTOR_CLONES
+static void grayscale_row_rgb(const uint8_t *restrict from, uint8_t *restrict to, uint32_t width,
+                              uint32_t r, uint32_t g, uint32_t b)
+{
+    for (size_t x = 0; x < width; x++)
+        to[x] = (uint8_t)grayscale_rgb(from[3 * x], from[3 * x + 1], from[3 * x + 2], r, g, b);
+}
+
+VECTOR_CLONES
+static void grayscale_row_rgba(const uint8_t *restrict from, uint8_t *restrict to, uint32_t width,
+                               uint32_t r, uint32_t g, uint32_t b, uint32_t under_r,
+                               uint32_t under_g, uint32_t under_b)
+{
+    for (size_t x = 0; x < width; x++) {
+        uint32_t alpha = from[4 * x + 3];
+        to[x] = (uint8_t)grayscale_rgb(flatten_byte(from[4 * x + 0], alpha, under_r),
+                                       flatten_byte(from[4 * x + 1], alpha, under_g),
+                                       flatten_byte(from[4 * x + 2], alpha, under_b), r, g, b);
+    }
+}
+
+void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t channels,
+                   const struct grayscale *gray)
+{
+    const uint8_t *under = gray->background;
+    if (channels == 1)
+        memcpy(to, from, width);
+    else if (channels == 3)
+        grayscale_row_rgb(from, to, width, gray->r, gray->g, gray->b);
+    else
+        grayscale_row_rgba(from, to, width, gray->r, gray->g, gray->b, under[0], under[1],
+                           under[2]);
+}
+
+static void grayscale_cpu(const struct pass *pass, const struct image *from,
+                          const struct image *to, uint8_t *work)
+{
+    const struct grayscale *gray = (const struct grayscale *)pass->params;
+    (void)work;
+    for (uint32_t y = 0; y < from->height; y++)
+        grayscale_row(from->pixels + y * from->stride, to->pixels + y * to->stride, from->width,
+                      from->channels, gray);
+}
+
+const struct pass_type pass_grayscale = {"grayscale", grayscale_cpu, PASS_CUDA(grayscale_cuda)};
+
+/* ---- the operation ---- */
+
+struct grayscale grayscale_default(const uint8_t *background)
+{
+    return (struct grayscale){19595, 38470, 7471, {background[0], background[1], background[2]}};
+}
+
+struct params {
+    int64_t weights[3];
+};
+
+static const struct params defaults = {{19595, 38470, 7471}};
+
+static enum status grayscale_parse(const struct op_item *item, void *params)
+{
+    struct params *own = params;
+    *own = defaults;
+    enum status status = op_integers(item, "weights", 3, 0, 65536, own->weights);
+    if (status)
+        return status;
+    int64_t sum = own->weights[0] + own->weights[1] + own->weights[2];
+    if (sum != 65536)
+        return error_set(item->error, STATUS_BAD_OP, "%s: weights sum to %lld; they must sum to "
+                         "65536", item->place, (long long)sum);
+    return STATUS_OK;
+}
+
+static uint16_t weight_16(int64_t weight)
+{
+    return (uint16_t)(weight > 65535 ? 65535 : weight);
+}
+
+static enum status grayscale_step(const struct op_item *item, const void *params,
+                                  struct chain *chain)
+{
+    const struct params *own = params;
+    (void)item;
+    if (chain->shape.channels == 1)
+        return STATUS_OK; /* gray already */
+    struct grayscale gray = grayscale_default(chain->background);
+    gray.r = weight_16(own->weights[0]);
+    gray.g = weight_16(own->weights[1]);
+    gray.b = weight_16(own->weights[2]);
+    struct pass_shape to = {chain->shape.width, chain->shape.height, 1};
+    chain_add(chain, &pass_grayscale, to, &gray, sizeof(gray));
+    return STATUS_OK;
+}
+
+static bool grayscale_starts_gray(const void *params)
+{
+    return memcmp(params, &defaults, sizeof(defaults)) == 0;
+}
+
+static const char *const names[] = {"weights", NULL};
+const struct op op_grayscale = {"grayscale", names, grayscale_parse, grayscale_step,
+                                grayscale_starts_gray};

@@ -1,0 +1,47 @@
+/*
+ * grayscale.h - Y = (r R + g G + b B + 32768) >> 16, weights in 1/65536.
+ *
+ * The default weights 19595, 38470, 7471 are 0.299, 0.587, 0.114 of ITU-R BT.601-7, rounded as
+ * in libjpeg's jccolor.c. RGBA is flattened over the background first.
+ */
+#ifndef GPUIMGD_GPU_OPS_GRAYSCALE_H
+#define GPUIMGD_GPU_OPS_GRAYSCALE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/ops/flatten.h"
+#include "gpu/ops/pixel.h"
+#include "gpu/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Each weight fits 16 bits, so that two multiply in one instruction: the only larger one, 65536,
+ * stands alone, and (65535 v + 32768) >> 16 = v = (65536 v + 32768) >> 16 for every byte v. */
+struct grayscale {
+    uint16_t r, g, b;
+    uint8_t background[3];
+};
+
+PIXEL uint32_t grayscale_rgb(uint32_t r, uint32_t g, uint32_t b, uint32_t weight_r,
+                             uint32_t weight_g, uint32_t weight_b)
+{
+    return (weight_r * r + weight_g * g + weight_b * b + 32768u) >> 16;
+}
+
+extern const struct pass_type pass_grayscale;
+
+/* The default weights over this background. */
+struct grayscale grayscale_default(const uint8_t *background);
+/* One row of 1, 3 or 4 channels to gray, on the CPU. The rows do not overlap. */
+void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t channels,
+                   const struct grayscale *gray);
+
+pass_cuda grayscale_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

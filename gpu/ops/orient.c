@@ -1,0 +1,93 @@
+/* orient.c - mirrors and turns, on the CPU. */
+#include "gpu/ops/orient.h"
+
+#include <string.h>
+
+/* Pixels a side of a block of a transposition: both blocks stay in the first-level cache. */
+#define BLOCK 32
+
+PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
+                    uint32_t channels)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t c = 0; c < channels; c++)
+            to[(size_t)i * channels + c] = from[(ptrdiff_t)i * step + c];
+}
+
+/* `count` pixels that lie `step` bytes apart, side by side. The cases are the same code with a
+ * number of channels that the compiler knows. */
+static void gather(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
+                   uint32_t channels)
+{
+    if (channels == 1)
+        copy_run(from, step, to, count, 1);
+    else if (channels == 3)
+        copy_run(from, step, to, count, 3);
+    else
+        copy_run(from, step, to, count, 4);
+}
+
+static void orient_rows(const struct orient *orient, const struct image *from,
+                        const struct image *to)
+{
+    uint32_t channels = from->channels;
+    size_t row_bytes = (size_t)from->width * channels;
+    for (uint32_t y = 0; y < to->height; y++) {
+        uint32_t source_y = orient->flip_y ? from->height - 1 - y : y;
+        const uint8_t *source = from->pixels + source_y * from->stride;
+        uint8_t *row = to->pixels + y * to->stride;
+        if (orient->flip_x)
+            gather(source + row_bytes - channels, -(ptrdiff_t)channels, row, to->width, channels);
+        else
+            memcpy(row, source, row_bytes);
+    }
+}
+
+static void orient_swapped(const struct orient *orient, const struct image *from,
+                           const struct image *to)
+{
+    uint32_t channels = from->channels;
+    ptrdiff_t step = orient->flip_y ? -(ptrdiff_t)from->stride : (ptrdiff_t)from->stride;
+    for (uint32_t block_y = 0; block_y < to->height; block_y += BLOCK) {
+        uint32_t y_end = to->height - block_y < BLOCK ? to->height : block_y + BLOCK;
+        for (uint32_t x = 0; x < to->width; x += BLOCK) {
+            uint32_t count = to->width - x < BLOCK ? to->width - x : BLOCK;
+            uint32_t source_y = orient->flip_y ? from->height - 1 - x : x;
+            for (uint32_t y = block_y; y < y_end; y++) {
+                uint32_t source_x = orient->flip_x ? from->width - 1 - y : y;
+                gather(from->pixels + source_y * from->stride + (size_t)source_x * channels, step,
+                       to->pixels + y * to->stride + (size_t)x * channels, count, channels);
+            }
+        }
+    }
+}
+
+static void orient_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                       uint8_t *work)
+{
+    const struct orient *orient = (const struct orient *)pass->params;
+    (void)work;
+    if (orient->swap)
+        orient_swapped(orient, from, to);
+    else
+        orient_rows(orient, from, to);
+}
+
+const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
+
+void orient_step(struct chain *chain, int orientation)
+{
+    static const struct orient table[ORIENTATION_MAX + 1] = {
+        [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1}, [5] = {1, 0, 0},
+        [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
+    };
+    if (orientation <= 1 || orientation > ORIENTATION_MAX)
+        return;
+    const struct orient *orient = &table[orientation];
+    struct pass_shape to = chain->shape;
+    if (orient->swap) {
+        to.width = chain->shape.height;
+        to.height = chain->shape.width;
+    }
+    chain_add(chain, &pass_orient, to, orient, sizeof(*orient));
+}

@@ -1,0 +1,28 @@
+/*
+ * pixel.h - how per-pixel arithmetic is written once for both engines.
+ *
+ * PIXEL marks a function that the C compiler and nvcc both compile: integers, or floats whose
+ * every step is exact or correctly rounded, so that the bits cannot differ.
+ */
+#ifndef GPUIMGD_GPU_OPS_PIXEL_H
+#define GPUIMGD_GPU_OPS_PIXEL_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define PIXEL static __host__ __device__ __forceinline__
+#else
+#define PIXEL static inline __attribute__((always_inline))
+#endif
+
+/* A loop compiled for three levels of the instruction set, chosen at start. The resolvers of
+ * such functions run before a sanitizer's runtime is ready, so sanitized builds go without. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) &&      \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VECTOR_CLONES                                                                              \
+    __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define VECTOR_CLONES
+#endif
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * sobel.h - the length of the 3 x 3 Sobel gradient of gray.
+ *
+ *     a b c    Gx = (a + 2d + g) - (c + 2f + i)
+ *     d e f    Gy = (a + 2b + c) - (g + 2h + i)
+ *     g h i
+ *
+ * half: min(255, (|Gx| + |Gy|) >> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 +
+ * Gy^2))). Borders: reflect101 (as OpenCV's default), replicate, or zero: the output's outermost
+ * frame is 0. A side of one pixel reflects onto itself.
+ *
+ * One pass makes gray of 1, 3 or 4 channels and takes its gradient: a colour pixel is read once.
+ */
+#ifndef GPUIMGD_GPU_OPS_SOBEL_H
+#define GPUIMGD_GPU_OPS_SOBEL_H
+
+#include <stdint.h>
+
+#include "gpu/ops/grayscale.h"
+#include "gpu/ops/pixel.h"
+#include "gpu/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sobel_magnitude { SOBEL_HALF, SOBEL_L1, SOBEL_L2 };
+enum sobel_border { SOBEL_REFLECT101, SOBEL_REPLICATE, SOBEL_ZERO };
+
+struct sobel {
+    enum sobel_magnitude magnitude;
+    enum sobel_border border;
+    struct grayscale gray; /* not used on 1 channel */
+};
+
+/* The index inside 0..size-1 that stands for index -1..size. A zero border needs any. */
+PIXEL int sobel_inside(int index, int size, enum sobel_border border)
+{
+    if (index < 0)
+        return border == SOBEL_REFLECT101 && size > 1 ? -index : 0;
+    if (index >= size)
+        return border == SOBEL_REFLECT101 && size > 1 ? 2 * size - 2 - index : size - 1;
+    return index;
+}
+
+/* floor(sqrt(n)), at most 255, for n >= 0. All n >= 65,025 give 255, so n is cut to 65,535, and
+ * n + 1/2 is exact in a float. With k^2 <= n < (k+1)^2 and k <= 255 the root of n + 1/2 keeps
+ * 1/1100 away from both k and k + 1: dozens of roundings, so the integer part is right with any
+ * square root that is good to a few units in the last place. */
+PIXEL int sobel_root(int n)
+{
+    float cut = (float)(n > 65535 ? 65535 : n) + 0.5f;
+#ifdef __CUDA_ARCH__
+    float root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(cut));
+    return (int)root;
+#else
+    return (int)__builtin_sqrtf(cut);
+#endif
+}
+
+extern const struct pass_type pass_sobel;
+
+pass_cuda sobel_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

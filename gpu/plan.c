@@ -1,0 +1,252 @@
+/* plan.c - parses operations, chains passes, lays out buffers. */
+#include "gpu/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/op.h"
+#include "gpu/ops/flatten.h"
+#include "gpu/ops/orient.h"
+#include "gpu/pass.h"
+
+static size_t plan_align(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
+static size_t shape_bytes(struct pass_shape shape)
+{
+    return image_bytes(shape.width, shape.height, shape.channels);
+}
+
+/* ---- chains ---- */
+
+struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
+{
+    if (chain->count == 0)
+        return NULL;
+    struct pass *last = &chain->passes[chain->count - 1];
+    return last->type == type ? last : NULL;
+}
+
+void chain_drop(struct chain *chain)
+{
+    assert(chain->count > 0);
+    chain->shape = chain->passes[--chain->count].from;
+}
+
+struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
+                       const void *params, size_t params_bytes)
+{
+    assert(chain->count < chain->capacity && params_bytes <= PASS_PARAMS_BYTES_MAX);
+    struct pass *pass = &chain->passes[chain->count++];
+    memset(pass, 0, sizeof(*pass));
+    pass->type = type;
+    pass->from = chain->shape;
+    pass->to = to;
+    memcpy(pass->params, params, params_bytes);
+    chain->shape = to;
+    return pass;
+}
+
+/* ---- checks without an image ---- */
+
+static enum status check_list(const cJSON *ops, struct error *error)
+{
+    if (ops && !cJSON_IsArray(ops))
+        return error_set(error, STATUS_BAD_OP, "ops must be an array of operations");
+    int count = cJSON_GetArraySize(ops);
+    if (count > JOB_OPS_MAX)
+        return error_set(error, STATUS_BAD_OP, "ops has %d operations; at most %d are allowed",
+                         count, JOB_OPS_MAX);
+    return STATUS_OK;
+}
+
+enum status plan_check_ops(const cJSON *ops, int index, struct error *error)
+{
+    struct op_parsed parsed;
+    enum status status = check_list(ops, error);
+    int position = 0;
+    const cJSON *item = ops ? ops->child : NULL;
+    for (; !status && item; item = item->next)
+        status = op_parse(&parsed, item, index, position++, error);
+    return status;
+}
+
+bool plan_wants_gray(const struct plan_target *targets, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct op_parsed parsed;
+        struct error ignored = {0};
+        const cJSON *first = targets[i].ops ? targets[i].ops->child : NULL;
+        if (!first || op_parse(&parsed, first, -1, 0, &ignored) != STATUS_OK)
+            return false;
+        if (!parsed.op->starts_gray || !parsed.op->starts_gray(parsed.params))
+            return false;
+    }
+    return count > 0;
+}
+
+/* ---- building ---- */
+
+static enum status check_shape(struct pass_shape shape, const struct plan_limits *limits,
+                               struct error *error)
+{
+    uint64_t pixels = (uint64_t)shape.width * shape.height;
+    if (shape.width > limits->side_max || shape.height > limits->side_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result is %u x %u pixels; a side may have %u", shape.width,
+                         shape.height, limits->side_max);
+    if (pixels > limits->pixels_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result has %llu pixels; at most %llu are allowed",
+                         (unsigned long long)pixels, (unsigned long long)limits->pixels_max);
+    return STATUS_OK;
+}
+
+static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
+                           const struct plan_limits *limits, struct error *error)
+{
+    enum status status = check_list(ops, error);
+    int position = 0;
+    const cJSON *item = ops ? ops->child : NULL;
+    for (; !status && item; item = item->next) {
+        struct op_parsed parsed;
+        status = op_parse(&parsed, item, output, position++, error);
+        if (!status)
+            status = parsed.op->step(&parsed.item, parsed.params, chain);
+        if (!status)
+            status = check_shape(chain->shape, limits, error);
+    }
+    return status;
+}
+
+/* Orientation, the operations, and the flattening that the output's format asks for. */
+static enum status build_variant(struct plan *plan, size_t index,
+                                 const struct plan_target *target, int output,
+                                 const struct plan_limits *limits, struct error *error)
+{
+    const struct plan_source *source = &plan->source;
+    struct plan_variant *variant = &plan->variants[index];
+    /* An operation adds one pass at most; two more may stand around them. */
+    uint32_t capacity = (uint32_t)cJSON_GetArraySize(target->ops) + 2;
+    struct pass_shape shape = {source->width, source->height, source->channels};
+
+    variant->passes = calloc(capacity, sizeof(*variant->passes));
+    if (!variant->passes)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a plan of %u passes",
+                         capacity);
+    struct chain chain = {.passes = variant->passes,
+                          .capacity = capacity,
+                          .source = shape,
+                          .shape = shape,
+                          .background = source->background};
+    orient_step(&chain, source->orientation);
+    enum status status = check_shape(chain.shape, limits, error);
+    if (!status)
+        status = add_ops(&chain, target->ops, output, limits, error);
+    if (status)
+        return status;
+    if (target->opaque && chain.shape.channels == 4)
+        flatten_step(&chain);
+
+    variant->pass_count = chain.count;
+    variant->width = chain.shape.width;
+    variant->height = chain.shape.height;
+    variant->channels = chain.shape.channels;
+    variant->is_source = chain.count == 0;
+    return STATUS_OK;
+}
+
+/* Scratch is two images that the chains of all variants use in turn, one variant after the
+ * other, and the passes' own work space behind them. */
+static void lay_out(struct plan *plan)
+{
+    size_t side[2] = {0, 0}, work = 0;
+    for (size_t v = 0; v < plan->variant_count; v++) {
+        const struct plan_variant *variant = &plan->variants[v];
+        for (uint32_t p = 0; p < variant->pass_count; p++) {
+            const struct pass *pass = &variant->passes[p];
+            size_t bytes = plan_align(shape_bytes(pass->to));
+            if (p + 1 < variant->pass_count && bytes > side[p % 2])
+                side[p % 2] = bytes;
+            if (plan_align(pass->work_bytes) > work)
+                work = plan_align(pass->work_bytes);
+        }
+    }
+    plan->output_bytes = 0;
+    for (size_t v = 0; v < plan->variant_count; v++) {
+        struct plan_variant *variant = &plan->variants[v];
+        if (variant->is_source)
+            continue;
+        variant->offset = plan_align(plan->output_bytes);
+        struct pass_place place = {PASS_INPUT, 0};
+        for (uint32_t p = 0; p < variant->pass_count; p++) {
+            struct pass *pass = &variant->passes[p];
+            pass->from_place = place;
+            place = p + 1 == variant->pass_count
+                        ? (struct pass_place){PASS_OUTPUT, variant->offset}
+                        : (struct pass_place){PASS_SCRATCH, p % 2 ? side[0] : 0};
+            pass->to_place = place;
+            pass->work_place = (struct pass_place){PASS_SCRATCH, side[0] + side[1]};
+        }
+        plan->output_bytes =
+            variant->offset + image_bytes(variant->width, variant->height, variant->channels);
+    }
+    plan->idle = plan->output_bytes == 0;
+    plan->scratch_bytes = side[0] + side[1] + work;
+    plan->device_bytes = plan->idle ? 0
+                                    : plan_align(plan->input_bytes) +
+                                          plan_align(plan->output_bytes) + plan->scratch_bytes;
+}
+
+enum status plan_build(struct plan *plan, const struct plan_source *source,
+                       const struct plan_target *targets, size_t count,
+                       const struct plan_limits *limits, struct error *error)
+{
+    assert(count >= 1 && count <= JOB_OUTPUTS_MAX);
+    assert(source->width >= 1 && source->width <= SIDE_CEILING);
+    assert(source->height >= 1 && source->height <= SIDE_CEILING);
+    assert(source->channels == 1 || source->channels == 3 || source->channels == 4);
+
+    memset(plan, 0, sizeof(*plan));
+    plan->source = *source;
+    plan->variant_count = (uint32_t)count;
+    plan->input_bytes = image_bytes(source->width, source->height, source->channels);
+    for (size_t i = 0; i < count; i++) {
+        int output = count > 1 ? (int)i : -1;
+        enum status status = build_variant(plan, i, &targets[i], output, limits, error);
+        if (status)
+            return status;
+    }
+    lay_out(plan);
+    return STATUS_OK;
+}
+
+void plan_clear(struct plan *plan)
+{
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+        free(plan->variants[i].passes);
+        plan->variants[i].passes = NULL;
+        plan->variants[i].pass_count = 0;
+    }
+}
+
+/* ---- views ---- */
+
+struct image plan_input(const struct plan *plan, uint8_t *input)
+{
+    const struct plan_source *source = &plan->source;
+    return pass_view(input,
+                     (struct pass_shape){source->width, source->height, source->channels});
+}
+
+struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output)
+{
+    assert(variant < plan->variant_count);
+    const struct plan_variant *result = &plan->variants[variant];
+    if (result->is_source)
+        return plan_input(plan, input);
+    return pass_view(output + result->offset,
+                     (struct pass_shape){result->width, result->height, result->channels});
+}

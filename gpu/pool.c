@@ -1,0 +1,279 @@
+/* pool.c - segments in order of address, each with the list of its used pieces. */
+#include "gpu/pool.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "conf/limits.h"
+#include "conf/list.h"
+
+/* A used piece; what lies between two of them is free. Nodes are kept for reuse. */
+struct piece {
+    struct list_node node;
+    size_t offset, bytes;
+};
+
+struct pool_segment {
+    struct list_node node;
+    uint8_t *memory;
+    size_t bytes;
+    struct list pieces; /* by offset */
+};
+
+struct pool {
+    const char *name;
+    size_t budget, segment_bytes;
+    struct pool_backend backend;
+    pthread_mutex_t lock; /* guards all below */
+    size_t held, used;
+    struct list segments; /* by address */
+    struct list spare;    /* pieces that describe nothing at the moment */
+};
+
+static size_t pool_round(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
+struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
+                         const struct pool_backend *backend)
+{
+    struct pool *pool = calloc(1, sizeof(*pool));
+    if (!pool)
+        return NULL;
+    pool->name = name;
+    pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
+    pool->segment_bytes = pool_round(segment_bytes);
+    pool->backend = *backend;
+    pthread_mutex_init(&pool->lock, NULL);
+    list_init(&pool->segments);
+    list_init(&pool->spare);
+    return pool;
+}
+
+static void pool_drop_segment(struct pool *pool, struct pool_segment *segment)
+{
+    assert(list_empty(&segment->pieces));
+    list_remove(&pool->segments, &segment->node);
+    pool->held -= segment->bytes;
+    pool->backend.free(pool->backend.context, segment->memory, segment->bytes);
+    free(segment);
+}
+
+static void pool_drop_idle(struct pool *pool)
+{
+    list_each_safe(node, after, &pool->segments)
+    {
+        struct pool_segment *segment = container_of(node, struct pool_segment, node);
+        if (list_empty(&segment->pieces))
+            pool_drop_segment(pool, segment);
+    }
+}
+
+void pool_destroy(struct pool *pool)
+{
+    if (!pool)
+        return;
+    assert(pool->used == 0);
+    pool_drop_idle(pool);
+    struct list_node *node;
+    while ((node = list_pop(&pool->spare)))
+        free(container_of(node, struct piece, node));
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+bool pool_fits(const struct pool *pool, size_t bytes)
+{
+    return bytes <= pool->budget && pool_round(bytes) <= pool->budget;
+}
+
+/* The lowest gap of the segment that holds `bytes`: *offset is its start, the return value the
+ * piece it precedes (or the list's head). NULL: none. */
+static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes, size_t *offset)
+{
+    size_t start = 0;
+    list_each(node, &segment->pieces)
+    {
+        const struct piece *piece = container_of(node, struct piece, node);
+        if (piece->offset - start >= bytes) {
+            *offset = start;
+            return node;
+        }
+        start = piece->offset + piece->bytes;
+    }
+    *offset = start;
+    return segment->bytes - start >= bytes ? &segment->pieces.head : NULL;
+}
+
+/* Adds a segment of at least `bytes`; the caller has seen to the budget. NULL: no memory. */
+static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
+{
+    struct pool_segment *segment = calloc(1, sizeof(*segment));
+    if (!segment)
+        return NULL;
+    size_t wanted = bytes > pool->segment_bytes ? bytes : pool->segment_bytes;
+    if (wanted > pool->budget - pool->held)
+        wanted = pool->budget - pool->held;
+    segment->memory = pool->backend.alloc(pool->backend.context, wanted);
+    if (!segment->memory && wanted > bytes) {
+        wanted = bytes;
+        segment->memory = pool->backend.alloc(pool->backend.context, wanted);
+    }
+    if (!segment->memory) {
+        free(segment);
+        return NULL;
+    }
+    segment->bytes = wanted;
+    list_init(&segment->pieces);
+    pool->held += wanted;
+
+    struct list_node *at = pool->segments.head.next;
+    while (at != &pool->segments.head &&
+           container_of(at, struct pool_segment, node)->memory < segment->memory)
+        at = at->next;
+    list_insert_before(&pool->segments, at, &segment->node);
+    return segment;
+}
+
+/* A segment with a gap for `bytes`, the lowest address first, or a new one. Idle segments that
+ * are too small give way when the budget, or the backend, has no room beside them. */
+static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
+{
+    size_t offset;
+    list_each(node, &pool->segments)
+    {
+        struct pool_segment *segment = container_of(node, struct pool_segment, node);
+        if (segment_gap(segment, bytes, &offset))
+            return segment;
+    }
+    struct pool_segment *segment = NULL;
+    if (bytes <= pool->budget - pool->held)
+        segment = pool_grow(pool, bytes);
+    if (!segment) {
+        size_t idle = 0;
+        list_each(node, &pool->segments)
+        {
+            const struct pool_segment *each = container_of(node, struct pool_segment, node);
+            if (list_empty(&each->pieces))
+                idle += each->bytes;
+        }
+        if (idle > 0 && bytes <= pool->budget - pool->held + idle) {
+            pool_drop_idle(pool);
+            segment = pool_grow(pool, bytes);
+        }
+    }
+    return segment;
+}
+
+static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block *block)
+{
+    struct list_node *spare = list_pop(&pool->spare);
+    struct piece *piece = spare ? container_of(spare, struct piece, node) : calloc(1, sizeof(*piece));
+    if (!piece)
+        return false;
+    struct pool_segment *segment = pool_find(pool, bytes);
+    if (!segment) {
+        list_push(&pool->spare, &piece->node);
+        return false;
+    }
+    struct list_node *before = segment_gap(segment, bytes, &piece->offset);
+    piece->bytes = bytes;
+    list_insert_before(&segment->pieces, before, &piece->node);
+    pool->used += bytes;
+    block->memory = segment->memory + piece->offset;
+    block->bytes = bytes;
+    block->segment = segment;
+    return true;
+}
+
+bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *exhausted)
+{
+    *block = (struct pool_block){0};
+    if (exhausted)
+        *exhausted = false;
+    if (bytes == 0)
+        return true;
+    if (!pool_fits(pool, bytes)) {
+        if (exhausted)
+            *exhausted = true;
+        return false;
+    }
+    pthread_mutex_lock(&pool->lock);
+    bool taken = pool_take_locked(pool, pool_round(bytes), block);
+    if (!taken && exhausted)
+        *exhausted = pool->used == 0;
+    pthread_mutex_unlock(&pool->lock);
+    return taken;
+}
+
+void pool_give(struct pool *pool, struct pool_block *block)
+{
+    if (!block->memory)
+        return;
+    struct pool_segment *segment = block->segment;
+    size_t offset = (size_t)((uint8_t *)block->memory - segment->memory);
+    bool found = false;
+    pthread_mutex_lock(&pool->lock);
+    list_each_safe(node, after, &segment->pieces)
+    {
+        struct piece *piece = container_of(node, struct piece, node);
+        if (piece->offset == offset) {
+            list_remove(&segment->pieces, node);
+            pool->used -= piece->bytes;
+            list_push(&pool->spare, node);
+            found = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    assert(found);
+    (void)found;
+    *block = (struct pool_block){0};
+}
+
+struct pool_usage pool_usage(const struct pool *pool)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
+    pthread_mutex_lock(lock);
+    struct pool_usage usage = {.budget = pool->budget, .held = pool->held, .used = pool->used};
+    pthread_mutex_unlock(lock);
+    return usage;
+}
+
+const char *pool_name(const struct pool *pool)
+{
+    return pool->name;
+}
+
+/* ---- plain pages ---- */
+
+static void *pages_alloc(void *context, size_t bytes)
+{
+    (void)context;
+    uint8_t *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    /* Fewer page faults and TLB misses where the kernel grants it; no loss where it does not. */
+    madvise(memory, bytes, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
+        return memory;
+#endif
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t at = 0; at < bytes; at += page)
+        *(volatile uint8_t *)(memory + at) = 0;
+    return memory;
+}
+
+static void pages_free(void *context, void *memory, size_t bytes)
+{
+    (void)context;
+    munmap(memory, bytes);
+}
+
+const struct pool_backend pool_backend_pages = {.alloc = pages_alloc, .free = pages_free};
