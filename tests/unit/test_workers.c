@@ -1,0 +1,170 @@
+/* The worker threads: priorities, withdrawal, and a worker that does not come back. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/workers.h"
+
+struct bench {
+    uv_loop_t loop;
+    struct workers *workers;
+    sem_t begun, gate;
+    char order[64];
+    size_t ran, done;
+};
+
+struct note {
+    struct errand errand;
+    struct bench *bench;
+    char letter;
+    bool waits; /* at the gate */
+};
+
+static void run(struct errand *errand, struct worker_tools *tools)
+{
+    struct note *note = container_of(errand, struct note, errand);
+    assert_non_null(tools->codec);
+    assert_non_null(tools->sink);
+    sem_post(&note->bench->begun);
+    if (note->waits)
+        sem_wait(&note->bench->gate);
+    else
+        note->bench->order[note->bench->ran++] = note->letter; /* one worker: no race */
+}
+
+static void done(struct errand *errand)
+{
+    container_of(errand, struct note, errand)->bench->done++;
+}
+
+static struct note note_of(struct bench *bench, char letter, uint32_t priority, bool waits)
+{
+    return (struct note){.errand = {.priority = priority, .run = run, .done = done},
+                         .bench = bench, .letter = letter, .waits = waits};
+}
+
+static struct bench *bench_create(uint32_t threads)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    assert_int_equal(uv_loop_init(&bench->loop), 0);
+    sem_init(&bench->begun, 0, 0);
+    sem_init(&bench->gate, 0, 0);
+    bench->workers = workers_create(&bench->loop, threads);
+    assert_non_null(bench->workers);
+    return bench;
+}
+
+static void run_until_done(struct bench *bench, size_t count)
+{
+    while (bench->done < count)
+        uv_run(&bench->loop, UV_RUN_ONCE);
+}
+
+static void bench_end(struct bench *bench)
+{
+    workers_stop(bench->workers);
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    workers_destroy(bench->workers);
+    assert_int_equal(uv_loop_close(&bench->loop), 0);
+    sem_destroy(&bench->begun);
+    sem_destroy(&bench->gate);
+    free(bench);
+}
+
+static void what_is_nearest_its_end_goes_first(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_create(1);
+    struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
+                b = note_of(bench, 'b', 3, false), c = note_of(bench, 'c', 1, false),
+                d = note_of(bench, 'd', 3, false);
+    struct note *all[] = {&a, &b, &c, &d};
+    workers_submit(bench->workers, &gate.errand);
+    sem_wait(&bench->begun); /* the only worker is busy: the rest gathers */
+    for (size_t i = 0; i < 4; i++)
+        workers_submit(bench->workers, &all[i]->errand);
+    assert_int_equal(workers_busy(bench->workers), 1);
+    sem_post(&bench->gate);
+    run_until_done(bench, 5);
+    assert_string_equal(bench->order, "bdca");
+    bench_end(bench);
+}
+
+static void an_errand_not_begun_can_be_withdrawn(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_create(1);
+    struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 2, false);
+    workers_submit(bench->workers, &gate.errand);
+    sem_wait(&bench->begun);
+    workers_submit(bench->workers, &a.errand);
+    assert_true(workers_withdraw(bench->workers, &a.errand));
+    assert_false(workers_withdraw(bench->workers, &a.errand));
+    assert_false(workers_withdraw(bench->workers, &gate.errand));
+    sem_post(&bench->gate);
+    run_until_done(bench, 1);
+    assert_string_equal(bench->order, "");
+    bench_end(bench);
+}
+
+/* Threads may be left behind, and what they use with them; this keeps it from being called a leak. */
+static struct workers *left_behind;
+
+static void a_worker_that_hangs_is_replaced(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_create(1);
+    struct note stuck = note_of(bench, 's', 0, true), a = note_of(bench, 'a', 0, false);
+    workers_submit(bench->workers, &stuck.errand);
+    sem_wait(&bench->begun);
+    assert_true(workers_give_up(bench->workers, &stuck.errand));
+    assert_int_equal(workers_given_up(bench->workers), 1);
+    assert_int_equal(workers_busy(bench->workers), 0);
+    workers_submit(bench->workers, &a.errand);
+    run_until_done(bench, 1);
+    assert_string_equal(bench->order, "a");
+    /* The old thread comes back after all: its errand is handed in, the thread ends. */
+    sem_post(&bench->gate);
+    run_until_done(bench, 2);
+    assert_true(stuck.errand.given_up);
+    left_behind = bench->workers;
+    workers_stop(bench->workers);
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&bench->loop), 0);
+    sem_destroy(&bench->begun);
+    sem_destroy(&bench->gate);
+    free(bench);
+}
+
+static void many_errands_all_come_back(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_create(4);
+    enum { COUNT = 2000 };
+    struct note *notes = calloc(COUNT, sizeof *notes);
+    for (int i = 0; i < COUNT; i++) {
+        notes[i] = note_of(bench, 'x', (uint32_t)i % WORKERS_PRIORITIES, true);
+        sem_post(&bench->gate);
+        workers_submit(bench->workers, &notes[i].errand);
+    }
+    run_until_done(bench, COUNT);
+    free(notes);
+    bench_end(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_nearest_its_end_goes_first),
+        cmocka_unit_test(an_errand_not_begun_can_be_withdrawn),
+        cmocka_unit_test(a_worker_that_hangs_is_replaced),
+        cmocka_unit_test(many_errands_all_come_back),
+    };
+    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
+}
