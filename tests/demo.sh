@@ -154,7 +154,9 @@ take_result() {
 
 # text NAME JSON, number NAME JSON: the first value of that name. Good enough for a table; programs
 # take a JSON library.
-text() { grep -oE "\"$1\":\"([^\"\\]|\\\\.)*\"" <<<"$2" | head -1 | sed 's/^[^:]*:"//; s/"$//' || true; }
+text() {
+    grep -oE "\"$1\":\"([^\"\\]|\\\\.)*\"" <<<"$2" | head -1 | sed 's/^[^:]*:"//; s/"$//' || true
+}
 number() { grep -oE "\"$1\":[0-9.]+" <<<"$2" | head -1 | cut -d: -f2 || true; }
 
 print_table() {
@@ -164,7 +166,8 @@ print_table() {
         id=$(text id "$json")
         status=$(text status "$json")
         if [ "$status" = "done" ]; then
-            what=$(grep -o '"path":"[^"]*"' <<<"${json#*\"outputs\"}" | cut -d'"' -f4 | xargs || true)
+            what=${json#*\"outputs\"}
+            what=$(grep -o '"path":"[^"]*"' <<<"$what" | cut -d'"' -f4 | xargs || true)
         else
             what="$(text code "$json"): $(text message "$json")"
         fi
@@ -229,7 +232,9 @@ main() {
     echo "# no operations: another format"
     push '{"id":"format","input":"rings.jpg","output":"rings.png","ops":[]}'
     echo "# one picture read once, two results"
-    push '{"id":"both","input":"cat.jpg","outputs":[{"output":"cat-gray.jpg","ops":["grayscale"]},{"output":"cat-lines.jpg","ops":[{"op":"sobel","magnitude":"l2"}]}]}'
+    push '{"id":"both","input":"cat.jpg","outputs":[
+    {"output":"cat-gray.jpg","ops":["grayscale"]},
+    {"output":"cat-lines.jpg","ops":[{"op":"sobel","magnitude":"l2"}]}]}'
     echo "# a typing mistake"
     push '{"id":"mistake","input":"cat.jpg","output":"oops.png","ops":["sobell"]}'
 

@@ -46,7 +46,8 @@ picture() {
         printf "P3\n%d %d\n255\n", w, h
         for (y = 0; y < h; y++) {
             for (x = 0; x < w; x++)
-                printf "%d %d %d ", x * 255 / w, y * 255 / h, (x * y / 7 + (x % 13) * (y % 11)) % 256
+                printf "%d %d %d ", x * 255 / w, y * 255 / h,
+                    (x * y / 7 + (x % 13) * (y % 11)) % 256
             print "" } }'
 }
 

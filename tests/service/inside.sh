@@ -29,7 +29,7 @@ check() {
 
 not() { ! "$@"; }
 equal() { [ "$1" = "$2" ] || { echo "got '$1', not '$2'"; false; }; }
-less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }' || { echo "$1 is not below $2"; false; }; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { print a, "<", b; exit !(a < b) }'; }
 seconds() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f", b - a }'; }
 
@@ -66,15 +66,18 @@ logged() { journal | grep -E -- "$1" >/dev/null || { journal | tail -12; false; 
 push() { redis-cli LPUSH gpuimgd:jobs "$1" >/dev/null; }
 # The JSON of one result.
 result() { redis-cli --raw BRPOP gpuimgd:results 20 | tail -n +2; }
+# begins_with HEX FILE
+begins_with() { equal "$(head -c $((${#1} / 2)) "$2" | od -An -tx1 | tr -d ' \n')" "$1"; }
 has() { grep -F -- "$2" >/dev/null <<<"$1" || { echo "no $2 in: $1"; false; }; }
 
 # push_many PREFIX COUNT: jobs with ids PREFIX-1 ... that take a while each
 push_many() {
-    local i
+    local i jobs=()
     for ((i = 1; i <= $2; i++)); do
-        printf 'LPUSH gpuimgd:jobs "{\\"id\\":\\"%s-%d\\",\\"input\\":\\"large.jpg\\",\\"output\\":\\"%s/%d.png\\",\\"ops\\":[\\"sobel\\"]}"\n' \
-            "$1" "$i" "$1" "$i"
-    done | redis-cli >/dev/null
+        jobs+=("{\"id\":\"$1-$i\",\"input\":\"large.jpg\",
+                 \"output\":\"$1/$i.png\",\"ops\":[\"sobel\"]}")
+    done
+    redis-cli LPUSH gpuimgd:jobs "${jobs[@]}" >/dev/null
 }
 results_at_least() { [ "$(redis-cli LLEN gpuimgd:results)" -ge "$1" ]; }
 
@@ -155,13 +158,13 @@ jobs() {
     check "and the engine" grep -E '"engine":"(cpu|cuda:[0-9]+)"' <<<"$answer"
     check "the output is there, gpuimgd's own and readable for all" \
         equal "$(stat -c '%U:%G %a' $out/edges.png)" "gpuimgd:gpuimgd 644"
-    check "and is a PNG" equal "$(head -c 8 $out/edges.png | od -An -tx1 | tr -d ' \n')" 89504e470d0a1a0a
+    check "and is a PNG" begins_with 89504e470d0a1a0a $out/edges.png
 
     cp $out/edges.png $in/
     push '{"id":"back","input":"edges.png","output":"deep/er/back.jpg","ops":[]}'
     check "a result serves as the next input, new folders are made" \
         has "$(result)" '"path":"deep/er/back.jpg"'
-    check "and is a JPEG" equal "$(head -c 3 $out/deep/er/back.jpg | od -An -tx1 | tr -d ' \n')" ffd8ff
+    check "and is a JPEG" begins_with ffd8ff $out/deep/er/back.jpg
 
     push '{"id":"typo","input":"small.jpg","output":"x.png","ops":["sobell"]}'
     answer=$(result)
@@ -300,7 +303,7 @@ password() {
     redis-cli CONFIG SET requirepass "open sesame" >/dev/null
     export REDISCLI_AUTH="open sesame"
     (umask 077 && echo "open sesame" >/etc/gpuimgd/redis-password)
-    echo "redis_password_file = /run/credentials/gpuimgd.service/redis-password" >$conf_d/20-check.conf
+    echo "redis_password_file = /run/credentials/$unit/redis-password" >$conf_d/20-check.conf
     mkdir -p $dropins
     printf '[Service]\nLoadCredential=redis-password:/etc/gpuimgd/redis-password\n' \
         >$dropins/password.conf

@@ -48,7 +48,8 @@ host_archives() {
             index("," components[key] ",", "," $3 ",") == 0 {
                 components[key] = components[key] (components[key] ? "," : "") $3 }
             { signed[key] = $4 ~ /^\// ? $4 : "-" }
-            END { for (i = 1; i <= n; i++) print order[i], components[order[i]], signed[order[i]] }' |
+            END { for (i = 1; i <= n; i++) {
+                key = order[i]; print key, components[key], signed[key] } }' |
         awk -v codename="$codename" '
             $2 == codename { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
@@ -95,6 +96,7 @@ give_apt() {
     apt-config dump | grep '^Acquire::' | grep -vE '^Acquire::(IndexTargets|Changelogs)' \
         >"$tree/etc/apt/apt.conf.d/90host"
     [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d "$tree/etc/apt/"
-    [ ! -e /etc/ssl/certs/ca-certificates.crt ] ||
-        install -D -m 0644 /etc/ssl/certs/ca-certificates.crt "$tree/etc/ssl/certs/ca-certificates.crt"
+    # For archives behind https, before the tree has certificates of its own.
+    local certificates=/etc/ssl/certs/ca-certificates.crt
+    [ ! -e $certificates ] || install -D -m 0644 $certificates "$tree$certificates"
 }
