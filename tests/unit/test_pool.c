@@ -1,0 +1,244 @@
+/* Tests of gpu/pool.c: budget, reuse, fragmentation, and that steady use stays off the backend. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/limits.h"
+#include "gpu/pool.h"
+
+/* A backend that counts, and that can be told to have no more. */
+struct counter {
+    unsigned allocs, frees;
+    size_t live;
+    size_t room; /* refuses beyond this many live bytes */
+};
+
+static void *counter_alloc(void *context, size_t bytes)
+{
+    struct counter *counter = context;
+    if (counter->live + bytes > counter->room)
+        return NULL;
+    counter->allocs++;
+    counter->live += bytes;
+    return aligned_alloc(BUFFER_ALIGN, bytes);
+}
+
+static void counter_free(void *context, void *memory, size_t bytes)
+{
+    struct counter *counter = context;
+    counter->frees++;
+    counter->live -= bytes;
+    free(memory);
+}
+
+static struct counter counter;
+static const struct pool_backend backend = {counter_alloc, counter_free, &counter};
+
+static struct pool *open_pool(size_t budget, size_t segment)
+{
+    counter = (struct counter){.room = SIZE_MAX / 2};
+    struct pool *pool = pool_create("test", budget, segment, &backend);
+    assert_non_null(pool);
+    return pool;
+}
+
+static void test_blocks_are_aligned_and_apart(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(MIB, 64 * KIB);
+    struct pool_block blocks[16];
+    for (size_t i = 0; i < 16; i++) {
+        assert_true(pool_take(pool, 1 + i * 700, &blocks[i], NULL));
+        assert_int_equal((uintptr_t)blocks[i].memory % BUFFER_ALIGN, 0);
+        memset(blocks[i].memory, (int)i + 1, 1 + i * 700);
+    }
+    for (size_t i = 0; i < 16; i++)
+        for (size_t k = 0; k < 1 + i * 700; k++)
+            assert_int_equal(((uint8_t *)blocks[i].memory)[k], i + 1);
+    for (size_t i = 0; i < 16; i++)
+        pool_give(pool, &blocks[i]);
+    assert_int_equal(pool_usage(pool).used, 0);
+    pool_destroy(pool);
+    assert_int_equal(counter.live, 0);
+}
+
+static void test_steady_use_stays_off_the_backend(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(MIB, 256 * KIB);
+    struct pool_block blocks[4];
+    unsigned after_first = 0;
+    for (unsigned round = 0; round < 1000; round++) {
+        for (size_t i = 0; i < 4; i++)
+            assert_true(pool_take(pool, (i + 1) * 50000 + round % 7, &blocks[i], NULL));
+        for (size_t i = 0; i < 4; i++)
+            pool_give(pool, &blocks[(i + round) % 4]);
+        if (round == 0)
+            after_first = counter.allocs;
+    }
+    assert_int_equal(counter.allocs, after_first);
+    assert_int_equal(counter.frees, 0);
+    pool_destroy(pool);
+}
+
+static void test_budget_is_never_passed(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(100 * KIB, 64 * KIB);
+    struct pool_block first, second, third;
+    bool exhausted;
+    assert_true(pool_fits(pool, 100 * KIB));
+    assert_false(pool_fits(pool, 100 * KIB + 1));
+    assert_false(pool_fits(pool, SIZE_MAX));
+    assert_true(pool_take(pool, 60 * KIB, &first, NULL));
+    assert_true(pool_take(pool, 36 * KIB, &second, NULL)); /* the 36 KiB that the budget has left */
+    assert_true(pool_usage(pool).held <= 100 * KIB);
+    assert_false(pool_take(pool, 8 * KIB, &third, &exhausted));
+    assert_false(exhausted);
+    assert_null(third.memory);
+    pool_give(pool, &first);
+    assert_true(pool_take(pool, 8 * KIB, &third, &exhausted));
+    pool_give(pool, &second);
+    pool_give(pool, &third);
+    assert_false(pool_take(pool, 101 * KIB, &third, &exhausted));
+    assert_true(exhausted);
+    pool_destroy(pool);
+}
+
+static void test_idle_segments_make_room_for_a_larger_one(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(300 * KIB, 64 * KIB);
+    struct pool_block blocks[4], large;
+    for (size_t i = 0; i < 4; i++)
+        assert_true(pool_take(pool, 64 * KIB, &blocks[i], NULL));
+    for (size_t i = 1; i < 4; i++)
+        pool_give(pool, &blocks[i]);
+    assert_false(pool_take(pool, 300 * KIB, &large, NULL)); /* one segment is in use */
+    assert_int_equal(counter.frees, 0);                     /* so none was given up in vain */
+    assert_true(pool_take(pool, 200 * KIB, &large, NULL));
+    assert_true(pool_usage(pool).held <= 300 * KIB);
+    pool_give(pool, &large);
+    pool_give(pool, &blocks[0]);
+    assert_true(pool_take(pool, 300 * KIB, &large, NULL));
+    assert_int_equal(pool_usage(pool).held, 300 * KIB);
+    pool_give(pool, &large);
+    pool_destroy(pool);
+}
+
+static void test_a_gap_is_filled_at_the_lowest_address(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(64 * KIB, 64 * KIB);
+    struct pool_block blocks[8], again;
+    for (size_t i = 0; i < 8; i++)
+        assert_true(pool_take(pool, 8 * KIB, &blocks[i], NULL));
+    void *second = blocks[1].memory, *fourth = blocks[3].memory;
+    pool_give(pool, &blocks[3]);
+    pool_give(pool, &blocks[4]);
+    pool_give(pool, &blocks[1]);
+    assert_true(pool_take(pool, 16 * KIB, &again, NULL)); /* 3 and 4 are one gap again */
+    assert_ptr_equal(again.memory, fourth);
+    assert_true(pool_take(pool, 8 * KIB, &blocks[1], NULL));
+    assert_ptr_equal(blocks[1].memory, second);
+    pool_give(pool, &again);
+    for (size_t i = 0; i < 8; i++)
+        pool_give(pool, &blocks[i]); /* cleared ones are ignored */
+    assert_int_equal(pool_usage(pool).used, 0);
+    pool_destroy(pool);
+}
+
+static void test_a_backend_without_memory(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(MIB, 256 * KIB);
+    struct pool_block first, second;
+    bool exhausted;
+    counter.room = 100 * KIB;
+    assert_true(pool_take(pool, 80 * KIB, &first, NULL)); /* a smaller segment than usual */
+    assert_false(pool_take(pool, 80 * KIB, &second, &exhausted));
+    assert_false(exhausted); /* the first one will come back */
+    pool_give(pool, &first);
+    assert_true(pool_take(pool, 90 * KIB, &second, NULL)); /* the idle segment was given up */
+    pool_give(pool, &second);
+    counter.room = 0;
+    assert_false(pool_take(pool, 500 * KIB, &second, &exhausted));
+    assert_true(exhausted);
+    pool_destroy(pool);
+}
+
+static void test_nothing_and_pages(void **state)
+{
+    (void)state;
+    struct pool_block block;
+    struct pool *pool = pool_create("pages", 8 * MIB, 4 * MIB, &pool_backend_pages);
+    assert_true(pool_take(pool, 0, &block, NULL));
+    assert_null(block.memory);
+    pool_give(pool, &block);
+    assert_true(pool_take(pool, 3 * MIB, &block, NULL));
+    memset(block.memory, 7, 3 * MIB);
+    pool_give(pool, &block);
+    assert_string_equal(pool_name(pool), "pages");
+    pool_destroy(pool);
+    pool_destroy(NULL);
+}
+
+#define THREADS 6
+
+static void *churn(void *argument)
+{
+    struct pool *pool = argument;
+    uint32_t state = (uint32_t)(uintptr_t)&state | 1;
+    for (int i = 0; i < 3000; i++) {
+        struct pool_block block;
+        state = state * 1664525u + 1013904223u;
+        size_t bytes = 1 + (state >> 8) % (48 * KIB);
+        if (!pool_take(pool, bytes, &block, NULL))
+            continue;
+        uint8_t *memory = block.memory, mark = (uint8_t)(state >> 3);
+        memory[0] = memory[bytes - 1] = mark;
+        if (memory[0] != mark || memory[bytes - 1] != mark)
+            return argument;
+        pool_give(pool, &block);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct pool *pool = open_pool(200 * KIB, 64 * KIB);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, pool), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *bad;
+        pthread_join(threads[i], &bad);
+        assert_null(bad);
+    }
+    assert_int_equal(pool_usage(pool).used, 0);
+    pool_destroy(pool);
+    assert_int_equal(counter.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_are_aligned_and_apart),
+        cmocka_unit_test(test_steady_use_stays_off_the_backend),
+        cmocka_unit_test(test_budget_is_never_passed),
+        cmocka_unit_test(test_idle_segments_make_room_for_a_larger_one),
+        cmocka_unit_test(test_a_gap_is_filled_at_the_lowest_address),
+        cmocka_unit_test(test_a_backend_without_memory),
+        cmocka_unit_test(test_nothing_and_pages),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
