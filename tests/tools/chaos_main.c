@@ -1,0 +1,561 @@
+/*
+ * chaos - thousands of jobs of all kinds, daemons killed at random moments, nothing lost.
+ *
+ *     chaos [--daemon PATH] [--jobs 10000] [--kills 20] [--daemons 2] [--seed N]
+ *     chaos --rss
+ *
+ * Several daemons work on one private Redis. Each kill is a SIGKILL at a seeded random moment;
+ * the daemon comes back at once or after its leases have run out. In the end each job must have
+ * exactly one result of the right kind, each picture must be right, and nothing may be left
+ * behind. With --rss one daemon is left alone and its resident memory after 2,000 and after
+ * 20,000 jobs is compared.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/tools/reference.h"
+#include "tests/tools/text_file.h"
+#include "tests/tools/world.h"
+
+#define LEASE_S 2.0
+#define QUEUE_DEPTH 400      /* jobs pushed and not yet answered, at most */
+#define STALL_S 60.0         /* without any result: something is stuck */
+#define RSS_GROWTH_MAX 1.05
+#define INPUTS 12
+#define CHAINS 5
+
+/* ---- what is pushed --------------------------------------------------------------------------- */
+
+enum kind {
+    GOOD_PNG, GOOD_JPEG, GOOD_KEY, GOOD_TWO, CUT, MISSING, NO_IMAGE, BAD_OP, UNKNOWN_OP, BAD_KEY,
+    REFUSED, HUGE_SIDES, NONSENSE, KINDS
+};
+static const struct {
+    const char *name, *code; /* the error that is due; "" = done */
+    unsigned share;          /* of 1000 */
+} kinds[KINDS] = {
+    [GOOD_PNG] = {"file to PNG", "", 450},
+    [GOOD_JPEG] = {"file to JPEG", "", 250},
+    [GOOD_KEY] = {"key to key", "", 80},
+    [GOOD_TWO] = {"two outputs", "", 80},
+    [CUT] = {"truncated file", "decode_failed", 30},
+    [MISSING] = {"missing file", "input_missing", 20},
+    [NO_IMAGE] = {"not an image", "unsupported_format", 20},
+    [BAD_OP] = {"bad parameter", "bad_op", 10},
+    [UNKNOWN_OP] = {"unknown operation", "unknown_op", 10},
+    [BAD_KEY] = {"unknown key", "bad_job", 10},
+    [REFUSED] = {"path outside", "path_refused", 10},
+    [HUGE_SIDES] = {"50,000 a side", "image_too_large", 10},
+    [NONSENSE] = {"not JSON", "bad_json", 20},
+};
+static const char *const chains[CHAINS] = {
+    "[]", "['grayscale']", "['sobel']", "['grayscale',{'op':'sobel','magnitude':'l2'}]",
+    "[{'op':'sobel','border':'replicate','magnitude':'l1'}]"};
+
+struct job {
+    uint8_t kind, input, chain, results;
+};
+
+struct tally {
+    unsigned pushed, done, failed, dead, wrong;
+};
+
+struct chaos {
+    struct world world;
+    uint32_t random;
+    unsigned jobs, kills, daemons;
+    struct job *job;
+    unsigned pushed, answered, nonsense_answered;
+    unsigned killed, repeated, attempts_most, errors;
+    unsigned *kill_at;              /* numbers of answers, ascending */
+    double restart_at[WORLD_DAEMONS_MAX];
+    struct tally tally[KINDS];
+    /* The first output of each kind, checked against the reference; all others must equal it. */
+    struct picture_file proven[INPUTS][CHAINS][2];
+};
+
+static uint32_t pick(struct chaos *chaos, uint32_t below)
+{
+    return picture_random(&chaos->random) % below;
+}
+
+static void complain(struct chaos *chaos, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void complain(struct chaos *chaos, const char *format, ...)
+{
+    if (++chaos->errors > 20)
+        return;
+    va_list args;
+    va_start(args, format);
+    fputs("chaos: WRONG: ", stdout);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+}
+
+static void put_inputs(struct chaos *chaos)
+{
+    struct world *w = &chaos->world;
+    for (uint32_t i = 0; i < INPUTS; i++) {
+        char name[32];
+        uint32_t width = 40 + i * 53 % 400, height = 30 + i * 97 % 300;
+        struct picture_jpeg jpeg = {.width = width, .height = height, .seed = i + 1,
+                                    .progressive = i % 3 == 1};
+        struct picture_png png = {.width = width, .height = height, .seed = i + 1,
+                                  .colour_type = i % 4 == 1 ? 0 : 2, .level = 1};
+        if (i == 0)
+            jpeg.width = 1600, jpeg.height = 1200;
+        struct picture_file file = i % 2 ? picture_png(&png) : picture_jpeg(&jpeg);
+        snprintf(name, sizeof name, "%u.img", i);
+        freeReplyObject(redis_command(w->client, "SET gpuimgd:img:%u %b", i, file.bytes,
+                                      file.length));
+        world_put_picture(w, name, file);
+    }
+    struct picture_file whole = picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200});
+    world_put_picture(w, "cut.jpg", picture_cut_at(&whole, 0.6));
+    picture_free(&whole);
+    world_put_picture(w, "text.jpg", picture_text());
+    world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
+}
+
+/* Writes the text of a job, single quotes for double ones. */
+static void write_job(const struct job *job, unsigned id, char *text, size_t size)
+{
+    const char *ops = chains[job->chain];
+    switch ((enum kind)job->kind) {
+    case GOOD_PNG:
+        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s}", id,
+                 job->input, id, ops);
+        break;
+    case GOOD_JPEG:
+        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.jpg','ops':%s}", id,
+                 job->input, id, ops);
+        break;
+    case GOOD_KEY:
+        snprintf(text, size, "{'id':'%u','input':{'key':'gpuimgd:img:%u'},'output':{'key':"
+                 "'gpuimgd:img:out:%u','format':'png','ttl_s':3600},'ops':%s}", id, job->input, id,
+                 ops);
+        break;
+    case GOOD_TWO:
+        snprintf(text, size, "{'id':'%u','input':'%u.img','outputs':[{'output':'o/%u.png',"
+                 "'ops':%s},{'output':'o/%u-b.png','ops':%s}]}", id, job->input, id, ops, id, ops);
+        break;
+    case NONSENSE:
+        snprintf(text, size, "nonsense %u", id);
+        break;
+    default: {
+        static const char *const rest[KINDS] = {
+            [CUT] = "'input':'cut.jpg','ops':['sobel']", [MISSING] = "'input':'none.jpg'",
+            [NO_IMAGE] = "'input':'text.jpg'",
+            [BAD_OP] = "'input':'0.img','ops':[{'op':'sobel','magnitude':'l9'}]",
+            [UNKNOWN_OP] = "'input':'0.img','ops':['sobell']",
+            [BAD_KEY] = "'input':'0.img','opps':[]", [REFUSED] = "'input':'../0.img'",
+            [HUGE_SIDES] = "'input':'huge.png'"};
+        snprintf(text, size, "{'id':'%u','output':'never/%u.png',%s}", id, id, rest[job->kind]);
+    }
+    }
+}
+
+static void push_some(struct chaos *chaos, unsigned count)
+{
+    redisContext *client = chaos->world.client;
+    unsigned added = 0;
+    for (; added < count && chaos->pushed < chaos->jobs; added++) {
+        char text[512];
+        struct job *job = &chaos->job[chaos->pushed];
+        unsigned ticket = pick(chaos, 1000), kind = 0;
+        while (ticket >= kinds[kind].share)
+            ticket -= kinds[kind++].share;
+        *job = (struct job){(uint8_t)kind, (uint8_t)pick(chaos, INPUTS),
+                            (uint8_t)pick(chaos, CHAINS), 0};
+        /* The large picture is rare. */
+        if (job->input == 0 && pick(chaos, 4))
+            job->input = 2;
+        write_job(job, chaos->pushed++, text, sizeof text);
+        for (char *at = text; *at; at++)
+            if (*at == '\'')
+                *at = '"';
+        chaos->tally[kind].pushed++;
+        redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
+    }
+    for (; added > 0; added--) {
+        void *reply = NULL;
+        if (redisGetReply(client, &reply) != REDIS_OK)
+            complain(chaos, "pushing failed: %s", client->errstr);
+        if (reply)
+            freeReplyObject(reply);
+    }
+}
+
+/* ---- what comes back -------------------------------------------------------------------------- */
+
+static struct raster expected_pixels(struct chaos *chaos, unsigned input, unsigned chain)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%u.img", input);
+    struct raster in = world_load_in(&chaos->world, name, chain ? RASTER_LUMA : RASTER_COLOUR);
+    if (chain == 0)
+        return in;
+    struct raster gray = reference_gray(&in, NULL, (const uint8_t[3]){255, 255, 255});
+    raster_clear(&in);
+    if (chain == 1)
+        return gray;
+    struct raster edges = chain == 2 ? reference_sobel(&gray, REFERENCE_HALF, REFERENCE_REFLECT101)
+                          : chain == 3
+                              ? reference_sobel(&gray, REFERENCE_L2, REFERENCE_REFLECT101)
+                              : reference_sobel(&gray, REFERENCE_L1, REFERENCE_REPLICATE);
+    raster_clear(&gray);
+    return edges;
+}
+
+/* The first output of its kind is decoded and compared with the reference; JPEG is compared with
+ * what libjpeg makes of the reference where that is one plain gray component. */
+static bool prove(struct chaos *chaos, const struct job *job, bool jpeg, const uint8_t *bytes,
+                  size_t length)
+{
+    char where[160] = "";
+    struct raster got = raster_decode(bytes, length, RASTER_COLOUR);
+    struct raster expected = expected_pixels(chaos, job->input, job->chain);
+    int limit = 0;
+    if (jpeg && expected.channels == 1) {
+        size_t size;
+        uint8_t *file = raster_to_jpeg(&expected, 85, &size);
+        raster_clear(&expected);
+        expected = raster_decode(file, size, RASTER_COLOUR);
+        free(file);
+    } else if (jpeg) {
+        limit = 255; /* the shape alone: how colour is subsampled is the encoder's choice */
+    }
+    size_t differ = raster_differ(&got, &expected, limit, where, sizeof where);
+    if (differ)
+        complain(chaos, "input %u, operations %s, %s: %s", job->input, chains[job->chain],
+                 jpeg ? "JPEG" : "PNG", where);
+    raster_clear(&got);
+    raster_clear(&expected);
+    return differ == 0;
+}
+
+static void check_bytes(struct chaos *chaos, unsigned id, const struct job *job, bool jpeg,
+                        const uint8_t *bytes, size_t length)
+{
+    struct picture_file *proven = &chaos->proven[job->input][job->chain][jpeg];
+    if (!bytes || !length) {
+        complain(chaos, "job %u is done, but its output is not there", id);
+    } else if (!proven->bytes) {
+        if (!prove(chaos, job, jpeg, bytes, length))
+            return;
+        proven->bytes = malloc(length);
+        memcpy(proven->bytes, bytes, length);
+        proven->length = length;
+    } else if (length != proven->length || memcmp(bytes, proven->bytes, length) != 0) {
+        complain(chaos, "job %u: %zu bytes that differ from the first of its kind", id, length);
+    }
+}
+
+static void check_file(struct chaos *chaos, unsigned id, const struct job *job, const char *suffix)
+{
+    char path[256];
+    size_t length = 0;
+    snprintf(path, sizeof path, "%s/o/%u%s", chaos->world.out, id, suffix);
+    unsigned char *bytes = text_file_bytes(path, &length);
+    check_bytes(chaos, id, job, job->kind == GOOD_JPEG, bytes, length);
+    free(bytes);
+}
+
+static void check_outputs(struct chaos *chaos, unsigned id, const struct job *job)
+{
+    if (job->kind == GOOD_KEY) {
+        redisReply *value = redis_command(chaos->world.client, "GET gpuimgd:img:out:%u", id);
+        check_bytes(chaos, id, job, false, (const uint8_t *)value->str,
+                    value->type == REDIS_REPLY_STRING ? value->len : 0);
+        freeReplyObject(value);
+        return;
+    }
+    check_file(chaos, id, job, job->kind == GOOD_JPEG ? ".jpg" : ".png");
+    if (job->kind == GOOD_TWO)
+        check_file(chaos, id, job, "-b.png");
+}
+
+static void take_result(struct chaos *chaos, const char *text)
+{
+    cJSON *result = cJSON_Parse(text);
+    const char *id_text = json_text(result, "id"), *status = json_text(result, "status");
+    const char *code = json_text(result, "error.code");
+    double attempt = json_number(result, "attempt");
+    unsigned id = (unsigned)strtoul(id_text, NULL, 10);
+    if (attempt > 1)
+        chaos->repeated++;
+    if (attempt > chaos->attempts_most)
+        chaos->attempts_most = (unsigned)attempt;
+    chaos->answered++;
+    if (!*id_text) { /* of a job whose text says nothing: only their number can be checked */
+        struct tally *tally = &chaos->tally[NONSENSE];
+        chaos->nonsense_answered++;
+        bool dead = strcmp(status, "dead") == 0;
+        dead ? tally->dead++ : tally->failed++;
+        if (strcmp(code, dead ? "attempts_exhausted" : "bad_json") != 0)
+            complain(chaos, "a job without id ended so: %s", text);
+    } else if (id >= chaos->pushed) {
+        complain(chaos, "nobody pushed this job: %s", text);
+    } else {
+        struct job *job = &chaos->job[id];
+        struct tally *tally = &chaos->tally[job->kind];
+        bool good = !*kinds[job->kind].code;
+        if (++job->results > 1)
+            complain(chaos, "job %u has %u results, the last: %s", id, job->results, text);
+        if (strcmp(status, "dead") == 0 && strcmp(code, "attempts_exhausted") == 0) {
+            tally->dead++; /* killed with its daemon three times: bad luck, but an answer */
+        } else if (strcmp(code, kinds[job->kind].code) != 0 ||
+                   strcmp(status, good ? "done" : "failed") != 0) {
+            tally->wrong++;
+            complain(chaos, "job %u (%s) ended so: %s", id, kinds[job->kind].name, text);
+        } else {
+            good ? tally->done++ : tally->failed++;
+            if (good)
+                check_outputs(chaos, id, job);
+        }
+    }
+    cJSON_Delete(result);
+}
+
+/* ---- the run ---------------------------------------------------------------------------------- */
+
+static bool start_daemon(struct chaos *chaos, size_t index, bool wait)
+{
+    static char lease[32], renew[32];
+    snprintf(lease, sizeof lease, "--lease_s=%g", patience(LEASE_S));
+    snprintf(renew, sizeof renew, "--renew_s=%g", patience(LEASE_S / 5));
+    struct process *daemon = world_start(&chaos->world, index, lease, renew, "--reap_s=0.4",
+                                         "--host_bytes=256M", "--pinned_bytes=256M", NULL);
+    chaos->restart_at[index] = 0;
+    return !wait || world_ready(daemon);
+}
+
+static void kill_and_restart(struct chaos *chaos)
+{
+    double now = process_now();
+    for (size_t i = 0; i < chaos->daemons; i++) {
+        if (chaos->restart_at[i] > 0 && now >= chaos->restart_at[i])
+            start_daemon(chaos, i, false);
+        if (chaos->world.daemons[i].pid > 0 && !process_running(&chaos->world.daemons[i])) {
+            char *log = process_log(&chaos->world.daemons[i]);
+            complain(chaos, "daemon %zu ended by itself, status %d; it said:\n%s", i,
+                     chaos->world.daemons[i].status, log);
+            free(log);
+            chaos->restart_at[i] = now;
+        }
+    }
+    if (chaos->killed == chaos->kills || chaos->answered < chaos->kill_at[chaos->killed])
+        return;
+    size_t victim = pick(chaos, chaos->daemons);
+    if (!process_running(&chaos->world.daemons[victim]))
+        return; /* it is away already; the kill is still owed */
+    process_sleep(pick(chaos, 20) * 0.001);
+    process_kill9(&chaos->world.daemons[victim]);
+    chaos->killed++;
+    /* At once, or so late that another must take its jobs over. */
+    double away = pick(chaos, 3) ? pick(chaos, 300) * 0.001 : patience(LEASE_S) * 1.5;
+    chaos->restart_at[victim] = process_now() + away;
+}
+
+static unsigned take_some(struct chaos *chaos)
+{
+    redisReply *reply = redis_command(chaos->world.client, "RPOP gpuimgd:results 200");
+    unsigned count = 0;
+    if (reply->type == REDIS_REPLY_ARRAY)
+        for (; count < reply->elements; count++)
+            take_result(chaos, reply->element[count]->str);
+    freeReplyObject(reply);
+    return count;
+}
+
+static void run(struct chaos *chaos)
+{
+    double heard = process_now();
+    while (chaos->answered < chaos->jobs) {
+        if (chaos->pushed - chaos->answered < QUEUE_DEPTH)
+            push_some(chaos, 100);
+        if (take_some(chaos) > 0)
+            heard = process_now();
+        else
+            process_sleep(0.002);
+        kill_and_restart(chaos);
+        if (process_now() - heard > patience(STALL_S)) {
+            complain(chaos, "no result for %.0f s; %u of %u have come", patience(STALL_S),
+                     chaos->answered, chaos->jobs);
+            return;
+        }
+    }
+}
+
+/* All that should be so once every job is answered. */
+static void check_end(struct chaos *chaos)
+{
+    struct world *w = &chaos->world;
+    unsigned nonsense = chaos->tally[NONSENSE].pushed, silent = 0, kept = 0;
+    char names[2048];
+    for (size_t i = 0; i < chaos->daemons; i++)
+        if (!process_running(&w->daemons[i]))
+            start_daemon(chaos, i, true);
+    /* Entries of dead daemons in NS:inst go after ten leases. */
+    if (!world_until(w, LEASE_S * 14, chaos->daemons, "ZCARD gpuimgd:inst"))
+        complain(chaos, "NS:inst has %lld entries, %u daemons run",
+                 redis_integer(w->client, "ZCARD gpuimgd:inst"), chaos->daemons);
+    take_some(chaos);
+    for (size_t i = 0; i < chaos->daemons; i++) {
+        process_signal(&w->daemons[i], SIGTERM);
+        int status = process_wait(&w->daemons[i], 30);
+        if (status != 0)
+            complain(chaos, "daemon %zu ended with %d after SIGTERM", i, status);
+    }
+    while (take_some(chaos) > 0)
+        continue;
+    for (unsigned i = 0; i < chaos->jobs; i++) {
+        if (chaos->job[i].kind == NONSENSE)
+            continue;
+        silent += chaos->job[i].results == 0;
+        kept += redis_integer(w->client, "EXISTS gpuimgd:result:%u", i) == 1;
+    }
+    if (silent || chaos->nonsense_answered != nonsense)
+        complain(chaos, "%u jobs have no result; %u of %u without id have", silent,
+                 chaos->nonsense_answered, nonsense);
+    if (kept != chaos->jobs - nonsense)
+        complain(chaos, "%u of %u results are kept by id", kept, chaos->jobs - nonsense);
+    if (world_leftovers(w, names, sizeof names))
+        complain(chaos, "keys are left:%s", names);
+    if (text_file_count(w->out, ".tmp"))
+        complain(chaos, "%zu temporary files are left", text_file_count(w->out, ".tmp"));
+    if (text_file_count(w->out, "/never/"))
+        complain(chaos, "failed jobs have left outputs");
+}
+
+static int report(const struct chaos *chaos, double seconds)
+{
+    unsigned dead = 0;
+    printf("%-20s %8s %8s %8s %8s %8s  %s\n", "kind", "pushed", "done", "failed", "dead", "wrong",
+           "due");
+    for (size_t i = 0; i < KINDS; i++) {
+        const struct tally *t = &chaos->tally[i];
+        printf("%-20s %8u %8u %8u %8u %8u  %s\n", kinds[i].name, t->pushed, t->done, t->failed,
+               t->dead, t->wrong, *kinds[i].code ? kinds[i].code : "done");
+        dead += t->dead;
+    }
+    printf("%u jobs, %u results, %u daemons, %u kills, %.1f s, %.0f jobs/s\n", chaos->jobs,
+           chaos->answered, chaos->daemons, chaos->killed, seconds, chaos->jobs / seconds);
+    printf("%u jobs were tried more than once, at most %u times; %u used up their attempts\n",
+           chaos->repeated, chaos->attempts_most, dead);
+    bool right = chaos->errors == 0 && chaos->killed == chaos->kills;
+    printf("%s: %u errors\n", right ? "PASSED" : "FAILED", chaos->errors);
+    return right ? 0 : 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const unsigned *)a < *(const unsigned *)b ? -1 : 1;
+}
+
+static void open_chaos(struct chaos *chaos)
+{
+    world_open(&chaos->world, redis_server_start(NULL, NULL));
+    chaos->job = calloc(chaos->jobs, sizeof *chaos->job);
+    chaos->kill_at = calloc(chaos->kills + 1, sizeof *chaos->kill_at);
+    if (!chaos->job || !chaos->kill_at)
+        abort();
+    for (unsigned i = 0; i < chaos->kills; i++)
+        chaos->kill_at[i] = pick(chaos, chaos->jobs * 9 / 10);
+    qsort(chaos->kill_at, chaos->kills, sizeof *chaos->kill_at, by_value);
+    put_inputs(chaos);
+}
+
+static void close_chaos(struct chaos *chaos)
+{
+    for (size_t i = 0; i < INPUTS * CHAINS * 2; i++)
+        free((&chaos->proven[0][0][0] + i)->bytes);
+    free(chaos->job);
+    free(chaos->kill_at);
+    world_close(&chaos->world);
+}
+
+static int chaos_run(struct chaos *chaos)
+{
+    int status = 1;
+    printf("chaos: %u jobs, %u daemons, %u kills, seed %u\n", chaos->jobs, chaos->daemons,
+           chaos->kills, chaos->random);
+    fflush(stdout);
+    open_chaos(chaos);
+    bool ready = true;
+    for (size_t i = 0; i < chaos->daemons; i++)
+        ready = ready && start_daemon(chaos, i, true);
+    if (ready) {
+        double start = process_now();
+        run(chaos);
+        double seconds = process_now() - start;
+        check_end(chaos);
+        status = report(chaos, seconds);
+    }
+    close_chaos(chaos);
+    return status;
+}
+
+static int rss_run(struct chaos *chaos)
+{
+    static const unsigned marks[] = {2000, 20000};
+    size_t kib[2] = {0, 0};
+    chaos->jobs = marks[1];
+    chaos->kills = 0;
+    chaos->daemons = 1;
+    open_chaos(chaos);
+    bool ready = start_daemon(chaos, 0, true);
+    for (size_t i = 0; ready && i < 2; i++) {
+        chaos->jobs = marks[i];
+        run(chaos);
+        process_sleep(0.5);
+        kib[i] = process_rss_kib(&chaos->world.daemons[0]);
+        printf("resident after %6u jobs: %8zu KiB\n", marks[i], kib[i]);
+        fflush(stdout);
+    }
+    double ratio = kib[0] ? (double)kib[1] / (double)kib[0] : 99;
+    bool right = ready && !chaos->errors && ratio <= RSS_GROWTH_MAX;
+    printf("ratio %.3f, at most %.2f is allowed: %s\n", ratio, RSS_GROWTH_MAX,
+           right ? "PASSED" : "FAILED");
+    close_chaos(chaos);
+    return right ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"daemon", required_argument, NULL, 'd'}, {"jobs", required_argument, NULL, 'j'},
+        {"kills", required_argument, NULL, 'k'},  {"daemons", required_argument, NULL, 'n'},
+        {"seed", required_argument, NULL, 's'},   {"rss", no_argument, NULL, 'r'},
+        {NULL, 0, NULL, 0}};
+    struct chaos chaos = {.jobs = 10000, .kills = 20, .daemons = 2,
+                          .random = (uint32_t)time(NULL) | 1};
+    bool rss = false;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
+        switch (option) {
+        case 'd': setenv("GPUIMGD", optarg, 1); break;
+        case 'j': chaos.jobs = value; break;
+        case 'k': chaos.kills = value; break;
+        case 'n': chaos.daemons = value; break;
+        case 's': chaos.random = value ? value : 1; break;
+        case 'r': rss = true; break;
+        default: return 64;
+        }
+    }
+    if (!getenv("GPUIMGD") || chaos.jobs == 0 || chaos.daemons == 0 ||
+        chaos.daemons > WORLD_DAEMONS_MAX || optind != argc) {
+        fprintf(stderr, "usage: chaos --daemon PATH [--jobs N] [--kills N] [--daemons 1-%d] "
+                        "[--seed N] [--rss]\n", WORLD_DAEMONS_MAX);
+        return 64;
+    }
+    return rss ? rss_run(&chaos) : chaos_run(&chaos);
+}
