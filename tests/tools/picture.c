@@ -592,6 +592,17 @@ void picture_png_break_crc(struct picture_file *file, const char *type)
     file->bytes[at + 8 + get32(file->bytes + at)] ^= 0x10;
 }
 
+void picture_png_fix_crcs(struct picture_file *file)
+{
+    for (size_t at = 8; at + 12 <= file->length;) {
+        size_t count = get32(file->bytes + at);
+        if (count > file->length - at - 12)
+            return;
+        put32(file->bytes + at + 8 + count, crc_of(file->bytes + at + 4, 4 + count));
+        at += 12 + count;
+    }
+}
+
 void picture_png_insert(struct picture_file *file, const char *before, const char *type,
                         const void *data, size_t length)
 {

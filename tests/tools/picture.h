@@ -109,6 +109,8 @@ void picture_insert(struct picture_file *file, size_t at, const void *bytes, siz
 
 /* Flips a bit of the CRC of the first chunk of this type. */
 void picture_png_break_crc(struct picture_file *file, const char *type);
+/* Makes the CRC of every chunk right again, so that a changed byte gets past it. */
+void picture_png_fix_crcs(struct picture_file *file);
 /* Puts a chunk with a right CRC in front of the first chunk of type `before`. */
 void picture_png_insert(struct picture_file *file, const char *before, const char *type,
                         const void *data, size_t length);

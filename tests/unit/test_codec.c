@@ -1,0 +1,237 @@
+/* The codec table, and what holds for every format: sinks, deadlines, reuse after failures. */
+#include "tests/unit/test_codec_rig.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_open(&rig);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+static struct picture_file jpeg_file(uint32_t seed)
+{
+    return picture_jpeg(&(struct picture_jpeg){.width = 70, .height = 50, .seed = seed});
+}
+
+static struct picture_file png_file(uint32_t seed)
+{
+    return picture_png(
+        &(struct picture_png){.width = 70, .height = 50, .colour_type = 6, .seed = seed});
+}
+
+/* ---- the table ---- */
+
+static void test_names(void **state)
+{
+    (void)state;
+    const char *const *names = codec_names();
+    int count = 0;
+    for (; names[count] != NULL; count++)
+        assert_string_equal(codec_name(codec_by_name(names[count])), names[count]);
+    assert_int_equal(count, 2);
+    assert_null(codec_by_name("JPEG"));
+    assert_null(codec_by_name(""));
+    assert_null(codec_by_name("jpegx"));
+    assert_true(codec_has_alpha(codec_by_name("png")));
+    assert_false(codec_has_alpha(codec_by_name("jpeg")));
+}
+
+static void test_suffixes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name;
+    } cases[] = {
+        {"a.jpg", "jpeg"},   {"a.jpeg", "jpeg"}, {"a.png", "png"},  {"x/y.z/B.JPG", "jpeg"},
+        {"b.JpEg", "jpeg"},  {"b.PNG", "png"},   {"a.png.jpg", "jpeg"}, {"a.gif", NULL},
+        {"jpg", NULL},       {"a.jpg/b", NULL},  {"", NULL},        {"a.jpg.", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct codec *codec = codec_by_suffix(cases[i].path);
+        if (cases[i].name == NULL)
+            assert_null(codec);
+        else
+            assert_ptr_equal(codec, codec_by_name(cases[i].name));
+    }
+}
+
+static void test_sniff(void **state)
+{
+    (void)state;
+    struct picture_file jpeg = jpeg_file(0), png = png_file(0);
+    assert_ptr_equal(codec_sniff(jpeg.bytes, jpeg.length), codec_by_name("jpeg"));
+    assert_ptr_equal(codec_sniff(png.bytes, png.length), codec_by_name("png"));
+    assert_ptr_equal(codec_sniff(png.bytes, 8), codec_by_name("png"));
+    assert_null(codec_sniff(png.bytes, 7));
+    assert_null(codec_sniff(jpeg.bytes, 2));
+    assert_null(codec_sniff(jpeg.bytes, 0));
+    picture_free(&jpeg);
+    picture_free(&png);
+}
+
+static void test_no_picture(void **state)
+{
+    (void)state;
+    struct picture_file files[] = {picture_empty(), picture_text(), picture_garbage(5000, 1)};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        assert_int_equal(rig_probe(&rig, &files[i]), STATUS_UNSUPPORTED_FORMAT);
+        assert_null(rig.info.codec);
+        picture_free(&files[i]);
+    }
+    assert_non_null(strstr(rig.error.text, "5000 bytes"));
+}
+
+/* Magic bytes and nothing that follows from them. */
+static void test_magic_and_garbage(void **state)
+{
+    (void)state;
+    static const char *const magic[] = {"\xFF\xD8\xFF", "\x89PNG\r\n\x1A\n"};
+    for (int m = 0; m < 2; m++)
+        for (uint32_t seed = 0; seed < 100; seed++) {
+            struct picture_file file = picture_garbage(seed * 20, seed);
+            picture_insert(&file, 0, magic[m], m == 0 ? 3 : 8);
+            enum status status = rig_decode(&rig, &file, false);
+            assert_true(status == STATUS_DECODE_FAILED || status == STATUS_IMAGE_TOO_LARGE ||
+                        status == STATUS_UNSUPPORTED_FORMAT || status == STATUS_DECODE_LIMIT);
+            picture_free(&file);
+        }
+}
+
+/* ---- the context ---- */
+
+/* After any failure the next picture is decoded and encoded as if nothing had happened. */
+static void test_reuse_after_failure(void **state)
+{
+    (void)state;
+    struct picture_file good[] = {jpeg_file(1), png_file(1)};
+    struct picture_file bad[] = {picture_cut_at(&good[0], 0.6), picture_cut_at(&good[1], 0.6),
+                                 picture_cut(&good[0], 40), picture_cut(&good[1], 40),
+                                 picture_jpeg_huge(60000, 60000), picture_png_huge(60000, 60000)};
+    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+        for (int g = 0; g < 2; g++) {
+            struct rig fresh;
+            rig_open(&fresh);
+            assert_int_equal(rig_decode(&fresh, &good[g], false), STATUS_OK);
+            assert_int_not_equal(rig_decode(&rig, &bad[b], false), STATUS_OK);
+            assert_int_equal(rig_decode(&rig, &good[g], false), STATUS_OK);
+            assert_int_equal(rig.block_bytes, fresh.block_bytes);
+            assert_memory_equal(rig.block, fresh.block, rig.block_bytes);
+            rig_close(&fresh);
+        }
+    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+        picture_free(&bad[b]);
+    picture_free(&good[0]);
+    picture_free(&good[1]);
+}
+
+static void test_destroy_nothing(void **state)
+{
+    (void)state;
+    codec_context_destroy(NULL);
+    struct image_info info = {0};
+    image_info_clear(&info);
+    image_info_clear(&info);
+}
+
+/* ---- sinks ---- */
+
+static void check_sinks(struct image *image, const struct encode_request *request)
+{
+    struct picture_file whole = rig_encode(&rig, image, request);
+    assert_true(whole.length > 10000);
+    static const size_t capacities[] = {4096, 4097, 5000, 1 << 20};
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        struct rig_sink sink = {.bytes_max = 0};
+        assert_int_equal(rig_encode_into(&rig, image, request, capacities[i], &sink), STATUS_OK);
+        assert_int_equal(sink.file.length, whole.length);
+        assert_memory_equal(sink.file.bytes, whole.bytes, whole.length);
+        picture_free(&sink.file);
+    }
+    /* A buffer that the file fills exactly. */
+    struct rig_sink exact = {.bytes_max = 0};
+    assert_int_equal(rig_encode_into(&rig, image, request, whole.length, &exact), STATUS_OK);
+    assert_int_equal(exact.file.length, whole.length);
+    picture_free(&exact.file);
+    for (size_t bytes = 1; bytes < whole.length; bytes += 3000)
+        for (int silent = 0; silent < 2; silent++) {
+            struct rig_sink sink = {.bytes_max = bytes, .silent = silent != 0};
+            assert_int_equal(rig_encode_into(&rig, image, request, 4096, &sink),
+                             silent != 0 ? STATUS_WRITE_FAILED : STATUS_OUT_OF_MEMORY);
+            assert_int_equal(sink.sink.total, sink.file.length);
+            picture_free(&sink.file);
+        }
+    struct picture_file again = rig_encode(&rig, image, request);
+    assert_int_equal(again.length, whole.length);
+    assert_memory_equal(again.bytes, whole.bytes, whole.length);
+    picture_free(&again);
+    picture_free(&whole);
+}
+
+static void test_sinks(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(200, 150, 3, 5);
+    struct encode_request request = {.codec = codec_by_name("jpeg"), .quality = 95};
+    check_sinks(&image, &request);
+    request.progressive = true;
+    check_sinks(&image, &request);
+    request.codec = codec_by_name("png");
+    request.compression = 6;
+    check_sinks(&image, &request);
+    free(image.pixels);
+}
+
+static void test_encode_deadline(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(1500, 1500, 3, 5);
+    for (int variant = 0; variant < 3; variant++) {
+        struct encode_request request = {.codec = codec_by_name(variant == 2 ? "png" : "jpeg"),
+                                         .quality = 95,
+                                         .progressive = variant == 1,
+                                         .compression = 6};
+        for (int soon = 0; soon < 2; soon++) {
+            request.deadline_ns = soon != 0 ? rig_now_ns() + 1000000 : 1;
+            struct rig_sink sink = {.bytes_max = 0};
+            assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink),
+                             STATUS_TIMEOUT);
+            picture_free(&sink.file);
+        }
+    }
+    free(image.pixels);
+}
+
+/* A side that JPEG's 16-bit fields cannot hold as libjpeg bounds them. */
+static void test_encode_too_wide(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(65501, 1, 1, 5);
+    struct encode_request request = {.codec = codec_by_name("jpeg"), .quality = 85};
+    struct rig_sink sink = {.bytes_max = 0};
+    assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink), STATUS_ENCODE_FAILED);
+    assert_non_null(strstr(rig.error.text, "65500"));
+    picture_free(&sink.file);
+    free(image.pixels);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_names),           TEST(test_suffixes),
+        TEST(test_sniff),           TEST(test_no_picture),
+        TEST(test_magic_and_garbage), TEST(test_reuse_after_failure),
+        TEST(test_destroy_nothing), TEST(test_sinks),
+        TEST(test_encode_deadline), TEST(test_encode_too_wide),
+    };
+    return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+}
