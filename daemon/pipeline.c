@@ -294,7 +294,8 @@ static void run_errand(struct errand *errand, struct worker_tools *tools)
     enum stage stage = work->stage;
     uint64_t begin = clock_now_ns();
     stage_table[stage].run(work, tools);
-    work->ms[stage] += clock_ms(begin, clock_now_ns());
+    double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that had to wait for room */
+    work->ms[stage] = before + clock_ms(begin, clock_now_ns());
 }
 
 static void on_errand_done(struct errand *errand)
@@ -375,9 +376,9 @@ static void count(const struct work *work, bool done, bool retried, bool dead)
         .pixels = (uint64_t)work->info.width * work->info.height,
         .bytes_in = work->file_bytes,
         .read_ms = work->ms[STAGE_READ],
-        .decode_ms = work->reached_engine ? work->ms[STAGE_DECODE] : -1,
+        .decode_ms = work->ms[STAGE_DECODE],
         .gpu_ms = work->computed ? task->h2d_ms + task->kernel_ms + task->d2h_ms : -1,
-        .encode_ms = work->reached_engine ? work->ms[STAGE_ENCODE] : -1,
+        .encode_ms = work->ms[STAGE_ENCODE],
         .total_ms = clock_ms(work->fetched_ns, clock_now_ns()),
     };
     for (size_t i = 0; i < work->job.output_count; i++) {
@@ -492,6 +493,8 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     work->errand.done = on_errand_done;
     work->fetched_ns = clock_now_ns();
     work->queue_ms = -1;
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        work->ms[stage] = -1;
     work->stage = STAGE_READ;
     take_bounds(work, pipeline->parts.options);
     list_push(&pipeline->stages[STAGE_READ], &work->node);
@@ -785,6 +788,10 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         goto out;
     for (uint64_t i = 0; i < options->inflight; i++)
         list_push(&pipeline->free, &pipeline->works[i].node);
+    /* The first job shall not pay for the pool's first pages. */
+    struct pool_block first;
+    if (pool_take(pipeline->file_pool, 1, &first, NULL))
+        pool_give(pipeline->file_pool, &first);
     return pipeline;
 
 out:

@@ -60,7 +60,7 @@ struct work {
 
     uint64_t fetched_ns, deadline_ns;
     double queue_ms;        /* -1: not known */
-    double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting */
+    double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
     uint64_t admit_ns;      /* when the wait for memory began */
 
     /* Bounds at the time of the fetch: a reload must not change a job under way. */
