@@ -93,7 +93,7 @@ void queue_reload(struct queue *queue, const struct queue_config *config);
 void queue_set_places(struct queue *queue, uint32_t places);
 
 /* Ends a lease with its result. result: JSON text, malloc'd, taken over. id and reply_to may be
- * NULL, are copied. values[0..count) are taken over. */
+ * NULL, are copied. Of values[0..count) the bytes are taken over; the array stays the caller's. */
 void queue_done(struct queue *queue, struct lease *lease, char *result, const char *id,
                 const char *reply_to, struct queue_value *values, size_t count);
 enum nack_kind {
@@ -106,7 +106,7 @@ void queue_nack(struct queue *queue, struct lease *lease, enum nack_kind kind, c
 
 /* Reads an image that lies in Redis: STRLEN, then GET. The callback gets malloc'd bytes (its own
  * from then on), or an error: input_missing, input_too_large, input_unreadable. Returns a handle
- * for queue_read_cancel, after which the callback does not come. */
+ * for queue_read_cancel, after which the callback does not come; NULL when memory is short. */
 typedef void (*queue_read_cb)(void *context, uint8_t *bytes, size_t length,
                               const struct error *error);
 void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
@@ -116,7 +116,8 @@ void queue_read_cancel(struct queue *queue, void *handle);
 const struct queue_view *queue_view(struct queue *queue);
 
 /* Drain: no more fetches. closed is called once everything unacknowledged has been acknowledged
- * and the connections are closed, or after timeout_s. Then queue_destroy may be called. */
+ * (running leases are waited for too) and the connections are closed, or after timeout_s. Then
+ * queue_destroy may be called, which frees all leases that are left. */
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context);
 void queue_destroy(struct queue *queue);

@@ -3,7 +3,8 @@
 -- KEYS  1 lease  2 inst  3 alone:owner, then job:N of each lease
 -- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none, then for each lease
 --       number, fetch counter
--- Reply {1 if this daemon has the right to run alone, then the number of each lost lease}
+-- Reply {1 if this daemon has the right to run alone, then "number:fetch counter" of each lost
+--       lease}
 --
 -- Crash windows: one atomic step, and doing it twice is doing it once.
 local lease, inst, owner = KEYS[1], KEYS[2], KEYS[3]
@@ -39,7 +40,7 @@ for i = 4, #ARGV, 2 do
     if redis.pcall('HGET', KEYS[4 + (i - 4) / 2], 'token') == token then
         redis.call('ZADD', lease, expiry, number)
     else
-        reply[#reply + 1] = number
+        reply[#reply + 1] = number .. ':' .. ARGV[i + 1]
     end
 end
 return reply

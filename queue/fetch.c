@@ -1,0 +1,242 @@
+/*
+ * fetch.c - FETCH, the peek at an idle queue, and running jobs alone.
+ *
+ * Three ways to learn of work: the last FETCH left something in :jobs (fetch again as places come
+ * free); a BLMOVE of :jobs onto itself on the second connection returns; the idle timer, for
+ * delayed jobs that come due, jobs in :alone, and a peek that is down or refused.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/internal.h"
+
+/* Over how many jobs, run alone one after the other, before the usual ones have their turn: for
+ * as long as those took, this daemon does not run jobs alone. */
+#define ALONE_RUN_MAX 8
+
+enum { REPLY_LENGTH, REPLY_DUE_MS, REPLY_DROPPED, REPLY_ALONE, REPLY_ALONE_LENGTH, REPLY_HEAD };
+
+struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter)
+{
+    uint64_t number;
+    redisReply *text = index + 2 < reply->elements ? reply->element[index + 2] : NULL;
+    if (!text || !script_reply_number(reply, index, &number) ||
+        reply->element[index + 1]->type != REDIS_REPLY_INTEGER)
+        return NULL;
+    struct entry *entry = queue_entry_new(queue);
+    if (!entry)
+        return NULL;
+    entry->lease.number = number;
+    entry->lease.attempt = (uint32_t)reply->element[index + 1]->integer;
+    entry->lease.fetch = counter;
+    if (text->type == REDIS_REPLY_STRING) {
+        entry->lease.raw_bytes = (size_t)text->len;
+        entry->lease.raw = text->str; /* malloc'd and terminated by hiredis */
+        text->str = NULL;
+    } else {
+        entry->lease.raw_bytes = (size_t)script_reply_integer(reply, index + 2);
+    }
+    return entry;
+}
+
+static void peeked(void *context, redisReply *reply);
+
+static void peek_pump(struct queue *queue)
+{
+    char seconds[32], *key = NULL;
+    if (!queue->idle || queue->peeking || queue->peek_refused || queue->closing ||
+        queue->places == 0 || !redis_up(queue->peek) ||
+        asprintf(&key, "%s:jobs", queue->config.ns) < 0)
+        return;
+    double block_s = fmax(queue->config.block_s, 0.01); /* 0 would be for ever */
+    snprintf(seconds, sizeof seconds, "%.3f", block_s);
+    const char *argv[] = {"BLMOVE", key, key, "RIGHT", "RIGHT", seconds};
+    size_t lengths[6];
+    for (int i = 0; i < 6; i++)
+        lengths[i] = strlen(argv[i]);
+    queue->peeking = redis_send(queue->peek, 6, argv, lengths, block_s + 3, peeked, queue);
+    free(key);
+}
+
+static void peeked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->peeking = false;
+    if (queue->shut || !reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        queue->peek_refused = true; /* until the idle timer's next turn */
+        if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
+            redis_drop(queue->peek, reply->str);
+    } else if (reply->type != REDIS_REPLY_NIL) {
+        redis_good(queue->peek);
+        fetch_wake(queue);
+    }
+    peek_pump(queue);
+}
+
+void fetch_wake(struct queue *queue)
+{
+    queue->idle = false;
+    fetch_pump(queue);
+}
+
+void fetch_idle_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    queue->peek_refused = false;
+    fetch_wake(queue);
+}
+
+void fetch_timer_cb(uv_timer_t *timer)
+{
+    fetch_pump(timer->data);
+}
+
+/* Hands a lease to the daemon, or back to Redis when its place is gone meanwhile. */
+static void hand_out(struct queue *queue, struct entry *entry)
+{
+    if (queue->places == 0 || queue->closing) {
+        entry->internal = true;
+        ack_push(entry, ACK_BACK, NULL, NULL, NULL);
+        return;
+    }
+    queue->places--;
+    if (entry->lease.attempt > 1)
+        queue->view.redelivered++;
+    list_push(&queue->running, &entry->lease.node);
+    queue->events.leased(queue->events.context, &entry->lease);
+}
+
+static void note_alone(struct queue *queue, bool alone, size_t taken)
+{
+    uint64_t now = uv_now(queue->loop);
+    if (alone && !queue->alone) {
+        queue->alone_since_ms = now;
+        queue->alone_taken = 0;
+        log_info("jobs on their last attempt wait: they run one by one, with nothing beside them");
+    }
+    if (!alone && queue->alone)
+        queue->alone_rest_ms = now + (queue->alone_taken >= ALONE_RUN_MAX
+                                          ? now - queue->alone_since_ms : 0);
+    queue->alone = alone;
+    queue->alone_taken += (unsigned)(alone ? taken : 0);
+}
+
+static void note_dropped(struct queue *queue, long long dropped)
+{
+    if (dropped <= 0)
+        return;
+    if (queue->view.dropped == 0)
+        log_warning("%lld entries of %s:jobs named jobs that are not there and were dropped",
+                    dropped, queue->config.ns);
+    queue->view.dropped += (uint64_t)dropped;
+}
+
+/* An empty queue is looked at again when the next delayed job is due, or after block_s. */
+static void go_idle(struct queue *queue, long long due_ms)
+{
+    double ms = fmax(queue->config.block_s, 0.01) * 1000;
+    if (due_ms >= 0 && (double)due_ms + 1 < ms)
+        ms = (double)due_ms + 1;
+    queue->idle = true;
+    queue_timer_start(queue, TIMER_IDLE, (uint64_t)ms);
+}
+
+static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
+{
+    for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
+        struct entry *entry = fetch_entry(queue, reply, i, counter);
+        if (!entry) { /* RESUME gives it back */
+            queue->resumes_due = 1;
+            continue;
+        }
+        entry->lease.alone = queue->alone;
+        hand_out(queue, entry);
+    }
+}
+
+static void fetched(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    uint64_t counter = queue->fetch_out;
+    queue->fetch_out = 0;
+    if (!reply) {
+        if (queue_ready(queue)) /* no memory to send it again */
+            fetch_pump(queue);
+        queue_close_check(queue);
+        return;
+    }
+    if (!script_reply_is_array(reply, REPLY_HEAD)) {
+        queue_refused(queue, SCRIPT_ID_FETCH, reply, true);
+        queue_close_check(queue);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_FETCH);
+    size_t taken = (reply->elements - REPLY_HEAD) / 3;
+    queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
+    note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));
+    note_alone(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
+    if (queue->view.length == 0 && !queue->alone)
+        go_idle(queue, script_reply_integer(reply, REPLY_DUE_MS));
+    take_leases(queue, reply, counter);
+    queue_close_check(queue);
+    fetch_pump(queue);
+}
+
+static bool may_run_alone(const struct queue *queue)
+{
+    if (queue->alone)
+        return queue->alone_taken < ALONE_RUN_MAX;
+    return uv_now(queue->loop) >= queue->alone_rest_ms;
+}
+
+static void send_fetch(struct queue *queue)
+{
+    const struct queue_config *config = &queue->config;
+    uint32_t places = queue->places < config->batch ? queue->places : config->batch;
+    struct script_call *call = script_call_new(SCRIPT_ID_FETCH, config->ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "delayed");
+    script_call_ns_key(call, "alone");
+    script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "inst");
+    script_call_ns_key(call, "seq");
+    script_call_text(call, config->ns);
+    script_call_text(call, config->instance);
+    script_call_number(call, ++queue->counter);
+    script_call_number(call, places);
+    script_call_ms(call, config->lease_s);
+    script_call_number(call, config->attempts);
+    script_call_number(call, JOB_BYTES_MAX);
+    script_call_number(call, may_run_alone(queue));
+    script_call_number(call, queue->running.length);
+    queue->fetch_out = queue->counter;
+    queue->fetch_ms = uv_now(queue->loop);
+    if (!script_call_send(call, queue->redis, fetched, queue))
+        queue->fetch_out = 0;
+}
+
+void fetch_pump(struct queue *queue)
+{
+    if (!queue_ready(queue) || queue->fetch_out || queue->closing || queue->places == 0 ||
+        queue->done.refused || queue->nack.refused)
+        return;
+    if (queue->alone && queue->running.length > 0)
+        return; /* until these are through nothing else may start */
+    if (queue->idle) {
+        peek_pump(queue);
+        return;
+    }
+    uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
+    if (queue->places < queue->config.batch && since < GATHER_MS)
+        queue_timer_start(queue, TIMER_FETCH, GATHER_MS - since);
+    else
+        send_fetch(queue);
+}

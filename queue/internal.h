@@ -1,0 +1,135 @@
+/*
+ * internal.h - what queue.c, fetch.c, ack.c, lease.c and read.c share. Nobody else includes it.
+ *
+ * A lease is on exactly one list: running (the daemon's), or waiting or sent of one of the two
+ * lanes (settled; waiting to be told to Redis, or told and not yet answered).
+ */
+#ifndef GPUIMGD_QUEUE_INTERNAL_H
+#define GPUIMGD_QUEUE_INTERNAL_H
+
+#include "conf/limits.h"
+#include "queue/queue.h"
+#include "queue/redis.h"
+#include "queue/script.h"
+
+/* Under load a call waits this long for company, so that batches form; a call after a pause of
+ * this length goes at once. Redis then has at most 500 calls of a kind a second per daemon. */
+#define GATHER_MS 2
+#define RETRY_FIRST_MS 100
+#define RETRY_LAST_MS 5000
+#define RETRY_OOM_MS 1000
+
+enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK };
+
+/* A lease and all that the queue keeps with it; lease->pending points here. */
+struct entry {
+    struct lease lease;
+    struct queue *queue;
+    enum ack_kind kind;
+    bool internal;      /* the daemon never saw it, and hears nothing of it */
+    bool sent_before;   /* a call with it had no answer: it may have been carried out */
+    char *result, *id, *reply_to;
+    struct queue_value *values;
+    size_t value_count, bytes;
+};
+
+/* Settled leases on their way to one script. */
+struct lane {
+    struct queue *queue;
+    enum script script;
+    struct list waiting, sent; /* sent: at most one call is out */
+    uint64_t sent_ms;          /* when the last call went */
+    bool refused;              /* Redis refused the last call: no fetching meanwhile */
+    uv_timer_t *timer;
+};
+
+enum queue_timer {
+    TIMER_WAIT,   /* Redis refused: nothing is sent until then */
+    TIMER_FETCH,  /* gathering places */
+    TIMER_IDLE,   /* the next look at an empty queue */
+    TIMER_DONE, TIMER_NACK, /* gathering acks */
+    TIMER_RENEW, TIMER_REAP, TIMER_READ, TIMER_CLOSE,
+    TIMER_COUNT
+};
+
+struct queue {
+    uv_loop_t *loop;
+    struct queue_config config; /* strings are copies */
+    struct redis_address address;
+    struct queue_events events;
+    struct redis *redis, *peek; /* NULL before the start and after the close */
+    uv_timer_t timers[TIMER_COUNT];
+    size_t open_handles;
+    bool started, closing, leaving, shut;
+    void (*closed)(void *context);
+    void *closed_context;
+
+    struct list running;
+    struct lane done, nack;
+    struct list reads;
+
+    uint32_t places;
+    uint64_t counter;          /* of FETCH and REAP calls: with INST, the token of their leases */
+    uint64_t fetch_out, reap_out; /* counters of the calls without an answer yet, or 0 */
+    uint64_t fetch_ms;         /* when the last FETCH went */
+    bool idle;                 /* the last FETCH left :jobs empty */
+    bool peeking, peek_refused;
+    bool alone;                /* this daemon has the right to run jobs alone */
+    uint64_t alone_since_ms, alone_rest_ms;
+    unsigned alone_taken;
+
+    int resumes_due;
+    bool reap_listing;         /* the list of daemons is being read */
+    bool greeted;              /* version and eviction policy were looked at */
+
+    bool waiting;
+    uint64_t wait_ms;
+    char said[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the refusal that the log was told */
+    char reason[ERROR_TEXT_MAX];
+    struct queue_view view;
+};
+
+/* queue.c */
+bool queue_ready(const struct queue *queue); /* connected, not waiting out a refusal */
+void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
+/* A reply that is no success (an error, or of an unexpected form): says so once. `waits`: nothing
+ * more is sent before a while has passed. */
+void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits);
+void queue_accepted(struct queue *queue, enum script script);
+struct entry *queue_entry_new(struct queue *queue);
+void queue_entry_free(struct entry *entry);
+/* Calls visit for each lease that is not yet acknowledged. It must not change the lists. */
+void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
+                      void *context);
+void queue_close_check(struct queue *queue);
+
+/* fetch.c */
+void fetch_pump(struct queue *queue);
+void fetch_wake(struct queue *queue); /* there may be something now */
+void fetch_timer_cb(uv_timer_t *timer);
+void fetch_idle_cb(uv_timer_t *timer);
+/* Fills an entry from number, attempt and text at index of a reply; takes the text. */
+struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
+
+/* ack.c */
+void ack_pump(struct lane *lane);
+void ack_timer_cb(uv_timer_t *timer);
+/* Takes the result over. */
+void ack_push(struct entry *entry, enum ack_kind kind, char *result, const char *id,
+              const char *reply_to);
+
+/* lease.c */
+void lease_renew(struct queue *queue);
+void lease_resume(struct queue *queue);
+void lease_renew_cb(uv_timer_t *timer);
+void lease_reap(struct queue *queue, bool expired_too);
+void lease_reap_cb(uv_timer_t *timer);
+void lease_reap_later(struct queue *queue);
+
+/* read.c */
+void read_pump(struct queue *queue);
+void read_down(struct queue *queue, const char *reason);
+void read_timer_cb(uv_timer_t *timer);
+void read_free_all(struct queue *queue);
+
+#endif

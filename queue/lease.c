@@ -1,0 +1,331 @@
+/* lease.c - RENEW, RESUME and REAP: who holds what, while daemons and connections come and go. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "conf/text.h"
+#include "queue/instance.h"
+#include "queue/internal.h"
+#include "queue/job.h"
+#include "queue/result.h"
+
+#define REAP_JITTER 0.2 /* of reap_s, to both sides: daemons started together drift apart */
+
+/* ---- RENEW -------------------------------------------------------------------------------- */
+
+struct renewal {
+    struct queue *queue;
+    struct entry *entries[QUEUE_BATCH_MAX];
+    size_t count;
+    bool sent;
+};
+
+struct search {
+    uint64_t number, fetch;
+    struct entry *found;
+};
+
+static void match(void *context, struct entry *entry)
+{
+    struct search *search = context;
+    if (entry->lease.number == search->number && entry->lease.fetch == search->fetch)
+        search->found = entry;
+}
+
+/* "number:fetch counter". What was sent to Redis before may be gone because of just that. */
+static void note_lost(struct queue *queue, const char *name)
+{
+    struct search search = {0};
+    unsigned long long number, fetch;
+    if (sscanf(name, "%llu:%llu", &number, &fetch) != 2)
+        return;
+    search.number = number;
+    search.fetch = fetch;
+    queue_each_entry(queue, match, &search);
+    struct entry *entry = search.found;
+    if (!entry || entry->lease.lost || entry->sent_before)
+        return;
+    entry->lease.lost = true;
+    if (!entry->lease.settled) {
+        log_warning("the lease of job %llu was lost: another daemon has it", number);
+        queue->events.lost(queue->events.context, &entry->lease);
+    }
+}
+
+static void renewed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (!script_reply_is_array(reply, 1)) {
+        queue_refused(queue, SCRIPT_ID_RENEW, reply, false);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_RENEW);
+    if (script_reply_integer(reply, 0) == 0 && !queue->fetch_out)
+        queue->alone = false;
+    for (size_t i = 1; i < reply->elements; i++)
+        if (reply->element[i]->type == REDIS_REPLY_STRING)
+            note_lost(queue, reply->element[i]->str);
+    fetch_pump(queue);
+}
+
+static void send_renewal(struct renewal *renewal)
+{
+    struct queue *queue = renewal->queue;
+    bool paused = queue->places == 0 && queue->running.length == 0;
+    const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
+    struct script_call *call = script_call_new(SCRIPT_ID_RENEW, queue->config.ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "inst");
+    script_call_ns_key(call, "alone:owner");
+    for (size_t i = 0; i < renewal->count; i++)
+        script_call_ns_key(call, "job:%llu",
+                           (unsigned long long)renewal->entries[i]->lease.number);
+    script_call_text(call, queue->config.instance);
+    script_call_ms(call, queue->config.lease_s);
+    script_call_text(call, right);
+    for (size_t i = 0; i < renewal->count; i++) {
+        script_call_number(call, renewal->entries[i]->lease.number);
+        script_call_number(call, renewal->entries[i]->lease.fetch);
+    }
+    script_call_send(call, queue->redis, renewed, queue);
+    renewal->count = 0;
+    renewal->sent = true;
+}
+
+static void add_renewal(void *context, struct entry *entry)
+{
+    struct renewal *renewal = context;
+    if (entry->lease.lost)
+        return;
+    renewal->entries[renewal->count++] = entry;
+    if (renewal->count == QUEUE_BATCH_MAX)
+        send_renewal(renewal);
+}
+
+void lease_renew(struct queue *queue)
+{
+    struct renewal renewal = {.queue = queue};
+    if (!redis_up(queue->redis))
+        return;
+    queue_each_entry(queue, add_renewal, &renewal);
+    if (renewal.count > 0 || !renewal.sent) /* without leases, the daemon's own name */
+        send_renewal(&renewal);
+}
+
+void lease_renew_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
+    if (queue->leaving)
+        return;
+    if (queue->resumes_due > 0)
+        lease_resume(queue);
+    lease_renew(queue);
+}
+
+/* ---- RESUME ------------------------------------------------------------------------------- */
+
+static void resumed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (!script_reply_is_array(reply, 1)) {
+        queue->resumes_due++;
+        queue_refused(queue, SCRIPT_ID_RESUME, reply, false);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_RESUME);
+    long long given = script_reply_integer(reply, 0);
+    if (given > 0) {
+        log_info("%lld jobs whose fetch had no answer were given back", given);
+        fetch_wake(queue);
+    }
+}
+
+static void add_known(void *context, struct entry *entry)
+{
+    script_call_format(context, "%llu:%llu", (unsigned long long)entry->lease.number,
+                       (unsigned long long)entry->lease.fetch);
+}
+
+void lease_resume(struct queue *queue)
+{
+    uint64_t end = queue->counter + 1;
+    if (queue->fetch_out && queue->fetch_out < end)
+        end = queue->fetch_out;
+    if (queue->reap_out && queue->reap_out < end)
+        end = queue->reap_out;
+    struct script_call *call = script_call_new(SCRIPT_ID_RESUME, queue->config.ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "alone");
+    script_call_text(call, queue->config.ns);
+    script_call_text(call, queue->config.instance);
+    script_call_number(call, queue->config.attempts);
+    script_call_number(call, end);
+    queue_each_entry(queue, add_known, call);
+    if (script_call_send(call, queue->redis, resumed, queue))
+        queue->resumes_due--;
+}
+
+/* ---- REAP --------------------------------------------------------------------------------- */
+
+/* "host:pid" of INST, which is host:boot-id:pid-namespace:pid:start-time. */
+static void daemon_name(const char *inst, char *name, size_t size)
+{
+    const char *pid = inst;
+    for (int i = 0; i < 3 && pid; i++)
+        pid = strchr(pid, ':') ? strchr(pid, ':') + 1 : NULL;
+    snprintf(name, size, "%.*s:%.*s", (int)strcspn(inst, ":"), inst,
+             pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
+}
+
+/* The last word on a job whose attempts are used up: it took its daemons down, or lost them. */
+static void bury(struct queue *queue, struct entry *entry)
+{
+    static const char *const formats[] = {NULL};
+    struct job_rules rules = {queue->config.ns, formats, 1};
+    struct job job = {0};
+    struct error ignored = {0}, error = {0};
+    char daemon[INSTANCE_BYTES_MAX];
+    if (entry->lease.raw &&
+        job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
+        log_debug("job %llu: %s", (unsigned long long)entry->lease.number, ignored.text);
+    error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
+              "%u attempts, of %u allowed, ended with the loss of the daemon that ran them",
+              entry->lease.attempt, queue->config.attempts);
+    daemon_name(queue->config.instance, daemon, sizeof daemon);
+    struct result result = {
+        .job = &job,
+        .number = entry->lease.number,
+        .status = "dead",
+        .error = &error,
+        .attempt = entry->lease.attempt,
+        .daemon = daemon,
+        .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1},
+    };
+    entry->internal = true;
+    log_warning("job %llu is dead: %s", (unsigned long long)entry->lease.number, error.text);
+    ack_push(entry, ACK_RETRY, result_write(&result), job.id, job.reply_to);
+    job_clear(&job);
+}
+
+static void reaped(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    uint64_t counter = queue->reap_out;
+    queue->reap_out = 0;
+    if (!reply) {
+        queue_close_check(queue);
+        return;
+    }
+    if (!script_reply_is_array(reply, 2)) {
+        queue_refused(queue, SCRIPT_ID_REAP, reply, false);
+        queue_close_check(queue);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_REAP);
+    for (size_t i = 2; i + 2 < reply->elements; i += 3) {
+        struct entry *entry = fetch_entry(queue, reply, i, counter);
+        if (entry)
+            bury(queue, entry);
+    }
+    long long back = script_reply_integer(reply, 0);
+    if (back > 0) {
+        log_info("%lld jobs of daemons that are gone went back to the queue", back);
+        fetch_wake(queue);
+    }
+    if (script_reply_integer(reply, 1) == 1)
+        queue_timer_start(queue, TIMER_REAP, 1);
+    queue_close_check(queue);
+}
+
+static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
+{
+    for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
+        const redisReply *name = names->element[i];
+        if (name->type == REDIS_REPLY_STRING &&
+            instance_life(name->str, queue->config.instance) == INSTANCE_DEAD) {
+            log_info("daemon %s is gone: its jobs are taken back", name->str);
+            script_call_format(call, "%s", name->str);
+        }
+    }
+}
+
+static void send_reap(struct queue *queue, const redisReply *names, bool expired_too)
+{
+    const struct queue_config *config = &queue->config;
+    struct script_call *call = script_call_new(SCRIPT_ID_REAP, config->ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "inst");
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "alone");
+    script_call_ns_key(call, "alone:owner");
+    script_call_text(call, config->ns);
+    script_call_text(call, config->instance);
+    script_call_number(call, ++queue->counter);
+    script_call_ms(call, config->lease_s);
+    script_call_number(call, config->attempts);
+    script_call_number(call, JOB_BYTES_MAX);
+    script_call_number(call, QUEUE_BATCH_MAX);
+    script_call_text(call, expired_too ? "1" : "0");
+    add_gone(call, queue, names);
+    queue->reap_out = queue->counter;
+    if (!script_call_send(call, queue->redis, reaped, queue))
+        queue->reap_out = 0;
+}
+
+static void listed(struct queue *queue, redisReply *reply, bool expired_too)
+{
+    queue->reap_listing = false;
+    if (reply && !queue->reap_out && !queue->closing)
+        send_reap(queue, reply, expired_too);
+}
+
+static void listed_all(void *context, redisReply *reply)
+{
+    listed(context, reply, true);
+}
+
+static void listed_gone(void *context, redisReply *reply)
+{
+    listed(context, reply, false);
+}
+
+/* First the names of all daemons: which of them ran here and are gone, only this host can tell. */
+void lease_reap(struct queue *queue, bool expired_too)
+{
+    char *key = NULL;
+    if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis) ||
+        asprintf(&key, "%s:inst", queue->config.ns) < 0)
+        return;
+    const char *argv[] = {"ZRANGE", key, "0", "-1"};
+    size_t lengths[] = {6, strlen(key), 1, 2};
+    queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0,
+                                     expired_too ? listed_all : listed_gone, queue);
+    free(key);
+}
+
+void lease_reap_later(struct queue *queue)
+{
+    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * ((double)rand() / RAND_MAX);
+    queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->config.reap_s * factor * 1000));
+}
+
+void lease_reap_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    lease_reap_later(queue);
+    lease_reap(queue, true);
+}

@@ -1,0 +1,204 @@
+/* read.c - queue_read: an image that lies in Redis. STRLEN before GET, so that a key that is too
+ * large costs nothing. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/internal.h"
+
+/* Lost connections, failed connects and refusals that one read outlives. */
+#define READ_TRIES_MAX 8
+#define READ_RETRY_MS 200
+
+struct read {
+    struct list_node node;
+    struct queue *queue;
+    char *key;
+    uint64_t bytes_max;
+    queue_read_cb callback;
+    void *context;
+    unsigned tries;
+    bool out;        /* a command without an answer yet */
+    bool cancelled;
+};
+
+static void read_free(struct read *read)
+{
+    if (read->node.next)
+        list_remove(&read->queue->reads, &read->node);
+    free(read->key);
+    free(read);
+}
+
+static void finish(struct read *read, uint8_t *bytes, size_t length, const struct error *error)
+{
+    queue_read_cb callback = read->callback;
+    void *context = read->context;
+    read_free(read);
+    callback(context, bytes, length, error);
+}
+
+__attribute__((format(printf, 3, 4))) static void fail(struct read *read, enum status status,
+                                                       const char *format, ...)
+{
+    struct error error = {0};
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(&error, status, "%s", text);
+    finish(read, NULL, 0, &error);
+}
+
+/* A try without success: another one later, or the end. */
+static void try_failed(struct read *read, const char *reason)
+{
+    if (++read->tries >= READ_TRIES_MAX)
+        fail(read, STATUS_INPUT_UNREADABLE, "key \"%.80s\" cannot be read: %.150s", read->key,
+             reason);
+    else
+        queue_timer_start(read->queue, TIMER_READ, READ_RETRY_MS);
+}
+
+/* True when the reply was dealt with: no answer, an error, a read that nobody wants any more. */
+static bool settled(struct read *read, redisReply *reply)
+{
+    read->out = false;
+    if (read->cancelled) {
+        read_free(read);
+        return true;
+    }
+    if (!reply) {
+        try_failed(read, "the connection to Redis was lost");
+        return true;
+    }
+    if (reply->type != REDIS_REPLY_ERROR)
+        return false;
+    if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
+        fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not hold a string", read->key);
+    else
+        try_failed(read, reply->str);
+    return true;
+}
+
+static bool send_read(struct read *read, const char *command, redis_reply_cb callback)
+{
+    const char *argv[] = {command, read->key};
+    size_t lengths[] = {strlen(command), strlen(read->key)};
+    read->out = redis_send(read->queue->redis, 2, argv, lengths, 0, callback, read);
+    return read->out;
+}
+
+static void too_large(struct read *read, uint64_t bytes)
+{
+    fail(read, STATUS_INPUT_TOO_LARGE, "key \"%.80s\" has %llu bytes, at most %llu are allowed",
+         read->key, (unsigned long long)bytes, (unsigned long long)read->bytes_max);
+}
+
+static void got(void *context, redisReply *reply)
+{
+    struct read *read = context;
+    if (settled(read, reply))
+        return;
+    if (reply->type == REDIS_REPLY_NIL) {
+        fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
+    } else if (reply->type != REDIS_REPLY_STRING) {
+        try_failed(read, "an answer of an unexpected form");
+    } else if ((uint64_t)reply->len > read->bytes_max) { /* it grew since STRLEN */
+        too_large(read, (uint64_t)reply->len);
+    } else {
+        uint8_t *bytes = (uint8_t *)reply->str;
+        reply->str = NULL;
+        finish(read, bytes, (size_t)reply->len, NULL);
+    }
+}
+
+static void measured(void *context, redisReply *reply)
+{
+    struct read *read = context;
+    if (settled(read, reply))
+        return;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        try_failed(read, "an answer of an unexpected form");
+    else if ((uint64_t)reply->integer > read->bytes_max)
+        too_large(read, (uint64_t)reply->integer);
+    else if (!send_read(read, "GET", got))
+        try_failed(read, "the connection to Redis was lost");
+}
+
+void read_pump(struct queue *queue)
+{
+    if (!queue->redis || queue->shut)
+        return;
+    list_each(node, &queue->reads) {
+        struct read *read = container_of(node, struct read, node);
+        if (!read->out)
+            send_read(read, "STRLEN", measured);
+    }
+}
+
+void read_timer_cb(uv_timer_t *timer)
+{
+    read_pump(timer->data);
+}
+
+/* Each failed connect counts for those that wait. Their callbacks may cancel others, so the list
+ * is walked by count of tries, from its head each time. */
+void read_down(struct queue *queue, const char *reason)
+{
+    struct read *spent;
+    list_each(node, &queue->reads) {
+        struct read *read = container_of(node, struct read, node);
+        if (!read->out)
+            read->tries++;
+    }
+    do {
+        spent = NULL;
+        list_each(node, &queue->reads) {
+            struct read *read = container_of(node, struct read, node);
+            if (!read->out && read->tries >= READ_TRIES_MAX)
+                spent = read;
+        }
+        if (spent)
+            try_failed(spent, reason);
+    } while (spent);
+}
+
+void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
+                 void *context)
+{
+    struct read *read = calloc(1, sizeof *read);
+    char *copy = strdup(key);
+    if (!read || !copy) {
+        free(read);
+        free(copy);
+        return NULL;
+    }
+    read->queue = queue;
+    read->key = copy;
+    read->bytes_max = bytes_max;
+    read->callback = callback;
+    read->context = context;
+    list_push(&queue->reads, &read->node);
+    read_pump(queue);
+    return read;
+}
+
+void queue_read_cancel(struct queue *queue, void *handle)
+{
+    struct read *read = handle;
+    (void)queue;
+    if (!read)
+        return;
+    read->cancelled = true;
+    if (!read->out)
+        read_free(read);
+}
+
+void read_free_all(struct queue *queue)
+{
+    while (!list_empty(&queue->reads))
+        read_free(container_of(list_first(&queue->reads), struct read, node));
+}
