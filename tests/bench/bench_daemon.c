@@ -66,7 +66,7 @@ struct turn {
     double wall_s, cpu_s;
 };
 
-/* ---- buffers of one thread -------------------------------------------------------------------- */
+/* ---- buffers of one thread ------------------------------------------------------------------- */
 
 struct buffer {
     uint8_t *bytes;
@@ -113,7 +113,7 @@ static void thread_close(struct thread *thread)
     free(thread->encoded.bytes);
 }
 
-/* ---- the floor's steps ------------------------------------------------------------------------ */
+/* ---- the floor's steps ----------------------------------------------------------------------- */
 
 static bool read_file(struct thread *thread, const struct photo *photo)
 {
@@ -283,7 +283,7 @@ static struct turn floor_turn(struct thread *threads)
     return (struct turn){process_now() - turn.wall_s, own_cpu_s() - turn.cpu_s};
 }
 
-/* ---- the daemon ------------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 static char *job_text(const struct photo *photo, unsigned number)
 {
@@ -337,7 +337,7 @@ static struct turn daemon_turn(struct process *daemon)
     return (struct turn){process_now() - start, process_cpu_s(daemon) - cpu};
 }
 
-/* ---- the set ---------------------------------------------------------------------------------- */
+/* ---- the set --------------------------------------------------------------------------------- */
 
 static struct thread *finding; /* nftw passes no context */
 static const cJSON *operations;
@@ -416,7 +416,7 @@ static double set_megapixels(void)
     return sum;
 }
 
-/* ---- the run ---------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

@@ -20,7 +20,7 @@ static int open_world(void **state)
 {
     (void)state;
     world_open(w, redis_server_start(NULL, NULL));
-    world_put_picture(w, "good.jpg", picture_jpeg(&(struct picture_jpeg){.width = 50, .height = 40}));
+    world_put_photo(w, "good.jpg", 50, 40);
     world_start_with(w, 0, &(struct process_options){.unprivileged = true},
                      (const char *[]){"--inflight=8", NULL});
     return world_ready(&w->daemons[0]) ? 0 : -1;
@@ -33,7 +33,7 @@ static int close_world(void **state)
     return 0;
 }
 
-/* ---- one bad job between two good ones --------------------------------------------------------- */
+/* ---- one bad job between two good ones ------------------------------------------------------- */
 
 static void push_good(void)
 {
@@ -215,7 +215,7 @@ static void test_bad_operations(void **state)
                  "bad_job", "32", NULL);
 }
 
-/* ---- places ----------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void make_link(const char *to, const char *at, bool in)
 {
@@ -296,7 +296,7 @@ static void test_missing_inputs(void **state)
     cJSON_Delete(result);
 }
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void put_cut(const char *name, struct picture_file file, double part)
 {
@@ -371,7 +371,7 @@ static void test_bad_files(void **state)
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
 }
 
-/* ---- outputs that cannot be written ------------------------------------------------------------ */
+/* ---- outputs that cannot be written ---------------------------------------------------------- */
 
 static void test_unwritable_output(void **state)
 {
@@ -424,7 +424,7 @@ static void test_output_is_a_folder(void **state)
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void test_over_budget(void **state)
 {

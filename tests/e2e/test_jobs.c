@@ -16,7 +16,7 @@
 
 static const uint8_t white[3] = {255, 255, 255};
 
-/* ---- the world of one engine ------------------------------------------------------------------ */
+/* ---- the world of one engine ----------------------------------------------------------------- */
 
 static struct world world;
 static struct world *const w = &world;
@@ -65,13 +65,13 @@ static void need_engine(void)
     assert_true(process_running(&w->daemons[0]));
 }
 
-/* ---- the first job ---------------------------------------------------------------------------- */
+/* ---- the first job --------------------------------------------------------------------------- */
 
 static void test_first_job(void **state)
 {
     (void)state;
     need_engine();
-    world_put_picture(w, "cat.jpg", picture_jpeg(&(struct picture_jpeg){.width = 640, .height = 427}));
+    world_put_photo(w, "cat.jpg", 640, 427);
     cJSON *result = check_answer(w, "{'input':'cat.jpg','output':'cat-edges.png',"
                                     "'ops':['grayscale','sobel']}");
     check_message(result);
@@ -104,11 +104,12 @@ static void test_first_job(void **state)
     check_done(result);
 
     struct raster luma = world_load_in(w, "cat.jpg", RASTER_LUMA);
-    check_output(w, "cat-edges.png", reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
+    check_output(w, "cat-edges.png",
+                 reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
     raster_clear(&luma);
 }
 
-/* ---- every kind of input through every chain --------------------------------------------------- */
+/* ---- every kind of input through every chain ------------------------------------------------- */
 
 struct chain {
     const char *json;
@@ -273,8 +274,7 @@ static void test_large_picture(void **state)
 {
     (void)state;
     need_engine();
-    world_put_picture(w, "large.jpg",
-                      picture_jpeg(&(struct picture_jpeg){.width = 2047, .height = 1531}));
+    world_put_photo(w, "large.jpg", 2047, 1531);
     run_chains("large.jpg", 1, 0);
 }
 
@@ -303,7 +303,7 @@ static void test_orientations(void **state)
     free(path);
 }
 
-/* ---- output formats --------------------------------------------------------------------------- */
+/* ---- output formats -------------------------------------------------------------------------- */
 
 static double out_size(const char *name)
 {
@@ -347,7 +347,8 @@ static void test_output_formats(void **state)
     check_output(w, "c9.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
 
     /* The format: named, else the suffix's, else the input's; parents are made. */
-    check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'deep/er/x.bin','format':'png'}}"));
+    check_done(check_answer(w, "{'input':'f.jpg','output':"
+                               "{'path':'deep/er/x.bin','format':'png'}}"));
     check_output(w, "deep/er/x.bin", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
     cJSON *result = check_answer(w, "{'input':'f.jpg','output':'nosuffix'}");
     assert_string_equal(json_text(result, "outputs.0.format"), "jpeg");
@@ -390,7 +391,8 @@ static void test_icc_profiles(void **state)
     need_engine();
     struct picture_file rgb = picture_icc(560, "RGB "), gray = picture_icc(560, "GRAY");
     world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){
-                                      .width = 40, .height = 30, .icc = rgb.bytes, .icc_bytes = 560}));
+                                      .width = 40, .height = 30,
+                                      .icc = rgb.bytes, .icc_bytes = 560}));
     world_put_picture(w, "p.png", picture_png(&(struct picture_png){
                                       .width = 40, .height = 30, .colour_type = 2,
                                       .icc = rgb.bytes, .icc_bytes = 560}));
@@ -415,13 +417,13 @@ static void test_icc_profiles(void **state)
     picture_free(&gray);
 }
 
-/* ---- several outputs -------------------------------------------------------------------------- */
+/* ---- several outputs ------------------------------------------------------------------------- */
 
 static void test_several_outputs(void **state)
 {
     (void)state;
     need_engine();
-    world_put_picture(w, "s.jpg", picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200}));
+    world_put_photo(w, "s.jpg", 300, 200);
     cJSON *result = check_answer(w, "{'input':'s.jpg','outputs':["
                                     "{'output':'s/gray.png','ops':['grayscale']},"
                                     "{'output':'s/edges.png','ops':['grayscale','sobel']},"
@@ -450,7 +452,7 @@ static void test_one_of_several_fails(void **state)
 {
     (void)state;
     need_engine();
-    world_put_picture(w, "s.jpg", picture_jpeg(&(struct picture_jpeg){.width = 80, .height = 50}));
+    world_put_photo(w, "s.jpg", 80, 50);
     char *link = world_out_path(w, "elsewhere");
     assert_int_equal(symlink("/tmp", link), 0);
     free(link);
@@ -466,7 +468,7 @@ static void test_one_of_several_fails(void **state)
     check_output(w, "half/good.png", chain_expected(&chains[2], "s.jpg", 1), 0);
 }
 
-/* ---- what travels with a job ------------------------------------------------------------------ */
+/* ---- what travels with a job ----------------------------------------------------------------- */
 
 static void test_keys(void **state)
 {
@@ -523,12 +525,14 @@ static void test_reply_to_and_id(void **state)
     assert_in_range(redis_integer(w->client, "TTL gpuimgd:result:order-7"), 3500, 3600);
 
     /* A list that nobody reads goes by itself. */
-    world_push(w, "{'id':'order-8','reply_to':'gpuimgd:reply:me','input':'r.png','output':'r.jpg'}");
+    world_push(w, "{'id':'order-8','reply_to':'gpuimgd:reply:me','input':'r.png',"
+                  "'output':'r.jpg'}");
     assert_true(world_until(w, 20, 1, "LLEN gpuimgd:reply:me"));
     assert_in_range(redis_integer(w->client, "TTL gpuimgd:reply:me"), 3500, 3600);
 
     /* A failed job answers in the same places. */
-    world_push(w, "{'id':'order-9','reply_to':'gpuimgd:reply:you','input':'none.png','output':'r.jpg'}");
+    world_push(w, "{'id':'order-9','reply_to':'gpuimgd:reply:you','input':'none.png',"
+                  "'output':'r.jpg'}");
     result = world_result_from(w, "gpuimgd:reply:you", 20);
     assert_non_null(result);
     check_failed(result, "input_missing", "none.png", NULL);
@@ -588,7 +592,7 @@ static void test_many_then_stop(void **state)
     (void)state;
     need_engine();
     bool seen[200] = {false};
-    world_put_picture(w, "n.jpg", picture_jpeg(&(struct picture_jpeg){.width = 160, .height = 120}));
+    world_put_photo(w, "n.jpg", 160, 120);
     for (int i = 0; i < 200; i++)
         world_push(w, "{'id':'%d','input':'n.jpg','output':'n/%d.png','ops':['sobel']}", i, i);
     for (int i = 0; i < 200; i++) {

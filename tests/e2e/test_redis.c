@@ -16,9 +16,8 @@ static struct world *const w = &world;
 
 static void put_pictures(void)
 {
-    world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){.width = 160, .height = 120}));
-    world_put_picture(w, "slow.png", picture_png(&(struct picture_png){
-                                         .width = 3000, .height = 2000, .colour_type = 2, .level = 1}));
+    world_put_photo(w, "p.jpg", 160, 120);
+    world_put_slow(w);
 }
 
 static int open_world(void **state)
@@ -42,7 +41,6 @@ static void push_jobs(int from, int to)
         world_push(w, "{'id':'%d','input':'p.jpg','output':'%d.png','ops':['sobel']}", i, i);
 }
 
-/* A job that keeps a worker busy for about a second. */
 static void push_slow(int id)
 {
     world_push(w, "{'id':'%d','input':'slow.png','output':{'path':'%d.png','compression':9},"
@@ -72,7 +70,7 @@ static void finish(size_t daemons)
     check_clean(w);
 }
 
-/* ---- Redis is away ---------------------------------------------------------------------------- */
+/* ---- Redis is away --------------------------------------------------------------------------- */
 
 static void test_redis_away_at_start(void **state)
 {
@@ -187,7 +185,7 @@ static void test_redis_loading(void **state)
     finish(1);
 }
 
-/* ---- Redis says no ---------------------------------------------------------------------------- */
+/* ---- Redis says no --------------------------------------------------------------------------- */
 
 static int open_with_password(void **state)
 {
@@ -329,7 +327,7 @@ static void test_idle_daemon_answers_at_once(void **state)
     finish(1);
 }
 
-/* ---- a daemon goes away ----------------------------------------------------------------------- */
+/* ---- a daemon goes away ---------------------------------------------------------------------- */
 
 static void test_killed_daemon_restarts(void **state)
 {

@@ -20,7 +20,7 @@ static int open_world(void **state)
 {
     (void)state;
     world_open(w, redis_server_start(NULL, NULL));
-    world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){.width = 100, .height = 80}));
+    world_put_photo(w, "p.jpg", 100, 80);
     return 0;
 }
 
@@ -31,20 +31,13 @@ static int close_world(void **state)
     return 0;
 }
 
-/* A picture that takes a worker a good while. */
-static void put_slow(void)
-{
-    world_put_picture(w, "slow.png", picture_png(&(struct picture_png){
-                                         .width = 3000, .height = 2000, .colour_type = 2, .level = 1}));
-}
-
 static void push_slow(int id)
 {
     world_push(w, "{'id':'%d','input':'slow.png','output':{'path':'%d.png','compression':9},"
                   "'ops':[]}", id, id);
 }
 
-/* ---- the command line ------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 /* Runs the daemon with one or two arguments and gives its exit status and what it said. */
 static int run_once(const char *first, const char *second, char **out, char **err)
@@ -130,12 +123,12 @@ static void test_check_of_configuration(void **state)
     assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
 }
 
-/* ---- stopping --------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void test_term_drains(void **state)
 {
     (void)state;
-    put_slow();
+    world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--inflight=4", NULL);
     check_ready(daemon);
     for (int i = 0; i < 12; i++)
@@ -169,7 +162,7 @@ static void test_term_drains(void **state)
 static void test_second_term_gives_back_at_once(void **state)
 {
     (void)state;
-    put_slow();
+    world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8", NULL);
     check_ready(daemon);
     for (int i = 0; i < 8; i++)
@@ -199,7 +192,7 @@ static void test_second_term_gives_back_at_once(void **state)
 static void test_drain_has_an_end(void **state)
 {
     (void)state;
-    put_slow();
+    world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8",
                                          "--drain_timeout_s=0.05", NULL);
     check_ready(daemon);
@@ -222,13 +215,14 @@ static void test_interrupt_is_as_term(void **state)
     assert_int_equal(process_wait(daemon, 20), 0);
 }
 
-/* ---- stats ------------------------------------------------------------------------------------ */
+/* ---- stats ----------------------------------------------------------------------------------- */
 
 static const char *const stats_keys[] = {
-    "interval_s", "jobs",   "done",      "failed",    "dead",         "retried",      "img_s",
-    "mp_s",       "in_mb_s", "out_mb_s", "inflight",  "waiting",      "queue",        "oldest_s",
-    "read_ms",    "decode_ms", "gpu_ms", "encode_ms", "total_p50_ms", "total_p95_ms", "total_p99_ms",
-    "gpu_busy",   "overlap", "pinned_mb", "device_mb", "rss_mb",      "engine"};
+    "interval_s",   "jobs",         "done",      "failed",  "dead",      "retried",   "img_s",
+    "mp_s",         "in_mb_s",      "out_mb_s",  "inflight", "waiting",  "queue",     "oldest_s",
+    "read_ms",      "decode_ms",    "gpu_ms",    "encode_ms", "total_p50_ms",
+    "total_p95_ms", "total_p99_ms", "gpu_busy",  "overlap", "pinned_mb", "device_mb", "rss_mb",
+    "engine"};
 
 static void check_stats_line(const char *text)
 {
@@ -301,7 +295,7 @@ static void test_stats_log(void **state)
     check_stop(daemon);
 }
 
-/* ---- pause and reload ------------------------------------------------------------------------- */
+/* ---- pause and reload ------------------------------------------------------------------------ */
 
 static void test_usr2_pauses(void **state)
 {
@@ -389,7 +383,7 @@ static void test_bad_reload_runs_on(void **state)
     check_stop(daemon);
 }
 
-/* ---- systemd ---------------------------------------------------------------------------------- */
+/* ---- systemd --------------------------------------------------------------------------------- */
 
 static void test_notifications(void **state)
 {
@@ -428,7 +422,7 @@ static void test_no_device_is_said_once(void **state)
     assert_true(status == 70 || status == 78);
 }
 
-/* ---- two daemons ------------------------------------------------------------------------------ */
+/* ---- two daemons ----------------------------------------------------------------------------- */
 
 static void test_two_daemons_share(void **state)
 {

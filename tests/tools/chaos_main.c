@@ -31,7 +31,7 @@
 #define INPUTS 12
 #define CHAINS 5
 
-/* ---- what is pushed --------------------------------------------------------------------------- */
+/* ---- what is pushed -------------------------------------------------------------------------- */
 
 enum kind {
     GOOD_PNG, GOOD_JPEG, GOOD_KEY, GOOD_TWO, CUT, MISSING, NO_IMAGE, BAD_OP, UNKNOWN_OP, BAD_KEY,
@@ -194,7 +194,7 @@ static void push_some(struct chaos *chaos, unsigned count)
     }
 }
 
-/* ---- what comes back -------------------------------------------------------------------------- */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 static struct raster expected_pixels(struct chaos *chaos, unsigned input, unsigned chain)
 {
@@ -325,7 +325,7 @@ static void take_result(struct chaos *chaos, const char *text)
     cJSON_Delete(result);
 }
 
-/* ---- the run ---------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static bool start_daemon(struct chaos *chaos, size_t index, bool wait)
 {

@@ -79,7 +79,7 @@ void check_failed(cJSON *result, const char *code, ...)
     check_ended(result, "failed", code);
 }
 
-/* ---- the message ------------------------------------------------------------------------------ */
+/* ---- the message ----------------------------------------------------------------------------- */
 
 struct shape {
     const char *key;
@@ -148,7 +148,7 @@ void check_message(const cJSON *result)
     }
 }
 
-/* ---- pictures --------------------------------------------------------------------------------- */
+/* ---- pictures -------------------------------------------------------------------------------- */
 
 void check_pixels(const char *what, struct raster got, struct raster expected, int limit)
 {
@@ -187,7 +187,7 @@ void check_output_near(struct world *world, const char *name, struct raster expe
     assert_true(reached >= db);
 }
 
-/* ---- daemons ---------------------------------------------------------------------------------- */
+/* ---- daemons --------------------------------------------------------------------------------- */
 
 void check_ready(struct process *daemon)
 {

@@ -47,7 +47,7 @@ void process_sleep(double seconds)
         continue;
 }
 
-/* ---- starting --------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static int notify_socket(const char *path)
 {
@@ -159,7 +159,7 @@ void process_clear(struct process *process)
     process->notify_fd = -1;
 }
 
-/* ---- ending ----------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 void process_signal(struct process *process, int signal)
 {
@@ -197,7 +197,7 @@ int process_wait(struct process *process, double seconds)
                                         : WEXITSTATUS(process->status);
 }
 
-/* ---- what it says ----------------------------------------------------------------------------- */
+/* ---- what it says ---------------------------------------------------------------------------- */
 
 size_t process_mark(struct process *process)
 {

@@ -59,7 +59,7 @@ size_t raster_differ(const struct raster *a, const struct raster *b, int limit, 
     return count;
 }
 
-/* ---- JPEG ------------------------------------------------------------------------------------- */
+/* ---- JPEG ------------------------------------------------------------------------------------ */
 
 struct jpeg_failure {
     struct jpeg_error_mgr base;
@@ -155,7 +155,7 @@ uint8_t *raster_to_jpeg(const struct raster *raster, int quality, size_t *length
     return bytes;
 }
 
-/* ---- PNG -------------------------------------------------------------------------------------- */
+/* ---- PNG ------------------------------------------------------------------------------------- */
 
 struct span {
     const uint8_t *bytes;
@@ -218,7 +218,7 @@ static void png_decode(const uint8_t *bytes, size_t length, struct raster *raste
     png_destroy_read_struct(&png, &info, NULL);
 }
 
-/* ---- both ------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 struct raster raster_decode(const uint8_t *bytes, size_t length, enum raster_as as)
 {

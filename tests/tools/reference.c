@@ -57,7 +57,8 @@ struct raster reference_gray(const struct raster *in, const uint32_t weights[3],
     for (uint32_t y = 0; y < in->height; y++) {
         for (uint32_t x = 0; x < in->width; x++) {
             const uint8_t *p = raster_at(&rgb, x, y);
-            *raster_at(&out, x, y) = (uint8_t)((w[0] * p[0] + w[1] * p[1] + w[2] * p[2] + 32768) >> 16);
+            uint32_t sum = w[0] * p[0] + w[1] * p[1] + w[2] * p[2];
+            *raster_at(&out, x, y) = (uint8_t)((sum + 32768) >> 16);
         }
     }
     raster_clear(&rgb);

@@ -67,7 +67,7 @@ void world_reconnect(struct world *world)
     world->client = redis_server_connect(world->redis);
 }
 
-/* ---- daemons ---------------------------------------------------------------------------------- */
+/* ---- daemons --------------------------------------------------------------------------------- */
 
 struct process *world_start_with(struct world *world, size_t index,
                                  const struct process_options *how, const char *const *extra)
@@ -142,7 +142,7 @@ bool world_has_cuda(void)
     return known;
 }
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static char *join(const char *folder, const char *name)
 {
@@ -183,6 +183,18 @@ void world_put_picture(struct world *world, const char *name, struct picture_fil
     picture_free(&file);
 }
 
+void world_put_photo(struct world *world, const char *name, uint32_t width, uint32_t height)
+{
+    struct picture_jpeg how = {.width = width, .height = height};
+    world_put_picture(world, name, picture_jpeg(&how));
+}
+
+void world_put_slow(struct world *world)
+{
+    struct picture_png how = {.width = 3000, .height = 2000, .colour_type = 2, .level = 1};
+    world_put_picture(world, "slow.png", picture_png(&how));
+}
+
 struct raster world_load_in(const struct world *world, const char *name, enum raster_as as)
 {
     char *path = world_in_path(world, name);
@@ -199,7 +211,7 @@ struct raster world_load_out(const struct world *world, const char *name)
     return raster;
 }
 
-/* ---- jobs and results ------------------------------------------------------------------------- */
+/* ---- jobs and results ------------------------------------------------------------------------ */
 
 void world_push_bytes(struct world *world, const void *bytes, size_t length)
 {
@@ -305,7 +317,7 @@ size_t world_leftovers(struct world *world, char *names, size_t size)
     return count;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 const cJSON *json_at(const cJSON *json, const char *place)
 {

@@ -1,0 +1,149 @@
+#!/bin/bash
+# What a reader may count on in every file: its form, its header, who includes whom, and that the
+# documents name every option and every error code. Prints TAP. tests/scripts/test_tidy.sh [BUILD]
+set -u
+shopt -s lastpipe # `... | check` counts in this shell
+cd "$(dirname "$0")/../.." || exit 1
+
+count=0 failures=0
+# Reads findings, a line each; none is a pass.
+check() { # name
+    local findings
+    findings=$(cat)
+    count=$((count + 1))
+    if [ -z "$findings" ]; then
+        echo "ok $count - $1"
+    else
+        failures=$((failures + 1))
+        echo "not ok $count - $1"
+        sed 's/^/# /' <<<"$findings" | head -40
+    fi
+}
+skip() { # name reason
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+list() { # name patterns: the project's files, tracked or about to be
+    if git rev-parse --git-dir >/dev/null 2>&1; then
+        git ls-files --cached --others --exclude-standard -- "$@"
+    else
+        local pattern
+        for pattern in "$@"; do find . -path ./build -prune -o -name "$pattern" -print; done | sed 's|^\./||'
+    fi | sort -u | while read -r file; do [ -f "$file" ] && echo "$file"; done
+}
+mapfile -t sources < <(list '*.c' '*.h' '*.cu' '*.cuh')
+mapfile -t product < <(printf '%s\n' "${sources[@]}" | grep -v '^tests/')
+mapfile -t scripts < <(list '*.sh' '*.lua' 'Makefile' '.ci/run')
+mapfile -t texts < <(list '*' | grep -vE '\.(jpg|jpeg|png|gz|bin)$')
+
+echo "# ${#sources[@]} C and CUDA files, ${#scripts[@]} scripts"
+
+# ---- form ----------------------------------------------------------------------------------------
+awk 'length($0) > 100 { printf "%s:%d: %d columns\n", FILENAME, FNR, length($0) }' \
+    "${sources[@]}" | check "lines have at most 100 columns"
+grep -nP '\t' "${sources[@]}" | check "no tabs in C"
+grep -nE '[[:space:]]+$' "${sources[@]}" "${scripts[@]}" | check "no blanks at the ends of lines"
+for file in "${sources[@]}" "${scripts[@]}"; do
+    [ -s "$file" ] && [ -n "$(tail -c 1 "$file")" ] && echo "$file"
+done | check "files end in a newline"
+# A function begins with { in the first column and ends with } there.
+awk 'FNR == 1 { start = 0 }
+     /^\{/ { start = FNR }
+     /^\}/ && start { if (FNR - start - 1 > 70)
+                          printf "%s:%d: %d lines\n", FILENAME, start, FNR - start - 1
+                      start = 0 }' "${sources[@]}" | check "functions have at most 70 lines"
+grep -nE '^[a-z].*\)[[:space:]]*\{$' "${sources[@]}" | grep -vE ':(extern|struct|enum|union|static const|typedef)' |
+    check "a function's brace stands on its own line"
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' "${sources[@]}" "${scripts[@]}" | grep -v '^tests/scripts/test_tidy.sh:' |
+    check "nothing is left to do in comments"
+wc -l "${product[@]}" | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }' |
+    check "no file of the product is longer than 700 lines"
+
+# ---- headers and who includes whom -----------------------------------------------------------------
+for file in "${product[@]}"; do
+    case $file in *.h)
+        [ "$(head -c 2 "$file")" = '/*' ] || echo "$file: does not begin with a comment"
+        guard="GPUIMGD_$(tr 'a-z/.' 'A-Z__' <<<"$file")"
+        grep -q "^#ifndef $guard\$" "$file" || echo "$file: include guard is not $guard" ;;
+    esac
+done | check "every header begins with what it is for, and has its guard"
+for file in "${product[@]}"; do
+    case $file in
+    *.c | *.cu)
+        [ "$(head -c 2 "$file")" = '/*' ] && continue
+        # One noun a file: then the header says it.
+        head -1 "$file" | grep -q "^#include \"${file%.*}.h\"" && [ -e "${file%.*}.h" ] && continue
+        echo "$file: neither a comment nor its own header comes first" ;;
+    esac
+done | check "every source file says what it is, or its header does"
+
+includes() { # folder: the project's own headers that files of this folder include
+    grep -HoE '^#include "[^"]+"' /dev/null $(printf '%s\n' "${product[@]}" | grep "^$1/") |
+        sed -E 's|:#include "([^"]+)"|: \1|'
+}
+{
+    includes conf | grep -vE ': conf/'
+    includes queue | grep -vE ': (conf|queue)/'
+    includes codecs | grep -vE ': (conf|codecs)/'
+    includes gpu | grep -vE ': (conf|gpu)/' | grep -v ': codecs/image\.h$'
+    includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
+} | check "folders include downwards only: conf <- queue, codecs, gpu <- daemon"
+grep -nE '^#include "' "${sources[@]}" | grep -E '"\.\.?/' | check "own headers are named from the root"
+
+# ---- the documents ---------------------------------------------------------------------------------
+mapfile -t options < <(grep -oE '^OPTION\([A-Z]+, [a-z_0-9]+' conf/options.def | sed 's/.*, //')
+[ ${#options[@]} -gt 20 ] || echo "only ${#options[@]} options found in conf/options.def" |
+    check "the option table can be read"
+for file in README.md conf/gpuimgd.conf; do
+    name="every option is in $file"
+    if [ -e "$file" ]; then
+        for option in "${options[@]}"; do
+            grep -qE "(^|[^a-z_])$option([^a-z_]|\$)" "$file" || echo "$option"
+        done | check "$name"
+    else
+        skip "$name" "there is no $file yet"
+    fi
+done
+mapfile -t codes < <(grep -oE '^ *X\([A-Z_]+, "[a-z_]+"' conf/status.h | sed -E 's/.*"(.*)"/\1/')
+[ ${#codes[@]} -gt 10 ] || echo "only ${#codes[@]} codes found in conf/status.h" |
+    check "the table of codes can be read"
+mapfile -t operations < <(find gpu/ops -name '*.c' 2>/dev/null | sed 's|.*/||; s|\.c$||' |
+    while read -r op; do grep -qE "\"$op\"" gpu/op.c gpu/ops/"$op".c 2>/dev/null && echo "$op"; done)
+if [ -e README.md ]; then
+    for code in "${codes[@]}"; do grep -q "\`$code\`\|$code" README.md || echo "$code"; done |
+        check "every error code is in README.md"
+    for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
+        check "every operation is in README.md"
+    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md 2>/dev/null | sed -E 's/^([^:]*):\]\(/\1 /' |
+        while read -r from to; do
+            case $to in http*|mailto*) continue ;; esac
+            [ -e "$(dirname "$from")/$to" ] || echo "$from: $to"
+        done | check "links between the documents lead somewhere"
+else
+    skip "every error code is in README.md" "there is no README.md yet"
+fi
+for key in $(grep -ohE '^ *X?\(?"[a-z_0-9]+=' daemon/stats.c 2>/dev/null | grep -oE '[a-z_0-9]+='); do
+    [ ! -e README.md ] || grep -q "$key" README.md || echo "$key"
+done | check "every key of the stats line is in README.md"
+
+# ---- the rest ----------------------------------------------------------------------------------------
+# The words are split here so that this file does not hold them itself.
+words='/wo''rk/|sha''red/|DES''IGN\.md|STY''LE\.md|Cla''ude|Anthro''pic|Chat''GPT|\bA''I\b|\bL''LM\b'
+grep -nE "$words" "${texts[@]}" 2>/dev/null | check "nothing points at places that a reader has not"
+for file in "${scripts[@]}"; do
+    case $file in
+    *.sh | .ci/run)
+        first=$(head -1 "$file")
+        case $first in '#!'*) [ -x "$file" ] || echo "$file: is not executable" ;; esac
+        case $first in
+        '#!/bin/sh'*) sh -n "$file" 2>&1 ;;
+        '#!/bin/bash'* | '#!/usr/bin/env bash'*) bash -n "$file" 2>&1 ;;
+        '#!'*) echo "$file: unknown interpreter in its first line" ;;
+        *) bash -n "$file" 2>&1 ;; # meant to be sourced
+        esac ;;
+    esac
+done | check "scripts are executable and parse"
+
+echo "1..$count"
+exit $((failures > 0))
