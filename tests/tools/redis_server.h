@@ -29,7 +29,7 @@ struct redis_server {
 
 /* Starts one and waits until it answers. Extra arguments of redis-server, ended by NULL:
  * redis_server_start(NULL), redis_server_start("--requirepass", "secret", NULL). */
-struct redis_server *redis_server_start(const char *first, ...) __attribute__((sentinel));
+struct redis_server *redis_server_start(const char *first, ...);
 /* Kills it, removes its folder and frees it. NULL is fine. */
 void redis_server_stop(struct redis_server *server);
 
