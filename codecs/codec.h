@@ -16,7 +16,7 @@
 #include "codecs/image.h"
 #include "conf/status.h"
 
-struct codec_context; /* library state that a worker keeps and reuses from job to job */
+struct codec_context; /* state that a worker keeps and reuses from job to job */
 struct codec;         /* one format */
 
 /* Bounds that the user may set; a copy travels with each job, so a reload never races. */
@@ -39,7 +39,7 @@ struct image_info {
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 where there is none or it is broken */
     size_t codec_bytes;      /* memory that the library itself will take to decode, an upper
-                                estimate: a progressive JPEG's coefficients, an interlaced PNG's rows */
+                                estimate: a progressive JPEG's coefficients, a few rows else */
     uint8_t *icc;            /* RGB ICC profile, malloc'd, or NULL; owned by this struct */
     size_t icc_bytes;
 };

@@ -88,6 +88,32 @@ static void test_kinds_of_coding(void **state)
     compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .quality = 100});
 }
 
+/* Samplings that few encoders write: chroma finer than luma, thirds, each component its own. */
+static void test_odd_samplings(void **state)
+{
+    (void)state;
+    static const char *const samplings[] = {"4x1",         "1x2",         "1x4",
+                                            "2x2,2x1,1x2", "1x1,2x2,2x2", "2x1,2x2,1x1",
+                                            "3x1",         "3x2,1x1,1x1"};
+    if (!rig_have("djpeg") || !rig_have("cjpeg"))
+        skip();
+    struct picture_file pnm = picture_empty();
+    uint8_t *pixels = picture_pixels(77, 55, 3, 1);
+    picture_insert(&pnm, 0, "P6\n77 55\n255\n", 13);
+    picture_insert(&pnm, pnm.length, pixels, 77 * 55 * 3);
+    for (size_t i = 0; i < 2 * sizeof samplings / sizeof samplings[0]; i++) {
+        char options[64];
+        snprintf(options, sizeof options, "%s -sample %s", i % 2 != 0 ? "-progressive" : "",
+                 samplings[i / 2]);
+        struct picture_file file = rig_run("cjpeg", options, &pnm);
+        compare_with_djpeg(&file, false);
+        compare_with_djpeg(&file, true);
+        picture_free(&file);
+    }
+    free(pixels);
+    picture_free(&pnm);
+}
+
 /* C*K/255 to the nearest, from the inks as libjpeg gives them in a nearly lossless file. */
 static void test_cmyk_arithmetic(void **state)
 {
@@ -183,7 +209,7 @@ static void test_unsupported(void **state)
     picture_jpeg_set_precision(&file, 8);
     expect(&file, STATUS_OK, NULL);
     size_t frame = picture_jpeg_marker(&file, 0xC0);
-    file.bytes[frame + 1] = 0xC3; /* lossless */
+    file.bytes[frame + 1] = 0xC5; /* hierarchical */
     expect(&file, STATUS_UNSUPPORTED_FORMAT, NULL);
     file.bytes[frame + 1] = 0xC0;
     picture_jpeg_set_size(&file, 32, 0); /* the height comes later, in DNL */
@@ -452,6 +478,7 @@ int main(void)
         TEST(test_sizes_and_subsamplings),
         TEST(test_colour_spaces),
         TEST(test_kinds_of_coding),
+        TEST(test_odd_samplings),
         TEST(test_cmyk_arithmetic),
         TEST(test_size_limits),
         TEST(test_scan_limit),
