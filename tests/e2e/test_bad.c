@@ -33,6 +33,14 @@ static int close_world(void **state)
     return 0;
 }
 
+static int settle(void **state)
+{
+    (void)state;
+    strcpy(w->ns, "gpuimgd");
+    world_settle(w);
+    return 0;
+}
+
 /* ---- one bad job between two good ones ------------------------------------------------------- */
 
 static void push_good(void)
@@ -513,23 +521,25 @@ static void test_stop(void **state)
     check_clean(w);
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, settle)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_json),
-        cmocka_unit_test(test_too_long_job),
-        cmocka_unit_test(test_bad_keys),
-        cmocka_unit_test(test_bad_job_keeps_its_id),
-        cmocka_unit_test(test_bad_operations),
-        cmocka_unit_test(test_refused_paths),
-        cmocka_unit_test(test_missing_inputs),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_unwritable_output),
-        cmocka_unit_test(test_output_is_a_folder),
-        cmocka_unit_test(test_over_budget),
-        cmocka_unit_test(test_lowered_limits),
-        cmocka_unit_test(test_many_bad_jobs),
-        cmocka_unit_test(test_stop),
+        TEST(test_bad_json),
+        TEST(test_too_long_job),
+        TEST(test_bad_keys),
+        TEST(test_bad_job_keeps_its_id),
+        TEST(test_bad_operations),
+        TEST(test_refused_paths),
+        TEST(test_missing_inputs),
+        TEST(test_bad_files),
+        TEST(test_unwritable_output),
+        TEST(test_output_is_a_folder),
+        TEST(test_over_budget),
+        TEST(test_lowered_limits),
+        TEST(test_many_bad_jobs),
+        TEST(test_stop),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -63,6 +63,7 @@ static void need_engine(void)
     if (!w->folder[0])
         skip();
     assert_true(process_running(&w->daemons[0]));
+    world_settle(w);
 }
 
 /* ---- the first job --------------------------------------------------------------------------- */
@@ -134,8 +135,8 @@ static const struct chain chains[] = {
      REFERENCE_L2, REFERENCE_REPLICATE},
     {"[{'op':'sobel','border':'replicate'}]", true, true, true, NULL, 0, REFERENCE_REPLICATE},
     {"[{'op':'sobel','border':'zero'}]", true, true, true, NULL, 0, REFERENCE_ZERO},
-    {"[{'op':'grayscale','weights':[0.25,0.5,0.25]}]", false, true, false, own_weights, 0, 0},
-    {"[{'op':'grayscale','weights':[0.25,0.5,0.25]},{'op':'sobel','magnitude':'l1'}]", false, true,
+    {"[{'op':'grayscale','weights':[16384,32768,16384]}]", false, true, false, own_weights, 0, 0},
+    {"[{'op':'grayscale','weights':[16384,32768,16384]},{'op':'sobel','magnitude':'l1'}]", false, true,
      true, own_weights, REFERENCE_L1, 0},
 };
 #define CHAINS (sizeof chains / sizeof *chains)

@@ -278,6 +278,17 @@ bool world_until(struct world *world, double seconds, long long wanted, const ch
     return reached;
 }
 
+void world_settle(struct world *world)
+{
+    static const char *const busy[] = {"LLEN %s:jobs", "ZCARD %s:lease", "ZCARD %s:delayed"};
+    for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
+        char command[96];
+        snprintf(command, sizeof command, busy[i], world->ns);
+        world_until(world, 5, 0, "%s", command);
+    }
+    redis_integer(world->client, "DEL %s:results", world->ns);
+}
+
 static bool may_stay(const struct world *world, const char *key)
 {
     static const char *const fine[] = {"seq",    "results", "dead",    "trimmed",

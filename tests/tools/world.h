@@ -74,6 +74,10 @@ cJSON *world_result_from(struct world *world, const char *list, double seconds);
 bool world_until(struct world *world, double seconds, long long wanted, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Waits until no job is left and forgets all results: what a failed test left cannot fail the
+ * next. */
+void world_settle(struct world *world);
+
 /* Keys of the namespace that should not be there once all jobs have ended and the daemons have
  * gone; their names are written into `names`. Results, images and counters may stay. */
 size_t world_leftovers(struct world *world, char *names, size_t size);
