@@ -147,7 +147,7 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
     return codec->encode(state_of(context, codec), src, request, sink, error);
 }
 
-/* ---- helpers of the rows ---- */
+/* ---- what the rows share ---- */
 
 bool codec_late(uint64_t deadline_ns)
 {

@@ -1,5 +1,5 @@
 /*
- * codec_impl.h - what a codec is inside codecs/: a row of the table, and helpers that all rows use.
+ * codec_impl.h - what a codec is inside codecs/: a row of the table, and what all rows share.
  *
  * A new format is one file with its `const struct codec` and one line in codec.c. The functions of
  * a row get the worker's state of that format, a block of state_bytes that was zero when it was
