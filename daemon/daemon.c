@@ -414,7 +414,8 @@ static void close_walk(uv_handle_t *handle, void *context)
 
 static void close_parts(struct daemon *daemon)
 {
-    queue_destroy(daemon->queue);
+    if (daemon->queue)
+        queue_destroy(daemon->queue);
     if (daemon->workers)
         workers_stop(daemon->workers);
     if (daemon->pipeline)

@@ -96,6 +96,8 @@ static int parse(struct command_line *line, int argc, char **argv)
             line->test = true;
         } else if (strcmp(argument, "-c") == 0 && i + 1 < argc) {
             line->file = argv[++i];
+        } else if (strncmp(argument, "-c", 2) == 0 && argument[2]) {
+            line->file = argument + 2;
         } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
             if (!is_setting(argument + 2)) {
                 fprintf(stderr, "gpuimgd: there is no option \"%s\"; -h shows those there are\n",
