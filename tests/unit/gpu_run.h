@@ -31,13 +31,6 @@ struct bell {
     unsigned count;
 };
 
-static inline void bell_init(struct bell *bell)
-{
-    pthread_mutex_init(&bell->lock, NULL);
-    pthread_cond_init(&bell->rung, NULL);
-    bell->count = 0;
-}
-
 static inline void bell_ring(void *context)
 {
     struct bell *bell = context;
@@ -65,7 +58,8 @@ static inline void bell_wait(struct bell *bell)
     pthread_mutex_unlock(&bell->lock);
 }
 
-static struct bell test_bell;
+/* One for the process: a driver thread may still be ringing it while an engine is closed. */
+static struct bell test_bell = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
 
 /* NULL: there is no such engine here, and why has been printed. */
 static inline struct engine *test_engine_open(const char *kind, uint32_t streams, size_t pinned,
@@ -73,7 +67,6 @@ static inline struct engine *test_engine_open(const char *kind, uint32_t streams
 {
     struct engine *engine = NULL;
     struct error error = {0};
-    bell_init(&test_bell);
     struct engine_config config = {.kind = kind,
                                    .devices = "all",
                                    .streams = streams,

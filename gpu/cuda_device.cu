@@ -1,0 +1,216 @@
+/* cuda_device.cu - opens a device, allocates its memory, tells its time. */
+#include "gpu/cuda_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/cuda_try.h"
+
+/* A float of 2 s in ms is good to 0.2 us. */
+#define CLOCK_RENEW_NS 2000000000ull
+
+/* ---- memory ---- */
+
+static void *device_alloc(void *context, size_t bytes)
+{
+    struct cuda_device *device = (struct cuda_device *)context;
+    void *memory = NULL;
+    if (CUDA_TRY(cudaSetDevice(device->ordinal)) != cudaSuccess ||
+        CUDA_TRY(cudaMalloc(&memory, bytes)) != cudaSuccess)
+        return NULL;
+    return memory;
+}
+
+static void device_free(void *context, void *memory, size_t bytes)
+{
+    struct cuda_device *device = (struct cuda_device *)context;
+    (void)bytes;
+    /* After a sticky error this fails too; the process is about to end then. */
+    if (cudaSetDevice(device->ordinal) == cudaSuccess)
+        (void)cudaFree(memory);
+    (void)cudaGetLastError();
+}
+
+static void *pinned_alloc(void *context, size_t bytes)
+{
+    struct cuda_engine *engine = (struct cuda_engine *)context;
+    void *memory = NULL;
+    cudaError_t result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    if (result == cudaSuccess)
+        return memory;
+    (void)cudaGetLastError();
+    if (!engine->pageable_said)
+        log_warning("no pinned memory (%s); going on with pageable memory, which copies slowly",
+                    cudaGetErrorName(result));
+    engine->pageable_said = true;
+    return pool_backend_pages.alloc(NULL, bytes);
+}
+
+static void pinned_free(void *context, void *memory, size_t bytes)
+{
+    struct cudaPointerAttributes attributes;
+    (void)context;
+    if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess) {
+        if (attributes.type == cudaMemoryTypeHost)
+            (void)cudaFreeHost(memory);
+        else
+            pool_backend_pages.free(NULL, memory, bytes);
+    }
+    (void)cudaGetLastError();
+}
+
+struct pool_backend cuda_pinned_backend(struct cuda_engine *engine)
+{
+    struct pool_backend backend = {pinned_alloc, pinned_free, engine};
+    return backend;
+}
+
+/* ---- opening and closing ---- */
+
+static cudaError_t slot_open(struct cuda_slot *slot)
+{
+    cudaEvent_t *events[] = {&slot->start, &slot->copied_in, &slot->computed, &slot->copied_out};
+    cudaError_t result = CUDA_TRY(cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
+    for (size_t i = 0; i < 4 && result == cudaSuccess; i++)
+        result = CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDefault));
+    return result;
+}
+
+static void slot_close(struct cuda_slot *slot)
+{
+    cudaEvent_t events[] = {slot->start, slot->copied_in, slot->computed, slot->copied_out};
+    for (size_t i = 0; i < 4; i++)
+        if (events[i])
+            (void)cudaEventDestroy(events[i]);
+    if (slot->stream)
+        (void)cudaStreamDestroy(slot->stream);
+}
+
+static cudaError_t clock_open(struct cuda_device *device)
+{
+    struct cuda_clock *clock = &device->clock;
+    cudaStream_t stream = device->slots[0].stream;
+    cudaError_t result = CUDA_TRY(cudaEventCreate(&clock->base[0]));
+    if (result == cudaSuccess)
+        result = CUDA_TRY(cudaEventCreate(&clock->base[1]));
+    if (result == cudaSuccess)
+        result = CUDA_TRY(cudaEventRecord(clock->base[0], stream));
+    if (result == cudaSuccess)
+        result = CUDA_TRY(cudaStreamSynchronize(stream));
+    clock->known[0] = true;
+    clock->renewed_ns = engine_now_ns();
+    return result;
+}
+
+enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
+                             const struct engine_config *config, struct error *error)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    device->engine = engine;
+    device->ordinal = ordinal;
+    list_init(&device->waiting);
+    snprintf(device->name, sizeof(device->name), "cuda:%d", ordinal);
+
+    cudaError_t result = CUDA_TRY(cudaSetDevice(ordinal));
+    if (result == cudaSuccess)
+        result = CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+    if (result != cudaSuccess)
+        return error_set(error, STATUS_GPU_FAILED, "%s cannot be opened: %s (%s)", device->name,
+                         cudaGetErrorString(result), cudaGetErrorName(result));
+
+    struct pool_backend backend = {device_alloc, device_free, device};
+    size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
+    device->pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
+    device->slots = (struct cuda_slot *)calloc(config->streams, sizeof(struct cuda_slot));
+    if (!device->pool || !device->slots)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",
+                         device->name);
+    device->slot_count = config->streams;
+    for (uint32_t i = 0; i < device->slot_count && result == cudaSuccess; i++) {
+        device->slots[i].device = device;
+        result = slot_open(&device->slots[i]);
+    }
+    if (result == cudaSuccess)
+        result = clock_open(device);
+    if (result != cudaSuccess)
+        return error_set(error, STATUS_GPU_FAILED, "%s: streams and events: %s (%s)", device->name,
+                         cudaGetErrorString(result), cudaGetErrorName(result));
+    return activity_open(&device->activity, error);
+}
+
+void cuda_device_close(struct cuda_device *device)
+{
+    if (device->pool)
+        (void)cudaSetDevice(device->ordinal);
+    for (uint32_t i = 0; i < device->slot_count; i++)
+        slot_close(&device->slots[i]);
+    for (int i = 0; i < 2; i++)
+        if (device->clock.base[i])
+            (void)cudaEventDestroy(device->clock.base[i]);
+    device->clock.base[0] = device->clock.base[1] = NULL;
+    free(device->slots);
+    device->slots = NULL;
+    device->slot_count = 0;
+    pool_destroy(device->pool);
+    device->pool = NULL;
+    activity_close(&device->activity);
+    (void)cudaGetLastError();
+}
+
+/* ---- time ---- */
+
+/* Places a renewed base on the time line, once its event has taken place. */
+static bool clock_know(struct cuda_clock *clock, int base)
+{
+    float ms;
+    if (clock->known[base])
+        return true;
+    if (cudaEventElapsedTime(&ms, clock->base[!base], clock->base[base]) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    clock->base_s[base] = clock->base_s[!base] + (double)ms * 1e-3;
+    clock->known[base] = true;
+    return true;
+}
+
+cudaError_t cuda_clock_start(struct cuda_device *device, struct cuda_slot *slot)
+{
+    struct cuda_clock *clock = &device->clock;
+    int other = !clock->current;
+    uint64_t now_ns = engine_now_ns();
+    if (now_ns - clock->renewed_ns > CLOCK_RENEW_NS && clock->users[other] == 0 &&
+        clock_know(clock, clock->current)) {
+        cudaError_t result = CUDA_TRY(cudaEventRecord(clock->base[other], slot->stream));
+        if (result != cudaSuccess)
+            return result;
+        clock->known[other] = false;
+        clock->current = other;
+        clock->renewed_ns = now_ns;
+    }
+    slot->base = clock->current;
+    clock->users[slot->base]++;
+    return cudaSuccess;
+}
+
+void cuda_clock_stop(struct cuda_device *device, struct cuda_slot *slot)
+{
+    if (slot->base >= 0)
+        device->clock.users[slot->base]--;
+    slot->base = -1;
+}
+
+bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, cudaEvent_t event,
+                     double *time_s)
+{
+    struct cuda_clock *clock = &device->clock;
+    float ms;
+    if (!clock_know(clock, slot->base))
+        return false;
+    if (cudaEventElapsedTime(&ms, clock->base[slot->base], event) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    *time_s = clock->base_s[slot->base] + (double)ms * 1e-3;
+    return true;
+}

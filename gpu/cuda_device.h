@@ -1,0 +1,102 @@
+/*
+ * cuda_device.h - a CUDA device of the engine: its memory, its slots, its clock.
+ *
+ * Private to gpu; loop thread only, but for the ended list, which driver threads fill. A slot is
+ * a stream with its events; a task has a slot from its first copy until its last one has ended.
+ */
+#ifndef GPUIMGD_GPU_CUDA_DEVICE_H
+#define GPUIMGD_GPU_CUDA_DEVICE_H
+
+#include <pthread.h>
+
+#include <cuda_runtime.h>
+
+#include "gpu/activity.h"
+#include "gpu/engine_impl.h"
+
+/* A task that is still on a device this long after its deadline will not come back. */
+#define DEVICE_GRACE_NS 5000000000ull
+/* How often slots are asked how they are, when nothing else is heard of them. */
+#define DEVICE_POLL_NS 50000000ull
+/* How long engine_close waits for what is on the devices. */
+#define DEVICE_CLOSE_NS 5000000000ull
+
+struct cuda_engine;
+struct cuda_device;
+
+struct cuda_slot {
+    struct cuda_device *device;
+    cudaStream_t stream;
+    cudaEvent_t start, copied_in, computed, copied_out;
+    struct engine_task *task;    /* NULL: none, or it was answered when the device failed */
+    struct list_node ended_node; /* on the engine's ended list */
+    bool busy;                   /* from enqueueing until the stream has reported the end */
+    bool measured;               /* all events were recorded */
+    int base;                    /* which of the clock's bases its times are told from */
+};
+
+/* Event times are float milliseconds from one event to another, and lose their precision within
+ * the hour. So they are told from a base event that is renewed every few seconds; there are two,
+ * because tasks that began under the old one are still out then. */
+struct cuda_clock {
+    cudaEvent_t base[2];
+    double base_s[2]; /* on one time line */
+    bool known[2];    /* whether base_s is */
+    unsigned users[2];
+    int current;
+    uint64_t renewed_ns;
+};
+
+struct cuda_device {
+    struct cuda_engine *engine;
+    int ordinal;
+    char name[24]; /* "cuda:0" */
+    struct pool *pool;
+    unsigned reserved; /* jobs that hold memory here */
+    struct cuda_slot *slots;
+    uint32_t slot_count;
+    struct list waiting; /* tasks, first in first out */
+    struct cuda_clock clock;
+    struct activity activity;
+    uint64_t h2d_bytes, d2h_bytes;
+};
+
+struct cuda_engine {
+    struct engine base;
+    void (*wake)(void *context);
+    void *wake_context;
+    struct cuda_device devices[DEVICES_MAX];
+    uint32_t device_count;
+    pthread_mutex_t lock; /* guards ended */
+    struct list ended;    /* slots whose streams have reported */
+    struct list finished; /* tasks that await their done, in engine_reap */
+    uint64_t polled_ns;
+    bool pageable_said;
+};
+
+/* ---- cuda_device.cu ---- */
+
+/* Fills in a zeroed device: pool, slots, events, clock. gpu_failed, out_of_memory; in either
+ * case cuda_device_close is due. */
+enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
+                             const struct engine_config *config, struct error *error) MUST_CHECK;
+/* Idempotent; nothing may be on the device. */
+void cuda_device_close(struct cuda_device *device);
+
+/* Pinned memory, with cudaHostAlloc; pages of the plain kind where that fails. */
+struct pool_backend cuda_pinned_backend(struct cuda_engine *engine);
+
+/* Chooses the base for a slot that is about to start, on its idle stream. */
+cudaError_t cuda_clock_start(struct cuda_device *device, struct cuda_slot *slot);
+/* Gives the base back. */
+void cuda_clock_stop(struct cuda_device *device, struct cuda_slot *slot);
+/* When an event of the slot took place, in seconds. false: not known. */
+bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, cudaEvent_t event,
+                     double *time_s);
+
+/* ---- cuda_task.cu ---- */
+
+void cuda_submit(struct engine *engine, struct engine_task *task);
+void cuda_reap(struct engine *engine);
+
+#endif

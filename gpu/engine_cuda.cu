@@ -1,0 +1,289 @@
+/* engine_cuda.cu - chooses devices, reserves memory on them, and closes them again. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/cuda_device.h"
+#include "gpu/cuda_try.h"
+
+static struct cuda_engine *cuda_engine(struct engine *engine)
+{
+    return container_of(engine, struct cuda_engine, base);
+}
+
+static const struct cuda_engine *cuda_engine_const(const struct engine *engine)
+{
+    return container_of((struct engine *)engine, struct cuda_engine, base);
+}
+
+static const char *cuda_name(const struct engine *engine, uint32_t device)
+{
+    const struct cuda_engine *cuda = cuda_engine_const(engine);
+    return cuda->devices[device < cuda->device_count ? device : 0].name;
+}
+
+static uint32_t cuda_slots(const struct engine *engine)
+{
+    const struct cuda_engine *cuda = cuda_engine_const(engine);
+    uint32_t slots = 0;
+    for (uint32_t d = 0; d < cuda->device_count; d++)
+        slots += cuda->devices[d].slot_count;
+    return slots;
+}
+
+/* ---- memory ---- */
+
+/* Whether device a should take the next job rather than b: fewer jobs, then more free bytes. */
+static bool device_before(const struct cuda_device *a, const struct cuda_device *b)
+{
+    if (a->reserved != b->reserved)
+        return a->reserved < b->reserved;
+    struct pool_usage ua = pool_usage(a->pool), ub = pool_usage(b->pool);
+    return ua.budget - ua.used > ub.budget - ub.used;
+}
+
+/* The devices from the most welcome to the least; there are few. */
+static void order_devices(struct cuda_engine *cuda, uint32_t *order)
+{
+    for (uint32_t d = 0; d < cuda->device_count; d++) {
+        uint32_t at = d;
+        for (; at > 0 && device_before(&cuda->devices[d], &cuda->devices[order[at - 1]]); at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+}
+
+static enum engine_reserved take_device(struct cuda_engine *cuda, size_t bytes,
+                                        struct engine_memory *memory, struct error *error)
+{
+    uint32_t order[DEVICES_MAX], never = 0;
+    if (bytes == 0)
+        return ENGINE_RESERVED;
+    order_devices(cuda, order);
+    for (uint32_t i = 0; i < cuda->device_count; i++) {
+        struct cuda_device *device = &cuda->devices[order[i]];
+        bool exhausted;
+        if (pool_take(device->pool, bytes, &memory->device_block, &exhausted)) {
+            memory->device = order[i];
+            device->reserved++;
+            return ENGINE_RESERVED;
+        }
+        never += exhausted;
+    }
+    if (never < cuda->device_count)
+        return ENGINE_WAIT;
+    return engine_never(cuda->devices[order[0]].pool, bytes, "device_bytes", error);
+}
+
+static enum engine_reserved cuda_reserve(struct engine *engine, const struct plan *plan,
+                                         struct engine_memory *memory, struct error *error)
+{
+    struct cuda_engine *cuda = cuda_engine(engine);
+    enum engine_reserved reserved = engine_take_pinned(engine, plan, 0, memory, error);
+    if (reserved != ENGINE_RESERVED)
+        return reserved;
+    memory->scratch = NULL;
+    reserved = take_device(cuda, plan->device_bytes, memory, error);
+    if (reserved != ENGINE_RESERVED) {
+        pool_give(engine->pinned, &memory->pinned_block);
+        memset(memory, 0, sizeof(*memory));
+    }
+    return reserved;
+}
+
+static void cuda_release(struct engine *engine, struct engine_memory *memory)
+{
+    struct cuda_engine *cuda = cuda_engine(engine);
+    if (memory->device_block.memory) {
+        struct cuda_device *device = &cuda->devices[memory->device];
+        device->reserved--;
+        pool_give(device->pool, &memory->device_block);
+    }
+    pool_give(engine->pinned, &memory->pinned_block);
+}
+
+/* ---- figures ---- */
+
+static struct engine_activity cuda_take_activity(struct engine *engine)
+{
+    struct cuda_engine *cuda = cuda_engine(engine);
+    struct engine_activity total = {};
+    for (uint32_t d = 0; d < cuda->device_count; d++) {
+        struct cuda_device *device = &cuda->devices[d];
+        activity_take(&device->activity, &total);
+        total.h2d_bytes += device->h2d_bytes;
+        total.d2h_bytes += device->d2h_bytes;
+        device->h2d_bytes = device->d2h_bytes = 0;
+    }
+    return total;
+}
+
+static struct pool_usage cuda_device_usage(const struct engine *engine)
+{
+    const struct cuda_engine *cuda = cuda_engine_const(engine);
+    struct pool_usage sum = {};
+    for (uint32_t d = 0; d < cuda->device_count; d++) {
+        struct pool_usage usage = pool_usage(cuda->devices[d].pool);
+        sum.budget += usage.budget;
+        sum.held += usage.held;
+        sum.used += usage.used;
+    }
+    return sum;
+}
+
+/* ---- closing ---- */
+
+static bool device_idle(struct cuda_device *device)
+{
+    bool idle = true;
+    (void)cudaSetDevice(device->ordinal);
+    for (uint32_t s = 0; s < device->slot_count; s++)
+        if (device->slots[s].busy && cudaStreamQuery(device->slots[s].stream) == cudaErrorNotReady)
+            idle = false;
+    (void)cudaGetLastError();
+    return idle;
+}
+
+/* Tasks that are still out are not answered any more; a caller that wants them waits first. */
+static void cuda_close(struct engine *engine)
+{
+    struct cuda_engine *cuda = cuda_engine(engine);
+    const struct timespec pause = {0, 1000000};
+    uint64_t until_ns = engine_now_ns() + DEVICE_CLOSE_NS;
+    for (uint32_t d = 0; d < cuda->device_count; d++) {
+        while (!device_idle(&cuda->devices[d])) {
+            if (engine_now_ns() > until_ns) {
+                log_error("%s does not end its work; leaving its memory to the system",
+                          cuda->devices[d].name);
+                return;
+            }
+            nanosleep(&pause, NULL);
+        }
+    }
+    for (uint32_t d = 0; d < cuda->device_count; d++)
+        cuda_device_close(&cuda->devices[d]);
+    pool_destroy(engine->pinned);
+    pthread_mutex_destroy(&cuda->lock);
+    free(cuda);
+}
+
+static const struct engine_table cuda_table = {
+    false,      cuda_close,  cuda_name, cuda_slots,         cuda_reserve,      cuda_release,
+    NULL /* run */, cuda_submit, cuda_reap, cuda_take_activity, cuda_device_usage,
+};
+
+/* ---- opening ---- */
+
+/* Reads "all" or "0,2" into ordinals; returns how many, 0 with the error set. */
+static uint32_t parse_devices(const char *text, int present, int *ordinals, struct error *error)
+{
+    uint32_t count = 0;
+    if (!text || strcmp(text, "all") == 0) {
+        while (count < (uint32_t)present && count < DEVICES_MAX) {
+            ordinals[count] = (int)count;
+            count++;
+        }
+        return count;
+    }
+    for (const char *at = text;; at++) {
+        char *end;
+        errno = 0;
+        long ordinal = strtol(at, &end, 10);
+        bool twice = false;
+        for (uint32_t i = 0; i < count; i++)
+            twice = twice || ordinals[i] == ordinal;
+        if (end == at || errno || (*end && *end != ',') || twice || count == DEVICES_MAX) {
+            error_set(error, STATUS_GPU_FAILED,
+                      "devices is \"%.60s\"; it must be all, or at most %d different numbers "
+                      "with commas between them", text, DEVICES_MAX);
+            return 0;
+        }
+        if (ordinal < 0 || ordinal >= present) {
+            error_set(error, STATUS_GPU_FAILED,
+                      "devices names %ld, but CUDA shows %d device(s), from 0 on", ordinal,
+                      present);
+            return 0;
+        }
+        ordinals[count++] = (int)ordinal;
+        if (*end == '\0')
+            return count;
+        at = end;
+    }
+}
+
+static void describe(struct cuda_engine *cuda)
+{
+    struct cudaDeviceProp properties;
+    int driver = 0;
+    char several[24] = "";
+    if (cudaGetDeviceProperties(&properties, cuda->devices[0].ordinal) != cudaSuccess ||
+        cudaDriverGetVersion(&driver) != cudaSuccess) {
+        (void)cudaGetLastError();
+        snprintf(cuda->base.description, sizeof(cuda->base.description), "CUDA");
+        return;
+    }
+    if (cuda->device_count > 1)
+        snprintf(several, sizeof(several), "%u x ", cuda->device_count);
+    snprintf(cuda->base.description, sizeof(cuda->base.description),
+             "%s%.80s, %d SMs, driver %d.%d", several, properties.name,
+             properties.multiProcessorCount, driver / 1000, driver % 1000 / 10);
+}
+
+/* No task was ever taken: closes whatever was opened. */
+static void abandon(struct cuda_engine *cuda)
+{
+    for (uint32_t d = 0; d < cuda->device_count; d++)
+        cuda_device_close(&cuda->devices[d]);
+    pool_destroy(cuda->base.pinned);
+    pthread_mutex_destroy(&cuda->lock);
+    free(cuda);
+}
+
+enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,
+                             bool *usable, char *reason, size_t reason_size, struct error *error)
+{
+    int present = 0, ordinals[DEVICES_MAX];
+    cudaError_t result = cudaGetDeviceCount(&present);
+    *usable = result == cudaSuccess && present > 0;
+    if (!*usable) {
+        (void)cudaGetLastError();
+        snprintf(reason, reason_size, "there is no CUDA device: %s (%s)",
+                 cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result),
+                 cudaGetErrorName(result == cudaSuccess ? cudaErrorNoDevice : result));
+        return STATUS_OK;
+    }
+    uint32_t count = parse_devices(config->devices, present, ordinals, error);
+    if (count == 0)
+        return error->status;
+    if (config->streams < 1 || config->streams > STREAMS_CEILING)
+        return error_set(error, STATUS_GPU_FAILED, "streams is %u; it must be 1 to %d",
+                         config->streams, STREAMS_CEILING);
+
+    struct cuda_engine *cuda = (struct cuda_engine *)calloc(1, sizeof(*cuda));
+    if (!cuda)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CUDA engine");
+    cuda->base.table = &cuda_table;
+    cuda->wake = config->wake;
+    cuda->wake_context = config->wake_context;
+    pthread_mutex_init(&cuda->lock, NULL);
+    list_init(&cuda->ended);
+    list_init(&cuda->finished);
+    struct pool_backend pinned = cuda_pinned_backend(cuda);
+    cuda->base.pinned = pool_create("pinned", config->pinned_bytes, POOL_SEGMENT_BYTES, &pinned);
+    enum status status = STATUS_OK;
+    if (!cuda->base.pinned)
+        status = error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CUDA engine's pool");
+    for (uint32_t d = 0; d < count && !status; d++) {
+        cuda->device_count = d + 1;
+        status = cuda_device_open(&cuda->devices[d], cuda, ordinals[d], config, error);
+    }
+    if (status) {
+        abandon(cuda);
+        return status;
+    }
+    describe(cuda);
+    *engine = &cuda->base;
+    return STATUS_OK;
+}

@@ -1,0 +1,75 @@
+/*
+ * flatten.cu - RGBA over a background to RGB: 4 bytes in, 3 out a pixel.
+ *
+ * As in grayscale.cu a warp takes 512 pixels. A lane turns 4 pixels into 3 words; they change
+ * places through shared memory (a stride of 3 words touches every bank once), so that what is
+ * written is 16 bytes a lane again.
+ */
+#include "gpu/ops/rows.cuh"
+
+#include "gpu/pass.h"
+
+#define WARPS 8
+
+/* ---- kernels ---- */
+
+/* One pixel as 0x00BBGGRR. */
+static __device__ __forceinline__ uint32_t flatten_pixel(uint32_t pixel, uint3 under)
+{
+    uint32_t alpha = pixel >> 24;
+    return flatten_byte(pixel & 255u, alpha, under.x) |
+           flatten_byte(pixel >> 8 & 255u, alpha, under.y) << 8 |
+           flatten_byte(pixel >> 16 & 255u, alpha, under.z) << 16;
+}
+
+static __global__ void __launch_bounds__(WARPS *WARP)
+    flatten_kernel(const uint8_t *__restrict__ from, size_t from_stride, uint8_t *__restrict__ to,
+                   size_t to_stride, int width, int stretches, int stretch_count, uint3 under)
+{
+    __shared__ alignas(16) uint32_t stage[WARPS][WARP_PIXELS * 3 / 4];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int item = blockIdx.x * WARPS + warp;
+    if (item >= stretch_count)
+        return; /* the whole warp */
+    int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+
+    row_part<4> part;
+    row_load<4>(&part, from + (size_t)y * from_stride, x0, width, lane);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        uint32_t a = flatten_pixel(part.words[j].x, under);
+        uint32_t b = flatten_pixel(part.words[j].y, under);
+        uint32_t c = flatten_pixel(part.words[j].z, under);
+        uint32_t d = flatten_pixel(part.words[j].w, under);
+        uint32_t *place = &stage[warp][(lane + j * WARP) * 3];
+        place[0] = a | b << 24;
+        place[1] = b >> 8 | c << 16;
+        place[2] = c >> 16 | d << 8;
+    }
+    __syncwarp();
+    uint8_t *row = to + (size_t)y * to_stride;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        int piece = lane + j * WARP, offset = x0 * 3 + piece * 16;
+        if (offset < width * 3)
+            *reinterpret_cast<uint4 *>(row + offset) =
+                reinterpret_cast<const uint4 *>(stage[warp])[piece];
+    }
+}
+
+/* ---- launchers ---- */
+
+extern "C" int flatten_cuda(const struct pass *pass, const struct image *from,
+                            const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    const struct flatten *flatten = reinterpret_cast<const struct flatten *>(pass->params);
+    const uint8_t *under = flatten->background;
+    int stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
+    int count = stretches * (int)from->height;
+    unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
+    (void)work;
+    flatten_kernel<<<blocks, WARPS * WARP, 0, stream>>>(
+        from->pixels, from->stride, to->pixels, to->stride, (int)from->width, stretches, count,
+        make_uint3(under[0], under[1], under[2]));
+    return cudaGetLastError();
+}

@@ -1,0 +1,68 @@
+/*
+ * grayscale.cu - colour to gray: 3 or 4 bytes in, 1 byte out a pixel.
+ *
+ * A warp takes 512 pixels of one row; warps are numbered through all rows of the image, so that
+ * the grid has one dimension, whose bound of 2^31 - 1 blocks no image reaches.
+ */
+#include "gpu/ops/rows.cuh"
+
+#include "gpu/pass.h"
+
+#define WARPS 8
+
+/* ---- kernels ---- */
+
+template <int C>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    grayscale_kernel(const uint8_t *__restrict__ from, size_t from_stride,
+                     uint8_t *__restrict__ to, size_t to_stride, int width, int stretches,
+                     int stretch_count, gray_words gray)
+{
+    __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int item = blockIdx.x * WARPS + warp;
+    if (item >= stretch_count)
+        return; /* the whole warp: the kernel has no barrier across warps */
+    int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+    const uint8_t *source = from + (size_t)y * from_stride;
+    uint8_t *row = to + (size_t)y * to_stride;
+
+    row_part<C> part;
+    row_load<C>(&part, source, x0, width, lane);
+    if constexpr (C == 3) {
+        row_turn_rgb(&part, stage[warp], lane);
+        uint4 pixels = gray_lane_rgb(part, gray);
+        int x = x0 + lane * LANE_PIXELS;
+        if (x < width)
+            *reinterpret_cast<uint4 *>(row + x) = pixels;
+    } else {
+#pragma unroll
+        for (int j = 0; j < C; j++) {
+            int x = x0 + (lane + j * WARP) * 4;
+            if (x < width)
+                *reinterpret_cast<uint32_t *>(row + x) = gray_four_rgba(part.words[j], gray);
+        }
+    }
+}
+
+/* ---- launchers ---- */
+
+extern "C" int grayscale_cuda(const struct pass *pass, const struct image *from,
+                              const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    const struct grayscale *gray = reinterpret_cast<const struct grayscale *>(pass->params);
+    gray_words words = gray_words_of(gray);
+    int stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
+    int count = stretches * (int)from->height;
+    unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
+    (void)work;
+    if (from->channels == 3)
+        grayscale_kernel<3><<<blocks, WARPS * WARP, 0, stream>>>(
+            from->pixels, from->stride, to->pixels, to->stride, (int)from->width, stretches,
+            count, words);
+    else
+        grayscale_kernel<4><<<blocks, WARPS * WARP, 0, stream>>>(
+            from->pixels, from->stride, to->pixels, to->stride, (int)from->width, stretches,
+            count, words);
+    return cudaGetLastError();
+}

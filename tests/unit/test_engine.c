@@ -1,0 +1,400 @@
+/*
+ * Tests of gpu/engine.h: opening, reserving, running on many threads or many streams, deadlines,
+ * the figures. CUDA tests run where there is a device and are skipped elsewhere.
+ */
+#include "tests/unit/gpu_run.h"
+
+#include "gpu/plan.h"
+
+/* ---- jobs ---- */
+
+struct job {
+    struct plan plan;
+    struct engine_memory memory;
+    struct engine_task task;
+    cJSON *ops;
+    uint32_t seed;
+};
+
+static void job_open(struct job *job, uint32_t width, uint32_t height, uint32_t channels,
+                     const char *ops)
+{
+    struct error error = {0};
+    memset(job, 0, sizeof(*job));
+    job->ops = test_ops(ops);
+    job->seed = width * 131 + height * 17 + channels;
+    struct plan_source source = {.width = width, .height = height, .channels = channels,
+                                 .orientation = 1 + (int)(job->seed % 8)};
+    struct plan_target target = {.ops = job->ops, .opaque = true};
+    if (plan_build(&job->plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    job->task = (struct engine_task){.plan = &job->plan, .memory = &job->memory,
+                                     .done = test_done};
+}
+
+static enum engine_reserved job_reserve(struct job *job, struct engine *engine)
+{
+    struct error error = {0};
+    enum engine_reserved reserved = engine_reserve(engine, &job->plan, &job->memory, &error);
+    if (reserved == ENGINE_RESERVED) {
+        test_fill(plan_input(&job->plan, job->memory.input), job->seed);
+        memset(job->memory.output, 0x5A, job->plan.output_bytes);
+    }
+    return reserved;
+}
+
+static void job_close(struct job *job, struct engine *engine)
+{
+    engine_release(engine, &job->memory);
+    engine_release(engine, &job->memory);
+    plan_clear(&job->plan);
+    plan_clear(&job->plan);
+    cJSON_Delete(job->ops);
+    job->ops = NULL;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Runs the same job on the CPU engine and compares every pixel with what `job` has. */
+static void compare_with_cpu(struct engine *cpu, const struct job *job, const char *ops)
+{
+    const struct plan_source *source = &job->plan.source;
+    struct job twin;
+    job_open(&twin, source->width, source->height, source->channels, ops);
+    assert_int_equal(job_reserve(&twin, cpu), ENGINE_RESERVED);
+    test_run(cpu, &twin.task);
+    struct image a = plan_result(&job->plan, 0, job->memory.input, job->memory.output);
+    struct image b = plan_result(&twin.plan, 0, twin.memory.input, twin.memory.output);
+    size_t row = (size_t)a.width * a.channels;
+    for (uint32_t y = 0; y < a.height; y++)
+        for (size_t x = 0; x < row; x++)
+            if (a.pixels[y * a.stride + x] != b.pixels[y * b.stride + x])
+                fail_msg("%ux%ux%u %s: row %u, byte %zu: %u instead of %u", source->width,
+                         source->height, source->channels, ops, y, x,
+                         a.pixels[y * a.stride + x], b.pixels[y * b.stride + x]);
+    job_close(&twin, cpu);
+}
+
+static const char *const all_ops[] = {
+    "[\"grayscale\"]", "[\"sobel\"]", "[]", "[\"grayscale\",\"sobel\"]",
+    "[{\"op\":\"sobel\",\"magnitude\":\"l2\",\"border\":\"zero\"},\"sobel\"]",
+};
+#define OPS_COUNT (sizeof(all_ops) / sizeof(all_ops[0]))
+
+/* ---- the CPU engine ---- */
+
+static void test_auto_gives_an_engine(void **state)
+{
+    (void)state;
+    struct engine *engine = test_engine_open("auto", 2, 64 * MIB, 64 * MIB);
+    assert_non_null(engine);
+    assert_true(strlen(engine_description(engine)) > 3);
+    print_message("auto: %s\n", engine_description(engine));
+    assert_null(engine_fault(engine));
+    engine_close(engine);
+    engine_close(NULL);
+}
+
+static void test_cpu_names(void **state)
+{
+    (void)state;
+    struct engine *cpu = test_engine_open("cpu", 4, 64 * MIB, 0);
+    assert_true(engine_is_synchronous(cpu));
+    assert_string_equal(engine_name(cpu, 0), "cpu");
+    assert_int_equal(engine_slots(cpu), 0);
+    assert_int_equal(strncmp(engine_description(cpu), "CPU (", 5), 0);
+    assert_int_equal(engine_pinned_usage(cpu).budget, 64 * MIB);
+    assert_int_equal(engine_device_usage(cpu).budget, 0);
+    engine_reap(cpu); /* nothing to do */
+    engine_close(cpu);
+}
+
+/* One of these jobs needs 4 MB of pinned memory and 7 MB of device (or CPU scratch) memory. */
+static void check_shortage(struct engine *engine)
+{
+    struct job first, second, large;
+    struct error error = {0};
+    job_open(&first, 1000, 1000, 3, "[\"sobel\"]");
+    job_open(&second, 1000, 1000, 3, "[\"sobel\"]");
+    job_open(&large, 3000, 2000, 3, "[\"sobel\"]");
+    assert_int_equal(job_reserve(&first, engine), ENGINE_RESERVED);
+    assert_int_equal(job_reserve(&second, engine), ENGINE_WAIT);
+    assert_null(second.memory.input);
+    assert_int_equal(engine_reserve(engine, &large.plan, &large.memory, &error), ENGINE_NEVER);
+    assert_int_equal(error.status, STATUS_OVER_BUDGET);
+    assert_non_null(strstr(error.text, "_bytes"));
+    test_run(engine, &first.task);
+    assert_int_equal(first.task.error.status, STATUS_OK);
+    job_close(&first, engine);
+    assert_int_equal(job_reserve(&second, engine), ENGINE_RESERVED);
+    test_run(engine, &second.task);
+    assert_int_equal(second.task.error.status, STATUS_OK);
+    job_close(&second, engine);
+    job_close(&large, engine);
+    assert_int_equal(engine_pinned_usage(engine).used, 0);
+    assert_int_equal(engine_device_usage(engine).used, 0);
+}
+
+static void test_cpu_shortage(void **state)
+{
+    (void)state;
+    struct engine *cpu = test_engine_open("cpu", 1, 10 * MIB, 0);
+    check_shortage(cpu);
+    engine_close(cpu);
+}
+
+static void test_cpu_deadline(void **state)
+{
+    (void)state;
+    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
+    struct job job;
+    job_open(&job, 300, 200, 3, "[\"sobel\",\"sobel\"]");
+    assert_int_equal(job_reserve(&job, cpu), ENGINE_RESERVED);
+    job.task.deadline_ns = now_ns() - 1;
+    test_run(cpu, &job.task);
+    assert_int_equal(job.task.error.status, STATUS_TIMEOUT);
+    job.task.deadline_ns = now_ns() + 60000000000ull;
+    job.task.error = (struct error){0};
+    test_run(cpu, &job.task);
+    assert_int_equal(job.task.error.status, STATUS_OK);
+    job_close(&job, cpu);
+    engine_close(cpu);
+}
+
+#define THREADS 4
+#define JOBS_A_THREAD 12
+
+struct worker {
+    pthread_t thread;
+    struct engine *engine;
+    uint32_t number;
+    unsigned wrong;
+};
+
+/* cmocka's asserts belong to the main thread, so workers count. */
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    for (uint32_t i = 0; i < JOBS_A_THREAD; i++) {
+        struct job *job = malloc(sizeof(*job)), *again = malloc(sizeof(*again));
+        const char *ops = all_ops[(i + worker->number) % OPS_COUNT];
+        uint32_t width = 50 + i * 37, height = 300 - i * 11, channels = i % 2 ? 3 : 4;
+        job_open(job, width, height, channels, ops);
+        job_open(again, width, height, channels, ops);
+        if (job_reserve(job, worker->engine) != ENGINE_RESERVED ||
+            job_reserve(again, worker->engine) != ENGINE_RESERVED) {
+            worker->wrong++;
+        } else {
+            engine_run(worker->engine, &job->task);
+            engine_run(worker->engine, &again->task);
+            struct image a = plan_result(&job->plan, 0, job->memory.input, job->memory.output);
+            struct image b =
+                plan_result(&again->plan, 0, again->memory.input, again->memory.output);
+            for (uint32_t y = 0; y < a.height; y++)
+                worker->wrong += memcmp(a.pixels + y * a.stride, b.pixels + y * b.stride,
+                                        (size_t)a.width * a.channels) != 0;
+            worker->wrong += job->task.error.status != STATUS_OK;
+        }
+        job_close(job, worker->engine);
+        job_close(again, worker->engine);
+        free(job);
+        free(again);
+    }
+    return NULL;
+}
+
+static void test_cpu_many_threads(void **state)
+{
+    (void)state;
+    struct engine *cpu = test_engine_open("cpu", 1, 256 * MIB, 0);
+    struct worker workers[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.engine = cpu, .number = i};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(workers[i].wrong, 0);
+    struct engine_activity activity = engine_take_activity(cpu);
+    assert_true(activity.kernel_s > 0);
+    assert_true(activity.any_s >= activity.kernel_s * 0.999);
+    assert_true(engine_take_activity(cpu).any_s == 0);
+    assert_int_equal(engine_pinned_usage(cpu).used, 0);
+    engine_close(cpu);
+}
+
+static void test_a_wrong_engine_is_refused(void **state)
+{
+    (void)state;
+    struct engine *engine = NULL;
+    struct error error = {0};
+    struct engine_config config = {.kind = "cuda", .devices = "77", .streams = 1,
+                                   .pinned_bytes = MIB, .wake = bell_ring,
+                                   .wake_context = &test_bell};
+    assert_int_equal(engine_open(&config, &engine, &error), STATUS_GPU_FAILED);
+    assert_null(engine);
+    assert_true(strlen(error.text) > 10);
+}
+
+/* ---- the CUDA engine ---- */
+
+static struct engine *open_cuda(uint32_t streams, size_t pinned, size_t device)
+{
+    struct engine *engine = test_engine_open("cuda", streams, pinned, device);
+    if (!engine)
+        skip();
+    return engine;
+}
+
+static void test_names_cuda(void **state)
+{
+    (void)state;
+    struct engine *cuda = open_cuda(3, 64 * MIB, 64 * MIB);
+    assert_false(engine_is_synchronous(cuda));
+    assert_int_equal(strncmp(engine_name(cuda, 0), "cuda:", 5), 0);
+    assert_int_equal(engine_slots(cuda) % 3, 0);
+    assert_true(engine_slots(cuda) >= 3);
+    print_message("cuda: %s\n", engine_description(cuda));
+    engine_close(cuda);
+}
+
+static void test_shortage_cuda(void **state)
+{
+    (void)state;
+    struct engine *pinned = open_cuda(1, 6 * MIB, 64 * MIB);
+    check_shortage(pinned);
+    engine_close(pinned);
+    if (engine_slots(pinned = open_cuda(1, 64 * MIB, 10 * MIB)) == 1) /* else a second has room */
+        check_shortage(pinned);
+    engine_close(pinned);
+}
+
+#define CUDA_JOBS 200
+
+/* Many jobs of random sizes over `streams` slots, more than can be on the device at once. */
+static void many_jobs(uint32_t streams)
+{
+    struct engine *cuda = open_cuda(streams, 512 * MIB, 512 * MIB);
+    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
+    unsigned count = test_quick() ? 24 : CUDA_JOBS, before = test_done_count;
+    struct job *jobs = calloc(count, sizeof(*jobs));
+    uint32_t random = 4711;
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t width = 1 + test_random(&random) % 900, height = 1 + test_random(&random) % 400;
+        uint32_t channels = (uint32_t[]){1, 3, 4}[test_random(&random) % 3];
+        job_open(&jobs[i], width, height, channels, all_ops[i % OPS_COUNT]);
+        assert_int_equal(job_reserve(&jobs[i], cuda), ENGINE_RESERVED);
+        engine_submit(cuda, &jobs[i].task);
+    }
+    while (test_done_count - before < count) {
+        bell_wait(&test_bell);
+        engine_reap(cuda);
+    }
+    double copied_ms = 0;
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(jobs[i].task.error.status, STATUS_OK);
+        assert_false(jobs[i].task.on_device);
+        compare_with_cpu(cpu, &jobs[i], all_ops[i % OPS_COUNT]);
+        copied_ms += jobs[i].task.h2d_ms;
+        job_close(&jobs[i], cuda);
+    }
+    assert_true(copied_ms > 0);
+    struct engine_activity activity = engine_take_activity(cuda);
+    assert_true(activity.h2d_s > 0 && activity.kernel_s > 0 && activity.d2h_s > 0);
+    assert_true(activity.any_s <=
+                activity.h2d_s + activity.kernel_s + activity.d2h_s + 1e-9);
+    assert_true(activity.h2d_bytes > activity.d2h_bytes);
+    assert_int_equal(engine_pinned_usage(cuda).used, 0);
+    assert_int_equal(engine_device_usage(cuda).used, 0);
+    free(jobs);
+    engine_close(cuda);
+    engine_close(cpu);
+}
+
+static void test_one_stream_cuda(void **state)
+{
+    (void)state;
+    many_jobs(1);
+}
+
+static void test_four_streams_cuda(void **state)
+{
+    (void)state;
+    many_jobs(4);
+}
+
+static void test_eight_streams_cuda(void **state)
+{
+    (void)state;
+    many_jobs(8);
+}
+
+static void test_deadline_cuda(void **state)
+{
+    (void)state;
+    struct engine *cuda = open_cuda(1, 64 * MIB, 64 * MIB);
+    struct job job;
+    job_open(&job, 640, 480, 3, "[\"sobel\"]");
+    assert_int_equal(job_reserve(&job, cuda), ENGINE_RESERVED);
+    job.task.deadline_ns = 1;
+    test_run(cuda, &job.task);
+    assert_int_equal(job.task.error.status, STATUS_TIMEOUT);
+    assert_null(engine_fault(cuda));
+    job.task.deadline_ns = now_ns() + 60000000000ull;
+    test_run(cuda, &job.task);
+    assert_int_equal(job.task.error.status, STATUS_OK);
+    job_close(&job, cuda);
+    engine_close(cuda);
+}
+
+/* Several seconds of jobs with pauses: the clock's base is renewed meanwhile. */
+static void test_times_over_seconds_cuda(void **state)
+{
+    (void)state;
+    struct engine *cuda = open_cuda(2, 128 * MIB, 128 * MIB);
+    struct job job;
+    double sum_s = 0;
+    uint64_t start_ns = now_ns(), span_ns = test_quick() ? 500000000ull : 5000000000ull;
+    job_open(&job, 2000, 1500, 3, "[\"sobel\"]");
+    assert_int_equal(job_reserve(&job, cuda), ENGINE_RESERVED);
+    unsigned jobs = 0;
+    for (; now_ns() - start_ns < span_ns; jobs++) {
+        const struct timespec pause = {0, 20000000};
+        test_run(cuda, &job.task);
+        assert_int_equal(job.task.error.status, STATUS_OK);
+        sum_s += (job.task.h2d_ms + job.task.kernel_ms + job.task.d2h_ms) * 1e-3;
+        nanosleep(&pause, NULL);
+    }
+    struct engine_activity activity = engine_take_activity(cuda);
+    print_message("cuda: %u jobs one by one: any %.6f s, sum of the parts %.6f s\n", jobs,
+                  activity.any_s, sum_s);
+    assert_true(activity.any_s > 0.9 * sum_s && activity.any_s < 1.1 * sum_s);
+    job_close(&job, cuda);
+    engine_close(cuda);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_auto_gives_an_engine),
+        cmocka_unit_test(test_cpu_names),
+        cmocka_unit_test(test_cpu_shortage),
+        cmocka_unit_test(test_cpu_deadline),
+        cmocka_unit_test(test_cpu_many_threads),
+        cmocka_unit_test(test_a_wrong_engine_is_refused),
+        cmocka_unit_test(test_names_cuda),
+        cmocka_unit_test(test_shortage_cuda),
+        cmocka_unit_test(test_one_stream_cuda),
+        cmocka_unit_test(test_four_streams_cuda),
+        cmocka_unit_test(test_eight_streams_cuda),
+        cmocka_unit_test(test_deadline_cuda),
+        cmocka_unit_test(test_times_over_seconds_cuda),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
