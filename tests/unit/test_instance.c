@@ -1,0 +1,88 @@
+/* test_instance.c - who a daemon is, and whether another one lives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "queue/instance.h"
+
+static void test_self(void **state)
+{
+    char inst[INSTANCE_BYTES_MAX], again[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    char pid[32];
+    (void)state;
+    assert_true(instance_self(inst, daemon));
+    assert_true(instance_self(again, daemon));
+    assert_string_equal(inst, again);
+    assert_int_equal(strspn(inst, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                  "._:-"), strlen(inst));
+    int colons = 0;
+    for (const char *at = inst; *at; at++)
+        colons += *at == ':';
+    assert_int_equal(colons, 4);
+    snprintf(pid, sizeof pid, ":%ld", (long)getpid());
+    assert_string_equal(strrchr(daemon, ':'), pid);
+    assert_int_equal(instance_life(inst, inst), INSTANCE_ALIVE);
+}
+
+/* A child that has ended, before and after its parent looked. */
+static void test_child(void **state)
+{
+    char self[INSTANCE_BYTES_MAX], child[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    int fds[2];
+    (void)state;
+    assert_true(instance_self(self, daemon));
+    assert_int_equal(pipe(fds), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (instance_self(child, daemon) && write(fds[1], child, sizeof child) > 0)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(fds[0], child, sizeof child), sizeof child);
+    assert_int_equal(instance_life(child, self), INSTANCE_ALIVE);
+    kill(pid, SIGKILL);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(instance_life(child, self), INSTANCE_DEAD);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(instance_life(child, self), INSTANCE_DEAD);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void test_others(void **state)
+{
+    static const struct {
+        const char *inst;
+        enum instance_life life;
+    } cases[] = {
+        {"h:b:n:1:1", INSTANCE_DEAD}, /* pid 1 started at another time */
+        {"h2:b:n:1:1", INSTANCE_ELSEWHERE}, {"h:b2:n:1:1", INSTANCE_ELSEWHERE},
+        {"h:b:n2:1:1", INSTANCE_ELSEWHERE}, {"h:b:n:x:1", INSTANCE_ELSEWHERE},
+        {"h:b:n:0:1", INSTANCE_ELSEWHERE}, {"h:b:n:-1:1", INSTANCE_ELSEWHERE},
+        {"h:b:n:1", INSTANCE_ELSEWHERE}, {"h:b:n:1:1:1", INSTANCE_ELSEWHERE},
+        {"", INSTANCE_ELSEWHERE}, {"::::", INSTANCE_ELSEWHERE}, {"garbage", INSTANCE_ELSEWHERE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (instance_life(cases[i].inst, "h:b:n:2:2") != cases[i].life)
+            fail_msg("%s", cases[i].inst);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_self),
+        cmocka_unit_test(test_child),
+        cmocka_unit_test(test_others),
+    };
+    return cmocka_run_group_tests_name("instance", tests, NULL, NULL);
+}

@@ -1,0 +1,389 @@
+/* test_job.c - every rule of a job, both sides of each bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/job.h"
+
+static const char *const formats[] = {"jpeg", "png", NULL};
+static const struct job_rules rules = {"ns", formats, 60};
+
+/* "R" repeated, for bounds. */
+static char *repeat(const char *piece, size_t count, const char *between)
+{
+    char *text = calloc(count + 1, strlen(piece) + strlen(between) + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            strcat(text, between);
+        strcat(text, piece);
+    }
+    return text;
+}
+
+/* Parses a job of which `format` is the text, with one piece put in. */
+static enum status parse_with(const char *format, const char *piece, char *message)
+{
+    struct job job;
+    struct error error = {0};
+    char *text = NULL;
+    assert_true(asprintf(&text, format, piece) > 0);
+    enum status status = job_parse(&job, text, strlen(text), &rules, &error);
+    assert_int_equal(error.status, status);
+    if (message)
+        strcpy(message, error.text);
+    job_clear(&job);
+    job_clear(&job); /* idempotent */
+    free(text);
+    return status;
+}
+
+static void expect(const char *format, const char *piece, enum status status, const char *says)
+{
+    char message[ERROR_TEXT_MAX];
+    enum status got = parse_with(format, piece, message);
+    if (got != status || (says && !strstr(message, says)))
+        fail_msg("%s with %.100s: %s: %s (expected %s: %s)", format, piece, status_name(got),
+                 message, status_name(status), says ? says : "");
+}
+
+static void test_defaults(void **state)
+{
+    static const char text[] = "{\"input\":\"a.jpg\",\"output\":\"b/c.png\"}";
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_string_equal(job.input.path, "a.jpg");
+    assert_null(job.input.key);
+    assert_int_equal(job.output_count, 1);
+    assert_string_equal(job.outputs[0].place.path, "b/c.png");
+    assert_null(job.outputs[0].format);
+    assert_int_equal(job.outputs[0].quality, 85);
+    assert_int_equal(job.outputs[0].compression, 3);
+    assert_false(job.outputs[0].progressive);
+    assert_int_equal(job.outputs[0].ttl_s, 0);
+    assert_true(cJSON_IsArray(job.outputs[0].ops));
+    assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
+    assert_true(job.timeout_s == 60);
+    assert_true(job.orient);
+    assert_true(job.pushed == 0);
+    assert_int_equal(job.background[0] & job.background[1] & job.background[2], 255);
+    assert_null(job.id);
+    assert_null(job.meta);
+    assert_null(job.reply_to);
+    job_clear(&job);
+}
+
+static void test_everything(void **state)
+{
+    static const char text[] =
+        "{\"input\":{\"key\":\"ns:img:in\"},\"outputs\":["
+        "{\"output\":{\"key\":\"ns:img:out\",\"format\":\"png\",\"compression\":9,\"ttl_s\":60},"
+        "\"ops\":[\"grayscale\",{\"op\":\"sobel\",\"border\":\"zero\"}]},"
+        "{\"output\":{\"path\":\"x.jpg\",\"format\":\"jpeg\",\"quality\":1,\"progressive\":true}}],"
+        "\"id\":\"j\\u00f6b\",\"timeout_s\":0.5,\"background\":[1,2,3],\"orient\":false,"
+        "\"meta\":{\"n\":12345678901234567890,\n \"e\":[]},\"reply_to\":\"ns:reply:r\","
+        "\"pushed\":1.5e9}";
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_string_equal(job.input.key, "ns:img:in");
+    assert_int_equal(job.output_count, 2);
+    assert_string_equal(job.outputs[0].place.key, "ns:img:out");
+    assert_string_equal(job.outputs[0].format, "png");
+    assert_int_equal(job.outputs[0].compression, 9);
+    assert_int_equal(job.outputs[0].ttl_s, 60);
+    assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 2);
+    assert_int_equal(job.outputs[1].quality, 1);
+    assert_true(job.outputs[1].progressive);
+    assert_int_equal(cJSON_GetArraySize(job.outputs[1].ops), 0);
+    assert_string_equal(job.id, "j\xC3\xB6" "b");
+    assert_true(job.timeout_s == 0.5);
+    assert_int_equal(job.background[2], 3);
+    assert_false(job.orient);
+    char *meta = cJSON_PrintUnformatted(job.meta);
+    assert_string_equal(meta, "{\"n\":12345678901234567890,  \"e\":[]}");
+    free(meta);
+    assert_string_equal(job.reply_to, "ns:reply:r");
+    assert_true(job.pushed == 1.5e9);
+    job_clear(&job);
+}
+
+struct row {
+    const char *piece;
+    enum status status;
+    const char *says;
+};
+
+static void run_rows(const char *format, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        expect(format, rows[i].piece, rows[i].status, rows[i].says);
+}
+#define run(format, rows) run_rows(format, rows, sizeof rows / sizeof *rows)
+
+static void test_shape(void **state)
+{
+    static const struct row rows[] = {
+        {"[]", STATUS_BAD_JOB, "must be an object"},
+        {"1", STATUS_BAD_JOB, "must be an object"},
+        {"{}", STATUS_BAD_JOB, "no input"},
+        {"{\"input\":\"a\"}", STATUS_BAD_JOB, "no output"},
+        {"{\"input\":\"a\",\"ops\":[]}", STATUS_BAD_JOB, "no output"},
+        {"{\"output\":\"a\"}", STATUS_BAD_JOB, "no input"},
+        {"{\"input\":\"a\",\"output\":\"b\",\"ouptut\":1}", STATUS_BAD_JOB,
+         "unknown key \"ouptut\"; did you mean \"output\"?"},
+        {"{\"input\":\"a\",\"output\":\"b\",\"Ops\":[]}", STATUS_BAD_JOB, "did you mean \"ops\""},
+        {"{\"input\":\"a\",\"output\":\"b\",\"zebra\":[]}", STATUS_BAD_JOB,
+         "unknown key \"zebra\""},
+        {"{\"input\":\"a\",\"output\":\"b\",\"outputs\":[{\"output\":\"c\"}]}", STATUS_BAD_JOB,
+         "outputs and output"},
+        {"{\"input\":\"a\",\"ops\":[],\"outputs\":[{\"output\":\"c\"}]}", STATUS_BAD_JOB,
+         "outputs and ops"},
+        {"{\"input\":null,\"output\":\"b\"}", STATUS_BAD_JOB, "input is null"},
+        {"{\"input\":[],\"output\":\"b\"}", STATUS_BAD_JOB, "input is []"},
+        {"{\"input\":{},\"output\":\"b\"}", STATUS_BAD_JOB, "must have path or key"},
+        {"{\"input\":{\"path\":\"a\",\"key\":\"ns:img:a\"},\"output\":\"b\"}", STATUS_BAD_JOB,
+         "not both"},
+        {"{\"input\":{\"path\":\"a\",\"format\":\"png\"},\"output\":\"b\"}", STATUS_BAD_JOB,
+         "input has the unknown key \"format\""},
+        {"{\"input\":{\"path\":1},\"output\":\"b\"}", STATUS_BAD_JOB, "input.path is 1"},
+        {"{\"input\":{\"key\":1},\"output\":\"b\"}", STATUS_BAD_JOB, "input.key is 1"},
+    };
+    (void)state;
+    run("%s", rows);
+}
+
+static void test_paths(void **state)
+{
+    static const struct row rows[] = {
+        {"a", STATUS_OK, NULL}, {"a/b.c/d", STATUS_OK, NULL}, {"...", STATUS_OK, NULL},
+        {"..a/.b", STATUS_OK, NULL}, {"\xC3\xA4/\\u00e4", STATUS_OK, NULL},
+        {"", STATUS_PATH_REFUSED, "is empty"},
+        {"/a", STATUS_PATH_REFUSED, "absolute"},
+        {"a//b", STATUS_PATH_REFUSED, "empty part"},
+        {"a/", STATUS_PATH_REFUSED, "empty part"},
+        {".", STATUS_PATH_REFUSED, "\".\""},
+        {"a/./b", STATUS_PATH_REFUSED, "\".\""},
+        {"..", STATUS_PATH_REFUSED, "\"..\""},
+        {"a/../b", STATUS_PATH_REFUSED, "\"..\""},
+        {"a/..", STATUS_PATH_REFUSED, "\"..\""},
+        {"a\\nb", STATUS_PATH_REFUSED, "control"},
+        {"a\\u007f", STATUS_PATH_REFUSED, "control"},
+        {"a\\u0085", STATUS_PATH_REFUSED, "control"},
+    };
+    (void)state;
+    run("{\"input\":\"%s\",\"output\":\"out\"}", rows);
+    run("{\"output\":\"%s\",\"input\":\"in\"}", rows);
+    run("{\"outputs\":[{\"output\":\"x\"},{\"output\":{\"path\":\"%s\"}}],\"input\":\"in\"}", rows);
+    expect("{\"input\":\"in\",\"output\":\"%s\"}", ".gpuimgd/x", STATUS_PATH_REFUSED, ".gpuimgd");
+    expect("{\"input\":\"in\",\"output\":\"%s\"}", ".gpuimgd2/x", STATUS_OK, NULL);
+    for (size_t length = JOB_PATH_BYTES_MAX; length <= JOB_PATH_BYTES_MAX + 1; length++) {
+        char *path = repeat("a", length, "");
+        expect("{\"input\":\"%s\",\"output\":\"out\"}", path,
+               length > JOB_PATH_BYTES_MAX ? STATUS_PATH_REFUSED : STATUS_OK, NULL);
+        free(path);
+    }
+}
+
+static void test_keys(void **state)
+{
+    static const struct row rows[] = {
+        {"ns:img:a", STATUS_OK, NULL},
+        {"ns:img:", STATUS_PATH_REFUSED, "must begin with \"ns:img:\""},
+        {"ns:jobs", STATUS_PATH_REFUSED, "must begin with"},
+        {"ns:reply:a", STATUS_PATH_REFUSED, "must begin with"},
+        {"other:img:a", STATUS_PATH_REFUSED, "must begin with"},
+        {"", STATUS_PATH_REFUSED, "must begin with"},
+        {"ns:img:a\\n", STATUS_PATH_REFUSED, "control"},
+    };
+    static const struct row replies[] = {
+        {"ns:reply:a", STATUS_OK, NULL},
+        {"ns:reply:", STATUS_PATH_REFUSED, "reply_to"},
+        {"ns:results", STATUS_PATH_REFUSED, "reply_to"},
+        {"ns:img:a", STATUS_PATH_REFUSED, "reply_to"},
+    };
+    (void)state;
+    run("{\"input\":{\"key\":\"%s\"},\"output\":\"out\"}", rows);
+    run("{\"input\":\"a\",\"output\":{\"key\":\"%s\"}}", rows);
+    run("{\"input\":\"a\",\"output\":\"b\",\"reply_to\":\"%s\"}", replies);
+    for (size_t length = JOB_KEY_BYTES_MAX; length <= JOB_KEY_BYTES_MAX + 1; length++) {
+        char *key = repeat("a", length - strlen("ns:img:"), "");
+        expect("{\"input\":{\"key\":\"ns:img:%s\"},\"output\":\"out\"}", key,
+               length > JOB_KEY_BYTES_MAX ? STATUS_PATH_REFUSED : STATUS_OK, NULL);
+        free(key);
+    }
+}
+
+static void test_output_options(void **state)
+{
+    static const struct row rows[] = {
+        {"\"quality\":1", STATUS_OK, NULL}, {"\"quality\":100", STATUS_OK, NULL},
+        {"\"quality\":0", STATUS_BAD_JOB, "output.quality is 0, must be an integer from 1 to 100"},
+        {"\"quality\":101", STATUS_BAD_JOB, "101"},
+        {"\"quality\":85.5", STATUS_BAD_JOB, "85.5"},
+        {"\"quality\":\"85\"", STATUS_BAD_JOB, "integer"},
+        {"\"quality\":null", STATUS_BAD_JOB, "null"},
+        {"\"quality\":1e300", STATUS_BAD_JOB, "integer"},
+        {"\"compression\":0", STATUS_OK, NULL}, {"\"compression\":9", STATUS_OK, NULL},
+        {"\"compression\":-1", STATUS_BAD_JOB, "0 to 9"},
+        {"\"compression\":10", STATUS_BAD_JOB, "0 to 9"},
+        {"\"progressive\":true", STATUS_OK, NULL}, {"\"progressive\":false", STATUS_OK, NULL},
+        {"\"progressive\":1", STATUS_BAD_JOB, "true or false"},
+        {"\"format\":\"png\"", STATUS_OK, NULL}, {"\"format\":\"jpeg\"", STATUS_OK, NULL},
+        {"\"format\":\"PNG\"", STATUS_BAD_JOB, "must be \"jpeg\" or \"png\""},
+        {"\"format\":1", STATUS_BAD_JOB, "output.format"},
+        {"\"ttl_s\":0", STATUS_OK, NULL}, {"\"ttl_s\":4294967295", STATUS_OK, NULL},
+        {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"}, {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
+        {"\"ttl_s\":0.5", STATUS_BAD_JOB, "ttl_s"},
+        {"\"qualtiy\":1", STATUS_BAD_JOB, "did you mean \"quality\"?"},
+    };
+    (void)state;
+    run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);
+    expect("{\"input\":\"a\",\"output\":{\"path\":\"b\",\"ttl_s\":%s}}", "1", STATUS_BAD_JOB,
+           "path");
+}
+
+static void test_ops(void **state)
+{
+    static const struct row rows[] = {
+        {"[]", STATUS_OK, NULL},
+        {"[\"x\",{\"op\":\"y\",\"any\":{\"thing\":[1]}}]", STATUS_OK, NULL},
+        {"{}", STATUS_BAD_JOB, "must be an array"},
+        {"\"grayscale\"", STATUS_BAD_JOB, "must be an array"},
+        {"null", STATUS_BAD_JOB, "must be an array"},
+        {"[\"a\",1]", STATUS_BAD_JOB, "[1] is 1"},
+        {"[{}]", STATUS_BAD_JOB, "[0] is {}"},
+        {"[{\"op\":1}]", STATUS_BAD_JOB, "[0]"},
+        {"[[]]", STATUS_BAD_JOB, "[0]"},
+    };
+    (void)state;
+    run("{\"input\":\"a\",\"output\":\"b\",\"ops\":%s}", rows);
+    run("{\"input\":\"a\",\"outputs\":[{\"output\":\"b\",\"ops\":%s}]}", rows);
+    for (size_t count = JOB_OPS_MAX; count <= JOB_OPS_MAX + 1; count++) {
+        char *ops = repeat("\"x\"", count, ",");
+        expect("{\"input\":\"a\",\"output\":\"b\",\"ops\":[%s]}", ops,
+               count > JOB_OPS_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
+        free(ops);
+    }
+}
+
+static void test_outputs(void **state)
+{
+    static const struct row rows[] = {
+        {"[{\"output\":\"b\"}]", STATUS_OK, NULL},
+        {"[]", STATUS_BAD_JOB, "1 to 16"},
+        {"{}", STATUS_BAD_JOB, "1 to 16"},
+        {"[\"b\"]", STATUS_BAD_JOB, "outputs[0] is \"b\", must be an object"},
+        {"[{}]", STATUS_BAD_JOB, "outputs[0] has no output"},
+        {"[{\"output\":\"b\",\"input\":\"c\"}]", STATUS_BAD_JOB, "unknown key \"input\""},
+        {"[{\"output\":\"b\"},{\"output\":{\"path\":\"c\",\"quality\":0}}]", STATUS_BAD_JOB,
+         "outputs[1].output.quality is 0"},
+        {"[{\"output\":\"a\"}]", STATUS_BAD_JOB, "\"a\" is the input too"},
+        {"[{\"output\":\"b\"},{\"output\":{\"path\":\"b\"}}]", STATUS_BAD_JOB,
+         "two outputs are \"b\""},
+        {"[{\"output\":{\"key\":\"ns:img:b\"}},{\"output\":{\"key\":\"ns:img:b\"}}]",
+         STATUS_BAD_JOB, "two outputs"},
+        {"[{\"output\":{\"key\":\"ns:img:a\"}},{\"output\":\"ns:img:a\"}]", STATUS_OK, NULL},
+    };
+    (void)state;
+    run("{\"input\":\"a\",\"outputs\":%s}", rows);
+    expect("{\"input\":{\"key\":\"ns:img:a\"},\"output\":{\"key\":\"ns:img:%s\"}}", "a",
+           STATUS_BAD_JOB, "is the input too");
+    for (size_t count = JOB_OUTPUTS_MAX; count <= JOB_OUTPUTS_MAX + 1; count++) {
+        char text[2048] = "";
+        for (size_t i = 0; i < count; i++)
+            sprintf(text + strlen(text), "%s{\"output\":\"o%zu\"}", i ? "," : "", i);
+        expect("{\"input\":\"a\",\"outputs\":[%s]}", text,
+               count > JOB_OUTPUTS_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
+    }
+}
+
+static void test_the_rest(void **state)
+{
+    static const struct row rows[] = {
+        {"\"timeout_s\":60", STATUS_OK, NULL}, {"\"timeout_s\":0.001", STATUS_OK, NULL},
+        {"\"timeout_s\":0", STATUS_BAD_JOB, "over 0 and at most 60"},
+        {"\"timeout_s\":60.001", STATUS_BAD_JOB, "at most 60"},
+        {"\"timeout_s\":\"1\"", STATUS_BAD_JOB, "timeout_s"},
+        {"\"background\":[0,128,255]", STATUS_OK, NULL},
+        {"\"background\":[0,0]", STATUS_BAD_JOB, "background"},
+        {"\"background\":[0,0,0,0]", STATUS_BAD_JOB, "background"},
+        {"\"background\":[0,0,256]", STATUS_BAD_JOB, "background is [0,0,256]"},
+        {"\"background\":[-1,0,0]", STATUS_BAD_JOB, "background"},
+        {"\"background\":[0,0.5,0]", STATUS_BAD_JOB, "background"},
+        {"\"background\":[0,\"1\",0]", STATUS_BAD_JOB, "background"},
+        {"\"background\":\"white\"", STATUS_BAD_JOB, "background"},
+        {"\"orient\":1", STATUS_BAD_JOB, "orient"}, {"\"orient\":false", STATUS_OK, NULL},
+        {"\"pushed\":0", STATUS_OK, NULL}, {"\"pushed\":-1", STATUS_BAD_JOB, "pushed"},
+        {"\"pushed\":\"now\"", STATUS_BAD_JOB, "pushed"},
+        {"\"meta\":null", STATUS_OK, NULL}, {"\"meta\":[1e5,\"x\"]", STATUS_OK, NULL},
+        {"\"id\":\"x\"", STATUS_OK, NULL},
+        {"\"id\":\"\"", STATUS_BAD_JOB, "id has 0 bytes"},
+        {"\"id\":7", STATUS_BAD_JOB, "id is 7, must be a string"},
+        {"\"id\":\"a\\u0001\"", STATUS_BAD_JOB, "control"},
+        {"\"id\":\"a\\u0080\"", STATUS_BAD_JOB, "control"},
+        {"\"id\":\"\\u00a0\"", STATUS_OK, NULL},
+    };
+    (void)state;
+    run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
+    for (size_t length = JOB_ID_BYTES_MAX; length <= JOB_ID_BYTES_MAX + 1; length++) {
+        char *id = repeat("i", length, "");
+        expect("{\"input\":\"a\",\"output\":\"b\",\"id\":\"%s\"}", id,
+               length > JOB_ID_BYTES_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
+        free(id);
+    }
+}
+
+/* A bad job's user gets back what was understood. */
+static void test_bad_job_gives_back_id_meta_reply(void **state)
+{
+    static const char *const texts[] = {
+        "{\"zebra\":1,\"id\":\"i\",\"meta\":0.10,\"reply_to\":\"ns:reply:r\"}",
+        "{\"id\":\"i\",\"input\":\"/\",\"meta\":0.10,\"reply_to\":\"ns:reply:r\",\"output\":\"x\"}",
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct job job;
+        struct error error = {0};
+        assert_int_not_equal(job_parse(&job, texts[i], strlen(texts[i]), &rules, &error),
+                             STATUS_OK);
+        assert_string_equal(job.id, "i");
+        assert_string_equal(job.reply_to, "ns:reply:r");
+        assert_string_equal(job.meta->valuestring, "0.10");
+        job_clear(&job);
+    }
+    /* One of them is bad itself: the others come back. */
+    struct job job;
+    struct error error = {0};
+    static const char text[] = "{\"id\":1,\"meta\":2,\"reply_to\":\"ns:reply:r\"}";
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_BAD_JOB);
+    assert_null(job.id);
+    assert_non_null(job.meta);
+    assert_string_equal(job.reply_to, "ns:reply:r");
+    job_clear(&job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_output_options),
+        cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_the_rest),
+        cmocka_unit_test(test_bad_job_gives_back_id_meta_reply),
+    };
+    return cmocka_run_group_tests_name("job", tests, NULL, NULL);
+}

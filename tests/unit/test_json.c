@@ -1,0 +1,155 @@
+/* test_json.c - what is JSON, and where it stops being so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "queue/json.h"
+
+static const char *const good[] = {
+    "{}", "[]", " \t\r\n{ } \n", "0", "-0", "-1.5e+10", "1E-2", "0.0", "true", "false", "null",
+    "\"\"", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\"", "\"\\ud83d\\ude00\"", "\"\xF0\x9F\x98\x80\"",
+    "{\"a\":1,\"A\":2,\"\":3}", "{\"a\":{\"a\":1},\"b\":[{\"a\":1},{\"a\":2}]}", "[1,[2,[3]],\"x\"]",
+    "\"\x7f\"", "1.7976931348623157e308", "1e-999",
+    "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
+};
+
+static const struct {
+    const char *text;
+    size_t byte; /* from 1 */
+    const char *says;
+} bad[] = {
+    {"", 1, "text ends"}, {"  ", 3, "text ends"}, {"{", 2, "key"}, {"[", 2, "text ends"},
+    {"[1", 3, "','"}, {"[1,]", 4, "value"}, {"[,1]", 2, "value"}, {"[1 2]", 4, "','"},
+    {"{\"a\"}", 5, "':'"}, {"{\"a\":}", 6, "value"}, {"{\"a\":1,}", 8, "key"},
+    {"{a:1}", 2, "key"}, {"{'a':1}", 2, "key"}, {"{\"a\":1 \"b\":2}", 8, "','"}, {"{,}", 2, "key"},
+    {"{} {}", 4, "behind"}, {"1 x", 3, "behind"}, {"[]]", 3, "behind"}, {"[}", 2, "value"},
+    {"tru", 1, "value"}, {"True", 1, "value"}, {"nul", 1, "value"}, {"NaN", 1, "value"},
+    {"Infinity", 1, "value"}, {"-Infinity", 2, "digit"}, {"+1", 1, "value"}, {"-", 2, "digit"},
+    {"01", 2, "begin with 0"}, {"-01", 3, "begin with 0"}, {"1.", 3, "digit"}, {".5", 1, "value"},
+    {"1e", 3, "digit"}, {"1e+", 4, "digit"}, {"0x10", 2, "behind"}, {"1.5.2", 4, "behind"},
+    {"1e999", 1, "double"}, {"[-1e999]", 2, "double"},
+    {"\"", 1, "does not end"}, {"\"abc", 1, "does not end"}, {"\"\\", 3, "escape"},
+    {"\"\\x\"", 3, "escape"}, {"\"\\'\"", 3, "escape"}, {"\"\\u12\"", 6, "four hex"},
+    {"\"\\u12g4\"", 6, "four hex"}, {"\"\n\"", 2, "control"}, {"\"\x1f\"", 2, "control"},
+    {"\"\\u0000\"", 2, "\\u0000"}, {"{\"\\u0000\":1}", 3, "\\u0000"},
+    {"\"\\ud800\"", 2, "high surrogate"}, {"\"\\ud800\\u0041\"", 2, "high surrogate"},
+    {"\"\\ud800x\"", 2, "high surrogate"}, {"\"a\\udc00\"", 3, "low surrogate"},
+    {"\"\\ude00\\ud83d\"", 2, "low surrogate"},
+    {"\"\xff\"", 2, "UTF-8"}, {"\"\xc0\x80\"", 2, "UTF-8"}, {"\"\xed\xa0\x80\"", 2, "UTF-8"},
+    {"\"\xf4\x90\x80\x80\"", 2, "UTF-8"}, {"\"\xc3\"", 2, "UTF-8"}, {"\xef\xbb\xbf{}", 1, "value"},
+    {"{\"a\":1,\"a\":2}", 8, "\"a\" stands twice"},
+    {"{\"a\":1,\"b\":2,\"\\u0061\":3}", 14, "\"a\" stands twice"},
+    {"[{\"x\":{\"k\":1,\"j\":2,\"k\":3}}]", 20, "\"k\" stands twice"},
+    {"{\"\\u00e9\":1,\"\xc3\xa9\":2}", 13, "stands twice"},
+    {"{\"a\":1,/**/\"b\":2}", 8, "key"},
+    {"[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", 17, "16 levels"},
+};
+
+static void test_good(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct error error = {0};
+        if (json_check(good[i], strlen(good[i]), NULL, &error) != STATUS_OK)
+            fail_msg("%s: %s", good[i], error.text);
+        cJSON *tree = cJSON_ParseWithLength(good[i], strlen(good[i]));
+        assert_non_null(tree);
+        cJSON_Delete(tree);
+    }
+}
+
+static void test_bad(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct error error = {0};
+        char where[40];
+        snprintf(where, sizeof where, "at byte %zu:", bad[i].byte);
+        if (json_check(bad[i].text, strlen(bad[i].text), NULL, &error) != STATUS_BAD_JSON ||
+            !strstr(error.text, where) || !strstr(error.text, bad[i].says))
+            fail_msg("%s: \"%s\", expected %s %s", bad[i].text, error.text, where, bad[i].says);
+    }
+}
+
+static void test_nul_bytes(void **state)
+{
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(json_check("{}\0", 3, NULL, &error), STATUS_BAD_JSON);
+    error = (struct error){0};
+    assert_int_equal(json_check("\"a\0b\"", 5, NULL, &error), STATUS_BAD_JSON);
+}
+
+static void test_size(void **state)
+{
+    char *text = malloc(JOB_BYTES_MAX + 1);
+    (void)state;
+    memset(text, ' ', JOB_BYTES_MAX + 1);
+    text[0] = '{';
+    for (size_t length = JOB_BYTES_MAX; length <= JOB_BYTES_MAX + 1; length++) {
+        struct error error = {0};
+        text[JOB_BYTES_MAX - 1] = '}';
+        assert_int_equal(json_check(text, length, NULL, &error),
+                         length > JOB_BYTES_MAX ? STATUS_BAD_JSON : STATUS_OK);
+    }
+    free(text);
+}
+
+static void test_number_length(void **state)
+{
+    char text[80];
+    (void)state;
+    for (size_t length = JSON_NUMBER_BYTES_MAX; length <= JSON_NUMBER_BYTES_MAX + 1; length++) {
+        struct error error = {0};
+        memset(text, '1', length);
+        assert_int_equal(json_check(text, length, NULL, &error),
+                         length > JSON_NUMBER_BYTES_MAX ? STATUS_BAD_JSON : STATUS_OK);
+    }
+}
+
+/* As many keys as fit: no quadratic time. */
+static void test_many_keys(void **state)
+{
+    char *text = malloc(JOB_BYTES_MAX + 64);
+    size_t used = 1;
+    struct error error = {0};
+    (void)state;
+    text[0] = '{';
+    for (unsigned i = 0; used + 16 < JOB_BYTES_MAX; i++)
+        used += (size_t)sprintf(text + used, "%s\"%x\":0", i ? "," : "", i);
+    text[used++] = '}';
+    assert_int_equal(json_check(text, used, NULL, &error), STATUS_OK);
+    free(text);
+}
+
+static void test_member(void **state)
+{
+    static const char text[] = "{\"x\":{\"meta\":1},\"me\\u0074a\" : [1, 2] ,\"y\":0}";
+    struct json_member member = {.name = "meta"};
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(json_check(text, strlen(text), &member, &error), STATUS_OK);
+    assert_int_equal(member.length, 6);
+    assert_memory_equal(member.at, "[1, 2]", 6);
+    assert_int_equal(json_check("{\"a\":1}", 7, &member, &error), STATUS_OK);
+    assert_null(member.at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_nul_bytes),  cmocka_unit_test(test_size),
+        cmocka_unit_test(test_number_length), cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_member),
+    };
+    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* test_result.c - the completion message, key by key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/result.h"
+
+#define NO_TIMES {-1, -1, -1, -1, -1, -1, -1, -1, -1}
+
+static void expect(const struct result *result, const char *text)
+{
+    char *written = result_write(result);
+    assert_non_null(written);
+    assert_string_equal(written, text);
+    free(written);
+}
+
+static void test_done(void **state)
+{
+    static const char *const formats[] = {"png", NULL};
+    static const struct job_rules rules = {"ns", formats, 60};
+    static const char text[] = "{\"input\":\"a\",\"output\":\"b.png\",\"id\":\"i\\\"\\u00e9\","
+                               "\"meta\":{\"x\":1.10,\"y\":[ ]}}";
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    struct result_output outputs[2] = {
+        {&job.outputs[0].place, "png", 10, 20, 300, NULL},
+        {&(struct job_place){.key = "ns:img:k"}, "jpeg", 1, 2, 3, &error},
+    };
+    struct result result = {
+        .job = &job, .number = 1000000000000000, .status = "done", .input_format = "jpeg",
+        .input_width = 30, .input_height = 40, .input_bytes = 5000000000, .outputs = outputs,
+        .output_count = 2, .attempt = 1, .engine = "cuda:0", .daemon = "h:1",
+        .ms = {0, 1.5, 2.0004, 3, 4, 5, 6, 7, 123456.789},
+    };
+    expect(&result,
+           "{\"id\":\"i\\\"\xC3\xA9\",\"job\":1000000000000000,\"status\":\"done\","
+           "\"meta\":{\"x\":1.10,\"y\":[ ]},"
+           "\"input\":{\"format\":\"jpeg\",\"width\":30,\"height\":40,\"bytes\":5000000000},"
+           "\"outputs\":[{\"path\":\"b.png\",\"format\":\"png\",\"width\":10,\"height\":20,"
+           "\"bytes\":300},{\"key\":\"ns:img:k\",\"format\":\"jpeg\",\"width\":1,\"height\":2,"
+           "\"bytes\":3}],\"attempt\":1,\"engine\":\"cuda:0\",\"daemon\":\"h:1\","
+           "\"ms\":{\"queue\":0.000,\"read\":1.500,\"admit\":2.000,\"decode\":3.000,"
+           "\"h2d\":4.000,\"kernel\":5.000,\"d2h\":6.000,\"encode\":7.000,\"total\":123456.789}}");
+    job_clear(&job);
+}
+
+static void test_failed(void **state)
+{
+    struct error error = {0}, inner = {0};
+    (void)state;
+    error_set(&error, STATUS_GPU_FAILED, "a \"b\"\n\xff");
+    error_set(&inner, STATUS_WRITE_FAILED, "no space");
+    struct job_place place = {.path = "o"};
+    struct result_output output = {&place, NULL, 0, 0, 0, &inner};
+    struct result result = {.number = 7, .status = "failed", .error = &error, .outputs = &output,
+                            .output_count = 1, .attempt = 2, .daemon = "h:1", .ms = NO_TIMES};
+    expect(&result,
+           "{\"job\":7,\"status\":\"failed\",\"error\":{\"code\":\"gpu_failed\","
+           "\"message\":\"a \\\"b\\\"??\",\"retryable\":true},\"outputs\":[{\"path\":\"o\","
+           "\"error\":{\"code\":\"write_failed\",\"message\":\"no space\",\"retryable\":true}}],"
+           "\"attempt\":2,\"daemon\":\"h:1\",\"ms\":{}}");
+}
+
+static void test_nothing_known(void **state)
+{
+    struct job job = {0};
+    (void)state;
+    struct result result = {.job = &job, .number = 1, .status = "failed", .daemon = "h:1",
+                            .attempt = 1, .ms = {-1, -1, -1, -1, -1, -1, -1, -1, 0.25}};
+    expect(&result, "{\"job\":1,\"status\":\"failed\",\"outputs\":[],\"attempt\":1,"
+                    "\"daemon\":\"h:1\",\"ms\":{\"total\":0.250}}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_done),
+        cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_nothing_known),
+    };
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+}
