@@ -1,0 +1,608 @@
+/* test_protocol.c - each script of the protocol against a real Redis, transition by transition. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/script.h"
+#include "tests/tools/redis_server.h"
+
+#define ARGS_MAX 64
+
+static struct redis_server *server;
+static redisContext *redis;
+
+static int start_server(void **state)
+{
+    (void)state;
+    server = redis_server_start(NULL);
+    redis = redis_server_connect(server);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    redis_server_stop(server);
+    return 0;
+}
+
+static int empty(void **state)
+{
+    (void)state;
+    freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 0"));
+    freeReplyObject(redis_command(redis, "FLUSHALL"));
+    return 0;
+}
+
+/* EVAL with keys and arguments given as one line of words; "''" is the empty one. */
+static redisReply *eval(enum script script, const char *keys, const char *args)
+{
+    const char *argv[ARGS_MAX] = {"EVAL", script_text(script), "0"};
+    char words[4096], count[16];
+    int argc = 3, key_count = 0;
+    snprintf(words, sizeof words, "%s|%s", keys, args);
+    char *bar = strchr(words, '|');
+    for (char *word = strtok(words, " |"); word; word = strtok(NULL, " |")) {
+        assert_true(argc < ARGS_MAX);
+        key_count += word < bar;
+        argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
+    }
+    snprintf(count, sizeof count, "%d", key_count);
+    argv[2] = count;
+    redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
+    assert_non_null(reply);
+    return reply;
+}
+
+static void print(const redisReply *reply, char *text, size_t size)
+{
+    size_t used = strlen(text);
+    switch (reply->type) {
+    case REDIS_REPLY_INTEGER: snprintf(text + used, size - used, "%lld", reply->integer); break;
+    case REDIS_REPLY_ARRAY:
+        for (size_t i = 0; i < reply->elements; i++) {
+            print(reply->element[i], text, size);
+            used = strlen(text);
+            if (i + 1 < reply->elements)
+                snprintf(text + used, size - used, " ");
+        }
+        break;
+    case REDIS_REPLY_NIL: snprintf(text + used, size - used, "nil"); break;
+    default: snprintf(text + used, size - used, "%s", reply->str);
+    }
+}
+
+/* Runs a command (or a script, below) and compares its reply, written as words. */
+static void expect_reply(redisReply *reply, const char *what, const char *expected)
+{
+    char text[4096] = "";
+    print(reply, text, sizeof text);
+    freeReplyObject(reply);
+    if (strcmp(text, expected) != 0)
+        fail_msg("%s: \"%s\", expected \"%s\"", what, text, expected);
+}
+
+__attribute__((format(printf, 2, 3))) static void expect(const char *expected, const char *format,
+                                                         ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    redisReply *reply = redisCommand(redis, text);
+    assert_non_null(reply);
+    expect_reply(reply, text, expected);
+}
+
+#define FETCH_KEYS "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq"
+#define REAP_KEYS "t:lease t:inst t:jobs t:alone t:alone:owner"
+#define NACK_KEYS "t:lease t:results t:jobs t:delayed t:alone t:dead "
+
+/* The usual call: lease of 10 s, 3 attempts, 20 bytes of a job at most. */
+static void fetch(const char *inst, int counter, int places, int may_alone, int running,
+                  const char *expected)
+{
+    char args[256];
+    snprintf(args, sizeof args, "t %s %d %d 10000 3 20 %d %d", inst, counter, places, may_alone,
+             running);
+    expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, args), args, expected);
+}
+
+static void nack(const char *number, const char *token, const char *kind, const char *expected)
+{
+    char keys[256], args[256];
+    snprintf(keys, sizeof keys, NACK_KEYS "t:job:%s t:result:id", number);
+    snprintf(args, sizeof args, "100 60000 2 3 100 %s %s %s result 1 0", number, token, kind);
+    expect_reply(eval(SCRIPT_ID_NACK, keys, args), args, expected);
+}
+
+static void reap(const char *inst, int expired, const char *gone, const char *expected)
+{
+    char args[256];
+    snprintf(args, sizeof args, "t %s 9 10000 3 20 64 %d %s", inst, expired, gone);
+    expect_reply(eval(SCRIPT_ID_REAP, REAP_KEYS, args), args, expected);
+}
+
+static void expire(const char *number)
+{
+    expect("0", "ZADD t:lease 1 %s", number);
+}
+
+static void test_fetch_takes_in_order(void **state)
+{
+    (void)state;
+    expect("3", "LPUSH t:jobs a b c");
+    expect("4", "RPUSH t:jobs first");
+    fetch("A", 1, 2, 1, 0, "2 -1 0 0 0 1 1 first 2 1 a");
+    expect("raw first state leased token A:1 owner A attempt 1", "HGETALL t:job:1");
+    expect("1 2", "ZRANGE t:lease 0 -1");
+    expect("A", "ZRANGE t:inst 0 -1");
+    fetch("A", 2, 64, 1, 2, "0 -1 0 0 0 3 1 b 4 1 c");
+    fetch("A", 3, 64, 1, 4, "0 -1 0 0 0");
+    long long now = atoll(redis_command(redis, "TIME")->element[0]->str);
+    char *expiry = redis_string(redis, "ZSCORE t:lease 1");
+    assert_in_range(atoll(expiry), now * 1000, now * 1000 + 10999);
+    free(expiry);
+}
+
+static void test_fetch_drops_forged_entries(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs real");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 real");
+    /* One that is leased, ones that are not there, one of another type. */
+    expect("OK", "SET t:job:9 x");
+    expect("6", "LPUSH t:jobs @1 @2 @9 @0001 @9999999999999999 last");
+    fetch("A", 2, 9, 1, 1, "0 -1 5 0 0 2 1 last");
+    /* '@' and no number, or one that is too long, is text like any other: bad_json later. */
+    expect("3", "LPUSH t:jobs @ @x @12345678901234567");
+    fetch("A", 3, 9, 1, 1, "0 -1 0 0 0 3 1 @ 4 1 @x 5 1 @12345678901234567");
+}
+
+static void test_fetch_bounds_forged_entries_a_call(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        redis_integer(redis, "LPUSH t:jobs @77");
+    fetch("A", 1, 1, 1, 0, "134 -1 66 0 0");
+    fetch("A", 2, 1, 1, 0, "68 -1 66 0 0");
+}
+
+static void test_fetch_of_an_oversized_job_tells_its_length(void **state)
+{
+    (void)state;
+    expect("2", "LPUSH t:jobs aaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaa");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21");
+    expect("21", "HSTRLEN t:job:2 raw");
+}
+
+static void test_numbers_in_use_are_skipped(void **state)
+{
+    (void)state;
+    expect("2", "LPUSH t:jobs a b");
+    redis_integer(redis, "HSET t:job:1 raw x state ready attempt 0");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 0 2 1 a 3 1 b");
+    expect("OK", "SET t:seq 999999999999997");
+    expect("1", "LPUSH t:jobs c");
+    fetch("A", 2, 2, 1, 0, "0 -1 0 0 0 999999999999998 1 c");
+    expect("1", "ZREM t:lease 999999999999998");
+}
+
+static void test_renew(void **state)
+{
+    (void)state;
+    expect("3", "LPUSH t:jobs a b c");
+    fetch("A", 1, 3, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c");
+    expire("1");
+    expire("2");
+    redis_integer(redis, "HSET t:job:2 token B:1");
+    redis_integer(redis, "DEL t:job:3");
+    expect_reply(eval(SCRIPT_ID_RENEW,
+                      "t:lease t:inst t:alone:owner t:job:1 t:job:2 t:job:3 t:job:1",
+                      "A 10000 keep 1 1 2 1 3 1 1 2"), "RENEW", "0 2:1 3:1 1:2");
+    expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* 1 was put off, 2 was not */
+}
+
+static void test_renew_of_the_right_to_run_alone(void **state)
+{
+    static const char keys[] = "t:lease t:inst t:alone:owner";
+    (void)state;
+    expect("OK", "SET t:alone:owner A PX 100");
+    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 keep"), "keep", "1");
+    assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
+    expect_reply(eval(SCRIPT_ID_RENEW, keys, "B 10000 drop"), "another's", "0");
+    expect("A", "GET t:alone:owner");
+    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 drop"), "drop", "0");
+    expect("nil", "GET t:alone:owner");
+}
+
+static void test_resume_gives_back_what_is_unknown(void **state)
+{
+    (void)state;
+    expect("4", "LPUSH t:jobs a b c d");
+    fetch("A", 1, 1, 1, 0, "3 -1 0 0 0 1 1 a");
+    fetch("A", 2, 1, 1, 0, "2 -1 0 0 0 2 1 b");
+    fetch("B", 1, 1, 1, 0, "1 -1 0 0 0 3 1 c");
+    fetch("A", 3, 1, 1, 0, "0 -1 0 0 0 4 1 d");
+    redis_integer(redis, "HSET t:job:1 attempt 3"); /* two used before: on to :alone */
+    /* 2 is known, 3 is another's, 4 is from a fetch whose reply is on its way. */
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 3 2:2"), "RESUME", "1");
+    expect("1", "LRANGE t:alone 0 -1");
+    expect("alone 2", "HMGET t:job:1 state attempt");
+    expect("2 3 4", "ZRANGE t:lease 0 -1");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 4"), "RESUME", "2");
+    expect("@2 @4", "LRANGE t:jobs 0 -1");
+    expect("ready 0 nil", "HMGET t:job:4 state attempt token");
+    fetch("A", 5, 1, 1, 0, "2 -1 0 1 0 1 3 a"); /* :alone first: nothing runs */
+}
+
+static void test_done(void **state)
+{
+    (void)state;
+    expect("4", "LPUSH t:jobs a b c d");
+    fetch("A", 1, 4, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
+    redis_integer(redis, "HSET t:job:3 token B:7");
+    redis_integer(redis, "DEL t:job:4");
+    redisReply *reply =
+        eval(SCRIPT_ID_DONE,
+             "t:lease t:results t:job:1 t:result:x t:img:o t:img:p t:job:2 t:reply:r t:job:3 "
+             "t:img:q t:job:4",
+             "100 60000 1 A:1 r1 1 0 2 bytes 0 more 50 2 A:1 r2 0 1 0 3 A:1 r3 0 0 1 x 0 "
+             "4 A:1 r4 0 0 0");
+    expect_reply(reply, "DONE", "0 1 1 0 -1");
+    expect("r1", "LRANGE t:results 0 -1");
+    expect("r1", "GET t:result:x");
+    expect("r2", "LRANGE t:reply:r 0 -1");
+    assert_in_range(redis_integer(redis, "PTTL t:result:x"), 50000, 60000);
+    assert_in_range(redis_integer(redis, "PTTL t:reply:r"), 50000, 60000);
+    expect("bytes", "GET t:img:o");
+    expect("-1", "TTL t:img:o");
+    assert_in_range(redis_integer(redis, "TTL t:img:p"), 40, 50);
+    expect("nil", "GET t:img:q");
+    expect("0", "EXISTS t:job:1 t:job:2");
+    expect("3 4", "ZRANGE t:lease 0 -1");
+}
+
+static void test_done_twice_changes_nothing(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    for (int i = 0; i < 2; i++)
+        expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0"),
+                     "DONE", i ? "0 -1" : "0 1");
+    expect("1", "LLEN t:results");
+}
+
+static void test_results_are_trimmed_and_counted(void **state)
+{
+    (void)state;
+    expect("3", "LPUSH t:jobs a b c");
+    fetch("A", 1, 3, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c");
+    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:job:2 t:job:3",
+                      "2 9 1 A:1 r1 0 0 0 2 A:1 r2 0 0 0 3 A:1 r3 0 0 0"), "DONE", "1 1 1 1");
+    expect("r3 r2", "LRANGE t:results 0 -1");
+}
+
+static void test_a_reply_key_that_is_no_list(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    expect("OK", "SET t:reply:r oops");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:reply:r", "9 9 1 A:1 r 0 1 0"),
+                 "DONE", "0 1");
+    expect("r", "LRANGE t:results 0 -1");
+}
+
+static void test_nack_back_returns_the_attempt(void **state)
+{
+    (void)state;
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 1, 1, 0, "1 -1 0 0 0 1 1 a");
+    nack("1", "B:1", "back", "0 0");
+    nack("1", "A:1", "back", "0 1");
+    nack("1", "A:1", "back", "0 0");
+    nack("7", "A:1", "back", "0 -1");
+    fetch("A", 2, 1, 1, 0, "1 -1 0 0 0 1 1 a"); /* before b, and its first attempt again */
+}
+
+static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    nack("1", "A:1", "retry", "0 1");
+    expect("delayed", "HGET t:job:1 state");
+    expect("0", "ZCARD t:lease");
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0");
+    assert_in_range(reply->element[1]->integer, 1, 100);
+    assert_int_equal(reply->elements, 5);
+    freeReplyObject(reply);
+    usleep(110000);
+    fetch("A", 3, 1, 1, 0, "0 -1 0 0 0 1 2 a");
+    nack("1", "A:3", "retry", "0 1");
+    reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 4 1 10000 3 20 1 0");
+    assert_in_range(reply->element[1]->integer, 300, 400); /* four times as long */
+    freeReplyObject(reply);
+    redis_integer(redis, "ZADD t:delayed 1 1");
+    fetch("A", 5, 1, 1, 1, "0 -1 0 1 1"); /* the last one: alone, once nothing runs */
+    fetch("A", 6, 1, 1, 0, "0 -1 0 1 0 1 3 a");
+    nack("1", "A:6", "retry", "0 2");
+    expect("a", "LRANGE t:dead 0 -1");
+    expect("result", "LRANGE t:results 0 -1");
+    expect("result", "GET t:result:id");
+    expect("0", "EXISTS t:job:1");
+    /* As the operator does it: */
+    expect("a", "LMOVE t:dead t:jobs RIGHT LEFT");
+    fetch("A", 7, 1, 1, 0, "0 -1 0 0 0 2 1 a");
+}
+
+static void test_dead_is_trimmed(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 3; i++) {
+        redis_integer(redis, "HSET t:job:%d raw dead%d state leased attempt 3 token A:1", i, i);
+        char number[8];
+        snprintf(number, sizeof number, "%d", i);
+        nack(number, "A:1", "retry", i == 3 ? "1 2" : "0 2");
+    }
+    expect("dead3 dead2", "LRANGE t:dead 0 -1");
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
+    redis_integer(redis, "HSET t:job:2 raw two state alone attempt 2");
+    expect("4", "LPUSH t:alone 1 99 @1 2");
+    expect("1", "LPUSH t:jobs normal");
+    fetch("A", 1, 8, 0, 0, "0 -1 0 0 4 3 1 normal"); /* may not */
+    expect("1", "LPUSH t:jobs normal");
+    fetch("A", 2, 8, 1, 1, "1 -1 0 1 4");         /* claims, and waits for its own job */
+    fetch("B", 1, 0, 1, 0, "1 -1 0 0 4");         /* has not the right, and no place */
+    fetch("A", 3, 8, 1, 0, "1 -1 0 1 3 1 3 one"); /* one, though there are places for more */
+    expect("A", "GET t:alone:owner");
+    assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
+    fetch("A", 4, 8, 1, 0, "1 -1 2 1 0 2 3 two");
+    fetch("A", 5, 8, 1, 0, "0 -1 0 0 0 4 1 normal"); /* none left: released */
+    expect("nil", "GET t:alone:owner");
+}
+
+static void test_alone_is_released_when_it_may_not_go_on(void **state)
+{
+    (void)state;
+    expect("OK", "SET t:alone:owner A");
+    redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
+    expect("1", "LPUSH t:alone 1");
+    fetch("A", 1, 8, 0, 0, "0 -1 0 0 1");
+    expect("nil", "GET t:alone:owner");
+    fetch("B", 1, 8, 1, 0, "0 -1 0 1 0 1 3 one");
+}
+
+static void test_with_one_attempt_nothing_runs_alone(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
+                 "0 -1 0 0 0 1 1 a");
+    expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
+                      "9 9 9 1 100 1 A:1 back '' 0 0"), "NACK", "0 1");
+    expect("@1", "LRANGE t:jobs 0 -1");
+}
+
+static void test_reap_expired(void **state)
+{
+    (void)state;
+    expect("4", "LPUSH t:jobs a b c d");
+    fetch("A", 1, 4, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
+    redis_integer(redis, "HSET t:job:2 attempt 2");
+    redis_integer(redis, "HSET t:job:3 attempt 3");
+    redis_integer(redis, "DEL t:job:4");
+    reap("B", 1, "", "0 0");
+    for (int i = 1; i <= 4; i++) {
+        char number[8];
+        snprintf(number, sizeof number, "%d", i);
+        expire(number);
+    }
+    reap("B", 0, "", "0 0"); /* not the expired ones */
+    reap("B", 1, "", "2 0 3 3 c");
+    expect("@1", "LRANGE t:jobs 0 -1");
+    expect("2", "LRANGE t:alone 0 -1");
+    expect("burying B:9 B", "HMGET t:job:3 state token owner");
+    expect("3", "ZRANGE t:lease 0 -1");
+    reap("C", 1, "", "0 0"); /* a second reaper finds nothing */
+    expect("1", "LLEN t:jobs");
+    /* The late daemon is told that it is late. */
+    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0"), "DONE",
+                 "0 0");
+    /* The burial ends with a NACK; had the reaper died, the next one would do it. */
+    expire("3");
+    reap("C", 1, "", "0 0 3 3 c");
+    nack("3", "B:9", "retry", "0 0");
+    nack("3", "C:9", "retry", "0 2");
+    expect("c", "LRANGE t:dead 0 -1");
+}
+
+static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    redis_integer(redis, "HSET t:job:1 attempt 3");
+    expire("1");
+    reap("B", 1, "", "0 0 1 3 a");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t B 3 10"), "RESUME", "1");
+    expect("0", "LLEN t:jobs");
+    reap("B", 1, "", "0 0 1 3 a");
+}
+
+static void test_reap_of_a_dead_daemon(void **state)
+{
+    (void)state;
+    expect("3", "LPUSH t:jobs a b c");
+    fetch("A", 1, 1, 1, 0, "2 -1 0 0 0 1 1 a");
+    fetch("B", 1, 1, 1, 0, "1 -1 0 0 0 2 1 b");
+    expect("OK", "SET t:alone:owner A");
+    reap("C", 0, "A", "1 0");
+    expect("c @1", "LRANGE t:jobs 0 -1");
+    expect("2", "ZRANGE t:lease 0 -1");
+    expect("B", "ZRANGE t:inst 0 -1");
+    expect("nil", "GET t:alone:owner");
+    expect("ready 1", "HMGET t:job:1 state attempt"); /* the attempt stays charged */
+    fetch("C", 1, 1, 1, 0, "1 -1 0 0 0 1 2 a");
+}
+
+static void test_reap_says_when_there_is_more(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 70; i++) {
+        redis_integer(redis, "HSET t:job:%d raw x state leased attempt 1 owner A token A:1", i);
+        redis_integer(redis, "ZADD t:lease 1 %d", i);
+    }
+    reap("B", 1, "", "64 1");
+    reap("B", 1, "", "6 0");
+}
+
+static void test_leave(void **state)
+{
+    (void)state;
+    expect("2", "ZADD t:inst 1 A 1 B");
+    expect("OK", "SET t:alone:owner B");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner", "A"), "LEAVE", "1");
+    expect("B", "ZRANGE t:inst 0 -1");
+    expect("B", "GET t:alone:owner");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner", "B"), "LEAVE", "1");
+    expect("0", "EXISTS t:inst t:alone:owner");
+}
+
+/* The calls of the next two tests, on job 1 leased to A:1, with one due delayed job. */
+static const struct {
+    enum script script;
+    const char *keys, *args;
+    const char *typed; /* keys whose wrong type refuses the call */
+} script_calls[] = {
+    {SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0",
+     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq"},
+    {SCRIPT_ID_RENEW, "t:lease t:inst t:alone:owner t:job:1", "A 10000 keep 1 1",
+     "t:lease t:inst t:alone:owner"},
+    {SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9", "t:lease t:jobs t:alone"},
+    {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
+     "t:lease t:inst t:jobs t:alone t:alone:owner"},
+    {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0",
+     "t:lease t:results t:jobs t:delayed t:alone t:dead"},
+    {SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0", "t:lease t:results"},
+};
+#define SCRIPT_CALLS (sizeof script_calls / sizeof *script_calls)
+
+static void lay_out(void)
+{
+    freeReplyObject(redis_command(redis, "FLUSHALL"));
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 1, 1, 0, "1 -1 0 0 0 1 1 a");
+    redis_integer(redis, "HSET t:job:50 raw x state delayed attempt 1");
+    redis_integer(redis, "ZADD t:delayed 1 50");
+}
+
+static void test_wrong_types_refuse_before_any_write(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SCRIPT_CALLS; i++) {
+        char typed[256], *save;
+        strcpy(typed, script_calls[i].typed);
+        for (char *key = strtok_r(typed, " ", &save); key; key = strtok_r(NULL, " ", &save)) {
+            lay_out();
+            redis_integer(redis, "DEL %s", key);
+            redis_integer(redis, "HSET %s a b", key);
+            char *before = redis_string(redis, "DEBUG DIGEST");
+            redisReply *reply = eval(script_calls[i].script, script_calls[i].keys,
+                                     script_calls[i].args);
+            if (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "WRONGTYPE ", 10) != 0 ||
+                !strstr(reply->str, key))
+                fail_msg("%s with a wrong %s", script_name(script_calls[i].script), key);
+            freeReplyObject(reply);
+            char *after = redis_string(redis, "DEBUG DIGEST");
+            assert_string_equal(before, after);
+            free(before);
+            free(after);
+        }
+    }
+}
+
+static void test_all_work_over_maxmemory(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SCRIPT_CALLS; i++) {
+        lay_out();
+        freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 1"));
+        char *refused = redis_string(redis, "SET x y");
+        assert_non_null(strstr(refused, "OOM"));
+        free(refused);
+        redisReply *reply = eval(script_calls[i].script, script_calls[i].keys,
+                                 script_calls[i].args);
+        if (reply->type == REDIS_REPLY_ERROR)
+            fail_msg("%s: %s", script_name(script_calls[i].script), reply->str);
+        freeReplyObject(reply);
+        freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 0"));
+    }
+}
+
+/* What a script did is in the append-only file as one step. */
+static void test_transitions_survive_a_kill(void **state)
+{
+    (void)state;
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b");
+    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 99999 1 A:1 r 0 0 0"),
+                 "DONE", "0 1");
+    redisFree(redis);
+    redis_server_restart(server);
+    redis = redis_server_connect(server);
+    expect("2", "ZRANGE t:lease 0 -1");
+    expect("r", "LRANGE t:results 0 -1");
+    expect("A:1", "HGET t:job:2 token");
+    expect("2", "GET t:seq");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, empty)
+    const struct CMUnitTest tests[] = {
+        TEST(test_fetch_takes_in_order),
+        TEST(test_fetch_drops_forged_entries),
+        TEST(test_fetch_bounds_forged_entries_a_call),
+        TEST(test_fetch_of_an_oversized_job_tells_its_length),
+        TEST(test_numbers_in_use_are_skipped),
+        TEST(test_renew),
+        TEST(test_renew_of_the_right_to_run_alone),
+        TEST(test_resume_gives_back_what_is_unknown),
+        TEST(test_done),
+        TEST(test_done_twice_changes_nothing),
+        TEST(test_results_are_trimmed_and_counted),
+        TEST(test_a_reply_key_that_is_no_list),
+        TEST(test_nack_back_returns_the_attempt),
+        TEST(test_nack_retry_waits_longer_each_time_then_dead),
+        TEST(test_dead_is_trimmed),
+        TEST(test_alone),
+        TEST(test_alone_is_released_when_it_may_not_go_on),
+        TEST(test_with_one_attempt_nothing_runs_alone),
+        TEST(test_reap_expired),
+        TEST(test_a_burial_is_resumed_without_an_attempt_back),
+        TEST(test_reap_of_a_dead_daemon),
+        TEST(test_reap_says_when_there_is_more),
+        TEST(test_leave),
+        TEST(test_wrong_types_refuse_before_any_write),
+        TEST(test_all_work_over_maxmemory),
+        TEST(test_transitions_survive_a_kill),
+    };
+    return cmocka_run_group_tests_name("protocol", tests, start_server, stop_server);
+}
