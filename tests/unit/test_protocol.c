@@ -21,7 +21,7 @@ static redisContext *redis;
 static int start_server(void **state)
 {
     (void)state;
-    server = redis_server_start(NULL);
+    server = redis_server_start("--enable-debug-command", "yes", NULL);
     redis = redis_server_connect(server);
     return 0;
 }
@@ -148,7 +148,9 @@ static void test_fetch_takes_in_order(void **state)
     expect("A", "ZRANGE t:inst 0 -1");
     fetch("A", 2, 64, 1, 2, "0 -1 0 0 0 3 1 b 4 1 c");
     fetch("A", 3, 64, 1, 4, "0 -1 0 0 0");
-    long long now = atoll(redis_command(redis, "TIME")->element[0]->str);
+    redisReply *time = redis_command(redis, "TIME");
+    long long now = atoll(time->element[0]->str);
+    freeReplyObject(time);
     char *expiry = redis_string(redis, "ZSCORE t:lease 1");
     assert_in_range(atoll(expiry), now * 1000, now * 1000 + 10999);
     free(expiry);
@@ -524,6 +526,7 @@ static void test_wrong_types_refuse_before_any_write(void **state)
             redis_integer(redis, "DEL %s", key);
             redis_integer(redis, "HSET %s a b", key);
             char *before = redis_string(redis, "DEBUG DIGEST");
+            assert_int_equal(strlen(before), 40);
             redisReply *reply = eval(script_calls[i].script, script_calls[i].keys,
                                      script_calls[i].args);
             if (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "WRONGTYPE ", 10) != 0 ||
