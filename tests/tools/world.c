@@ -191,7 +191,7 @@ void world_put_photo(struct world *world, const char *name, uint32_t width, uint
 
 void world_put_slow(struct world *world)
 {
-    struct picture_png how = {.width = 3000, .height = 2000, .colour_type = 2, .level = 1};
+    struct picture_png how = {.width = 1600, .height = 1200, .colour_type = 2, .level = 1};
     world_put_picture(world, "slow.png", picture_png(&how));
 }
 

@@ -53,7 +53,7 @@ void world_put(struct world *world, const char *name, const void *bytes, size_t 
 void world_put_picture(struct world *world, const char *name, struct picture_file file);
 /* An ordinary colour JPEG. */
 void world_put_photo(struct world *world, const char *name, uint32_t width, uint32_t height);
-/* "slow.png": written again with compression 9, it keeps a worker busy for about a second. */
+/* "slow.png": written again with compression 9, it keeps a worker busy for some half a second. */
 void world_put_slow(struct world *world);
 /* The path of a file under input_root or output_root, malloc'd. */
 char *world_in_path(const struct world *world, const char *name);
