@@ -72,6 +72,7 @@ prepare() {
     # inside.sh starts these itself, in its own time.
     rm -f "$copy"/etc/systemd/system/*.wants/{redis-server,gpuimgd}.service \
         "$copy/etc/systemd/system/redis.service"
+    [ -e "$copy/etc/hosts" ] || echo "127.0.0.1 localhost" >"$copy/etc/hosts"
     make_pictures "$copy/root/check"
     : >"$copy/root/check/transcript"
 }
