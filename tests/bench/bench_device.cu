@@ -1,0 +1,178 @@
+/* bench_device.cu - bare copies and bare kernels, timed by events. */
+#include "tests/bench/bench_device.h"
+
+#include <algorithm>
+#include <stdlib.h>
+
+#include "gpu/cuda_try.h"
+#include "gpu/engine_impl.h"
+#include "gpu/pass.h"
+
+#define RATE_BYTES ((size_t)256 << 20)
+#define RATE_REPEATS 8
+/* More than ten times the second-level cache of an H200 (50 MB). */
+#define ROTATED_BYTES ((size_t)576 << 20)
+#define SETS_MAX 64
+#define ROUNDS 15
+
+#define OR_FAIL(call)                                                                              \
+    do {                                                                                           \
+        if (CUDA_TRY(call) != cudaSuccess)                                                         \
+            return -1;                                                                             \
+    } while (0)
+
+/* Streams, events and buffers of one measurement; freed when it ends, however it ends. */
+struct rig {
+    cudaStream_t up, down;
+    cudaEvent_t start, up_end, down_end, end;
+    uint8_t *device[2];
+    uint8_t *host[2];
+
+    rig() : up(), down(), start(), up_end(), down_end(), end(), device(), host() {}
+    ~rig()
+    {
+        for (int i = 0; i < 2; i++) {
+            (void)cudaFree(device[i]);
+            (void)cudaFreeHost(host[i]);
+        }
+        cudaEvent_t events[] = {start, up_end, down_end, end};
+        for (int i = 0; i < 4; i++)
+            if (events[i])
+                (void)cudaEventDestroy(events[i]);
+        if (up)
+            (void)cudaStreamDestroy(up);
+        if (down)
+            (void)cudaStreamDestroy(down);
+    }
+};
+
+static int rig_open(rig *r, size_t device_bytes, size_t in_bytes, size_t out_bytes)
+{
+    OR_FAIL(cudaStreamCreateWithFlags(&r->up, cudaStreamNonBlocking));
+    OR_FAIL(cudaStreamCreateWithFlags(&r->down, cudaStreamNonBlocking));
+    cudaEvent_t *events[] = {&r->start, &r->up_end, &r->down_end, &r->end};
+    for (int i = 0; i < 4; i++)
+        OR_FAIL(cudaEventCreate(events[i]));
+    for (int i = 0; i < 2; i++) {
+        size_t host_bytes = i == 0 ? in_bytes : out_bytes;
+        OR_FAIL(cudaMalloc(&r->device[i], device_bytes));
+        if (host_bytes) {
+            OR_FAIL(cudaHostAlloc(&r->host[i], host_bytes, cudaHostAllocDefault));
+            for (size_t at = 0; at < host_bytes; at++)
+                r->host[i][at] = (uint8_t)(at * 2654435761u >> 13);
+        }
+    }
+    return 0;
+}
+
+/* Seconds for `count` copies each way that is wanted, both started together. */
+static double copies_s(rig *r, size_t in_bytes, size_t out_bytes, unsigned count)
+{
+    float up_ms = 0, down_ms = 0;
+    OR_FAIL(cudaEventRecord(r->start, r->up));
+    OR_FAIL(cudaStreamWaitEvent(r->down, r->start, 0));
+    for (unsigned i = 0; i < count; i++) {
+        if (in_bytes)
+            OR_FAIL(cudaMemcpyAsync(r->device[0], r->host[0], in_bytes, cudaMemcpyHostToDevice,
+                                    r->up));
+        if (out_bytes)
+            OR_FAIL(cudaMemcpyAsync(r->host[1], r->device[1], out_bytes, cudaMemcpyDeviceToHost,
+                                    r->down));
+    }
+    OR_FAIL(cudaEventRecord(r->up_end, r->up));
+    OR_FAIL(cudaEventRecord(r->down_end, r->down));
+    OR_FAIL(cudaStreamSynchronize(r->up));
+    OR_FAIL(cudaStreamSynchronize(r->down));
+    OR_FAIL(cudaEventElapsedTime(&up_ms, r->start, r->up_end));
+    OR_FAIL(cudaEventElapsedTime(&down_ms, r->start, r->down_end));
+    return (double)std::max(up_ms, down_ms) * 1e-3;
+}
+
+static double device_copy_s(rig *r)
+{
+    float ms = 0;
+    OR_FAIL(cudaEventRecord(r->start, r->up));
+    for (int i = 0; i < RATE_REPEATS; i++)
+        OR_FAIL(cudaMemcpyAsync(r->device[1], r->device[0], RATE_BYTES, cudaMemcpyDeviceToDevice,
+                                r->up));
+    OR_FAIL(cudaEventRecord(r->end, r->up));
+    OR_FAIL(cudaStreamSynchronize(r->up));
+    OR_FAIL(cudaEventElapsedTime(&ms, r->start, r->end));
+    return (double)ms * 1e-3;
+}
+
+extern "C" int bench_device_rates(struct device_rates *rates)
+{
+    rig r;
+    double gb = (double)RATE_BYTES * RATE_REPEATS * 1e-9, up_s = 0, down_s = 0, both_s = 0;
+    double copy_s = 0;
+    if (rig_open(&r, RATE_BYTES, RATE_BYTES, RATE_BYTES) < 0)
+        return -1;
+    for (int warm = 0; warm < 2; warm++) {
+        up_s = copies_s(&r, RATE_BYTES, 0, RATE_REPEATS);
+        down_s = copies_s(&r, 0, RATE_BYTES, RATE_REPEATS);
+        both_s = copies_s(&r, RATE_BYTES, RATE_BYTES, RATE_REPEATS);
+        copy_s = device_copy_s(&r);
+        if (up_s < 0 || down_s < 0 || both_s < 0 || copy_s < 0)
+            return -1;
+    }
+    rates->h2d = gb / up_s;
+    rates->d2h = gb / down_s;
+    rates->both_h2d = rates->both_d2h = gb / both_s;
+    rates->copy = 2 * gb / copy_s;
+    return 0;
+}
+
+extern "C" double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs)
+{
+    rig r;
+    if (rig_open(&r, std::max(in_bytes, out_bytes), in_bytes, out_bytes) < 0 ||
+        copies_s(&r, in_bytes, out_bytes, 3) < 0)
+        return -1;
+    return copies_s(&r, in_bytes, out_bytes, jobs);
+}
+
+static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t stream)
+{
+    struct pass_buffers buffers;
+    buffers.input = base;
+    buffers.output = buffers.input + engine_align(plan->input_bytes);
+    buffers.scratch = buffers.output + engine_align(plan->output_bytes);
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
+            const struct pass *pass = &plan->variants[v].passes[p];
+            struct image from = pass_view(pass_address(&buffers, pass->from_place), pass->from);
+            struct image to = pass_view(pass_address(&buffers, pass->to_place), pass->to);
+            OR_FAIL((cudaError_t)pass->type->cuda(
+                pass, &from, &to, pass_address(&buffers, pass->work_place), stream));
+        }
+    }
+    return 0;
+}
+
+extern "C" double bench_kernels_s(const struct plan *plan)
+{
+    rig r;
+    size_t set_bytes = engine_align(plan->device_bytes);
+    size_t sets = std::min((ROTATED_BYTES + set_bytes - 1) / set_bytes, (size_t)SETS_MAX);
+    double rounds_s[ROUNDS];
+    if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
+        return -1;
+    for (size_t s = 0; s < sets; s++)
+        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, r.host[0], plan->input_bytes,
+                           cudaMemcpyHostToDevice));
+    for (int round = -2; round < ROUNDS; round++) {
+        float ms = 0;
+        OR_FAIL(cudaEventRecord(r.start, r.up));
+        for (size_t s = 0; s < sets; s++)
+            if (launch_passes(plan, r.device[0] + s * set_bytes, r.up) < 0)
+                return -1;
+        OR_FAIL(cudaEventRecord(r.end, r.up));
+        OR_FAIL(cudaStreamSynchronize(r.up));
+        OR_FAIL(cudaEventElapsedTime(&ms, r.start, r.end));
+        if (round >= 0)
+            rounds_s[round] = (double)ms * 1e-3 / (double)sets;
+    }
+    std::sort(rounds_s, rounds_s + ROUNDS);
+    return rounds_s[ROUNDS / 2];
+}

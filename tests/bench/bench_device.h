@@ -1,0 +1,51 @@
+/*
+ * bench_device.h - what bench_gpu measures beside the engine: bare copies and bare kernels.
+ *
+ * All on the first CUDA device, by events, after a warm-up. Every function returns a negative
+ * number when a CUDA call fails, and says which.
+ */
+#ifndef GPUIMGD_TESTS_BENCH_DEVICE_H
+#define GPUIMGD_TESTS_BENCH_DEVICE_H
+
+#include "gpu/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct device_rates {
+    double h2d, d2h;             /* GB/s, pinned, one way at a time */
+    double both_h2d, both_d2h;   /* both ways at once */
+    double copy;                 /* device to device, bytes read and written */
+};
+
+#ifdef GPUIMGD_CUDA
+/* 0, or negative. */
+int bench_device_rates(struct device_rates *rates);
+/* Seconds for `jobs` copies of in_bytes to the device and as many of out_bytes back, both ways
+ * at once, nothing else. */
+double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
+/* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers. */
+double bench_kernels_s(const struct plan *plan);
+#else
+static inline int bench_device_rates(struct device_rates *rates)
+{
+    (void)rates;
+    return -1;
+}
+static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs)
+{
+    (void)in_bytes, (void)out_bytes, (void)jobs;
+    return -1;
+}
+static inline double bench_kernels_s(const struct plan *plan)
+{
+    (void)plan;
+    return -1;
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

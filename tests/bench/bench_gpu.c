@@ -1,0 +1,303 @@
+/*
+ * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
+ *
+ * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
+ * the larger of copies alone and kernels alone for the same jobs in the same run, then each
+ * kernel against the device's copy rate. Without a device: the CPU engine's passes, one thread.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/engine.h"
+#include "tests/bench/bench_device.h"
+
+#define WIDTH 5120
+#define HEIGHT 2880
+#define MPIXELS ((double)WIDTH * HEIGHT * 1e-6)
+
+struct load {
+    const char *name;
+    uint32_t channels;
+    int orientation;
+    bool opaque;
+    const char *ops;
+    unsigned jobs; /* of a run of the engine; 0: kernels only */
+    cJSON *json;
+    struct plan plan;
+};
+
+#define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
+
+static struct load loads[] = {
+    LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
+    LOAD("RGB to edges", 3, 1, false, "[\"grayscale\",\"sobel\"]", 400),
+    LOAD("RGB to edges, l2", 3, 1, false, "[{\"op\":\"sobel\",\"magnitude\":\"l2\"}]", 0),
+    LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
+    LOAD("grayscale, RGB", 3, 1, false, "[\"grayscale\"]", 0),
+    LOAD("flatten, RGBA", 4, 1, true, "[]", 0),
+    LOAD("turn 90, gray", 1, 6, false, "[]", 0),
+    LOAD("turn 90, RGB", 3, 6, false, "[]", 0),
+    LOAD("mirror, RGB", 3, 2, false, "[]", 0),
+};
+#define LOADS (sizeof(loads) / sizeof(loads[0]))
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void die(const char *what, const struct error *error)
+{
+    fprintf(stderr, "bench_gpu: %s: %s\n", what, error->text);
+    exit(1);
+}
+
+static void load_open(struct load *load)
+{
+    struct error error = {0};
+    load->json = cJSON_Parse(load->ops);
+    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = load->channels,
+                                 .orientation = load->orientation,
+                                 .background = {255, 255, 255}};
+    struct plan_target target = {.ops = load->json, .opaque = load->opaque};
+    struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
+    if (plan_build(&load->plan, &source, &target, 1, &limits, &error) != STATUS_OK)
+        die(load->name, &error);
+}
+
+static double bytes_a_pixel(const struct load *load)
+{
+    return load->channels + load->plan.variants[0].channels;
+}
+
+/* Photographs are smooth with some noise: so is this. */
+static void fill(const struct load *load, uint8_t *pixels)
+{
+    struct image image = plan_input(&load->plan, pixels);
+    uint32_t state = 1;
+    for (uint32_t y = 0; y < image.height; y++) {
+        for (size_t x = 0; x < image.stride; x++) {
+            state = state * 1664525u + 1013904223u;
+            image.pixels[y * image.stride + x] = (uint8_t)((x + y * 3) / 7 + (state >> 28));
+        }
+    }
+}
+
+/* ---- the engine ---- */
+
+static pthread_mutex_t bell_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
+static bool rung;
+
+static void wake(void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&bell_lock);
+    rung = true;
+    pthread_cond_signal(&bell);
+    pthread_mutex_unlock(&bell_lock);
+}
+
+static void wait_for_bell(void)
+{
+    pthread_mutex_lock(&bell_lock);
+    while (!rung)
+        pthread_cond_wait(&bell, &bell_lock);
+    rung = false;
+    pthread_mutex_unlock(&bell_lock);
+}
+
+static struct engine *open_engine(const char *kind, uint32_t streams)
+{
+    struct engine *engine = NULL;
+    struct error error = {0};
+    struct engine_config config = {.kind = kind,
+                                   .devices = strcmp(kind, "cuda") == 0 ? "0" : "all",
+                                   .streams = streams,
+                                   .pinned_bytes = 4 * GIB,
+                                   .device_bytes = 4 * GIB,
+                                   .wake = wake};
+    if (engine_open(&config, &engine, &error) == STATUS_OK)
+        return engine;
+    printf("%s\n", error.text);
+    return NULL;
+}
+
+struct slot {
+    struct engine_memory memory;
+    struct engine_task task;
+};
+
+static struct {
+    struct engine *engine;
+    unsigned to_submit, out;
+} run;
+
+/* A finished job's place takes the next one at once, as in a daemon with work waiting. */
+static void job_done(struct engine_task *task)
+{
+    run.out--;
+    if (task->error.status != STATUS_OK)
+        die("a job failed", &task->error);
+    if (run.to_submit == 0)
+        return;
+    run.to_submit--;
+    run.out++;
+    engine_submit(run.engine, task);
+}
+
+static double run_jobs(struct slot *slots, unsigned places, unsigned jobs)
+{
+    double start_s = now_s();
+    run.to_submit = jobs > places ? jobs - places : 0;
+    for (unsigned i = 0; i < places && i < jobs; i++) {
+        run.out++;
+        engine_submit(run.engine, &slots[i].task);
+    }
+    while (run.out > 0) {
+        wait_for_bell();
+        engine_reap(run.engine);
+    }
+    return now_s() - start_s;
+}
+
+struct outcome {
+    double wall_s, overlap, bound_s, up, down;
+};
+
+static struct outcome bench_streams(const struct load *load, uint32_t streams, double bound_s)
+{
+    struct error error = {0};
+    unsigned places = streams + 4;
+    struct slot *slots = calloc(places, sizeof(*slots));
+    run.engine = open_engine("cuda", streams);
+    if (!run.engine || !slots)
+        exit(1);
+    for (unsigned i = 0; i < places; i++) {
+        if (engine_reserve(run.engine, &load->plan, &slots[i].memory, &error) != ENGINE_RESERVED)
+            die("reserve", &error);
+        fill(load, slots[i].memory.input);
+        slots[i].task = (struct engine_task){.plan = &load->plan, .memory = &slots[i].memory,
+                                             .done = job_done};
+    }
+    run_jobs(slots, places, 2 * places);
+    engine_take_activity(run.engine);
+    double wall_s = run_jobs(slots, places, load->jobs);
+    struct engine_activity activity = engine_take_activity(run.engine);
+    struct outcome outcome = {
+        .wall_s = wall_s,
+        .overlap = (activity.h2d_s + activity.kernel_s + activity.d2h_s) / activity.any_s,
+        .bound_s = bound_s,
+        .up = (double)activity.h2d_bytes / wall_s * 1e-9,
+        .down = (double)activity.d2h_bytes / wall_s * 1e-9};
+    for (unsigned i = 0; i < places; i++)
+        engine_release(run.engine, &slots[i].memory);
+    free(slots);
+    engine_close(run.engine);
+    return outcome;
+}
+
+static void bench_engine(const struct load *load, const struct device_rates *rates,
+                         const uint32_t *streams, size_t count)
+{
+    double copies_s = bench_copies_s(load->plan.input_bytes, load->plan.output_bytes, load->jobs);
+    double kernels_s = bench_kernels_s(&load->plan) * load->jobs;
+    if (copies_s < 0 || kernels_s < 0)
+        exit(1);
+    double bound_s = copies_s > kernels_s ? copies_s : kernels_s;
+    printf("\n%s: %u jobs of %.1f MP; alone: copies both ways %.1f ms, kernels %.1f ms\n",
+           load->name, load->jobs, MPIXELS, copies_s * 1e3, kernels_s * 1e3);
+    printf("%8s %10s %9s %9s %9s %8s %14s\n", "streams", "wall ms", "up GB/s", "down GB/s",
+           "GP/s", "overlap", "wall / bound");
+    for (size_t i = 0; i < count; i++) {
+        struct outcome o = bench_streams(load, streams[i], bound_s);
+        printf("%8u %10.1f %9.1f %9.1f %9.2f %8.2f %11.2f    up is %.0f%% of one way\n",
+               streams[i], o.wall_s * 1e3, o.up, o.down, MPIXELS * load->jobs / o.wall_s * 1e-3,
+               o.overlap, o.wall_s / o.bound_s, 100 * o.up / rates->h2d);
+    }
+}
+
+static void bench_kernels(const struct device_rates *rates)
+{
+    printf("\n%-18s %9s %9s %9s %14s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy");
+    for (size_t i = 0; i < LOADS; i++) {
+        double s = bench_kernels_s(&loads[i].plan);
+        if (s < 0)
+            exit(1);
+        double gpx = MPIXELS / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
+        printf("%-18s %9.1f %9.0f %9.0f %13.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
+               100 * gb / rates->copy);
+    }
+}
+
+/* ---- the CPU ---- */
+
+static void bench_cpu(void)
+{
+    struct engine *engine = open_engine("cpu", 1);
+    if (!engine)
+        exit(1);
+    printf("\n%s, one thread, %d x %d\n%-18s %9s %9s\n", engine_description(engine), WIDTH, HEIGHT,
+           "pass", "MP/s", "GB/s");
+    for (size_t i = 0; i < LOADS; i++) {
+        const struct load *load = &loads[i];
+        struct error error = {0};
+        struct engine_memory memory;
+        double best_s = 1e9;
+        if (engine_reserve(engine, &load->plan, &memory, &error) != ENGINE_RESERVED)
+            die("reserve", &error);
+        fill(load, memory.input);
+        for (int repeat = 0; repeat < 7; repeat++) {
+            struct engine_task task = {.plan = &load->plan, .memory = &memory};
+            engine_run(engine, &task);
+            if (task.kernel_ms * 1e-3 < best_s)
+                best_s = task.kernel_ms * 1e-3;
+        }
+        printf("%-18s %9.0f %9.1f\n", load->name, MPIXELS / best_s,
+               MPIXELS / best_s * 1e-3 * bytes_a_pixel(load));
+        engine_release(engine, &memory);
+    }
+    engine_close(engine);
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t streams[8] = {1, 2, 4, 8};
+    size_t count = 4;
+    for (int i = 1; i < argc && i <= 8; i++) {
+        streams[i - 1] = (uint32_t)atoi(argv[i]);
+        count = (size_t)i;
+    }
+    for (size_t i = 0; i < LOADS; i++)
+        load_open(&loads[i]);
+
+    struct engine *engine = open_engine("cuda", 1);
+    if (engine) {
+        struct device_rates rates;
+        printf("%s\n", engine_description(engine));
+        engine_close(engine);
+        if (bench_device_rates(&rates) < 0)
+            return 1;
+        printf("pinned copies: up %.1f GB/s, down %.1f; both at once %.1f each way\n", rates.h2d,
+               rates.d2h, rates.both_h2d);
+        printf("device copy, read and written: %.0f GB/s\n", rates.copy);
+        bench_cpu();
+        for (size_t i = 0; i < LOADS; i++)
+            if (loads[i].jobs)
+                bench_engine(&loads[i], &rates, streams, count);
+        bench_kernels(&rates);
+    } else {
+        printf("no CUDA device: the CPU engine only\n");
+        bench_cpu();
+    }
+    for (size_t i = 0; i < LOADS; i++) {
+        plan_clear(&loads[i].plan);
+        cJSON_Delete(loads[i].json);
+    }
+    return 0;
+}
