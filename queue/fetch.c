@@ -148,6 +148,7 @@ static void go_idle(struct queue *queue, long long due_ms)
 
 static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
 {
+    queue->delivering = true;
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = fetch_entry(queue, reply, i, counter);
         if (!entry) { /* RESUME gives it back */
@@ -157,6 +158,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
         entry->lease.alone = queue->alone;
         hand_out(queue, entry);
     }
+    queue->delivering = false;
 }
 
 static void fetched(void *context, redisReply *reply)
@@ -225,8 +227,8 @@ static void send_fetch(struct queue *queue)
 
 void fetch_pump(struct queue *queue)
 {
-    if (!queue_ready(queue) || queue->fetch_out || queue->closing || queue->places == 0 ||
-        queue->done.refused || queue->nack.refused)
+    if (!queue_ready(queue) || queue->fetch_out || queue->delivering || queue->closing ||
+        queue->places == 0 || queue->done.refused || queue->nack.refused)
         return;
     if (queue->alone && queue->running.length > 0)
         return; /* until these are through nothing else may start */

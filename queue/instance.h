@@ -16,8 +16,11 @@
 bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX]);
 
 /* What is known of another INST from here. */
-enum instance_life { INSTANCE_ALIVE, INSTANCE_DEAD, INSTANCE_ELSEWHERE /* other host, boot or pid
-                                                                          namespace: cannot tell */ };
+enum instance_life {
+    INSTANCE_ALIVE,
+    INSTANCE_DEAD,
+    INSTANCE_ELSEWHERE /* another host, boot or pid namespace: cannot tell */
+};
 enum instance_life instance_life(const char *inst, const char *self);
 
 #endif

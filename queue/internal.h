@@ -60,7 +60,7 @@ struct queue {
     struct redis *redis, *peek; /* NULL before the start and after the close */
     uv_timer_t timers[TIMER_COUNT];
     size_t open_handles;
-    bool started, closing, leaving, shut;
+    bool started, closing, leaving, shut, destroyed;
     void (*closed)(void *context);
     void *closed_context;
 
@@ -72,6 +72,7 @@ struct queue {
     uint64_t counter;          /* of FETCH and REAP calls: with INST, the token of their leases */
     uint64_t fetch_out, reap_out; /* counters of the calls without an answer yet, or 0 */
     uint64_t fetch_ms;         /* when the last FETCH went */
+    bool delivering;           /* leases of one reply are being handed out: no FETCH meanwhile */
     bool idle;                 /* the last FETCH left :jobs empty */
     bool peeking, peek_refused;
     bool alone;                /* this daemon has the right to run jobs alone */

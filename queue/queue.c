@@ -368,12 +368,28 @@ void queue_set_places(struct queue *queue, uint32_t places)
 
 /* ---- the way out -------------------------------------------------------------------------- */
 
+static void free_all(struct queue *queue)
+{
+    struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
+                            &queue->nack.waiting, &queue->nack.sent};
+    struct list_node *node;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        while ((node = list_pop(lists[i])) != NULL)
+            queue_entry_free(entry_of(node));
+    read_free_all(queue);
+    clear_config(&queue->config);
+    free(queue);
+}
+
 static void handle_closed(struct queue *queue)
 {
     if (--queue->open_handles > 0)
         return;
     queue->redis = queue->peek = NULL;
-    queue->closed(queue->closed_context);
+    if (queue->destroyed)
+        free_all(queue);
+    else
+        queue->closed(queue->closed_context);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -450,15 +466,12 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
 
 void queue_destroy(struct queue *queue)
 {
-    struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
-                            &queue->nack.waiting, &queue->nack.sent};
-    struct list_node *node;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        while ((node = list_pop(lists[i])) != NULL)
-            queue_entry_free(entry_of(node));
-    read_free_all(queue);
-    clear_config(&queue->config);
-    free(queue);
+    if (queue->open_handles == 0) {
+        free_all(queue);
+        return;
+    }
+    queue->destroyed = true; /* never closed: the loop closes it, and frees it then */
+    shut(queue);
 }
 
 static void (*const timer_cbs[TIMER_COUNT])(uv_timer_t *timer) = {

@@ -117,7 +117,8 @@ const struct queue_view *queue_view(struct queue *queue);
 
 /* Drain: no more fetches. closed is called once everything unacknowledged has been acknowledged
  * (running leases are waited for too) and the connections are closed, or after timeout_s. Then
- * queue_destroy may be called, which frees all leases that are left. */
+ * queue_destroy may be called, which frees all leases that are left. A queue that was started and
+ * not closed is destroyed by the loop's next turns; nothing is called back then. */
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context);
 void queue_destroy(struct queue *queue);

@@ -241,7 +241,8 @@ static void test_output_options(void **state)
         {"\"format\":\"PNG\"", STATUS_BAD_JOB, "must be \"jpeg\" or \"png\""},
         {"\"format\":1", STATUS_BAD_JOB, "output.format"},
         {"\"ttl_s\":0", STATUS_OK, NULL}, {"\"ttl_s\":4294967295", STATUS_OK, NULL},
-        {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"}, {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
+        {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"},
+        {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
         {"\"ttl_s\":0.5", STATUS_BAD_JOB, "ttl_s"},
         {"\"qualtiy\":1", STATUS_BAD_JOB, "did you mean \"quality\"?"},
     };

@@ -654,6 +654,48 @@ static void test_close_while_redis_is_down(void **state)
     tear_down(bench);
 }
 
+/* A daemon that gives up goes without a close. */
+static void test_destroy_without_close(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 1);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 1);
+    queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+    queue_destroy(bench->queue);
+    bench->queue = NULL;
+    tear_down(bench);
+}
+
+/* Places that the daemon offers from inside `leased` count those leases that are yet to come. */
+static void on_leased_and_offer(void *context, struct lease *lease)
+{
+    struct bench *bench = context;
+    on_leased(context, lease);
+    queue_set_places(bench->queue, 5 - (uint32_t)bench->lease_count);
+}
+
+static void test_offers_from_inside_leased(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled};
+    struct error error = {0};
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    push(bench, 20);
+    bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
+    queue_start(bench->queue);
+    queue_set_places(bench->queue, 5);
+    run_until(bench, bench->leased == 5);
+    run_ms(bench, 100);
+    assert_int_equal(bench->leased, 5);
+    char *seq = redis_string(bench->redis, "GET t:seq");
+    assert_string_equal(seq, "5"); /* not one more was fetched and given back */
+    free(seq);
+    tear_down(bench);
+}
+
 /* A process that was here, held a lease, and is gone. */
 static void test_dead_neighbour_is_taken_over_at_once(void **state)
 {
@@ -739,6 +781,8 @@ int main(void)
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_close_while_redis_is_down),
+        cmocka_unit_test(test_destroy_without_close),
+        cmocka_unit_test(test_offers_from_inside_leased),
         cmocka_unit_test(test_dead_neighbour_is_taken_over_at_once),
     };
     signal(SIGPIPE, SIG_IGN);

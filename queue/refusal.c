@@ -1,0 +1,42 @@
+/* refusal.c - what the error replies of Redis ask for (redis.h). */
+#include "queue/redis.h"
+
+#include <string.h>
+
+bool redis_error_is(const char *error, const char *code)
+{
+    size_t length = strlen(code);
+    for (const char *at = error; (at = strstr(at, code)) != NULL; at += length) {
+        bool starts = at == error || at[-1] == ' ' || at[-1] == '-' || at[-1] == ':';
+        if (starts && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool is_one_of(const char *error, const char *const *codes)
+{
+    for (; *codes; codes++)
+        if (redis_error_is(error, *codes))
+            return true;
+    return false;
+}
+
+enum redis_refusal redis_refusal(const char *error)
+{
+    static const char *const wait[] = {"LOADING", "BUSY", "OOM", "MISCONF", "NOREPLICAS",
+                                       "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "MOVED", "ASK",
+                                       NULL};
+    static const char *const reconnect[] = {"READONLY", "UNBLOCKED", NULL};
+    static const char *const person[] = {"NOAUTH", "WRONGPASS", "NOPERM", NULL};
+    if (strncmp(error, "NOSCRIPT", 8) == 0)
+        return REDIS_REFUSAL_NOSCRIPT;
+    if (is_one_of(error, reconnect))
+        return REDIS_REFUSAL_RECONNECT;
+    if (is_one_of(error, person))
+        return REDIS_REFUSAL_AUTH;
+    /* Before Redis 6 said WRONGPASS, and without any password set, AUTH answers with ERR. */
+    if (strncmp(error, "ERR AUTH", 8) == 0 || strncmp(error, "ERR invalid password", 20) == 0)
+        return REDIS_REFUSAL_AUTH;
+    return is_one_of(error, wait) ? REDIS_REFUSAL_WAIT : REDIS_REFUSAL_OTHER;
+}
