@@ -22,8 +22,12 @@ CUDA_ARCHS ?= 75 80 86 89 90 100 120
 VERSION = 0.1.0
 LIBS    = libuv hiredis libjpeg libpng libcjson inih libexif libsystemd
 
+# V=1 shows the commands.
+V ?= 0
+
 # ---- what follows from it ------------------------------------------------------------------------
 O = build/$(VARIANT)
+say = $(if $(filter 0,$(V)),@echo "  $(1)	$(patsubst $(O)/%,%,$@)";)
 
 ifeq ($(VARIANT),asan)
   CUDA_WANTED = no
@@ -119,18 +123,18 @@ deps:
 	@tests/deps.sh
 
 $(O)/gpuimgd: $(OBJECTS)
-	$(CC) -o $@ $^ $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 
 $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # The CPU engine's loops are written for the vectoriser.
 $(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno
 
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,NVCC)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # Objects are rebuilt when the flags change (another CUDA=, WERROR=, compiler).
 $(O)/flags: FORCE
@@ -147,9 +151,9 @@ $(patsubst %.c,$(O)/%.o,$(wildcard queue/*.c)): | $(O)/queue/scripts.inc
 
 # ---- tests ---------------------------------------------------------------------------------------
 $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
-	$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
-	$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
 # Bare copies and kernels, which the engine is measured against.
 $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE_CUDA)),$(wildcard tests/bench/*.cu)))

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -26,12 +27,16 @@ void notify_stopping(void)
 
 void notify_status(const char *format, ...)
 {
+    static char last[512];
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     text_make_printable(text); /* a newline would begin another assignment */
+    if (strcmp(text, last) == 0)
+        return; /* an idle daemon shall not wake the service manager */
+    strcpy(last, text);
     sd_notifyf(0, "STATUS=%s", text);
 }
 
