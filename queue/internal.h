@@ -131,6 +131,7 @@ void lease_reap_later(struct queue *queue);
 void read_pump(struct queue *queue);
 void read_down(struct queue *queue, const char *reason);
 void read_timer_cb(uv_timer_t *timer);
+void read_cancel_all(struct queue *queue); /* no callback comes any more */
 void read_free_all(struct queue *queue);
 
 #endif

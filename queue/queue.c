@@ -471,6 +471,7 @@ void queue_destroy(struct queue *queue)
         return;
     }
     queue->destroyed = true; /* never closed: the loop closes it, and frees it then */
+    read_cancel_all(queue);
     shut(queue);
 }
 

@@ -197,6 +197,12 @@ void queue_read_cancel(struct queue *queue, void *handle)
         read_free(read);
 }
 
+void read_cancel_all(struct queue *queue)
+{
+    list_each(node, &queue->reads)
+        container_of(node, struct read, node)->cancelled = true;
+}
+
 void read_free_all(struct queue *queue)
 {
     while (!list_empty(&queue->reads))
