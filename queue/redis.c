@@ -26,6 +26,9 @@
 #define BACKOFF_LAST_MS 5000
 #define PASSWORD_BYTES_MAX 4096
 #define KEEPALIVE_S 60
+/* A large command has this much more time: Redis reads it, copies it and writes it to its
+ * append-only file before it answers (32 MiB a second, a slow disk). */
+#define SENT_BYTES_PER_MS (32 * KIB)
 
 struct redis {
     uv_loop_t *loop;
@@ -252,8 +255,8 @@ static bool send_call(struct link *link, int argc, const char **argv, const size
     }
     call->callback = callback;
     call->context = context;
-    call->timeout_ms = timeout_ms;
-    call->deadline_ms = uv_now(link->redis->loop) + timeout_ms;
+    call->timeout_ms = timeout_ms + (uint64_t)bytes / SENT_BYTES_PER_MS;
+    call->deadline_ms = uv_now(link->redis->loop) + call->timeout_ms;
     list_push(&link->calls, &call->node);
     if (link->calls.length == 1)
         watch_calls(link);
