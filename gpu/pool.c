@@ -172,7 +172,8 @@ static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
 static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block *block)
 {
     struct list_node *spare = list_pop(&pool->spare);
-    struct piece *piece = spare ? container_of(spare, struct piece, node) : calloc(1, sizeof(*piece));
+    struct piece *piece =
+        spare ? container_of(spare, struct piece, node) : calloc(1, sizeof(*piece));
     if (!piece)
         return false;
     struct pool_segment *segment = pool_find(pool, bytes);

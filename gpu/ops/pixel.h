@@ -17,7 +17,7 @@
 
 /* A loop compiled for three levels of the instruction set, chosen at start. The resolvers of
  * such functions run before a sanitizer's runtime is ready, so sanitized builds go without. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) &&      \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) &&     \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VECTOR_CLONES                                                                              \
     __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))

@@ -131,14 +131,15 @@ static __device__ __forceinline__ void sobel_unpack(sobel_pairs *row, const uint
     const uint8_t *pixels = ring_row + MARGIN + lane * LANE_PIXELS;
     uint4 mid = *reinterpret_cast<const uint4 *>(pixels);
     uint32_t words[4] = {mid.x, mid.y, mid.z, mid.w};
-    row->pair[0] = as_half2(__byte_perm(*reinterpret_cast<const uint32_t *>(pixels - 4), 0, 0x4342));
+    uint32_t before = *reinterpret_cast<const uint32_t *>(pixels - 4);
+    uint32_t after = *reinterpret_cast<const uint32_t *>(pixels + LANE_PIXELS);
+    row->pair[0] = as_half2(__byte_perm(before, 0, 0x4342));
 #pragma unroll
     for (int q = 0; q < 4; q++) {
         row->pair[1 + 2 * q] = as_half2(__byte_perm(words[q], 0, 0x4140));
         row->pair[2 + 2 * q] = as_half2(__byte_perm(words[q], 0, 0x4342));
     }
-    row->pair[9] =
-        as_half2(__byte_perm(*reinterpret_cast<const uint32_t *>(pixels + LANE_PIXELS), 0, 0x4140));
+    row->pair[9] = as_half2(__byte_perm(after, 0, 0x4140));
 }
 
 /* (high half of left, low half of right): the pair that begins one pixel before `right`. */
@@ -148,7 +149,8 @@ static __device__ __forceinline__ __half2 pair_between(__half2 left, __half2 rig
 }
 
 /* Lengths of two gradients as two integers 0..255, one a half of the word. */
-template <int M> static __device__ __forceinline__ uint32_t sobel_pair_length(__half2 gx, __half2 gy)
+template <int M>
+static __device__ __forceinline__ uint32_t sobel_pair_length(__half2 gx, __half2 gy)
 {
     if constexpr (M == SOBEL_L2) {
         uint32_t x = as_word(gx) & 0x7FFF7FFFu, y = as_word(gy) & 0x7FFF7FFFu;

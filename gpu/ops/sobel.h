@@ -43,20 +43,20 @@ PIXEL int sobel_inside(int index, int size, enum sobel_border border)
     return index;
 }
 
-/* floor(sqrt(n)), at most 255, for n >= 0. All n >= 65,025 give 255, so n is cut to 65,535, and
- * n + 1/2 is exact in a float. With k^2 <= n < (k+1)^2 and k <= 255 the root of n + 1/2 keeps
- * 1/1100 away from both k and k + 1: dozens of roundings, so the integer part is right with any
- * square root that is good to a few units in the last place. */
+/* min(255, floor(sqrt(n))) for 0 <= n < 2^22, so that n + 1/2 is exact in a float. With k^2 <= n <
+ * (k+1)^2 and k <= 255 the root of n + 1/2 keeps 1/1100 away from both k and k + 1: dozens of
+ * roundings, so the integer part is right with any square root that is good to a few units in
+ * the last place. */
 PIXEL int sobel_root(int n)
 {
-    float cut = (float)(n > 65535 ? 65535 : n) + 0.5f;
+    float root, middle = (float)n + 0.5f;
 #ifdef __CUDA_ARCH__
-    float root;
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(cut));
-    return (int)root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(middle));
 #else
-    return (int)__builtin_sqrtf(cut);
+    root = __builtin_sqrtf(middle);
 #endif
+    int whole = (int)root;
+    return whole > 255 ? 255 : whole;
 }
 
 extern const struct pass_type pass_sobel;

@@ -284,7 +284,11 @@ static const uint32_t large[][2] = {{16384, 3}, {3, 16384}, {1000, 700}};
 
 static void for_all_sizes(struct engine *engine, const struct recipe *recipe, bool with_large)
 {
+#ifdef __SANITIZE_ADDRESS__
+    size_t step = 2;
+#else
     size_t step = test_quick() ? 5 : 1;
+#endif
     for (uint32_t channels = 1; channels <= 4; channels++) {
         if (channels == 2)
             continue;
