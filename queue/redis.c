@@ -283,6 +283,10 @@ static bool deliver(struct link *link, redisReply *reply)
         return false;
     }
     struct call *call = container_of(node, struct call, node);
+    if (!list_empty(&link->calls)) { /* its time begins when what was before it is through */
+        struct call *next = container_of(list_first(&link->calls), struct call, node);
+        next->deadline_ms = uv_now(link->redis->loop) + next->timeout_ms;
+    }
     watch_calls(link);
     if (call->callback)
         call->callback(call->context, reply);
