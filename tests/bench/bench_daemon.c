@@ -170,11 +170,17 @@ static void png_take(png_structp png, png_bytep to, size_t count)
     span->left -= count;
 }
 
+static void png_quiet(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message;
+}
+
 /* With `to` NULL only the header is read, into photo. */
 static bool png_pixels(struct thread *thread, struct photo *photo, const struct image *to)
 {
     struct span span = {thread->file.bytes, thread->file_bytes};
-    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, png_quiet);
     png_infop info = png_create_info_struct(png);
     if (setjmp(png_jmpbuf(png))) {
         png_destroy_read_struct(&png, &info, NULL);
@@ -509,8 +515,10 @@ static int bench_all(void)
     } else {
         struct process *daemon = world_start(&bench.world, 0, input, workers, engine,
                                              "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL);
-        if (world_ready(daemon))
+        if (world_ready(daemon)) {
+            process_stop_listening(daemon);
             status = run(daemon, threads);
+        }
         process_signal(daemon, SIGTERM);
         process_wait(daemon, 30);
     }

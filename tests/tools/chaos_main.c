@@ -342,6 +342,7 @@ static void kill_and_restart(struct chaos *chaos)
 {
     double now = process_now();
     for (size_t i = 0; i < chaos->daemons; i++) {
+        process_mark(&chaos->world.daemons[i]);
         if (chaos->restart_at[i] > 0 && now >= chaos->restart_at[i])
             start_daemon(chaos, i, false);
         if (chaos->world.daemons[i].pid > 0 && !process_running(&chaos->world.daemons[i])) {

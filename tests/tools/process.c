@@ -232,6 +232,15 @@ bool process_noted(struct process *process, size_t mark, const char *text, doubl
     }
 }
 
+void process_stop_listening(struct process *process)
+{
+    process_mark(process);
+    if (process->notify_fd >= 0)
+        close(process->notify_fd);
+    process->notify_fd = -1;
+    unlink(process->notify_path);
+}
+
 char *process_log(const struct process *process)
 {
     return text_file_read(process->log_path);

@@ -52,6 +52,10 @@ bool process_noted(struct process *process, size_t mark, const char *text, doubl
 /* Takes in what has been sent by now and returns the length of notes, to be used as a mark. */
 size_t process_mark(struct process *process);
 
+/* Closes the socket for notifications: from then on they fail at the sender, as without systemd.
+ * Needed where nobody reads them for long: a full socket blocks the one who writes. */
+void process_stop_listening(struct process *process);
+
 /* All of its standard error (or output) so far, malloc'd, never NULL. */
 char *process_log(const struct process *process);
 char *process_out(const struct process *process);

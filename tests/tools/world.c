@@ -236,14 +236,20 @@ void world_push(struct world *world, const char *format, ...)
     free(text);
 }
 
+/* Nobody who waits lets the daemons' notifications pile up. */
+static void listen_to_all(struct world *world)
+{
+    for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++)
+        process_mark(&world->daemons[i]);
+}
+
 cJSON *world_result_from(struct world *world, const char *list, double seconds)
 {
     redisReply *reply = redis_command(world->client, "BRPOP %s %s", list, "0.05");
     double deadline = process_now() + patience(seconds);
     while (reply->type == REDIS_REPLY_NIL && process_now() < deadline) {
         freeReplyObject(reply);
-        for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++)
-            process_mark(&world->daemons[i]);
+        listen_to_all(world);
         reply = redis_command(world->client, "BRPOP %s %s", list, "0.25");
     }
     cJSON *result = NULL;
@@ -272,8 +278,10 @@ bool world_until(struct world *world, double seconds, long long wanted, const ch
     va_end(args);
     bool reached;
     while (!(reached = redis_integer(world->client, command) == wanted) &&
-           process_now() < deadline)
+           process_now() < deadline) {
+        listen_to_all(world);
         process_sleep(0.01);
+    }
     free(command);
     return reached;
 }
