@@ -35,7 +35,10 @@ static void *pinned_alloc(void *context, size_t bytes)
 {
     struct cuda_engine *engine = (struct cuda_engine *)context;
     void *memory = NULL;
-    cudaError_t result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    /* On any one device of ours, so that no context comes to be on another. */
+    cudaError_t result = cudaSetDevice(engine->devices[0].ordinal);
+    if (result == cudaSuccess)
+        result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
     if (result == cudaSuccess)
         return memory;
     (void)cudaGetLastError();

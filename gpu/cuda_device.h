@@ -14,7 +14,8 @@
 #include "gpu/activity.h"
 #include "gpu/engine_impl.h"
 
-/* A task that is still on a device this long after its deadline will not come back. */
+/* A task that is still on a device this long after its deadline, and after it was put there, will
+ * not come back. */
 #define DEVICE_GRACE_NS 5000000000ull
 /* How often slots are asked how they are, when nothing else is heard of them. */
 #define DEVICE_POLL_NS 50000000ull
@@ -32,6 +33,7 @@ struct cuda_slot {
     struct list_node ended_node; /* on the engine's ended list */
     bool busy;                   /* from enqueueing until the stream has reported the end */
     bool measured;               /* all events were recorded */
+    uint64_t started_ns;
     int base;                    /* which of the clock's bases its times are told from */
 };
 

@@ -129,6 +129,7 @@ static void slot_start(struct cuda_slot *slot, struct engine_task *task)
     struct cuda_engine *cuda = device->engine;
     slot->base = -1;
     slot->busy = true;
+    slot->started_ns = engine_now_ns();
     slot->task = task;
     task->slot = slot;
     cudaError_t result = enqueue(slot, task);
@@ -145,6 +146,19 @@ static void slot_start(struct cuda_slot *slot, struct engine_task *task)
         latch_fault(cuda, device, "asking a stream to report", result);
 }
 
+/* Ends a waiting task whose deadline has passed; it is on no list. */
+static void expire(struct cuda_device *device, struct engine_task *task)
+{
+    error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
+              device->name);
+    list_push(&device->engine->finished, &task->node);
+}
+
+static bool expired(const struct engine_task *task, uint64_t now_ns)
+{
+    return task->deadline_ns && now_ns > task->deadline_ns;
+}
+
 static struct cuda_slot *free_slot(struct cuda_device *device)
 {
     for (uint32_t s = 0; s < device->slot_count; s++)
@@ -159,7 +173,11 @@ static void start_waiting(struct cuda_device *device)
     while (!device->engine->base.fault.status && !list_empty(&device->waiting) &&
            (slot = free_slot(device))) {
         struct list_node *node = list_pop(&device->waiting);
-        slot_start(slot, container_of(node, struct engine_task, node));
+        struct engine_task *task = container_of(node, struct engine_task, node);
+        if (expired(task, engine_now_ns()))
+            expire(device, task);
+        else
+            slot_start(slot, task);
     }
 }
 
@@ -182,6 +200,8 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     }
     list_push(&device->waiting, &task->node);
     start_waiting(device);
+    if (!list_empty(&cuda->finished) && cuda->wake)
+        cuda->wake(cuda->wake_context);
 }
 
 /* ---- off the stream ---- */
@@ -224,14 +244,14 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
     struct engine_task *task = slot->task;
     if (!task)
         return; /* answered when the device failed; the slot stays out of use */
-    cudaError_t result = cudaStreamQuery(slot->stream);
+    cudaError_t result = cuda_query(slot->stream);
     if (result != cudaSuccess && result != cudaErrorNotReady) {
         latch_fault(cuda, device, "at the end of a job", result);
         return;
     }
     if (slot->measured)
         take_times(slot);
-    if (task->deadline_ns && now_ns > task->deadline_ns)
+    if (expired(task, now_ns))
         error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job was on %s",
                   device->name);
     cuda_clock_stop(device, slot);
@@ -248,24 +268,24 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
     list_each_safe(node, after, &device->waiting)
     {
         struct engine_task *task = container_of(node, struct engine_task, node);
-        if (!task->deadline_ns || now_ns <= task->deadline_ns)
+        if (!expired(task, now_ns))
             continue;
         list_remove(&device->waiting, node);
-        error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
-                  device->name);
-        list_push(&cuda->finished, node);
+        expire(device, task);
     }
     for (uint32_t s = 0; s < device->slot_count && !cuda->base.fault.status; s++) {
         const struct cuda_slot *slot = &device->slots[s];
         if (!slot->task)
             continue;
-        cudaError_t result = cudaStreamQuery(slot->stream);
+        bool late = expired(slot->task, now_ns) &&
+                    now_ns > slot->task->deadline_ns + DEVICE_GRACE_NS &&
+                    now_ns > slot->started_ns + DEVICE_GRACE_NS;
+        cudaError_t result = cuda_query(slot->stream);
         if (result != cudaSuccess && result != cudaErrorNotReady)
             latch_fault(cuda, device, "while jobs were on it", result);
-        else if (slot->task->deadline_ns && now_ns > slot->task->deadline_ns + DEVICE_GRACE_NS)
+        else if (result == cudaErrorNotReady && late)
             latch_fault(cuda, device, "a job hangs: its deadline is seconds past", cudaSuccess);
     }
-    (void)cudaGetLastError(); /* cudaErrorNotReady is no news to the next caller */
 }
 
 void cuda_reap(struct engine *engine)

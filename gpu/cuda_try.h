@@ -23,6 +23,16 @@ static inline cudaError_t cuda_try(cudaError_t result, const char *call)
 
 #define CUDA_TRY(call) cuda_try((call), #call)
 
+/* cudaStreamQuery, after which a stream that is still at work is not taken for the next call's
+ * error: cudaErrorNotReady stays in the last-error slot, where launches look for theirs. */
+static inline cudaError_t cuda_query(cudaStream_t stream)
+{
+    cudaError_t result = cudaStreamQuery(stream);
+    if (result != cudaSuccess)
+        (void)cudaGetLastError();
+    return result;
+}
+
 /* Errors after which the context answers every call with an error until the process ends. */
 static inline bool cuda_is_sticky(cudaError_t result)
 {

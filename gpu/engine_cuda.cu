@@ -135,14 +135,15 @@ static struct pool_usage cuda_device_usage(const struct engine *engine)
 
 /* ---- closing ---- */
 
+/* Free slots count too: a callback that has reported its end may still be in wake, and a stream
+ * has ended only when its callback has returned. */
 static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
     (void)cudaSetDevice(device->ordinal);
     for (uint32_t s = 0; s < device->slot_count; s++)
-        if (device->slots[s].busy && cudaStreamQuery(device->slots[s].stream) == cudaErrorNotReady)
+        if (cuda_query(device->slots[s].stream) == cudaErrorNotReady)
             idle = false;
-    (void)cudaGetLastError();
     return idle;
 }
 

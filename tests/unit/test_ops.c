@@ -326,6 +326,20 @@ static void all_sobel(struct engine *engine)
                                            .magnitude = "l1", .border = "replicate"}, false);
 }
 
+/* Wide and tall enough that a CUDA block walks down many steps. */
+static void all_long(struct engine *engine)
+{
+#ifndef __SANITIZE_ADDRESS__
+    for (uint32_t channels = 1; channels <= 4 && !test_quick(); channels++)
+        if (channels != 2)
+            check(engine, 16384, 900 + channels, channels,
+                  &(struct recipe){.orientation = 1, .sobels = 1, .magnitude = "half",
+                                   .border = "reflect101"});
+#else
+    (void)engine;
+#endif
+}
+
 static void all_orientations(struct engine *engine)
 {
     for (int orientation = 2; orientation <= 8; orientation++) {
@@ -370,10 +384,12 @@ ON_CPU(grayscale)
 ON_CPU(sobel)
 ON_CPU(orientations)
 ON_CPU(flatten)
+ON_CPU(long)
 ON_CUDA(grayscale)
 ON_CUDA(sobel)
 ON_CUDA(orientations)
 ON_CUDA(flatten)
+ON_CUDA(long)
 
 static int open_engines(void **state)
 {
@@ -396,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grayscale_cpu),   cmocka_unit_test(test_sobel_cpu),
         cmocka_unit_test(test_orientations_cpu), cmocka_unit_test(test_flatten_cpu),
+        cmocka_unit_test(test_long_cpu),        cmocka_unit_test(test_long_cuda),
         cmocka_unit_test(test_grayscale_cuda),  cmocka_unit_test(test_sobel_cuda),
         cmocka_unit_test(test_orientations_cuda), cmocka_unit_test(test_flatten_cuda),
     };
