@@ -16,8 +16,9 @@ copy="" nspawn=""
 
 cleanup() {
     if [ -n "$nspawn" ] && kill -0 "$nspawn" 2>/dev/null; then
-        # The container's init dies with nspawn, and everything in it with its init.
-        kill -KILL "$nspawn" 2>/dev/null || true
+        # timeout hands this on, and kills what does not end within 10 s. The container's init dies
+        # with nspawn, and everything in it with its init.
+        kill -TERM "$nspawn" 2>/dev/null || true
         wait "$nspawn" 2>/dev/null || true
     fi
     if [ "${KEEP:-0}" = 1 ] && [ -n "$copy" ]; then
@@ -78,16 +79,18 @@ prepare() {
 }
 
 boot() {
-    local status=0
+    local status=0 tail
     # A network of its own: loopback only, so that a Redis on this machine is not in the way.
     timeout --kill-after=10 "$boot_seconds_max" \
         systemd-nspawn --boot --quiet --register=no --keep-unit --private-network \
         --machine="gpuimgd-check-$$" --directory="$copy" \
         </dev/null >"$copy/root/check/console" 2>&1 &
     nspawn=$!
-    tail --lines=+1 --follow --sleep-interval=0.2 --pid="$nspawn" "$copy/root/check/transcript"
+    tail --lines=+1 --follow --sleep-interval=0.2 --pid="$nspawn" "$copy/root/check/transcript" &
+    tail=$!
     wait "$nspawn" || status=$?
-    nspawn=
+    nspawn=""
+    wait "$tail"
     [ $status -ne 124 ] || say "the system was not done within $boot_seconds_max s"
     return $status
 }
