@@ -13,7 +13,12 @@ extern "C" {
 #endif
 
 /* Values are syslog's priorities. */
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+enum log_level {
+    LOG_LEVEL_ERROR = 3,
+    LOG_LEVEL_WARNING = 4,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7
+};
 
 /* Looks at standard error and remembers how to prefix lines. Call once, first thing in main. */
 void log_init(void);

@@ -342,8 +342,8 @@ void options_print_sample(FILE *out)
 {
     fputs("# gpuimgd.conf - every option with its default. Made by `gpuimgd --sample`.\n"
           "#\n"
-          "# Files in conf.d/ beside this one (*.conf, in the order of their names) are read after\n"
-          "# it; --name=value on the command line comes last. `gpuimgd -c FILE -t` checks a file.\n"
+          "# Files in conf.d/ beside this one (*.conf, in the order of their names) are read\n"
+          "# after it; --name=value comes last. `gpuimgd -c FILE -t` checks a file.\n"
           "# Options marked (reload) follow `systemctl reload gpuimgd`; others need a restart.\n",
           out);
     each_row (row)

@@ -28,7 +28,8 @@ extern "C" {
     X(INPUT_MISSING, "input_missing", false, "the input file or key does not exist")               \
     X(INPUT_UNREADABLE, "input_unreadable", true, "the input exists but reading it failed")        \
     X(INPUT_TOO_LARGE, "input_too_large", false, "the input has more bytes than the limit")        \
-    X(IMAGE_TOO_LARGE, "image_too_large", false, "an image has more pixels or a longer side than allowed") \
+    X(IMAGE_TOO_LARGE, "image_too_large", false,                                                   \
+      "an image has more pixels or a longer side than allowed")                                    \
     X(UNSUPPORTED_FORMAT, "unsupported_format", false, "the input is no image that gpuimgd reads") \
     X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
     X(DECODE_LIMIT, "decode_limit", false, "decoding would pass a limit on scans, chunks or time") \
@@ -38,7 +39,8 @@ extern "C" {
     X(OUT_OF_MEMORY, "out_of_memory", true, "memory ran out while the job ran")                    \
     X(GPU_FAILED, "gpu_failed", true, "the GPU reported an error while the job was on it")         \
     X(TIMEOUT, "timeout", false, "the job did not end within its time")                            \
-    X(ATTEMPTS_EXHAUSTED, "attempts_exhausted", false, "the job took its daemon down, or lost it, too often") \
+    X(ATTEMPTS_EXHAUSTED, "attempts_exhausted", false,                                             \
+      "the job took its daemon down, or lost it, too often")                                       \
     X(INTERNAL, "internal", true, "a fault of gpuimgd itself")
 
 enum status {

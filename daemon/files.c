@@ -187,8 +187,9 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return error_set(error, STATUS_INPUT_UNREADABLE, "reading \"%s\" failed at byte %" PRIu64
-                             ": %s", path, have, strerror(errno));
+            return error_set(error, STATUS_INPUT_UNREADABLE,
+                             "reading \"%s\" failed at byte %" PRIu64 ": %s", path, have,
+                             strerror(errno));
         if (got == 0)
             return error_set(error, STATUS_INPUT_UNREADABLE,
                              "the input \"%s\" shrank from %" PRIu64 " to %" PRIu64

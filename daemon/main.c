@@ -23,7 +23,7 @@ struct command_line {
 static const char usage[] =
     "usage: gpuimgd [-c FILE] [-t] [--name=value ...]\n"
     "\n"
-    "Takes image jobs from a Redis list, carries them out on the GPU or the CPU, and posts results.\n"
+    "Takes image jobs from a Redis list, carries them out on the GPU or the CPU, posts results.\n"
     "\n"
     "  -c FILE   configuration (default " DEFAULT_FILE ", where it exists);\n"
     "            conf.d/*.conf beside it are read after it\n"

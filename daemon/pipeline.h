@@ -59,7 +59,6 @@ bool pipeline_healthy(const struct pipeline *pipeline);
 /* Calls drained (once) as soon as nothing is unfinished. */
 void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context);
 
-struct pool *pipeline_file_pool(struct pipeline *pipeline);
 /* Closes its timer; the loop must run once more; then destroy. */
 void pipeline_stop(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);

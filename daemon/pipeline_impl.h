@@ -1,10 +1,70 @@
-/* pipeline_impl.h - what the workers' steps may know of the pipeline; none of it changes. */
+/*
+ * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
+ * intake.c (from lease to job), ack.c (the end), deadline.c (ends that come too early or too late).
+ */
 #ifndef GPUIMGD_DAEMON_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
 
 #include "daemon/pipeline.h"
+#include "daemon/work.h"
 
-struct files *pipeline_files(struct pipeline *pipeline);
-struct engine *pipeline_engine(struct pipeline *pipeline);
+struct pipeline {
+    struct pipeline_parts parts;
+    struct queue *queue;
+    struct pool *file_pool;
+    size_t codec_bytes, codec_bytes_max; /* lane of host_bytes for the libraries' own memory */
+
+    struct work *works; /* `inflight` of them */
+    struct list free;
+    struct list stages[STAGE_COUNT];
+    struct list zombies; /* answered, but a worker or stream still has them */
+
+    bool paused, failed;
+    bool read_stalled; /* the first read that waits needs room that is not there */
+    uint32_t key_reads;
+    uv_timer_t tick;
+    void (*drained)(void *context);
+    void *drained_context;
+};
+
+/* Every stage: its name, how it begins on the loop, and what a worker then does. */
+struct stage_row {
+    const char *name;
+    void (*enter)(struct work *work);
+    void (*run)(struct work *work, struct worker_tools *tools);
+    uint32_t priority; /* among errands that wait for a worker */
+};
+extern const struct stage_row stage_table[STAGE_COUNT];
+
+/* pipeline.c. The one place where a work changes its stage. */
+void pipeline_move(struct work *work, enum stage stage);
+/* A stage has ended, well or badly: on to the next one, or to the end. */
+void pipeline_advance(struct work *work);
+/* Starts whatever can start now. Called after each event that may have freed something. */
+void pipeline_pump(struct pipeline *pipeline);
+void pipeline_offer_places(struct pipeline *pipeline);
+/* A work that nothing points to any more becomes a free place. */
+void pipeline_recycle(struct work *work, struct list *from);
+/* On the worker's run and the loop's done of every errand. */
+void work_run_errand(struct errand *errand, struct worker_tools *tools);
+void work_errand_done(struct errand *errand);
+/* Gives back all memory but the job itself; idempotent. */
+void work_release(struct work *work);
+
+/* intake.c: the queue's events. */
+void intake_leased(void *context, struct lease *lease);
+void intake_lost(void *context, struct lease *lease);
+
+/* ack.c. The last stage: DONE or NACK. */
+void work_enter_ack(struct work *work);
+void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
+/* Answers a work that a worker or stream still holds; it stays behind as a zombie. error NULL: the
+ * lease is given back. */
+void work_abandon(struct work *work, const struct error *error);
+
+/* deadline.c. Takes a work that waits on the loop or for a worker out of its wait; false: it is
+ * under way and cannot be stopped. */
+bool work_withdraw(struct work *work);
+void pipeline_on_tick(uv_timer_t *timer);
 
 #endif

@@ -130,9 +130,8 @@ void stats_line(struct stats *stats, const struct stats_now *now, char *text, si
     double per_s = seconds > 0 ? 1 / seconds : 0;
     const struct engine_activity *activity = &now->activity;
     double busy = activity->any_s * per_s;
-    double overlap = activity->any_s > 0
-                         ? (activity->h2d_s + activity->kernel_s + activity->d2h_s) / activity->any_s
-                         : 0;
+    double sum = activity->h2d_s + activity->kernel_s + activity->d2h_s;
+    double overlap = activity->any_s > 0 ? sum / activity->any_s : 0;
     snprintf(text, size,
              "stats interval_s=%.1f jobs=%" PRIu64 " done=%" PRIu64 " failed=%" PRIu64
              " dead=%" PRIu64 " retried=%" PRIu64 " img_s=%.1f mp_s=%.1f in_mb_s=%.1f "
@@ -170,7 +169,8 @@ void stats_open_log(struct stats *stats, const char *path)
     stats->log = -1;
     if (!path || !*path)
         return;
-    stats->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    stats->log = open(path, flags, 0644);
     if (stats->log < 0)
         log_warning("option stats_log is \"%s\", which cannot be opened: %s", path,
                     strerror(errno));

@@ -13,7 +13,7 @@
 /* Room for the file in the file pool. false: the job waits for room, or has failed. */
 static bool take_room(struct work *work)
 {
-    struct pool *pool = pipeline_file_pool(work->pipeline);
+    struct pool *pool = work->pipeline->file_pool;
     bool exhausted = false;
     if (!pool_fits(pool, work->file_bytes)) {
         error_set(&work->error, STATUS_OVER_BUDGET,
@@ -35,7 +35,7 @@ static void read_path(struct work *work)
 {
     const char *path = work->job.input.path;
     int fd;
-    if (files_open_input(pipeline_files(work->pipeline), path, work->input_bytes_max, &fd,
+    if (files_open_input(work->pipeline->parts.files, path, work->input_bytes_max, &fd,
                          &work->file_bytes, &work->error) != STATUS_OK)
         return;
     if (take_room(work)) {
@@ -140,7 +140,7 @@ void work_decode(struct work *work, struct worker_tools *tools)
 void work_compute(struct work *work, struct worker_tools *tools)
 {
     (void)tools;
-    engine_run(pipeline_engine(work->pipeline), &work->task);
+    engine_run(work->pipeline->parts.engine, &work->task);
 }
 
 /* ---- encode --------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
     struct path_sink sink = {
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file}};
     enum status status =
-        files_output_begin(pipeline_files(work->pipeline), &sink.file,
+        files_output_begin(work->pipeline->parts.files, &sink.file,
                            work->job.outputs[index].place.path, work->number,
                            work->fetch, index, &output->error);
     if (status == STATUS_OK)

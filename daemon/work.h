@@ -92,9 +92,4 @@ void work_decode(struct work *work, struct worker_tools *tools);
 void work_compute(struct work *work, struct worker_tools *tools);
 void work_encode(struct work *work, struct worker_tools *tools);
 
-/* The completion message (answer.c): JSON, malloc'd, or NULL when memory is short. With brief,
- * only what the job itself says is used: a worker may still be writing the rest. */
-char *work_answer(const struct work *work, const char *status, const struct error *error,
-                  const char *daemon, bool brief);
-
 #endif

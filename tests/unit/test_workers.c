@@ -113,7 +113,7 @@ static void an_errand_not_begun_can_be_withdrawn(void **state)
     bench_end(bench);
 }
 
-/* Threads may be left behind, and what they use with them; this keeps it from being called a leak. */
+/* What a thread that was left behind uses is no leak. */
 static struct workers *left_behind;
 
 static void a_worker_that_hangs_is_replaced(void **state)

@@ -1,0 +1,120 @@
+/* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "conf/log.h"
+#include "daemon/clock.h"
+#include "daemon/pipeline_impl.h"
+
+static void take_bounds(struct work *work, const struct options *options)
+{
+    work->limits = (struct codec_limits){
+        .pixels_max = options->pixels_max,
+        .side_max = (uint32_t)options->side_max,
+        .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
+        .jpeg_warnings_max = JPEG_WARNINGS_MAX,
+        .lenient = options->lenient,
+    };
+    work->plan_limits = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
+    work->input_bytes_max = options->input_bytes_max;
+    work->decode_timeout_s = options->decode_timeout_s;
+    work->sync = options->sync_outputs;
+}
+
+static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
+{
+    struct list_node *node = list_pop(&pipeline->free);
+    if (!node)
+        return NULL;
+    struct work *work = container_of(node, struct work, node);
+    memset(work, 0, sizeof *work);
+    work->pipeline = pipeline;
+    work->lease = lease;
+    work->number = lease->number;
+    work->fetch = lease->fetch;
+    lease->job = work;
+    work->errand.run = work_run_errand;
+    work->errand.done = work_errand_done;
+    work->fetched_ns = clock_now_ns();
+    work->queue_ms = -1;
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        work->ms[stage] = -1;
+    work->stage = STAGE_READ;
+    take_bounds(work, pipeline->parts.options);
+    list_push(&pipeline->stages[STAGE_READ], &work->node);
+    return work;
+}
+
+/* A bad operation fails its own output; the job goes on for the others, if there are any. */
+static void check_operations(struct work *work)
+{
+    bool single = work->job.output_count == 1;
+    size_t good = 0;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        good += plan_check_ops(work->job.outputs[i].ops, single ? -1 : (int)i,
+                               &work->outputs[i].error) == STATUS_OK;
+    if (good == 0)
+        work->error = work->outputs[0].error;
+}
+
+static void parse(struct work *work, const struct lease *lease)
+{
+    const struct options *options = work->pipeline->parts.options;
+    struct job_rules rules = {options->namespace, codec_names(), options->job_timeout_s};
+    if (!lease->raw) {
+        error_set(&work->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
+                  lease->raw_bytes, JOB_BYTES_MAX);
+        return;
+    }
+    if (job_parse(&work->job, lease->raw, lease->raw_bytes, &rules, &work->error) != STATUS_OK)
+        return;
+    work->deadline_ns = clock_after_s(work->fetched_ns, work->job.timeout_s);
+    if (work->job.pushed > 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        double waited = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - work->job.pushed;
+        work->queue_ms = waited > 0 ? waited * 1e3 : 0;
+    }
+    check_operations(work);
+}
+
+void intake_leased(void *context, struct lease *lease)
+{
+    struct pipeline *pipeline = context;
+    struct work *work = take_work(pipeline, lease);
+    if (!work) {
+        assert(!"the queue fetched more than it was offered");
+        queue_nack(pipeline->queue, lease, NACK_GIVE_BACK, NULL, NULL, NULL);
+        return;
+    }
+    work->deadline_ns = clock_after_s(work->fetched_ns, pipeline->parts.options->job_timeout_s);
+    if (!uv_is_active((uv_handle_t *)&pipeline->tick))
+        uv_timer_again(&pipeline->tick);
+    parse(work, lease);
+    if (pipeline->failed && work->error.status == STATUS_OK)
+        work->give_back = true;
+    if (work->error.status != STATUS_OK || work->give_back)
+        pipeline_move(work, STAGE_ACK);
+    pipeline_pump(pipeline);
+}
+
+void intake_lost(void *context, struct lease *lease)
+{
+    struct pipeline *pipeline = context;
+    struct work *work = lease->job;
+    if (!work)
+        return;
+    log_warning("job %" PRIu64 " is no longer ours: its lease ran out", lease->number);
+    atomic_store(&work->lost, true);
+    if (!work->out && work->stage < STAGE_DECODE) {
+        if (work->reading) {
+            queue_read_cancel(pipeline->queue, work->reading);
+            work->reading = NULL;
+            pipeline->key_reads--;
+        }
+        pipeline_move(work, STAGE_ACK);
+        pipeline_pump(pipeline);
+    }
+}
