@@ -1,3 +1,4 @@
+/* codec.c - the table of formats, and what they have in common. */
 #include "codecs/codec_impl.h"
 
 #include <assert.h>

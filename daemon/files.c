@@ -131,8 +131,24 @@ void files_close(struct files *files)
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-static enum status input_error(const char *path, struct error *error)
+/* A device or a FIFO may refuse to be opened before anyone could look what it is. */
+static bool is_special(const struct files *files, const char *path)
 {
+    struct stat info;
+    int fd = open_beneath(files->input_root, path, O_PATH);
+    bool special = fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
+    if (fd >= 0)
+        close(fd);
+    return special;
+}
+
+static enum status input_error(const struct files *files, const char *path, struct error *error)
+{
+    int reason = errno;
+    if (reason != ENOENT && !is_refusal(reason) && is_special(files, path))
+        return error_set(error, STATUS_PATH_REFUSED, "the input \"%s\" is not a regular file",
+                         path);
+    errno = reason;
     if (errno == ENOENT)
         return error_set(error, STATUS_INPUT_MISSING, "the input \"%s\" does not exist", path);
     if (is_refusal(errno))
@@ -169,7 +185,7 @@ enum status files_open_input(const struct files *files, const char *path, uint64
     /* O_NONBLOCK: opening a FIFO or a device must not wait for its other end. */
     *fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0)
-        return input_error(path, error);
+        return input_error(files, path, error);
     enum status status = check_input(*fd, path, size_max, size, error);
     if (status != STATUS_OK) {
         close(*fd);

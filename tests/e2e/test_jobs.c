@@ -136,8 +136,8 @@ static const struct chain chains[] = {
     {"[{'op':'sobel','border':'replicate'}]", true, true, true, NULL, 0, REFERENCE_REPLICATE},
     {"[{'op':'sobel','border':'zero'}]", true, true, true, NULL, 0, REFERENCE_ZERO},
     {"[{'op':'grayscale','weights':[16384,32768,16384]}]", false, true, false, own_weights, 0, 0},
-    {"[{'op':'grayscale','weights':[16384,32768,16384]},{'op':'sobel','magnitude':'l1'}]", false, true,
-     true, own_weights, REFERENCE_L1, 0},
+    {"[{'op':'grayscale','weights':[16384,32768,16384]},{'op':'sobel','magnitude':'l1'}]", false,
+     true, true, own_weights, REFERENCE_L1, 0},
 };
 #define CHAINS (sizeof chains / sizeof *chains)
 

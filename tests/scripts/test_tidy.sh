@@ -120,8 +120,8 @@ if [ -e README.md ]; then
 else
     skip "every error code is in README.md" "there is no README.md yet"
 fi
-for key in $(grep -ohE '^ *X?\(?"[a-z_0-9]+=' daemon/stats.c 2>/dev/null | grep -oE '[a-z_0-9]+='); do
-    [ ! -e README.md ] || grep -q "$key" README.md || echo "$key"
+for key in $(sed -n '/"stats interval_s=/,/;/p' daemon/stats.c | grep -oE '[a-z_0-9]+=' | tr -d =); do
+    grep -q "\`$key\`" README.md || echo "$key"
 done | check "every key of the stats line is in README.md"
 
 # ---- the rest ----------------------------------------------------------------------------------------
