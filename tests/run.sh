@@ -40,7 +40,7 @@ run_one() { # name command...
     fi
     passed=$((passed + ok)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
     while read -r line; do failures+=("$name: $line"); done < <(grep -E '^not ok\b' "$log" | grep -v '# SKIP')
-    while read -r line; do skips+=("$name: ${line#*- }"); done < <(grep -E '# SKIP' "$log")
+    while read -r line; do skips+=("$name: ${line#*SKIP }"); done < <(grep -E '# SKIP' "$log")
     printf '%-44s %4d ok' "$name" "$ok"
     [ "$not_ok" -gt 0 ] && printf ', %d FAILED' "$not_ok"
     [ "$skip" -gt 0 ] && printf ', %d skipped' "$skip"

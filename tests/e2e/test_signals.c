@@ -417,7 +417,7 @@ static void test_no_device_is_said_once(void **state)
     cJSON *result = check_next(w);
     assert_string_equal(json_text(result, "engine"), "cpu");
     check_done(result);
-    assert_int_equal(process_log_count(daemon, 0, "CUDA"), 1);
+    assert_int_equal(process_log_count(daemon, 0, "running on the CPU engine"), 1);
     check_stop(daemon);
     /* Asked for by name and not there, it is a fault. */
     daemon = world_start(w, 0, "--engine=cuda", NULL);
@@ -466,6 +466,7 @@ static void test_two_daemons_share(void **state)
 
 int main(void)
 {
+    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
     const struct CMUnitTest tests[] = {
         TEST(test_command_line),
         TEST(test_check_of_configuration),
