@@ -525,6 +525,7 @@ static void test_stop(void **state)
 
 int main(void)
 {
+    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
     const struct CMUnitTest tests[] = {
         TEST(test_bad_json),
         TEST(test_too_long_job),

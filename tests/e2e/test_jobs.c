@@ -625,6 +625,7 @@ static void test_many_then_stop(void **state)
 
 int main(void)
 {
+    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
     const struct CMUnitTest on_cpu[] = ALL("cpu");
     const struct CMUnitTest on_cuda[] = ALL("cuda");
     int failed = cmocka_run_group_tests(on_cpu, open_cpu, close_world);
