@@ -29,7 +29,9 @@ list() { # name patterns: the project's files, tracked or about to be
         git ls-files --cached --others --exclude-standard -- "$@"
     else
         local pattern
-        for pattern in "$@"; do find . -path ./build -prune -o -name "$pattern" -print; done | sed 's|^\./||'
+        for pattern in "$@"; do
+            find . \( -path ./build -o -path ./.git \) -prune -o -name "$pattern" -print
+        done | sed 's:^\./::'
     fi | sort -u | while read -r file; do [ -f "$file" ] && echo "$file"; done
 }
 mapfile -t sources < <(list '*.c' '*.h' '*.cu' '*.cuh')

@@ -114,7 +114,7 @@ static void an_errand_not_begun_can_be_withdrawn(void **state)
 }
 
 /* What a thread that was left behind uses is no leak. */
-static struct workers *left_behind;
+static struct workers *volatile left_behind;
 
 static void a_worker_that_hangs_is_replaced(void **state)
 {
