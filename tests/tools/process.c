@@ -21,7 +21,7 @@
 #include "tests/tools/text_file.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW_DEFAULT 5.0
+#define SLOW_DEFAULT 3.0
 #else
 #define SLOW_DEFAULT 1.0
 #endif

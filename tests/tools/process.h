@@ -30,7 +30,7 @@ struct process {
     size_t notes_length;
 };
 
-/* Seconds times GPUIMGD_TEST_SLOW; without it, times 5 under a sanitizer. */
+/* Seconds times GPUIMGD_TEST_SLOW; without it, times 3 under a sanitizer. */
 double patience(double seconds);
 double process_now(void); /* CLOCK_MONOTONIC in seconds */
 void process_sleep(double seconds);
