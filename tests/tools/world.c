@@ -1,6 +1,7 @@
 #include "tests/tools/world.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/tools/text_file.h"
@@ -28,6 +30,44 @@ static char *format_text(const char *format, va_list args)
     return text;
 }
 
+/* A child that waits until our end of a pipe is closed, by world_close or by our death in
+ * whatever way, and then removes the folders. */
+static void hire_janitor(struct world *world)
+{
+    int ends[2];
+    if (getenv("GPUIMGD_TEST_KEEP") || pipe2(ends, O_CLOEXEC))
+        return;
+    fflush(NULL);
+    world->janitor = fork();
+    if (world->janitor == 0) {
+        char byte;
+        setsid(); /* a Ctrl-C is not for it */
+        if (dup2(ends[0], 3) < 0)
+            _exit(1);
+        for (int fd = 0; fd < 256; fd++)
+            if (fd != 3)
+                close(fd);
+        while (read(3, &byte, 1) < 0 && errno == EINTR)
+            continue;
+        process_sleep(0.2); /* what ran in there dies with us, but not at the same moment */
+        text_file_remove_folder(world->folder);
+        if (world->redis)
+            text_file_remove_folder(world->redis->folder);
+        _exit(0);
+    }
+    close(ends[0]);
+    world->janitor_fd = ends[1];
+}
+
+static void dismiss_janitor(struct world *world)
+{
+    if (world->janitor <= 0)
+        return;
+    kill(world->janitor, SIGKILL);
+    waitpid(world->janitor, NULL, 0);
+    close(world->janitor_fd);
+}
+
 void world_open(struct world *world, struct redis_server *redis)
 {
     memset(world, 0, sizeof *world);
@@ -42,6 +82,7 @@ void world_open(struct world *world, struct redis_server *redis)
     world->redis = redis;
     for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++)
         world->daemons[i].notify_fd = -1;
+    hire_janitor(world);
     if (redis)
         world->client = redis_server_connect(redis);
 }
@@ -55,6 +96,7 @@ void world_close(struct world *world)
     if (world->client)
         redisFree(world->client);
     redis_server_stop(world->redis);
+    dismiss_janitor(world);
     if (!getenv("GPUIMGD_TEST_KEEP"))
         text_file_remove_folder(world->folder);
     memset(world, 0, sizeof *world);

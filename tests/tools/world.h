@@ -27,6 +27,8 @@ struct world {
     char ns[32];
     struct redis_server *redis;
     redisContext *client;
+    pid_t janitor;               /* removes the folders when we die before world_close */
+    int janitor_fd;
     struct process daemons[WORLD_DAEMONS_MAX];
 };
 
