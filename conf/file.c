@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "conf/text.h"
 
 struct reading {
     struct options *options;
     struct error *error;
+    char last[64]; /* name of the line before */
 };
 
 /* inih's handler: 0 stops with this line's number. */
@@ -25,13 +27,20 @@ static int handle_key(void *user, const char *section, const char *name, const c
         error_set(reading->error, STATUS_INTERNAL, "option %s has no value", name);
         return 0;
     }
+    /* inih takes an indented line for more of the value above and calls again with its name. */
+    if (strcmp(name, reading->last) == 0) {
+        error_set(reading->error, STATUS_INTERNAL,
+                  "option %s stands twice, or the line below it is indented", name);
+        return 0;
+    }
+    text_copy(reading->last, sizeof reading->last, name);
     return options_set(reading->options, name, value, reading->error) ? 1 : 0;
 }
 
 static bool load_file(struct options *options, const char *path, struct error *error)
 {
     struct error inner = {0};
-    struct reading reading = {options, &inner};
+    struct reading reading = {.options = options, .error = &inner};
     int line = ini_parse(path, handle_key, &reading);
     if (line == 0)
         return true;
@@ -63,8 +72,10 @@ bool options_load(struct options *options, const char *file, struct error *error
         return false;
     }
     struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_conf, alphasort); /* none is no error */
-    bool ok = true;
+    int count = scandir(folder, &entries, is_conf, alphasort);
+    bool ok = count >= 0 || errno == ENOENT; /* no folder is no error */
+    if (!ok)
+        error_set(error, STATUS_INTERNAL, "cannot read %s: %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (ok && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)

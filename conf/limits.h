@@ -68,8 +68,9 @@
 
 /* Encoders write through a buffer of this size a worker: most outputs are one write(2). */
 #define SINK_BYTES (1 * MIB)
-/* An output kept in Redis is held in memory until DONE is acknowledged. */
-#define KEY_OUTPUT_BYTES_MAX (64 * MIB)
+/* Outputs that go to Redis are held in memory until DONE is acknowledged, all of a job's in one
+ * call, during which Redis does nothing else. */
+#define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
 
 #define WORKERS_CEILING 1024
 #define STREAMS_CEILING 64

@@ -205,11 +205,30 @@ static bool check_namespace(const char *ns, struct error *error)
     return true;
 }
 
+/* "all", or device numbers with commas between them. */
+static bool are_devices(const char *text)
+{
+    if (strcmp(text, "all") == 0)
+        return true;
+    size_t digits = 0;
+    for (; *text; text++) {
+        if (*text >= '0' && *text <= '9' && digits < 3)
+            digits++;
+        else if (*text == ',' && digits > 0)
+            digits = 0;
+        else
+            return false;
+    }
+    return digits > 0;
+}
+
 bool options_check(const struct options *options, struct error *error)
 {
     static const char *const engines[] = {"auto", "cuda", "cpu", NULL};
     if (!is_one_of(options->engine, engines))
         return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
+    if (!are_devices(options->devices))
+        return fail(error, find_row("devices"), options->devices, "all, or numbers such as 0,2");
     if (!log_level_parse(options->log_level))
         return fail(error, find_row("log_level"), options->log_level,
                     "error, warning, info or debug");
@@ -280,10 +299,24 @@ static void print_value(const struct row *row, const struct options *options, ch
         snprintf(text, size, "%s", *(bool *)field(row, options) ? "yes" : "no");
         break;
     case SECONDS:
-        snprintf(text, size, "%g", *(double *)field(row, options));
+        snprintf(text, size, "%.15g", *(double *)field(row, options));
         break;
     default:
         snprintf(text, size, "%" PRIu64, *(uint64_t *)field(row, options));
+    }
+}
+
+static bool same_value(const struct row *row, const struct options *a, const struct options *b)
+{
+    switch (row->kind) {
+    case TEXT:
+        return strcmp(*(char **)field(row, a), *(char **)field(row, b)) == 0;
+    case BOOL:
+        return *(bool *)field(row, a) == *(bool *)field(row, b);
+    case SECONDS:
+        return *(double *)field(row, a) == *(double *)field(row, b);
+    default:
+        return *(uint64_t *)field(row, a) == *(uint64_t *)field(row, b);
     }
 }
 
@@ -310,14 +343,14 @@ static void adopt_row(const struct row *row, struct options *live, struct option
 void options_adopt(struct options *live, struct options *fresh)
 {
     each_row (row) {
-        char before[256], after[256];
-        print_value(row, live, before, sizeof before);
-        print_value(row, fresh, after, sizeof after);
-        if (strcmp(before, after) == 0)
+        if (same_value(row, live, fresh))
             continue;
         bool automatic = strcmp(row->standard, "auto") == 0;
         if (automatic && *(uint64_t *)field(row, fresh) == 0)
             continue; /* still auto: the live value is what it was resolved to */
+        char before[256], after[256];
+        print_value(row, live, before, sizeof before);
+        print_value(row, fresh, after, sizeof after);
         if (row->reload == FIXED) {
             log_warning("option %s: \"%s\" stays until a restart; the file now says \"%s\"",
                         row->name, before, after);

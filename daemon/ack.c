@@ -9,11 +9,13 @@
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-static void fill_outputs(const struct work *work, struct result_output *outputs)
+/* with_values: keys are stored in the same step as the result. */
+static void fill_outputs(const struct work *work, struct result_output *outputs, bool with_values)
 {
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
-        bool written = output->bytes > 0 && output->error.status == STATUS_OK;
+        bool written = output->bytes > 0 && output->error.status == STATUS_OK &&
+                       (with_values || !output->value.value);
         outputs[i] = (struct result_output){
             .place = &work->job.outputs[i].place,
             .format = output->codec ? codec_name(output->codec) : NULL,
@@ -49,7 +51,7 @@ static void fill_rest(const struct work *work, struct result *result)
 /* JSON, malloc'd, or NULL when memory is short. With brief, only what the job itself says is used:
  * a worker may still be writing the rest. */
 static char *message(const struct work *work, const char *status, const struct error *error,
-                  const char *daemon, bool brief)
+                     bool brief)
 {
     struct result_output outputs[JOB_OUTPUTS_MAX];
     struct result result = {
@@ -58,14 +60,14 @@ static char *message(const struct work *work, const char *status, const struct e
         .status = status,
         .error = error,
         .attempt = work->lease->attempt,
-        .daemon = daemon,
+        .daemon = work->pipeline->parts.daemon,
         .ms = {.read = -1, .admit = -1, .decode = -1, .h2d = -1, .kernel = -1, .d2h = -1,
                .encode = -1},
     };
     result.ms.queue = work->queue_ms;
     result.ms.total = clock_ms(work->fetched_ns, clock_now_ns());
     if (!brief) {
-        fill_outputs(work, outputs);
+        fill_outputs(work, outputs, !error || !status_retryable(error->status));
         result.outputs = outputs;
         result.output_count = work->job.output_count;
         fill_rest(work, &result);
@@ -113,8 +115,8 @@ static void answer(struct work *work, const struct error *error, bool brief)
     struct queue_value values[JOB_OUTPUTS_MAX];
     size_t value_count = 0;
     bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
-    char *text = message(work, ok ? "done" : retry ? "dead" : "failed", ok ? NULL : error,
-                             pipeline->parts.daemon, brief);
+    char *text =
+        message(work, ok ? "done" : retry ? "dead" : "failed", ok ? NULL : error, brief);
     if (!text) {
         log_error("job %" PRIu64 ": no memory for its result; the job goes back",
                   work->lease->number);
@@ -160,10 +162,14 @@ void work_abandon(struct work *work, const struct error *error)
     list_remove(&pipeline->stages[work->stage], &work->node);
     list_push(&pipeline->zombies, &work->node);
     work->lease->job = NULL;
-    if (error)
+    if (error) {
+        struct stats_job job = {.read_ms = -1, .decode_ms = -1, .gpu_ms = -1, .encode_ms = -1,
+                                .total_ms = clock_ms(work->fetched_ns, clock_now_ns())};
         answer(work, error, true);
-    else
+        stats_add(pipeline->parts.stats, &job);
+    } else {
         give_lease_back(work);
+    }
     work->lease = NULL;
 }
 

@@ -43,6 +43,10 @@ struct daemon {
     uv_signal_t signals[SIGNALS];
     uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer;
 
+    struct errand sweep;
+    bool sweeping;
+
+    bool unwanted; /* told to end before it ran */
     bool running, paused, draining, closing;
     uint64_t drain_began_ns;
     enum exit_status exit_status;
@@ -138,6 +142,8 @@ static void on_terminate(struct daemon *daemon, const char *name)
 {
     if (!daemon->draining)
         begin_drain(daemon, name);
+    else if (daemon->closing)
+        queue_close(daemon->queue, 1, on_queue_closed, daemon);
     else
         give_back(daemon); /* a second one: at once */
 }
@@ -150,7 +156,7 @@ static void on_failed(void *context, const char *why)
         return;
     daemon->exit_status = EXIT_FAULT;
     log_error("%s: the daemon ends with exit status %d, to be started anew", why, EXIT_FAULT);
-    pipeline_engine_failed(daemon->pipeline);
+    pipeline_fail(daemon->pipeline);
     if (!daemon->draining)
         begin_drain(daemon, "fault");
 }
@@ -199,11 +205,33 @@ static void on_watchdog(uv_timer_t *timer)
         log_error("a job stands still past its deadline: the watchdog is not fed");
 }
 
+/* Of daemons elsewhere nobody here can ask; ten leases without an end is dead enough. */
+static double leftover_age_s(const struct daemon *daemon)
+{
+    return 10 * daemon->options->lease_s;
+}
+
+/* On a worker: a filesystem that hangs must not hold up the loop. */
+static void sweep_run(struct errand *errand, struct worker_tools *tools)
+{
+    struct daemon *daemon = container_of(errand, struct daemon, sweep);
+    (void)tools;
+    files_sweep(&daemon->files, leftover_age_s(daemon));
+}
+
+static void sweep_done(struct errand *errand)
+{
+    container_of(errand, struct daemon, sweep)->sweeping = false;
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    /* Of daemons elsewhere nobody here can ask; ten leases without an end is dead enough. */
-    files_sweep(&daemon->files, 10 * daemon->options->lease_s);
+    if (daemon->sweeping || daemon->draining)
+        return;
+    daemon->sweeping = true;
+    daemon->sweep = (struct errand){.priority = 0, .run = sweep_run, .done = sweep_done};
+    workers_submit(daemon->workers, &daemon->sweep);
 }
 
 static void start_stats_timer(struct daemon *daemon)
@@ -264,6 +292,10 @@ static void reload(struct daemon *daemon)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
+    if (!daemon->running) { /* the self-test turns the loop before there is anything to tell */
+        daemon->unwanted |= number == SIGTERM || number == SIGINT;
+        return;
+    }
     switch (number) {
     case SIGTERM:
         on_terminate(daemon, "SIGTERM");
@@ -389,7 +421,7 @@ static void start(struct daemon *daemon)
     uint64_t watchdog_ms = notify_watchdog_interval_ms();
     uint64_t sweep_ms = (uint64_t)(daemon->options->reap_s * 1e3);
     stats_open_log(daemon->stats, daemon->options->stats_log);
-    files_sweep(&daemon->files, 10 * daemon->options->lease_s);
+    files_sweep(&daemon->files, leftover_age_s(daemon));
     start_stats_timer(daemon);
     uv_timer_start(&daemon->status_timer, on_status, STATUS_MS, STATUS_MS);
     uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
@@ -401,6 +433,8 @@ static void start(struct daemon *daemon)
     say_hello(daemon);
     notify_ready();
     update_status(daemon);
+    if (daemon->unwanted)
+        on_terminate(daemon, "SIGTERM");
 }
 
 /* ---- teardown ------------------------------------------------------------------------------- */
@@ -456,8 +490,10 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         write_stats(daemon);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  stats_jobs_total(daemon->stats), status);
-        *abrupt = pipeline_zombies(daemon->pipeline) > 0 || status == EXIT_FAULT;
+        *abrupt = pipeline_zombies(daemon->pipeline) > 0;
     }
+    if (status == EXIT_FAULT)
+        *abrupt = true; /* the device may still write to what would be freed */
     if (*abrupt)
         return status;
     close_parts(daemon);

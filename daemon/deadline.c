@@ -5,6 +5,9 @@
 #include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
 
+/* A tick that comes so much too late means that the process itself stood still. */
+#define SLEPT_S 1
+
 /* ---- too late ------------------------------------------------------------------------------- */
 
 bool work_withdraw(struct work *work)
@@ -13,7 +16,6 @@ bool work_withdraw(struct work *work)
     if (work->reading) {
         queue_read_cancel(pipeline->queue, work->reading);
         work->reading = NULL;
-        pipeline->key_reads--;
         return true;
     }
     if (!work->out)
@@ -25,7 +27,8 @@ bool work_withdraw(struct work *work)
     return true;
 }
 
-static void replace_worker(struct work *work, const struct error *error)
+/* false: too many hang. A zombie keeps its place as well as its worker. */
+static bool replace_worker(struct work *work, const struct error *error)
 {
     struct pipeline *pipeline = work->pipeline;
     struct workers *workers = pipeline->parts.workers;
@@ -33,37 +36,44 @@ static void replace_worker(struct work *work, const struct error *error)
               stage_table[work->stage].name);
     bool replaced = workers_give_up(workers, &work->errand);
     work_abandon(work, error);
-    if (!replaced || workers_given_up(workers) >= pipeline->parts.options->workers)
-        pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
+    return replaced && workers_given_up(workers) < pipeline->parts.options->workers &&
+           pipeline->zombies.length < pipeline->parts.options->inflight;
 }
 
-/* A work past its deadline: at once where it waits, after a grace where a worker has it (which
- * looks at the deadline itself), never here where the engine has it (which ends it). */
-static void check_deadline(struct work *work, uint64_t now)
+/* A work past its deadline ends at once where it waits; after a grace where a worker has it (which
+ * looks at the deadline itself); never here where the engine has it (which ends it). false: as
+ * replace_worker. */
+static bool check_deadline(struct work *work, uint64_t now)
 {
     struct pipeline *pipeline = work->pipeline;
     if (now < work->deadline_ns)
-        return;
+        return true;
     struct error error = {0};
     error_set(&error, STATUS_TIMEOUT, "the job did not end within its %g s; it was in stage %s",
               work->job.timeout_s, stage_table[work->stage].name);
     if (work_withdraw(work)) {
         work->error = error;
         pipeline_move(work, STAGE_ACK);
-        return;
+        return true;
     }
     bool on_worker = work->stage != STAGE_GPU || engine_is_synchronous(pipeline->parts.engine);
     if (on_worker && now > clock_after_s(work->deadline_ns, pipeline->parts.options->hang_grace_s))
-        replace_worker(work, &error);
+        return replace_worker(work, &error);
+    return true;
 }
 
 void pipeline_on_tick(uv_timer_t *timer)
 {
     struct pipeline *pipeline = timer->data;
     uint64_t now = clock_now_ns();
-    for (enum stage stage = 0; stage < STAGE_ACK; stage++)
+    bool usable = true, slept = now > clock_after_s(pipeline->ticked_ns, SLEPT_S);
+    pipeline->ticked_ns = now;
+    /* After a stop of the whole process (SIGSTOP, a suspended host) the workers have not hung. */
+    for (enum stage stage = 0; stage < STAGE_ACK && !slept; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
-            check_deadline(container_of(node, struct work, node), now);
+            usable = check_deadline(container_of(node, struct work, node), now) && usable;
+    if (!usable)
+        pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
     engine_reap(pipeline->parts.engine);
     pipeline_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
@@ -92,7 +102,7 @@ void pipeline_give_back(struct pipeline *pipeline)
     pipeline_pump(pipeline);
 }
 
-void pipeline_engine_failed(struct pipeline *pipeline)
+void pipeline_fail(struct pipeline *pipeline)
 {
     if (pipeline->failed)
         return;

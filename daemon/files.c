@@ -16,8 +16,23 @@
 
 #define TEMPORARY_FOLDER ".gpuimgd"
 #define TEMPORARY_SUFFIX ".tmp"
+/* Of a daemon that nobody here can ask about: longer than any attempt takes. */
+#define LEFTOVER_AGE_S 86400
 
 /* ---- resolving below a root ----------------------------------------------------------------- */
+
+/* Makes a folder that lasts: its entry is on the disk as well. */
+static bool make_folder(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0755) != 0)
+        return errno == EEXIST;
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd); /* if it fails, so will that of the file */
+        close(fd);
+    }
+    return true;
+}
 
 /* Opens the folder part of path below root, one component at a time; make: missing ones are made.
  * Returns the folder's descriptor or -1; *name is the last component. */
@@ -36,8 +51,7 @@ static int walk_to_parent(int root, const char *path, bool make, const char **na
             part[length] = '\0';
             int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
             next = openat(folder, part, flags);
-            if (next < 0 && errno == ENOENT && make &&
-                (mkdirat(folder, part, 0755) == 0 || errno == EEXIST))
+            if (next < 0 && errno == ENOENT && make && make_folder(folder, part))
                 next = openat(folder, part, flags);
         }
         int saved = errno;
@@ -99,6 +113,9 @@ bool files_open(struct files *files, const char *input_root, const char *output_
                 const char *instance, struct error *error)
 {
     files->temporary = -1;
+    memset(files->swept, 0, sizeof files->swept);
+    files->swept_next = 0;
+    pthread_mutex_init(&files->lock, NULL);
     snprintf(files->instance, sizeof files->instance, "%s", instance);
     files->input_root = open_root("input_root", input_root, error);
     files->output_root = open_root("output_root", output_root, error);
@@ -219,6 +236,95 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
     return STATUS_OK;
 }
 
+/* ---- sweeping ------------------------------------------------------------------------------- */
+
+/* The INST in front of ".JOB.FETCH.INDEX.tmp"; false if the name is not of that form. Beside its
+ * target, on another filesystem, it begins with ".gpuimgd." */
+static bool temporary_owner(const char *name, char inst[INSTANCE_BYTES_MAX])
+{
+    if (strncmp(name, TEMPORARY_FOLDER ".", strlen(TEMPORARY_FOLDER ".")) == 0)
+        name += strlen(TEMPORARY_FOLDER ".");
+    size_t length = strlen(name), suffix = strlen(TEMPORARY_SUFFIX);
+    if (length <= suffix || length - suffix >= INSTANCE_BYTES_MAX + 60 ||
+        strcmp(name + length - suffix, TEMPORARY_SUFFIX) != 0)
+        return false;
+    length -= suffix;
+    for (int dots = 0; dots < 3; dots++) {
+        size_t digits = 0;
+        while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
+            length--;
+            digits++;
+        }
+        if (digits == 0 || length == 0 || name[length - 1] != '.')
+            return false;
+        length--;
+    }
+    if (length == 0 || length >= INSTANCE_BYTES_MAX)
+        return false;
+    memcpy(inst, name, length);
+    inst[length] = '\0';
+    return true;
+}
+
+static bool is_leftover(const struct files *files, int folder, const char *name, double age_s)
+{
+    char inst[INSTANCE_BYTES_MAX];
+    if (!temporary_owner(name, inst) || strcmp(inst, files->instance) == 0)
+        return false;
+    switch (instance_life(inst, files->instance)) {
+    case INSTANCE_DEAD:
+        return true;
+    case INSTANCE_ALIVE:
+        return false;
+    case INSTANCE_ELSEWHERE:
+        break;
+    }
+    struct stat info;
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    return difftime(time(NULL), info.st_mtime) > age_s;
+}
+
+static size_t sweep_folder(const struct files *files, int fd, double age_s)
+{
+    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = own >= 0 ? fdopendir(own) : NULL;
+    if (!folder) {
+        if (own >= 0)
+            close(own);
+        return 0;
+    }
+    size_t removed = 0;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (is_leftover(files, fd, entry->d_name, age_s) && unlinkat(fd, entry->d_name, 0) == 0)
+            removed++;
+    closedir(folder);
+    if (removed)
+        log_info("removed %zu temporary files of daemons that are gone", removed);
+    return removed;
+}
+
+size_t files_sweep(const struct files *files, double age_s)
+{
+    return sweep_folder(files, files->temporary, age_s);
+}
+
+/* Temporary files on other filesystems are found when their folder is written to again: each
+ * folder is looked through once, the last FILES_SWEPT_MAX of them are remembered. */
+static void sweep_once(struct files *files, int folder, const struct stat *info)
+{
+    struct files_swept now = {info->st_dev, info->st_ino};
+    bool known = false;
+    pthread_mutex_lock(&files->lock);
+    for (size_t i = 0; i < FILES_SWEPT_MAX && !known; i++)
+        known = files->swept[i].device == now.device && files->swept[i].inode == now.inode;
+    if (!known)
+        files->swept[files->swept_next++ % FILES_SWEPT_MAX] = now;
+    pthread_mutex_unlock(&files->lock);
+    if (!known)
+        sweep_folder(files, folder, LEFTOVER_AGE_S);
+}
+
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /* ENOSPC, EIO and the like may pass; a refused path will not. */
@@ -238,7 +344,7 @@ static enum status output_error(const struct files_output *output, const char *s
                      step, strerror(reason));
 }
 
-enum status files_output_begin(const struct files *files, struct files_output *output,
+enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error)
 {
@@ -255,6 +361,8 @@ enum status files_output_begin(const struct files *files, struct files_output *o
         return output_error(output, "given a folder", error);
     /* rename(2) does not cross filesystems; then the temporary file stands beside the target. */
     bool same = info.st_dev == files->temporary_device;
+    if (!same)
+        sweep_once(files, output->folder, &info);
     output->temporary_folder = same ? files->temporary : output->folder;
     snprintf(output->temporary_name, sizeof output->temporary_name,
              "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
@@ -311,70 +419,4 @@ void files_output_end(struct files_output *output)
     if (output->folder >= 0)
         close(output->folder);
     output->fd = output->folder = -1;
-}
-
-/* ---- sweeping ------------------------------------------------------------------------------- */
-
-/* The INST in front of ".JOB.FETCH.INDEX.tmp"; false if the name is not of that form. */
-static bool temporary_owner(const char *name, char inst[INSTANCE_BYTES_MAX])
-{
-    size_t length = strlen(name), suffix = strlen(TEMPORARY_SUFFIX);
-    if (length <= suffix || length - suffix >= INSTANCE_BYTES_MAX + 60 ||
-        strcmp(name + length - suffix, TEMPORARY_SUFFIX) != 0)
-        return false;
-    length -= suffix;
-    for (int dots = 0; dots < 3; dots++) {
-        size_t digits = 0;
-        while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
-            length--;
-            digits++;
-        }
-        if (digits == 0 || length == 0 || name[length - 1] != '.')
-            return false;
-        length--;
-    }
-    if (length == 0 || length >= INSTANCE_BYTES_MAX)
-        return false;
-    memcpy(inst, name, length);
-    inst[length] = '\0';
-    return true;
-}
-
-static bool is_leftover(const struct files *files, const char *name, double age_s)
-{
-    char inst[INSTANCE_BYTES_MAX];
-    if (!temporary_owner(name, inst) || strcmp(inst, files->instance) == 0)
-        return false;
-    switch (instance_life(inst, files->instance)) {
-    case INSTANCE_DEAD:
-        return true;
-    case INSTANCE_ALIVE:
-        return false;
-    case INSTANCE_ELSEWHERE:
-        break;
-    }
-    struct stat info;
-    if (fstatat(files->temporary, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
-        return false;
-    return difftime(time(NULL), info.st_mtime) > age_s;
-}
-
-size_t files_sweep(const struct files *files, double age_s)
-{
-    int fd = openat(files->temporary, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!folder) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
-    size_t removed = 0;
-    for (struct dirent *entry; (entry = readdir(folder));)
-        if (is_leftover(files, entry->d_name, age_s) &&
-            unlinkat(files->temporary, entry->d_name, 0) == 0)
-            removed++;
-    closedir(folder);
-    if (removed)
-        log_info("removed %zu temporary files of daemons that are gone", removed);
-    return removed;
 }

@@ -4,11 +4,12 @@
  * Paths come from jobs and are hostile. They are relative, were checked lexically by the job
  * parser, and are resolved beneath the root without symbolic links (openat2 RESOLVE_BENEATH; a
  * walk with O_NOFOLLOW where the kernel has no such call). All functions may be called on any
- * worker; struct files is read-only after files_open.
+ * worker.
  */
 #ifndef GPUIMGD_DAEMON_FILES_H
 #define GPUIMGD_DAEMON_FILES_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,11 +17,19 @@
 #include "conf/status.h"
 #include "queue/instance.h"
 
+/* Folders on other filesystems that are remembered as free of leftovers. */
+#define FILES_SWEPT_MAX 64
+
 struct files {
     int input_root, output_root; /* folders, O_PATH or readable */
     int temporary;               /* output_root/.gpuimgd */
     uint64_t temporary_device;   /* st_dev, to see other filesystems below output_root */
     char instance[INSTANCE_BYTES_MAX];
+    pthread_mutex_t lock;        /* guards what follows */
+    struct files_swept {
+        uint64_t device, inode;
+    } swept[FILES_SWEPT_MAX];
+    size_t swept_next;
 };
 
 /* Opens both roots, makes output_root/.gpuimgd, and checks that it can be written. false with a
@@ -49,7 +58,7 @@ struct files_output {
 };
 
 /* Makes the parent folders (0755) and a temporary file (0644). path_refused, write_failed. */
-enum status files_output_begin(const struct files *files, struct files_output *output,
+enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error) MUST_CHECK;
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,

@@ -90,8 +90,10 @@ void intake_leased(void *context, struct lease *lease)
         return;
     }
     work->deadline_ns = clock_after_s(work->fetched_ns, pipeline->parts.options->job_timeout_s);
-    if (!uv_is_active((uv_handle_t *)&pipeline->tick))
+    if (!uv_is_active((uv_handle_t *)&pipeline->tick)) {
+        pipeline->ticked_ns = clock_now_ns();
         uv_timer_again(&pipeline->tick);
+    }
     parse(work, lease);
     if (pipeline->failed && work->error.status == STATUS_OK)
         work->give_back = true;
@@ -108,12 +110,7 @@ void intake_lost(void *context, struct lease *lease)
         return;
     log_warning("job %" PRIu64 " is no longer ours: its lease ran out", lease->number);
     atomic_store(&work->lost, true);
-    if (!work->out && work->stage < STAGE_DECODE) {
-        if (work->reading) {
-            queue_read_cancel(pipeline->queue, work->reading);
-            work->reading = NULL;
-            pipeline->key_reads--;
-        }
+    if (work->stage < STAGE_DECODE && work_withdraw(work)) {
         pipeline_move(work, STAGE_ACK);
         pipeline_pump(pipeline);
     }

@@ -10,6 +10,7 @@
 #include "conf/log.h"
 #include "conf/options.h"
 #include "daemon/daemon.h"
+#include "queue/redis.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 
@@ -58,7 +59,9 @@ static bool load(void *context, struct options *options, struct error *error)
     for (int i = 0; i < line->count; i++)
         if (!apply_setting(options, line->settings[i], error))
             return false;
-    return options_check(options, error);
+    struct redis_address address;
+    return options_check(options, error) &&
+           redis_address_parse(&address, options->redis, error) == STATUS_OK;
 }
 
 /* Whether text is "name=..." with a name of the table; its value is checked later. */

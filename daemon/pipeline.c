@@ -38,6 +38,40 @@ void pipeline_move(struct work *work, enum stage stage)
     stage_table[stage].enter(work);
 }
 
+/* What an encoder that must hold the whole picture will take: that of a progressive JPEG. */
+static size_t encoder_need(const struct work *work)
+{
+    size_t need = 0;
+    for (size_t i = 0; i < work->job.output_count; i++) {
+        const struct work_output *output = &work->outputs[i];
+        if (output->error.status != STATUS_OK || !work->job.outputs[i].progressive)
+            continue;
+        const struct plan_variant *variant = &work->plan.variants[output->variant];
+        size_t coefficients =
+            (size_t)variant->width * variant->height * variant->channels * sizeof(int16_t);
+        if (coefficients > need)
+            need = coefficients; /* one after the other, so the largest counts */
+    }
+    return need;
+}
+
+/* Keeps no more than `need` of what was reserved for the libraries' own memory. */
+static void keep_codec_bytes(struct work *work, size_t need)
+{
+    if (work->codec_bytes > need) {
+        work->pipeline->codec_bytes -= work->codec_bytes - need;
+        work->codec_bytes = need;
+    }
+}
+
+/* The bytes that a reply brought are in the pool now, or gone: the next key may be read. */
+static void end_key_read(struct work *work)
+{
+    if (work->key_read)
+        work->pipeline->key_reads--;
+    work->key_read = false;
+}
+
 static void release_file(struct work *work)
 {
     if (work->file.memory) {
@@ -46,14 +80,14 @@ static void release_file(struct work *work)
     }
     free(work->loaded);
     work->loaded = NULL;
+    end_key_read(work);
 }
 
 void work_release(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
     release_file(work);
-    pipeline->codec_bytes -= work->codec_bytes;
-    work->codec_bytes = 0;
+    keep_codec_bytes(work, 0);
     engine_release(pipeline->parts.engine, &work->memory);
     plan_clear(&work->plan);
 }
@@ -100,8 +134,7 @@ void pipeline_advance(struct work *work)
     enum stage next = work->stage + 1;
     if (work->stage == STAGE_DECODE) {
         release_file(work);
-        pipeline->codec_bytes -= work->codec_bytes;
-        work->codec_bytes = 0;
+        keep_codec_bytes(work, encoder_need(work));
     }
     if (pipeline->failed && next <= STAGE_GPU && work->error.status == STATUS_OK)
         work->give_back = true;
@@ -118,7 +151,6 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
     struct work *work = context;
     struct pipeline *pipeline = work->pipeline;
     work->reading = NULL;
-    pipeline->key_reads--;
     if (error) {
         work->error = *error;
         pipeline_advance(work);
@@ -148,6 +180,7 @@ static void start_read(struct work *work)
     work->reading = queue_read(pipeline->queue, work->job.input.key, work->input_bytes_max,
                                on_key_read, work);
     if (work->reading) {
+        work->key_read = true;
         pipeline->key_reads++;
         return;
     }
@@ -161,14 +194,19 @@ static void enter_read(struct work *work)
     (void)work; /* pump starts it */
 }
 
+/* First come, first served: while one that was refused for want of room tries again, those behind
+ * it wait, or small files would take all the room that a large one waits for. */
 static void pump_reads(struct pipeline *pipeline)
 {
     list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
         struct work *work = container_of(node, struct work, node);
+        bool refused = work->refused;
         if (pipeline->read_stalled)
             return;
         if (!work->out && !work->reading)
             start_read(work);
+        if (refused)
+            return;
     }
 }
 
@@ -179,28 +217,13 @@ static void enter_admit(struct work *work)
     work->admit_ns = clock_now_ns();
 }
 
-/* What the libraries will take: the decoder, and an encoder that must hold the whole picture. */
-static size_t codec_need(const struct work *work)
-{
-    size_t need = work->info.codec_bytes;
-    for (size_t i = 0; i < work->job.output_count; i++) {
-        const struct work_output *output = &work->outputs[i];
-        if (output->error.status != STATUS_OK || !work->job.outputs[i].progressive)
-            continue;
-        const struct plan_variant *variant = &work->plan.variants[output->variant];
-        size_t coefficients =
-            (size_t)variant->width * variant->height * variant->channels * sizeof(int16_t);
-        if (coefficients > need)
-            need = coefficients; /* one after the other, so the largest counts */
-    }
-    return need;
-}
-
 /* true: admitted, or failed for good; false: must wait. */
 static bool admit(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
-    size_t need = codec_need(work);
+    size_t need = encoder_need(work);
+    if (work->info.codec_bytes > need)
+        need = work->info.codec_bytes; /* first the decoder, then the encoder */
     if (need > pipeline->codec_bytes_max) {
         error_set(&work->error, STATUS_OVER_BUDGET,
                   "decoding and encoding need %zu bytes; half of host_bytes, %zu, is all there is",
@@ -263,12 +286,14 @@ void work_errand_done(struct errand *errand)
         return;
     }
     if (work->stage == STAGE_READ && work->again) {
-        pipeline->read_stalled = true;
-        if (pool_usage(pipeline->file_pool).used == 0)
-            pipeline->read_stalled = false; /* it was freed while the errand came back */
+        /* Unless room was made while the errand came back, somebody who has room will make some. */
+        pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
+        work->refused = true;
         pipeline_pump(pipeline);
         return;
     }
+    if (!work->loaded)
+        end_key_read(work);
     if (work->stage == STAGE_GPU && work->error.status == STATUS_OK)
         work->error = work->task.error;
     pipeline_advance(work);
@@ -290,8 +315,9 @@ static void on_task_done(struct engine_task *task)
         return;
     }
     work->error = task->error;
-    if (task->error.status == STATUS_GPU_FAILED && !task->on_device)
-        work->give_back = true; /* a neighbour's fault, or the device's */
+    /* A fault of the device, or of a neighbour on it, is not charged to this job. */
+    if (engine_fault(pipeline->parts.engine) && !task->on_device)
+        work->give_back = work->error.status == STATUS_GPU_FAILED;
     pipeline_advance(work);
 }
 

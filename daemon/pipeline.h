@@ -44,8 +44,9 @@ void pipeline_attach(struct pipeline *pipeline, struct queue *queue);
 void pipeline_pause(struct pipeline *pipeline, bool paused);
 /* Ends every job that has not ended yet by giving it back, attempt included. */
 void pipeline_give_back(struct pipeline *pipeline);
-/* The engine has a sticky fault: what was not on the device goes back with its attempt. */
-void pipeline_engine_failed(struct pipeline *pipeline);
+/* The engine or the workers are beyond repair: what is not yet under way goes back with its
+ * attempt, nothing new is begun. */
+void pipeline_fail(struct pipeline *pipeline);
 
 /* Jobs in flight (those waiting for Redis's acknowledgement included), those still before it, and
  * those that were answered while a worker or the engine still held them. */

@@ -23,6 +23,7 @@ struct pipeline {
     bool read_stalled; /* the first read that waits needs room that is not there */
     uint32_t key_reads;
     uv_timer_t tick;
+    uint64_t ticked_ns;
     void (*drained)(void *context);
     void *drained_context;
 };

@@ -160,6 +160,7 @@ struct memory_sink {
     struct codec_sink sink;
     struct queue_value *value;
     size_t capacity;
+    size_t others; /* bytes of the job's other keys */
 };
 
 static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
@@ -167,10 +168,10 @@ static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct 
     struct memory_sink *self = container_of(sink, struct memory_sink, sink);
     struct queue_value *value = self->value;
     size_t needed = value->bytes + used;
-    if (needed > KEY_OUTPUT_BYTES_MAX)
+    if (needed + self->others > KEY_OUTPUTS_BYTES_MAX)
         return error_set(error, STATUS_ENCODE_FAILED,
-                         "the output has more than %llu bytes, which is all that a key may hold",
-                         KEY_OUTPUT_BYTES_MAX);
+                         "the job's keys have more than %llu bytes, which is all they may hold",
+                         KEY_OUTPUTS_BYTES_MAX);
     if (needed > self->capacity) {
         size_t capacity = self->capacity * 2 > needed ? self->capacity * 2 : needed;
         uint8_t *grown = realloc(value->value, capacity);
@@ -229,6 +230,8 @@ static void encode_to_key(struct work *work, size_t index, const struct image *i
     struct memory_sink sink = {
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_memory},
         .value = &output->value};
+    for (size_t i = 0; i < index; i++)
+        sink.others += work->outputs[i].value.bytes;
     if (codec_encode(tools->codec, image, &request, &sink.sink, &output->error) != STATUS_OK) {
         free(output->value.value);
         output->value = (struct queue_value){0};

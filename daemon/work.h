@@ -54,7 +54,9 @@ struct work {
     _Atomic bool lost;      /* no longer ours, or answered already: rename nothing */
     bool abandoned;         /* answered; kept only until its worker or stream comes back */
     bool out;               /* with a worker or with the engine */
-    bool again;             /* the read found no room: it waits for memory */
+    bool again;             /* set by the read that found no room */
+    bool refused;           /* a read found no room: it comes before younger ones */
+    bool key_read;          /* counted among the keys that are being read */
     bool give_back;         /* ends as if it had never been fetched */
     bool computed;          /* the engine had something to do */
 

@@ -22,7 +22,7 @@ struct workers {
     struct list finished;
     struct list threads;   /* struct worker, but for those given up */
     bool stopping;
-    uint32_t busy, given_up;
+    uint32_t given_up;
     uv_async_t async;
 };
 
@@ -49,7 +49,6 @@ static struct errand *take_errand(struct worker *worker)
     if (errand) {
         errand->worker = worker;
         worker->errand = errand;
-        workers->busy++;
     }
     pthread_mutex_unlock(&workers->lock);
     return errand;
@@ -62,8 +61,6 @@ static void finish_errand(struct worker *worker, struct errand *errand)
     bool first = list_empty(&workers->finished);
     worker->errand = NULL;
     errand->worker = NULL;
-    if (!worker->given_up)
-        workers->busy--;
     list_push(&workers->finished, &errand->node);
     /* The loop may be gone when a thread that was left behind comes back at last. */
     bool wake = first && !(worker->given_up && workers->stopping);
@@ -167,7 +164,6 @@ void workers_submit(struct workers *workers, struct errand *errand)
 {
     assert(errand->priority < WORKERS_PRIORITIES);
     errand->worker = NULL;
-    errand->given_up = false;
     pthread_mutex_lock(&workers->lock);
     list_push(&workers->waiting[errand->priority], &errand->node);
     pthread_cond_signal(&workers->wanted);
@@ -195,11 +191,9 @@ bool workers_give_up(struct workers *workers, struct errand *errand)
     pthread_mutex_lock(&workers->lock);
     struct worker *worker = errand->worker;
     if (worker) {
-        errand->given_up = true;
         worker->given_up = true;
         list_remove(&workers->threads, &worker->node);
         pthread_detach(worker->thread);
-        workers->busy--;
         workers->given_up++;
     }
     pthread_mutex_unlock(&workers->lock);
@@ -209,14 +203,6 @@ bool workers_give_up(struct workers *workers, struct errand *errand)
 uint32_t workers_given_up(const struct workers *workers)
 {
     return workers->given_up;
-}
-
-uint32_t workers_busy(struct workers *workers)
-{
-    pthread_mutex_lock(&workers->lock);
-    uint32_t busy = workers->busy;
-    pthread_mutex_unlock(&workers->lock);
-    return busy;
 }
 
 void workers_stop(struct workers *workers)

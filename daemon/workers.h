@@ -35,7 +35,6 @@ struct errand {
     void (*run)(struct errand *errand, struct worker_tools *); /* on a worker */
     void (*done)(struct errand *errand);                       /* on the loop */
     struct worker *worker;                                     /* who has it; workers' */
-    bool given_up;                                             /* set by workers_give_up */
 };
 
 struct workers;
@@ -50,9 +49,8 @@ bool workers_withdraw(struct workers *workers, struct errand *errand);
 /* Gives up on the worker that is stuck in this errand: it is replaced by a new thread. errand->done
  * still comes on the loop, whenever the old thread returns. false: no thread could be started. */
 bool workers_give_up(struct workers *workers, struct errand *errand);
-/* Threads given up so far, and errands begun and not yet back. */
+/* Threads given up so far. */
 uint32_t workers_given_up(const struct workers *workers);
-uint32_t workers_busy(struct workers *workers);
 
 /* Ends idle threads and waits for busy ones; given-up threads are left behind. The loop must run
  * once more (uv_run) for its handle to close; then workers_destroy. */

@@ -11,7 +11,7 @@ export GPUIMGD=$PWD/$build/gpuimgd
 # Sanitized builds: the first report ends the process.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:suppressions=$PWD/tests/tools/tsan.supp}
 
 passed=0 failed=0 skipped=0
 failures=() skips=()

