@@ -219,6 +219,24 @@ static void test_interrupt_is_as_term(void **state)
     assert_int_equal(process_wait(daemon, 20), 0);
 }
 
+/* Before its handlers stand a signal ends it as any process; from then on it must be heard. */
+static void test_signals_while_it_starts(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    for (int i = 0; i < 16; i++) {
+        int signal = signals[i % 4];
+        struct process *daemon = world_start(w, 0, NULL);
+        process_sleep(0.004 + 0.003 * i);
+        process_signal(daemon, signal);
+        if (signal != SIGTERM)
+            process_signal(daemon, SIGTERM);
+        int status = process_wait(daemon, 20);
+        if (status != 0 && status != 128 + signal && status != 128 + SIGTERM)
+            fail_msg("signal %d in the midst of the start: exit status %d", signal, status);
+    }
+}
+
 /* ---- stats ----------------------------------------------------------------------------------- */
 
 static const char *const stats_keys[] = {
@@ -474,6 +492,7 @@ int main(void)
         TEST(test_second_term_gives_back_at_once),
         TEST(test_drain_has_an_end),
         TEST(test_interrupt_is_as_term),
+        TEST(test_signals_while_it_starts),
         TEST(test_usr1_prints_stats),
         TEST(test_stats_log),
         TEST(test_usr2_pauses),
