@@ -17,7 +17,7 @@
  * as long as those took, this daemon does not run jobs alone. */
 #define ALONE_RUN_MAX 8
 
-enum { REPLY_LENGTH, REPLY_DUE_MS, REPLY_DROPPED, REPLY_ALONE, REPLY_ALONE_LENGTH, REPLY_HEAD };
+enum { REPLY_LENGTH, REPLY_DUE_MS, REPLY_DROPPED, REPLY_ALONE, REPLY_HEAD };
 
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter)
 {

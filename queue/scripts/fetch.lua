@@ -4,8 +4,8 @@
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
 --       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
---       1 if this daemon has the right to run alone, jobs in :alone, then for each lease
---       number, attempt, text (or its length, an integer, where that is over ARGV 7)}
+--       1 if this daemon has the right to run alone, then for each lease number, attempt, text
+--       (or its length, an integer, where that is over ARGV 7)}
 --
 -- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
 -- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
@@ -127,6 +127,6 @@ end
 
 local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 local reply = {redis.call('LLEN', jobs), next_due and math.max(0, next_due - now) or -1, dropped,
-               claimed and 1 or 0, redis.call('LLEN', alone)}
+               claimed and 1 or 0}
 for i = 1, #taken do reply[#reply + 1] = taken[i] end
 return reply

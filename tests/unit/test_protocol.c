@@ -142,12 +142,12 @@ static void test_fetch_takes_in_order(void **state)
     (void)state;
     expect("3", "LPUSH t:jobs a b c");
     expect("4", "RPUSH t:jobs first");
-    fetch("A", 1, 2, 1, 0, "2 -1 0 0 0 1 1 first 2 1 a");
+    fetch("A", 1, 2, 1, 0, "2 -1 0 0 1 1 first 2 1 a");
     expect("raw first state leased token A:1 owner A attempt 1", "HGETALL t:job:1");
     expect("1 2", "ZRANGE t:lease 0 -1");
     expect("A", "ZRANGE t:inst 0 -1");
-    fetch("A", 2, 64, 1, 2, "0 -1 0 0 0 3 1 b 4 1 c");
-    fetch("A", 3, 64, 1, 4, "0 -1 0 0 0");
+    fetch("A", 2, 64, 1, 2, "0 -1 0 0 3 1 b 4 1 c");
+    fetch("A", 3, 64, 1, 4, "0 -1 0 0");
     redisReply *time = redis_command(redis, "TIME");
     long long now = atoll(time->element[0]->str);
     freeReplyObject(time);
@@ -160,14 +160,14 @@ static void test_fetch_drops_forged_entries(void **state)
 {
     (void)state;
     expect("1", "LPUSH t:jobs real");
-    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 real");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 real");
     /* One that is leased, ones that are not there, one of another type. */
     expect("OK", "SET t:job:9 x");
     expect("6", "LPUSH t:jobs @1 @2 @9 @0001 @9999999999999999 last");
-    fetch("A", 2, 9, 1, 1, "0 -1 5 0 0 2 1 last");
+    fetch("A", 2, 9, 1, 1, "0 -1 5 0 2 1 last");
     /* '@' and no number, or one that is too long, is text like any other: bad_json later. */
     expect("3", "LPUSH t:jobs @ @x @12345678901234567");
-    fetch("A", 3, 9, 1, 1, "0 -1 0 0 0 3 1 @ 4 1 @x 5 1 @12345678901234567");
+    fetch("A", 3, 9, 1, 1, "0 -1 0 0 3 1 @ 4 1 @x 5 1 @12345678901234567");
 }
 
 static void test_fetch_bounds_forged_entries_a_call(void **state)
@@ -175,15 +175,15 @@ static void test_fetch_bounds_forged_entries_a_call(void **state)
     (void)state;
     for (int i = 0; i < 200; i++)
         redis_integer(redis, "LPUSH t:jobs @77");
-    fetch("A", 1, 1, 1, 0, "134 -1 66 0 0");
-    fetch("A", 2, 1, 1, 0, "68 -1 66 0 0");
+    fetch("A", 1, 1, 1, 0, "134 -1 66 0");
+    fetch("A", 2, 1, 1, 0, "68 -1 66 0");
 }
 
 static void test_fetch_of_an_oversized_job_tells_its_length(void **state)
 {
     (void)state;
     expect("2", "LPUSH t:jobs aaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaa");
-    fetch("A", 1, 2, 1, 0, "0 -1 0 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21");
     expect("21", "HSTRLEN t:job:2 raw");
 }
 
@@ -192,10 +192,10 @@ static void test_numbers_in_use_are_skipped(void **state)
     (void)state;
     expect("2", "LPUSH t:jobs a b");
     redis_integer(redis, "HSET t:job:1 raw x state ready attempt 0");
-    fetch("A", 1, 2, 1, 0, "0 -1 0 0 0 2 1 a 3 1 b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 2 1 a 3 1 b");
     expect("OK", "SET t:seq 999999999999997");
     expect("1", "LPUSH t:jobs c");
-    fetch("A", 2, 2, 1, 0, "0 -1 0 0 0 999999999999998 1 c");
+    fetch("A", 2, 2, 1, 0, "0 -1 0 0 999999999999998 1 c");
     expect("1", "ZREM t:lease 999999999999998");
 }
 
@@ -203,7 +203,7 @@ static void test_renew(void **state)
 {
     (void)state;
     expect("3", "LPUSH t:jobs a b c");
-    fetch("A", 1, 3, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c");
+    fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expire("1");
     expire("2");
     redis_integer(redis, "HSET t:job:2 token B:1");
@@ -231,10 +231,10 @@ static void test_resume_gives_back_what_is_unknown(void **state)
 {
     (void)state;
     expect("4", "LPUSH t:jobs a b c d");
-    fetch("A", 1, 1, 1, 0, "3 -1 0 0 0 1 1 a");
-    fetch("A", 2, 1, 1, 0, "2 -1 0 0 0 2 1 b");
-    fetch("B", 1, 1, 1, 0, "1 -1 0 0 0 3 1 c");
-    fetch("A", 3, 1, 1, 0, "0 -1 0 0 0 4 1 d");
+    fetch("A", 1, 1, 1, 0, "3 -1 0 0 1 1 a");
+    fetch("A", 2, 1, 1, 0, "2 -1 0 0 2 1 b");
+    fetch("B", 1, 1, 1, 0, "1 -1 0 0 3 1 c");
+    fetch("A", 3, 1, 1, 0, "0 -1 0 0 4 1 d");
     redis_integer(redis, "HSET t:job:1 attempt 3"); /* two used before: on to :alone */
     /* 2 is known, 3 is another's, 4 is from a fetch whose reply is on its way. */
     expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 3 2:2"), "RESUME", "1");
@@ -244,14 +244,14 @@ static void test_resume_gives_back_what_is_unknown(void **state)
     expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 4"), "RESUME", "2");
     expect("@2 @4", "LRANGE t:jobs 0 -1");
     expect("ready 0 nil", "HMGET t:job:4 state attempt token");
-    fetch("A", 5, 1, 1, 0, "2 -1 0 1 0 1 3 a"); /* :alone first: nothing runs */
+    fetch("A", 5, 1, 1, 0, "2 -1 0 1 1 3 a"); /* :alone first: nothing runs */
 }
 
 static void test_done(void **state)
 {
     (void)state;
     expect("4", "LPUSH t:jobs a b c d");
-    fetch("A", 1, 4, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
+    fetch("A", 1, 4, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
     redis_integer(redis, "HSET t:job:3 token B:7");
     redis_integer(redis, "DEL t:job:4");
     redisReply *reply =
@@ -278,7 +278,7 @@ static void test_done_twice_changes_nothing(void **state)
 {
     (void)state;
     expect("1", "LPUSH t:jobs a");
-    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     for (int i = 0; i < 2; i++)
         expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0"),
                      "DONE", i ? "0 -1" : "0 1");
@@ -289,7 +289,7 @@ static void test_results_are_trimmed_and_counted(void **state)
 {
     (void)state;
     expect("3", "LPUSH t:jobs a b c");
-    fetch("A", 1, 3, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c");
+    fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:job:2 t:job:3",
                       "2 9 1 A:1 r1 0 0 0 2 A:1 r2 0 0 0 3 A:1 r3 0 0 0"), "DONE", "1 1 1 1");
     expect("r3 r2", "LRANGE t:results 0 -1");
@@ -300,7 +300,7 @@ static void test_a_reply_key_that_is_no_list(void **state)
     (void)state;
     expect("1", "LPUSH t:jobs a");
     expect("OK", "SET t:reply:r oops");
-    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:reply:r", "9 9 1 A:1 r 0 1 0"),
                  "DONE", "0 1");
     expect("r", "LRANGE t:results 0 -1");
@@ -310,35 +310,35 @@ static void test_nack_back_returns_the_attempt(void **state)
 {
     (void)state;
     expect("2", "LPUSH t:jobs a b");
-    fetch("A", 1, 1, 1, 0, "1 -1 0 0 0 1 1 a");
+    fetch("A", 1, 1, 1, 0, "1 -1 0 0 1 1 a");
     nack("1", "B:1", "back", "0 0");
     nack("1", "A:1", "back", "0 1");
     nack("1", "A:1", "back", "0 0");
     nack("7", "A:1", "back", "0 -1");
-    fetch("A", 2, 1, 1, 0, "1 -1 0 0 0 1 1 a"); /* before b, and its first attempt again */
+    fetch("A", 2, 1, 1, 0, "1 -1 0 0 1 1 a"); /* before b, and its first attempt again */
 }
 
 static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
 {
     (void)state;
     expect("1", "LPUSH t:jobs a");
-    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     nack("1", "A:1", "retry", "0 1");
     expect("delayed", "HGET t:job:1 state");
     expect("0", "ZCARD t:lease");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0");
     assert_in_range(reply->element[1]->integer, 1, 100);
-    assert_int_equal(reply->elements, 5);
+    assert_int_equal(reply->elements, 4);
     freeReplyObject(reply);
     usleep(110000);
-    fetch("A", 3, 1, 1, 0, "0 -1 0 0 0 1 2 a");
+    fetch("A", 3, 1, 1, 0, "0 -1 0 0 1 2 a");
     nack("1", "A:3", "retry", "0 1");
     reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 4 1 10000 3 20 1 0");
     assert_in_range(reply->element[1]->integer, 300, 400); /* four times as long */
     freeReplyObject(reply);
     redis_integer(redis, "ZADD t:delayed 1 1");
-    fetch("A", 5, 1, 1, 1, "0 -1 0 1 1"); /* the last one: alone, once nothing runs */
-    fetch("A", 6, 1, 1, 0, "0 -1 0 1 0 1 3 a");
+    fetch("A", 5, 1, 1, 1, "0 -1 0 1"); /* the last one: alone, once nothing runs */
+    fetch("A", 6, 1, 1, 0, "0 -1 0 1 1 3 a");
     nack("1", "A:6", "retry", "0 2");
     expect("a", "LRANGE t:dead 0 -1");
     expect("result", "LRANGE t:results 0 -1");
@@ -346,7 +346,7 @@ static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
     expect("0", "EXISTS t:job:1");
     /* As the operator does it: */
     expect("a", "LMOVE t:dead t:jobs RIGHT LEFT");
-    fetch("A", 7, 1, 1, 0, "0 -1 0 0 0 2 1 a");
+    fetch("A", 7, 1, 1, 0, "0 -1 0 0 2 1 a");
 }
 
 static void test_dead_is_trimmed(void **state)
@@ -368,15 +368,15 @@ static void test_alone(void **state)
     redis_integer(redis, "HSET t:job:2 raw two state alone attempt 2");
     expect("4", "LPUSH t:alone 1 99 @1 2");
     expect("1", "LPUSH t:jobs normal");
-    fetch("A", 1, 8, 0, 0, "0 -1 0 0 4 3 1 normal"); /* may not */
+    fetch("A", 1, 8, 0, 0, "0 -1 0 0 3 1 normal"); /* may not */
     expect("1", "LPUSH t:jobs normal");
-    fetch("A", 2, 8, 1, 1, "1 -1 0 1 4");         /* claims, and waits for its own job */
-    fetch("B", 1, 0, 1, 0, "1 -1 0 0 4");         /* has not the right, and no place */
-    fetch("A", 3, 8, 1, 0, "1 -1 0 1 3 1 3 one"); /* one, though there are places for more */
+    fetch("A", 2, 8, 1, 1, "1 -1 0 1");         /* claims, and waits for its own job */
+    fetch("B", 1, 0, 1, 0, "1 -1 0 0");         /* has not the right, and no place */
+    fetch("A", 3, 8, 1, 0, "1 -1 0 1 1 3 one"); /* one, though there are places for more */
     expect("A", "GET t:alone:owner");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
-    fetch("A", 4, 8, 1, 0, "1 -1 2 1 0 2 3 two");
-    fetch("A", 5, 8, 1, 0, "0 -1 0 0 0 4 1 normal"); /* none left: released */
+    fetch("A", 4, 8, 1, 0, "1 -1 2 1 2 3 two");
+    fetch("A", 5, 8, 1, 0, "0 -1 0 0 4 1 normal"); /* none left: released */
     expect("nil", "GET t:alone:owner");
 }
 
@@ -386,9 +386,9 @@ static void test_alone_is_released_when_it_may_not_go_on(void **state)
     expect("OK", "SET t:alone:owner A");
     redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
     expect("1", "LPUSH t:alone 1");
-    fetch("A", 1, 8, 0, 0, "0 -1 0 0 1");
+    fetch("A", 1, 8, 0, 0, "0 -1 0 0");
     expect("nil", "GET t:alone:owner");
-    fetch("B", 1, 8, 1, 0, "0 -1 0 1 0 1 3 one");
+    fetch("B", 1, 8, 1, 0, "0 -1 0 1 1 3 one");
 }
 
 static void test_with_one_attempt_nothing_runs_alone(void **state)
@@ -396,7 +396,7 @@ static void test_with_one_attempt_nothing_runs_alone(void **state)
     (void)state;
     expect("1", "LPUSH t:jobs a");
     expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
-                 "0 -1 0 0 0 1 1 a");
+                 "0 -1 0 0 1 1 a");
     expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
                       "9 9 9 1 100 1 A:1 back '' 0 0"), "NACK", "0 1");
     expect("@1", "LRANGE t:jobs 0 -1");
@@ -406,7 +406,7 @@ static void test_reap_expired(void **state)
 {
     (void)state;
     expect("4", "LPUSH t:jobs a b c d");
-    fetch("A", 1, 4, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
+    fetch("A", 1, 4, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
     redis_integer(redis, "HSET t:job:2 attempt 2");
     redis_integer(redis, "HSET t:job:3 attempt 3");
     redis_integer(redis, "DEL t:job:4");
@@ -439,7 +439,7 @@ static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
 {
     (void)state;
     expect("1", "LPUSH t:jobs a");
-    fetch("A", 1, 1, 1, 0, "0 -1 0 0 0 1 1 a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     redis_integer(redis, "HSET t:job:1 attempt 3");
     expire("1");
     reap("B", 1, "", "0 0 1 3 a");
@@ -452,8 +452,8 @@ static void test_reap_of_a_dead_daemon(void **state)
 {
     (void)state;
     expect("3", "LPUSH t:jobs a b c");
-    fetch("A", 1, 1, 1, 0, "2 -1 0 0 0 1 1 a");
-    fetch("B", 1, 1, 1, 0, "1 -1 0 0 0 2 1 b");
+    fetch("A", 1, 1, 1, 0, "2 -1 0 0 1 1 a");
+    fetch("B", 1, 1, 1, 0, "1 -1 0 0 2 1 b");
     expect("OK", "SET t:alone:owner A");
     reap("C", 0, "A", "1 0");
     expect("c @1", "LRANGE t:jobs 0 -1");
@@ -461,7 +461,7 @@ static void test_reap_of_a_dead_daemon(void **state)
     expect("B", "ZRANGE t:inst 0 -1");
     expect("nil", "GET t:alone:owner");
     expect("ready 1", "HMGET t:job:1 state attempt"); /* the attempt stays charged */
-    fetch("C", 1, 1, 1, 0, "1 -1 0 0 0 1 2 a");
+    fetch("C", 1, 1, 1, 0, "1 -1 0 0 1 2 a");
 }
 
 static void test_reap_says_when_there_is_more(void **state)
@@ -510,7 +510,7 @@ static void lay_out(void)
 {
     freeReplyObject(redis_command(redis, "FLUSHALL"));
     expect("2", "LPUSH t:jobs a b");
-    fetch("A", 1, 1, 1, 0, "1 -1 0 0 0 1 1 a");
+    fetch("A", 1, 1, 1, 0, "1 -1 0 0 1 1 a");
     redis_integer(redis, "HSET t:job:50 raw x state delayed attempt 1");
     redis_integer(redis, "ZADD t:delayed 1 50");
 }
@@ -564,7 +564,7 @@ static void test_transitions_survive_a_kill(void **state)
 {
     (void)state;
     expect("2", "LPUSH t:jobs a b");
-    fetch("A", 1, 2, 1, 0, "0 -1 0 0 0 1 1 a 2 1 b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
     expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 99999 1 A:1 r 0 0 0"),
                  "DONE", "0 1");
     redisFree(redis);
