@@ -9,12 +9,15 @@
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another has it), -1 stale (the job is gone)}
 --
+-- The delay grows fourfold with each attempt, to an hour at most.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears 0 or
 -- -1, for the token is gone.
 local lease, results, jobs, delayed, alone, dead =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local results_max, ttl_ms, dead_max, attempts, delay_ms =
     tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local DELAY_LAST_MS = 3600000
 
 local function wrong_type(key, kind)
     local found = redis.call('TYPE', key).ok
@@ -81,7 +84,7 @@ while a <= #ARGV do
         if kind == 'back' then
             give_back(job, number, math.max(0, attempt - 1))
         elseif attempt < attempts then
-            local due = now + delay_ms * 4 ^ (attempt - 1)
+            local due = now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS)
             redis.call('HSET', job, 'state', 'delayed')
             redis.call('ZADD', delayed, string.format('%.0f', due), number)
         else

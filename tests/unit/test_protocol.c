@@ -349,6 +349,25 @@ static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
     fetch("A", 7, 1, 1, 0, "0 -1 0 0 2 1 a");
 }
 
+static void test_the_delay_ends_at_an_hour(void **state)
+{
+    static const struct {
+        int attempt;
+        long long most_ms;
+    } cases[] = {{1, 1000}, {6, 1024000}, {7, 3600000}, {2000, 3600000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        freeReplyObject(redis_command(redis, "FLUSHALL"));
+        redis_integer(redis, "HSET t:job:1 raw a state leased attempt %d token A:1",
+                      cases[i].attempt);
+        expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
+                          "9 9 9 5000 1000 1 A:1 retry '' 0 0"), "NACK", "0 1");
+        redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 3 20 1 0");
+        assert_in_range(reply->element[1]->integer, cases[i].most_ms - 900, cases[i].most_ms);
+        freeReplyObject(reply);
+    }
+}
+
 static void test_dead_is_trimmed(void **state)
 {
     (void)state;
@@ -594,6 +613,7 @@ int main(void)
         TEST(test_a_reply_key_that_is_no_list),
         TEST(test_nack_back_returns_the_attempt),
         TEST(test_nack_retry_waits_longer_each_time_then_dead),
+        TEST(test_the_delay_ends_at_an_hour),
         TEST(test_dead_is_trimmed),
         TEST(test_alone),
         TEST(test_alone_is_released_when_it_may_not_go_on),
