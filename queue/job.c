@@ -311,12 +311,15 @@ static bool same_place(const struct job_place *a, const struct job_place *b)
                    : b->key && strcmp(a->key, b->key) == 0;
 }
 
+/* Which roots the paths are under is not known here. Even where input_root and output_root differ, a
+ * job that is right only as long as they do is refused. */
 static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
 {
     const struct job_place *place = &job->outputs[index].place;
     const char *name = place->path ? place->path : place->key;
     if (same_place(place, &job->input))
-        return refuse(check, "the output \"%.60s\" is the input too", name);
+        return refuse(check, "both %s are \"%.60s\"; the output must have another name than the "
+                      "input", place->path ? "paths" : "keys", name);
     for (size_t i = 0; i < index; i++)
         if (same_place(place, &job->outputs[i].place))
             return refuse(check, "two outputs are \"%.60s\"", name);

@@ -287,7 +287,8 @@ static void test_outputs(void **state)
         {"[{\"output\":\"b\",\"input\":\"c\"}]", STATUS_BAD_JOB, "unknown key \"input\""},
         {"[{\"output\":\"b\"},{\"output\":{\"path\":\"c\",\"quality\":0}}]", STATUS_BAD_JOB,
          "outputs[1].output.quality is 0"},
-        {"[{\"output\":\"a\"}]", STATUS_BAD_JOB, "\"a\" is the input too"},
+        {"[{\"output\":\"a\"}]", STATUS_BAD_JOB,
+         "both paths are \"a\"; the output must have another name than the input"},
         {"[{\"output\":\"b\"},{\"output\":{\"path\":\"b\"}}]", STATUS_BAD_JOB,
          "two outputs are \"b\""},
         {"[{\"output\":{\"key\":\"ns:img:b\"}},{\"output\":{\"key\":\"ns:img:b\"}}]",
@@ -297,7 +298,7 @@ static void test_outputs(void **state)
     (void)state;
     run("{\"input\":\"a\",\"outputs\":%s}", rows);
     expect("{\"input\":{\"key\":\"ns:img:a\"},\"output\":{\"key\":\"ns:img:%s\"}}", "a",
-           STATUS_BAD_JOB, "is the input too");
+           STATUS_BAD_JOB, "both keys are \"ns:img:a\"; the output must");
     for (size_t count = JOB_OUTPUTS_MAX; count <= JOB_OUTPUTS_MAX + 1; count++) {
         char text[2048] = "";
         for (size_t i = 0; i < count; i++)
