@@ -152,7 +152,8 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = fetch_entry(queue, reply, i, counter);
         if (!entry) { /* RESUME gives it back */
-            queue->resumes_due = 1;
+            if (queue->resumes_due < 1)
+                queue->resumes_due = 1;
             continue;
         }
         entry->lease.alone = queue->alone;

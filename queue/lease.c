@@ -48,10 +48,8 @@ static void note_lost(struct queue *queue, const char *name)
     if (!entry || entry->lease.lost || entry->sent_before)
         return;
     entry->lease.lost = true;
-    if (!entry->lease.settled) {
-        log_warning("the lease of job %llu was lost: another daemon has it", number);
+    if (!entry->lease.settled)
         queue->events.lost(queue->events.context, &entry->lease);
-    }
 }
 
 static void renewed(void *context, redisReply *reply)
