@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "queue/scripts.inc"
-#include "queue/sha1.h"
+
+#define SHA1_DIGITS 40
 
 static const struct {
     const char *name, *text;
@@ -19,6 +20,10 @@ static const struct {
     ROW(FETCH), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP), ROW(LEAVE),
 #undef ROW
 };
+
+/* Redis's name for each text, as it answered SCRIPT LOAD; "" before that. The name follows from the
+ * text alone, so it is good for every connection. */
+static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
 
 #define HEAD 3 /* EVALSHA, the script, the number of keys */
 
@@ -32,7 +37,6 @@ struct script_call {
     size_t keys;
     bool failed;        /* memory was short */
     char key_count[16];
-    char sha1[41];
     struct redis *redis;
     script_reply_cb callback;
     void *context;
@@ -157,16 +161,40 @@ void script_call_ms(struct script_call *call, double seconds)
 
 static void answered(void *context, redisReply *reply);
 
-static bool send_as(struct script_call *call, bool by_text)
+static void loaded(void *context, redisReply *reply)
 {
-    const char *script = by_text ? scripts[call->script].text : call->sha1;
-    call->argv[0] = by_text ? "EVAL" : "EVALSHA";
+    char *name = context;
+    if (reply && reply->type == REDIS_REPLY_STRING && reply->len == SHA1_DIGITS)
+        memcpy(name, reply->str, SHA1_DIGITS + 1);
+}
+
+static bool send_as(struct script_call *call, const char *command, const char *script,
+                    size_t length)
+{
+    call->argv[0] = command;
     call->argv[1] = script;
     call->argv[2] = call->key_count;
-    call->lengths[0] = strlen(call->argv[0]);
-    call->lengths[1] = by_text ? scripts[call->script].length : 40;
+    call->lengths[0] = strlen(command);
+    call->lengths[1] = length;
     call->lengths[2] = strlen(call->key_count);
     return redis_send(call->redis, (int)call->count, call->argv, call->lengths, 0, answered, call);
+}
+
+static bool send_name(struct script_call *call)
+{
+    return send_as(call, "EVALSHA", sha1[call->script], SHA1_DIGITS);
+}
+
+/* With the text for this call, and without waiting for the name that later ones go by. EVAL alone
+ * would not do: Redis may forget a script that came that way. */
+static bool send_text(struct script_call *call)
+{
+    const char *text = scripts[call->script].text;
+    size_t length = scripts[call->script].length;
+    const char *argv[] = {"SCRIPT", "LOAD", text};
+    size_t lengths[] = {6, 4, length};
+    return redis_send(call->redis, 3, argv, lengths, 0, loaded, sha1[call->script]) &&
+           send_as(call, "EVAL", text, length);
 }
 
 static void answered(void *context, redisReply *reply)
@@ -174,7 +202,7 @@ static void answered(void *context, redisReply *reply)
     struct script_call *call = context;
     if (reply && reply->type == REDIS_REPLY_ERROR &&
         redis_refusal(reply->str) == REDIS_REFUSAL_NOSCRIPT) {
-        if (send_as(call, true))
+        if (send_text(call))
             return;
         reply = NULL;
     }
@@ -185,17 +213,13 @@ static void answered(void *context, redisReply *reply)
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
                       void *context)
 {
-    static char sha1[SCRIPT_ID_COUNT][41];
     if (!call)
         return false;
-    if (!*sha1[call->script])
-        sha1_hex(scripts[call->script].text, scripts[call->script].length, sha1[call->script]);
-    memcpy(call->sha1, sha1[call->script], sizeof call->sha1);
     snprintf(call->key_count, sizeof call->key_count, "%zu", call->keys);
     call->redis = redis;
     call->callback = callback;
     call->context = context;
-    if (call->failed || !send_as(call, false)) {
+    if (call->failed || !(*sha1[call->script] ? send_name(call) : send_text(call))) {
         call_free(call);
         return false;
     }

@@ -371,6 +371,27 @@ static void test_survives_redis_kill_and_restart(void **state)
     tear_down(bench);
 }
 
+/* Each script's text goes over the line once, and again where Redis has lost it. */
+static void test_scripts_are_loaded_again(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    bench->finish_at_once = true;
+    queue_set_places(bench->queue, 64);
+    push(bench, 1);
+    run_until(bench, bench->settled == 1);
+    long long by_text = calls(bench, "eval"), by_name = calls(bench, "evalsha");
+    freeReplyObject(redis_command(bench->redis, "SCRIPT FLUSH"));
+    for (size_t i = 0; i < 20; i++) {
+        push(bench, 1);
+        run_until(bench, bench->settled == 2 + i);
+    }
+    assert_in_range(calls(bench, "eval") - by_text, 2, 10);
+    assert_true(calls(bench, "evalsha") - by_name >= 40);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
 /* While it is still loading its data, Redis answers everything with LOADING. */
 static void test_waits_out_loading(void **state)
 {
@@ -771,6 +792,7 @@ int main(void)
         cmocka_unit_test(test_alone_runs_with_nothing_beside),
         cmocka_unit_test(test_lost_lease),
         cmocka_unit_test(test_survives_redis_kill_and_restart),
+        cmocka_unit_test(test_scripts_are_loaded_again),
         cmocka_unit_test(test_waits_out_loading),
         cmocka_unit_test(test_wrong_password_then_right),
         cmocka_unit_test(test_acl_user_database_and_tcp),
