@@ -20,7 +20,7 @@ CFLAGS  ?= -O2 -g
 CUDA_ARCHS ?= 75 80 86 89 90 100 120
 
 VERSION = 0.1.0
-LIBS    = libuv hiredis libjpeg libpng libcjson inih libexif libsystemd
+LIBS    = libuv hiredis libjpeg libpng libcjson inih libsystemd
 
 # V=1 shows the commands.
 V ?= 0

@@ -37,7 +37,7 @@ struct jpeg_state {
     const struct encode_request *request;
     struct codec_sink *sink;
     uint64_t source_bytes;
-    uint32_t warnings, monitor_calls;
+    uint32_t warnings, segments, monitor_calls;
 };
 
 /* ---- errors ---- */
@@ -121,6 +121,14 @@ static bool loses_pixels(int code)
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg_state *state = common->client_data;
+    /* The only call that libjpeg makes for each APPn and COM segment while it reads a header. */
+    if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER &&
+        ++state->segments > JPEG_SEGMENTS_MAX) {
+        error_set(state->error, STATUS_DECODE_LIMIT,
+                  "the JPEG has more than %d APPn and COM segments, the most that are allowed",
+                  JPEG_SEGMENTS_MAX);
+        leave(state);
+    }
     if (level >= 0 || state->limits == NULL) /* traces; the encoder has no warnings */
         return;
     common->err->num_warnings++;
@@ -174,6 +182,7 @@ static void begin(struct jpeg_state *state, j_common_ptr common, struct error *e
 {
     state->error = error;
     state->warnings = 0;
+    state->segments = 0;
     state->monitor_calls = 0;
     common->err = jpeg_std_error(&state->errors);
     state->errors.error_exit = on_error;

@@ -44,7 +44,8 @@ static size_t encoder_need(const struct work *work)
     size_t need = 0;
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
-        if (output->error.status != STATUS_OK || !work->job.outputs[i].progressive)
+        bool whole = work->job.outputs[i].progressive && !codec_has_alpha(output->codec);
+        if (output->error.status != STATUS_OK || !whole)
             continue;
         const struct plan_variant *variant = &work->plan.variants[output->variant];
         size_t coefficients =

@@ -23,7 +23,6 @@ static struct cuda_engine *cuda_engine(struct engine *engine)
 static void fail_task(struct cuda_engine *cuda, struct engine_task *task, bool on_device)
 {
     task->on_device = on_device;
-    task->slot = NULL;
     error_set(&task->error, STATUS_GPU_FAILED, "%s", cuda->base.fault.text);
     list_push(&cuda->finished, &task->node);
 }
@@ -131,7 +130,6 @@ static void slot_start(struct cuda_slot *slot, struct engine_task *task)
     slot->busy = true;
     slot->started_ns = engine_now_ns();
     slot->task = task;
-    task->slot = slot;
     cudaError_t result = enqueue(slot, task);
     slot->measured = result == cudaSuccess;
     if (result != cudaSuccess && cuda_is_sticky(result)) {
@@ -187,7 +185,6 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     struct cuda_device *device = &cuda->devices[task->memory->device];
     task->error.status = STATUS_OK;
     task->on_device = false;
-    task->slot = NULL;
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
     if (cuda->base.fault.status || task->plan->idle) {
         if (cuda->base.fault.status)
@@ -257,7 +254,6 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
     cuda_clock_stop(device, slot);
     slot->task = NULL;
     slot->busy = false;
-    task->slot = NULL;
     list_push(&cuda->finished, &task->node);
 }
 

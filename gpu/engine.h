@@ -57,7 +57,6 @@ struct engine_task {
     bool on_device;        /* a sticky error struck while this task was on the device: it may be
                               the cause, and keeps the attempt that was charged to it */
     double h2d_ms, kernel_ms, d2h_ms;
-    void *slot;            /* private */
 };
 
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };

@@ -81,6 +81,8 @@ static enum engine_reserved cuda_reserve(struct engine *engine, const struct pla
                                          struct engine_memory *memory, struct error *error)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
+    if (engine_fault(engine)) /* copies of tasks that were answered may still run */
+        return ENGINE_WAIT;
     enum engine_reserved reserved = engine_take_pinned(engine, plan, 0, memory, error);
     if (reserved != ENGINE_RESERVED)
         return reserved;

@@ -95,7 +95,7 @@ static inline struct image pass_view(uint8_t *pixels, struct pass_shape shape)
 struct chain {
     struct pass *passes;
     uint32_t count, capacity;
-    struct pass_shape source, shape; /* of the decoded image; of what the last pass gives */
+    struct pass_shape shape;         /* of what the last pass gives */
     const uint8_t *background;       /* under alpha, RGB */
 };
 

@@ -138,7 +138,6 @@ static enum status build_variant(struct plan *plan, size_t index,
                          capacity);
     struct chain chain = {.passes = variant->passes,
                           .capacity = capacity,
-                          .source = shape,
                           .shape = shape,
                           .background = source->background};
     orient_step(&chain, source->orientation);

@@ -2,6 +2,7 @@
 #include "gpu/pool.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -63,12 +64,13 @@ static void pool_drop_segment(struct pool *pool, struct pool_segment *segment)
     free(segment);
 }
 
-static void pool_drop_idle(struct pool *pool)
+/* Drops idle segments until the pool holds no more than held_max, as far as there are any. */
+static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
     list_each_safe(node, after, &pool->segments)
     {
         struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if (list_empty(&segment->pieces))
+        if (pool->held > held_max && list_empty(&segment->pieces))
             pool_drop_segment(pool, segment);
     }
 }
@@ -78,7 +80,7 @@ void pool_destroy(struct pool *pool)
     if (!pool)
         return;
     assert(pool->used == 0);
-    pool_drop_idle(pool);
+    pool_drop_idle(pool, 0);
     struct list_node *node;
     while ((node = list_pop(&pool->spare)))
         free(container_of(node, struct piece, node));
@@ -162,8 +164,12 @@ static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
                 idle += each->bytes;
         }
         if (idle > 0 && bytes <= pool->budget - pool->held + idle) {
-            pool_drop_idle(pool);
+            pool_drop_idle(pool, pool->budget - bytes);
             segment = pool_grow(pool, bytes);
+            if (!segment) {
+                pool_drop_idle(pool, 0); /* the backend itself has no room */
+                segment = pool_grow(pool, bytes);
+            }
         }
     }
     return segment;
@@ -264,6 +270,10 @@ static void *pages_alloc(void *context, size_t bytes)
 #ifdef MADV_POPULATE_WRITE
     if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
         return memory;
+    if (errno != EINVAL) { /* not an old kernel: there is no more memory */
+        munmap(memory, bytes);
+        return NULL;
+    }
 #endif
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t at = 0; at < bytes; at += page)

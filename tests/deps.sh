@@ -23,7 +23,6 @@ need_library libjpeg libjpeg62-turbo-dev
 need_library libpng libpng-dev
 need_library libcjson libcjson-dev
 need_library inih libinih-dev
-need_library libexif libexif-dev
 need_library libsystemd libsystemd-dev
 need_library cmocka libcmocka-dev
 need_command redis-server redis-server

@@ -44,6 +44,26 @@ static void test_broken_blob(void **state)
     }
 }
 
+/* Directories that point at each other in a circle: whoever follows them is long on the way. */
+static void test_circles(void **state)
+{
+    (void)state;
+    enum { ENTRIES = 5000, ENTRY = 12 };
+    uint8_t *blob = calloc(1, 10 + ENTRIES * ENTRY);
+    assert_non_null(blob);
+    memcpy(blob, "II*\0\10\0\0\0", 8);
+    blob[8] = ENTRIES & 255;
+    blob[9] = ENTRIES >> 8;
+    for (size_t i = 0; i + 1 < ENTRIES; i++) /* Exif and GPS directories, both at 8 */
+        memcpy(blob + 10 + ENTRY * i, i % 2 ? "\x69\x87\4\0\1\0\0\0\10\0\0\0"
+                                           : "\x25\x88\4\0\1\0\0\0\10\0\0\0", ENTRY);
+    memcpy(blob + 10 + ENTRY * (ENTRIES - 1), "\x12\1\3\0\1\0\0\0\6\0\0\0", ENTRY);
+    uint64_t begin = rig_now_ns();
+    assert_int_equal(exif_orientation(blob, 10 + ENTRIES * ENTRY), 6);
+    assert_true(rig_now_ns() - begin < 1000000000u);
+    free(blob);
+}
+
 static void test_size_of_blob(void **state)
 {
     (void)state;
@@ -121,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blob),         cmocka_unit_test(test_broken_blob),
+        cmocka_unit_test(test_circles), cmocka_unit_test(test_in_files),
         cmocka_unit_test(test_size_of_blob), cmocka_unit_test(test_in_files),
         cmocka_unit_test(test_behind_xmp),   cmocka_unit_test(test_broken_in_files),
     };

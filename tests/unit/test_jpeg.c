@@ -195,6 +195,31 @@ static void test_warning_limit(void **state)
     picture_free(&file);
 }
 
+/* Empty segments cost libjpeg a walk over all those before: a file of 400 KB, half a minute. */
+static void test_segment_limit(void **state)
+{
+    (void)state;
+    enum { SEGMENT = 4, MANY = 1000000 };
+    uint8_t *segments = malloc((size_t)MANY * SEGMENT);
+    assert_non_null(segments);
+    for (size_t i = 0; i < MANY; i++)
+        memcpy(segments + SEGMENT * i, "\xFF\xE1\0\2", SEGMENT);
+    static const struct {
+        size_t count;
+        enum status status;
+    } rows[] = {{1000, STATUS_OK}, {JPEG_SEGMENTS_MAX + 1, STATUS_DECODE_LIMIT},
+                {MANY, STATUS_DECODE_LIMIT}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 8, .height = 8});
+        uint64_t begin = rig_now_ns();
+        picture_insert(&file, 2, segments, rows[i].count * SEGMENT);
+        expect(&file, rows[i].status, rows[i].status ? "more than 4096 APPn" : NULL);
+        assert_true(rig_now_ns() - begin < 5000000000u);
+        picture_free(&file);
+    }
+    free(segments);
+}
+
 static void test_unsupported(void **state)
 {
     (void)state;
@@ -483,6 +508,7 @@ int main(void)
         TEST(test_size_limits),
         TEST(test_scan_limit),
         TEST(test_warning_limit),
+        TEST(test_segment_limit),
         TEST(test_unsupported),
         TEST(test_no_tables),
         TEST(test_truncated),
