@@ -632,6 +632,25 @@ static void test_read(void **state)
     tear_down(bench);
 }
 
+/* A read that Redis refuses waits before it tries again, however many others come meanwhile. */
+static void test_refused_reads_wait_for_their_own_retry(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:a x"));
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER default -strlen"));
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    for (int i = 0; i < 20; i++) {
+        queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+        turn(bench);
+    }
+    assert_int_equal(bench->reads, 0);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER default +strlen"));
+    run_until(bench, bench->reads == 20);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    tear_down(bench);
+}
+
 static void test_drain(void **state)
 {
     struct bench *bench = set_up_started();
@@ -802,6 +821,7 @@ int main(void)
         cmocka_unit_test(test_wrongtype_is_waited_out),
         cmocka_unit_test(test_key_outputs_and_reply),
         cmocka_unit_test(test_read),
+        cmocka_unit_test(test_refused_reads_wait_for_their_own_retry),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_close_while_redis_is_down),
         cmocka_unit_test(test_destroy_without_close),
