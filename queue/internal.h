@@ -59,6 +59,7 @@ struct queue {
     struct queue_events events;
     struct redis *redis, *peek; /* NULL before the start and after the close */
     uv_timer_t timers[TIMER_COUNT];
+    unsigned short dice[3];     /* for erand48: each daemon has its own sequence */
     size_t open_handles;
     bool started, closing, leaving, shut, destroyed;
     void (*closed)(void *context);

@@ -162,7 +162,7 @@ static uint64_t next_backoff(struct redis *redis)
 {
     uint64_t now_ms = redis->backoff_ms;
     redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
-    return now_ms * 3 / 4 + (uint64_t)rand() % (now_ms / 4 + 1);
+    return (uint64_t)((double)now_ms * (0.75 + 0.25 * erand48(redis->options.dice)));
 }
 
 __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, const char *format,
