@@ -87,7 +87,7 @@ struct queue {
     bool waiting;
     uint64_t wait_ms;
     char said[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the refusal that the log was told */
-    char reason[ERROR_TEXT_MAX];
+    char reason[ERROR_TEXT_MAX + 32]; /* an error of Redis, and what it is */
     struct queue_view view;
 };
 
