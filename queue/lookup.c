@@ -11,7 +11,7 @@
 struct lookup {
     uv_async_t async;
     pthread_mutex_t lock;
-    bool dropped;              /* under the lock: the async handle is closing, and so may the loop */
+    bool dropped;              /* under the lock: the handle closes, and the loop may */
     atomic_int holders;        /* the thread and the handle; who leaves last frees */
     char *host, *port;
     lookup_cb callback;

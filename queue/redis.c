@@ -189,7 +189,7 @@ static void fail_auth(struct redis *redis, const char *text)
 
 /* ---- timeouts ----------------------------------------------------------------------------- */
 
-/* Bytes of commands that have arrived: neither libuv nor, on TCP, the socket holds them any more. */
+/* Bytes of commands that have arrived: neither libuv nor, on TCP, the socket holds them. */
 static int64_t sent_bytes(struct link *link)
 {
     int fd, held = 0;

@@ -45,8 +45,9 @@ void redis_server_restart_nowait(struct redis_server *server);
 /* SIGSTOP and SIGCONT: connections stay, nothing answers. */
 void redis_server_freeze(struct redis_server *server, bool frozen);
 
-/* A way to the server, server->line, that takes at most so many bytes a millisecond from each client.
- * Call it before there are connections that the test cuts: the line's process inherits them. */
+/* A way to the server, server->line, that takes at most so many bytes a millisecond from each
+ * client. To be called before there are connections that the test cuts: its process inherits
+ * them. */
 void redis_server_slow_line(struct redis_server *server, size_t bytes_per_ms);
 
 /* A blocking hiredis connection over the unix socket. Ends the program when that fails. */

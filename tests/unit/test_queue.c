@@ -42,7 +42,7 @@ struct bench {
     int reads;
 };
 
-/* ---- a resolver of our own --------------------------------------------------------------------- */
+/* ---- a resolver of our own ------------------------------------------------------------------- */
 
 #define DEAD_NAME "dead.test" /* no answer before release_resolver */
 
@@ -98,7 +98,7 @@ static void release_resolver(void)
     }
 }
 
-/* ---- the bench --------------------------------------------------------------------------------- */
+/* ---- the bench ------------------------------------------------------------------------------- */
 
 static void take_off(struct bench *bench, struct lease *lease)
 {
