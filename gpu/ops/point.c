@@ -123,15 +123,15 @@ static_assert(sizeof(struct point) <= PASS_PARAMS_BYTES_MAX, "a pass must hold i
 /* Whether the last pass is of any form; *point is then a copy of its parameters. */
 static bool last_point(const struct chain *chain, struct point *point)
 {
-    if (chain->count == 0)
-        return false;
-    const struct pass *last = &chain->passes[chain->count - 1];
-    for (int mix = 0; mix < POINT_MIXES; mix++)
-        for (int form = 0; form < 4; form++)
-            if (last->type == &forms[mix][form / 2][form % 2]) {
-                memcpy(point, last->params, sizeof(*point));
-                return true;
-            }
+    for (int mix = 0; mix < POINT_MIXES; mix++) {
+        for (int form = 0; form < 4; form++) {
+            const struct pass *last = chain_last(chain, &forms[mix][form / 2][form % 2]);
+            if (!last)
+                continue;
+            memcpy(point, last->params, sizeof(*point));
+            return true;
+        }
+    }
     return false;
 }
 
