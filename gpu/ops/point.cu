@@ -1,14 +1,15 @@
 /*
  * point.cu - tables and mixtures of channels: as many bytes as the picture has, once each way.
  *
- * The tables lie in shared memory: a byte of constant memory costs one access for each address
- * that a warp asks for, while a table of 256 bytes fills two rows of the 32 banks, so that any 32
- * bytes take at most two. They come with the launch as arguments, which belong to it alone, and
- * are copied while the first pixels are on their way.
+ * The tables lie in shared memory: constant memory serves one address of a warp at a time, while
+ * a table of 256 bytes fills two rows of the 32 banks, so that any 32 bytes take at most two
+ * turns. They come with the launch as arguments, which belong to it alone, and are copied while
+ * the first pixels are on their way.
  *
- * At 4 TB/s a multiprocessor reads and writes 17 bytes a cycle, so that it looks up 9; it can do
- * 16. A byte is 1 PRMT, 1 LDS and 0.75 PRMT, of 128 instructions a cycle. Of RGB through a table,
- * a matrix and a table, a pixel is 6 lookups, 9 IMAD, 3 VIMNMX and 2.25 PRMT: 34 for 6 bytes.
+ * At 4 TB/s a multiprocessor reads and writes 17 bytes a cycle. One table looks up half of them,
+ * 9 bytes; shared memory gives 16 in noise, and 32 where neighbours are alike, as they are in
+ * photographs. RGB through a table, a matrix and a table is all of 17 lookups a cycle, and its
+ * bytes pass through shared memory twice more to lie side by side: only this is bound by banks.
  */
 #include <cuda_runtime.h>
 
@@ -22,21 +23,23 @@
 
 /* ---- tables ---- */
 
-struct point_table {
-    uint4 pieces[16];
-};
-
 struct point_tables {
-    point_table table[POINT_TABLES];
+    uint4 pieces[POINT_TABLES * 16];
 };
 
-/* The tables first..first + count - 1 to shared memory, by the first threads of the block. */
+/* The first COUNT tables to shared memory. Each warp asks for its own pieces, one address at a
+ * time, so that the misses of all warps are out together. */
+template <int COUNT>
 static __device__ __forceinline__ void tables_copy(uint8_t *shared, const point_tables &tables,
-                                                   int first, int count)
+                                                   int warp, int lane)
 {
-    if (threadIdx.x < 16 * count)
-        reinterpret_cast<uint4 *>(shared)[threadIdx.x] =
-            tables.table[first].pieces[threadIdx.x];
+    constexpr int share = 16 * COUNT / WARPS;
+#pragma unroll
+    for (int k = 0; k < share; k++) {
+        uint4 piece = tables.pieces[warp * share + k];
+        if (lane == k)
+            reinterpret_cast<uint4 *>(shared)[warp * share + k] = piece;
+    }
 }
 
 static __device__ __forceinline__ uint32_t word_of(uint32_t b0, uint32_t b1, uint32_t b2,
@@ -81,7 +84,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < PIECES; j++)
         if (first + j * THREADS < row_pieces)
             held[j] = __ldg(source + first + j * THREADS);
-    tables_copy(table, tables, POINT_BEFORE, 1);
+    tables_copy<1>(table, tables, threadIdx.x / WARP, threadIdx.x % WARP);
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < PIECES; j++)
@@ -194,7 +197,7 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
     if (any)
         row_load<C>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
     if constexpr (BEFORE || AFTER) {
-        tables_copy(tables[0], a.tables, 0, 2);
+        tables_copy<2>(tables[0], a.tables, warp, lane);
         __syncthreads();
     }
     if (!any)
@@ -222,7 +225,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
     row_part<1> gray;
     if (any)
         row_load<1>(&gray, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
-    tables_copy(tables[0], a.tables, 0, POINT_TABLES);
+    tables_copy<POINT_TABLES>(tables[0], a.tables, warp, lane);
     __syncthreads();
     for (int v = threadIdx.x; v < 256; v += THREADS)
         colours[v] = tables[0][v] | (uint32_t)tables[1][v] << 8 | (uint32_t)tables[2][v] << 16;
