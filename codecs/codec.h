@@ -96,8 +96,8 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
 void image_info_clear(struct image_info *info);
 
 /* Decodes into dst, whose sides are info's, scaled as the request says, and whose channels are 1
- * if request->gray, else info->channels. Every byte of every row (not the padding) is written on success.
- * decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
+ * if request->gray, else info->channels. Every byte of every row (not the padding) is written on
+ * success. decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,

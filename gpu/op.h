@@ -19,7 +19,12 @@
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
     X(sobel)                                                                                       \
-    X(resize)
+    X(resize)                                                                                      \
+    X(invert)                                                                                      \
+    X(gamma)                                                                                       \
+    X(levels)                                                                                      \
+    X(threshold)                                                                                   \
+    X(color_matrix)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -71,6 +76,12 @@ enum status op_integers(const struct op_item *item, const char *name, size_t cou
 /* One integer of low..high. */
 enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
                        int64_t *value) MUST_CHECK;
+/* One number of low..high. */
+enum status op_number(const struct op_item *item, const char *name, double low, double high,
+                      double *value) MUST_CHECK;
 enum status op_boolean(const struct op_item *item, const char *name, bool *value) MUST_CHECK;
+/* An array of `rows` arrays of `columns` numbers, row after row; *given: whether it is there. */
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given) MUST_CHECK;
 
 #endif
