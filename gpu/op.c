@@ -47,7 +47,7 @@ static void join_words(char *text, size_t size, const char *const *words)
 static enum status unknown_name(const char *place, const char *name, struct error *error)
 {
     const char *names[sizeof(ops) / sizeof(ops[0]) + 1] = {NULL};
-    char list[160];
+    char list[ERROR_TEXT_MAX];
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
         names[i] = ops[i]->name;
     join_words(list, sizeof(list), names);
