@@ -27,7 +27,17 @@
 #define WARP 32
 #define WARPS (THREADS / WARP)
 /* Rows that a thread of the row kernel has in flight. */
-#define ROWS 4
+#define ROWS 2
+/* Blocks of the exchange a multiprocessor: all the threads it can hold; half of them where each
+ * has twice the loads in flight, which would not fit its registers otherwise. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+#define BLOCKS_A_MULTIPROCESSOR 4
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
+                                 __CUDA_ARCH__ / 100 == 10)
+#define BLOCKS_A_MULTIPROCESSOR 8
+#else
+#define BLOCKS_A_MULTIPROCESSOR 6
+#endif
 /* RGB pixels of a warp of the mirror, 16 a lane. */
 #define STRETCH (16 * WARP)
 
@@ -44,6 +54,16 @@ struct orient_args {
     bool flip_x, flip_y;
 };
 
+static __device__ __forceinline__ uint4 load_piece(const uint8_t *at)
+{
+    return __ldg(reinterpret_cast<const uint4 *>(at));
+}
+
+static __device__ __forceinline__ void store_piece(uint8_t *at, uint4 piece)
+{
+    *reinterpret_cast<uint4 *>(at) = piece;
+}
+
 /* 16 bytes at `offset` of a row that has bytes 0..row_bytes - 1; what lies outside them is of no
  * meaning. A piece is read when it holds a byte of the row: it then lies in the buffer. */
 template <bool SKEWED>
@@ -53,12 +73,12 @@ static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, 
     int at = SKEWED ? offset - skew : offset;
     uint4 low = make_uint4(0, 0, 0, 0);
     if (at > -16 && at < row_bytes)
-        low = __ldg(reinterpret_cast<const uint4 *>(row + at));
+        low = load_piece(row + at);
     if constexpr (!SKEWED)
         return low;
     uint4 high = make_uint4(0, 0, 0, 0);
     if (at > -32 && at + 16 < row_bytes)
-        high = __ldg(reinterpret_cast<const uint4 *>(row + at + 16));
+        high = load_piece(row + at + 16);
     /* By words, then by bytes; skew is the same for the whole launch. */
     bool two = skew & 8, one = skew & 4;
     uint32_t a0 = two ? low.z : low.x, a1 = two ? low.w : low.y, a2 = two ? high.x : low.z;
@@ -101,8 +121,8 @@ static __global__ void __launch_bounds__(THREADS) orient_rows_kernel(orient_args
     for (int k = 0; k < ROWS; k++) {
         int y = group * ROWS + k;
         if (y < a.height)
-            *reinterpret_cast<uint4 *>(a.to + (size_t)y * a.to_stride + to_offset) =
-                MIRROR ? mirror_16<C>(pieces[k]) : pieces[k];
+            store_piece(a.to + (size_t)y * a.to_stride + to_offset,
+                        MIRROR ? mirror_16<C>(pieces[k]) : pieces[k]);
     }
 }
 
@@ -152,7 +172,7 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     for (int j = 0; j < 3; j++) {
         int offset = x0 * 3 + (lane + j * WARP) * 16;
         if (offset < row_bytes)
-            *reinterpret_cast<uint4 *>(row + offset) = stage[lane + j * WARP];
+            store_piece(row + offset, stage[lane + j * WARP]);
     }
 }
 
@@ -215,8 +235,7 @@ static __device__ __forceinline__ void tile_write(const orient_args &a, const ui
     for (int c = 0; c < 4; c++) {
         uint8_t *row = tile_row<1>(a, y0, 4 * w + c);
         if (row)
-            *reinterpret_cast<uint4 *>(row + x) =
-                make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]);
+            store_piece(row + x, make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]));
     }
 }
 
@@ -235,7 +254,7 @@ static __device__ __forceinline__ void tile_write_rgba(const orient_args &a, con
         int x = x0 + 4 * g;
         uint8_t *row = tile_row<4>(a, y0, w);
         if (row && x < a.width)
-            *reinterpret_cast<uint4 *>(row + (size_t)x * 4) = make_uint4(r[0], r[1], r[2], r[3]);
+            store_piece(row + (size_t)x * 4, make_uint4(r[0], r[1], r[2], r[3]));
     }
 }
 
@@ -274,13 +293,14 @@ static __device__ __forceinline__ void tile_write_rgb(const orient_args &a, uint
         int offset = (i - line * tile::pieces) * 16;
         uint8_t *row = tile_row<3>(a, y0, line);
         if (row && x0 * 3 + offset < a.width * 3)
-            *reinterpret_cast<uint4 *>(row + x0 * 3 + offset) = *reinterpret_cast<const uint4 *>(
-                bytes + line * tile::row_bytes + line / 4 * 16 + offset);
+            store_piece(row + x0 * 3 + offset,
+                        *reinterpret_cast<const uint4 *>(bytes + line * tile::row_bytes +
+                                                         line / 4 * 16 + offset));
     }
 }
 
 template <int C, bool SKEWED>
-static __global__ void __launch_bounds__(THREADS, 6) orient_swap_kernel(orient_args a)
+static __global__ void __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1)) orient_swap_kernel(orient_args a)
 {
     typedef tile_of<C> tile;
     __shared__ alignas(16) uint8_t bytes[tile::bytes];
