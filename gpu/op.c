@@ -111,6 +111,11 @@ static const cJSON *parameter(const struct op_item *item, const char *name)
     return item->object ? cJSON_GetObjectItemCaseSensitive(item->object, name) : NULL;
 }
 
+bool op_given(const struct op_item *item, const char *name)
+{
+    return parameter(item, name) != NULL;
+}
+
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value)
 {
@@ -132,48 +137,6 @@ enum status op_word(const struct op_item *item, const char *name, const char *co
                      item->place, name, given->valuestring, list);
 }
 
-/* `name` says in messages what the value is. */
-static enum status read_integer(const struct op_item *item, const char *name, const cJSON *given,
-                                int64_t low, int64_t high, int64_t *value)
-{
-    if (!cJSON_IsNumber(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be an integer",
-                         item->place, name, kind_of(given));
-    double number = given->valuedouble;
-    bool whole = number > -INTEGER_MAX && number < INTEGER_MAX &&
-                 (double)(int64_t)number == number;
-    if (!whole || (int64_t)number < low || (int64_t)number > high)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s is %.10g; it must be an integer of %lld to %lld", item->place,
-                         name, number, (long long)low, (long long)high);
-    *value = (int64_t)number;
-    return STATUS_OK;
-}
-
-enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
-                       int64_t *value)
-{
-    const cJSON *given = parameter(item, name);
-    return given ? read_integer(item, name, given, low, high, value) : STATUS_OK;
-}
-
-enum status op_boolean(const struct op_item *item, const char *name, bool *value)
-{
-    const cJSON *given = parameter(item, name);
-    if (!given)
-        return STATUS_OK;
-    if (!cJSON_IsBool(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
-                         item->place, name, kind_of(given));
-    *value = cJSON_IsTrue(given);
-    return STATUS_OK;
-}
-
-bool op_given(const struct op_item *item, const char *name)
-{
-    return parameter(item, name) != NULL;
-}
-
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values)
 {
@@ -191,11 +154,98 @@ enum status op_integers(const struct op_item *item, const char *name, size_t cou
     const cJSON *each;
     cJSON_ArrayForEach(each, given)
     {
-        char place[80];
-        snprintf(place, sizeof(place), "%s[%zu]", name, i);
-        enum status status = read_integer(item, place, each, low, high, &values[i++]);
-        if (status)
-            return status;
+        if (!cJSON_IsNumber(each))
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] is %s; it must be an integer", item->place, name, i,
+                             kind_of(each));
+        double number = each->valuedouble;
+        bool whole = number > -INTEGER_MAX && number < INTEGER_MAX &&
+                     (double)(int64_t)number == number;
+        if (!whole || (int64_t)number < low || (int64_t)number > high)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] is %.10g; it must be an integer of %lld to %lld",
+                             item->place, name, i, number, (long long)low, (long long)high);
+        values[i++] = (int64_t)number;
+    }
+    return STATUS_OK;
+}
+
+enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
+                       int64_t *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsNumber(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be an integer",
+                         item->place, name, kind_of(given));
+    double number = given->valuedouble;
+    bool inside = number >= (double)low && number <= (double)high;
+    if (!inside || (double)(int64_t)number != number)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %.10g; it must be an integer of %lld to %lld", item->place,
+                         name, number, (long long)low, (long long)high);
+    *value = (int64_t)number;
+    return STATUS_OK;
+}
+
+enum status op_number(const struct op_item *item, const char *name, double low, double high,
+                      double *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsNumber(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be a number",
+                         item->place, name, kind_of(given));
+    double number = given->valuedouble;
+    if (!(number >= low && number <= high))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %.10g to %.10g",
+                         item->place, name, number, low, high);
+    *value = number;
+    return STATUS_OK;
+}
+
+enum status op_boolean(const struct op_item *item, const char *name, bool *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsBool(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
+                         item->place, name, kind_of(given));
+    *value = cJSON_IsTrue(given);
+    return STATUS_OK;
+}
+
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given)
+{
+    const cJSON *matrix = parameter(item, name), *row, *each;
+    *given = matrix != NULL;
+    if (!matrix)
+        return STATUS_OK;
+    size_t y = 0;
+    if (!cJSON_IsArray(matrix) || (size_t)cJSON_GetArraySize(matrix) != rows)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s must be an array of %zu rows of %zu numbers", item->place, name,
+                         rows, columns);
+    cJSON_ArrayForEach(row, matrix)
+    {
+        size_t x = 0;
+        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != columns)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] must be an array of %zu numbers", item->place, name, y,
+                             columns);
+        cJSON_ArrayForEach(each, row)
+        {
+            if (!cJSON_IsNumber(each))
+                return error_set(item->error, STATUS_BAD_OP,
+                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
+                                 y, x, kind_of(each));
+            values[y * columns + x++] = each->valuedouble;
+        }
+        y++;
     }
     return STATUS_OK;
 }

@@ -300,7 +300,9 @@ static __device__ __forceinline__ void tile_write_rgb(const orient_args &a, uint
 }
 
 template <int C, bool SKEWED>
-static __global__ void __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1)) orient_swap_kernel(orient_args a)
+static __global__ void
+__launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1))
+    orient_swap_kernel(orient_args a)
 {
     typedef tile_of<C> tile;
     __shared__ alignas(16) uint8_t bytes[tile::bytes];
