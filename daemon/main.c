@@ -33,7 +33,7 @@ static const char usage[] =
     "  -t        check the configuration and exit\n"
     "  --explain JOBFILE\n"
     "            print how the job in the file (-: standard input) would be carried out, and\n"
-    "            exit: 0, or 1 where it would fail; reads its input, needs no Redis, writes nothing\n"
+    "            exit (0; 1: it would fail); reads its input, needs no Redis, writes nothing\n"
     "  -h        this help\n"
     "  -V        version\n"
     "  --sample  print a sample configuration file\n"
