@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cjson/cJSON.h>
 
@@ -81,6 +82,10 @@ void plan_clear(struct plan *plan); /* idempotent */
 /* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
 struct image plan_input(const struct plan *plan, uint8_t *input);
+
+/* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */
+void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
+void plan_print_memory(const struct plan *plan, FILE *out);
 
 #ifdef __cplusplus
 }
