@@ -78,8 +78,8 @@ static cudaError_t enqueue_passes(const struct plan *plan, const struct pass_buf
             const struct pass *planned = &plan->variants[v].passes[p];
             struct pass bound;
             const struct pass *pass = pass_bind(planned, plan, buffers, &bound);
-            struct image from = pass_view(pass_address(buffers, pass->from_place), pass->from);
-            struct image to = pass_view(pass_address(buffers, pass->to_place), pass->to);
+            struct image from = pass_from(pass, buffers);
+            struct image to = pass_to(pass, buffers);
             uint8_t *work = pass_address(buffers, pass->work_place);
             cudaError_t result = (cudaError_t)pass->type->cuda(pass, &from, &to, work, stream);
             if (result != cudaSuccess)

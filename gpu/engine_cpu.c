@@ -54,8 +54,8 @@ static void run_pass(const struct pass *pass, const struct plan *plan,
                      const struct pass_buffers *buffers)
 {
     struct pass bound;
-    struct image from = pass_view(pass_address(buffers, pass->from_place), pass->from);
-    struct image to = pass_view(pass_address(buffers, pass->to_place), pass->to);
+    struct image from = pass_from(pass, buffers);
+    struct image to = pass_to(pass, buffers);
     pass->type->cpu(pass_bind(pass, plan, buffers, &bound), &from, &to,
                     pass_address(buffers, pass->work_place));
 }

@@ -143,8 +143,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t st
             const struct pass *planned = &plan->variants[v].passes[p];
             struct pass bound;
             const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
-            struct image from = pass_view(pass_address(&buffers, pass->from_place), pass->from);
-            struct image to = pass_view(pass_address(&buffers, pass->to_place), pass->to);
+            struct image from = pass_from(pass, &buffers);
+            struct image to = pass_to(pass, &buffers);
             OR_FAIL((cudaError_t)pass->type->cuda(
                 pass, &from, &to, pass_address(&buffers, pass->work_place), stream));
         }
