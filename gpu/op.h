@@ -18,7 +18,11 @@
 
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
-    X(sobel)
+    X(sobel)                                                                                       \
+    X(gaussian)                                                                                    \
+    X(unsharp)                                                                                     \
+    X(convolve)                                                                                    \
+    X(median)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -67,5 +71,11 @@ enum status op_word(const struct op_item *item, const char *name, const char *co
 /* An array of exactly `count` integers, each of low..high. */
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values) MUST_CHECK;
+/* One number of low..high. */
+enum status op_number(const struct op_item *item, const char *name, double low, double high,
+                      double *value) MUST_CHECK;
+/* A matrix of numbers whose sides are odd and at most side_max, row after row; it must be there. */
+enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
+                          double *values, size_t *rows, size_t *columns) MUST_CHECK;
 
 #endif

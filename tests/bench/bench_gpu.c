@@ -29,6 +29,13 @@ struct load {
     struct plan plan;
 };
 
+#define KERNEL_3 "[[-1,-1,-1],[-1,9,-1],[-1,-1,-1]]"
+#define ONES_15 "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
+#define ONES_5_ROWS ONES_15 "," ONES_15 "," ONES_15 "," ONES_15 "," ONES_15
+#define KERNEL_15 "[" ONES_5_ROWS "," ONES_5_ROWS "," ONES_5_ROWS "]"
+#define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
+#define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
+
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
 
 static struct load loads[] = {
@@ -41,6 +48,18 @@ static struct load loads[] = {
     LOAD("turn 90, gray", 1, 6, false, "[]", 0),
     LOAD("turn 90, RGB", 3, 6, false, "[]", 0),
     LOAD("mirror, RGB", 3, 2, false, "[]", 0),
+    LOAD("gaussian 5, gray", 1, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGB", 3, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGBA", 4, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 9, RGB", 3, 1, false, GAUSSIAN(9), 0),
+    LOAD("gaussian 17, RGB", 3, 1, false, GAUSSIAN(17), 0),
+    LOAD("gaussian 31, RGB", 3, 1, false, GAUSSIAN(31), 0),
+    LOAD("unsharp 5, RGB", 3, 1, false, "[\"unsharp\"]", 0),
+    LOAD("convolve 3, gray", 1, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 3, RGB", 3, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
+    LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
+    LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
