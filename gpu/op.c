@@ -165,6 +165,25 @@ enum status op_integers(const struct op_item *item, const char *name, size_t cou
     return STATUS_OK;
 }
 
+enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
+                       int64_t *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsNumber(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be an integer",
+                         item->place, name, kind_of(given));
+    double number = given->valuedouble;
+    bool inside = number >= (double)low && number <= (double)high;
+    if (!inside || (double)(int64_t)number != number)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %.10g; it must be an integer of %lld to %lld", item->place,
+                         name, number, (long long)low, (long long)high);
+    *value = (int64_t)number;
+    return STATUS_OK;
+}
+
 enum status op_number(const struct op_item *item, const char *name, double low, double high,
                       double *value)
 {
@@ -179,6 +198,50 @@ enum status op_number(const struct op_item *item, const char *name, double low, 
         return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %.10g to %.10g",
                          item->place, name, number, low, high);
     *value = number;
+    return STATUS_OK;
+}
+
+enum status op_boolean(const struct op_item *item, const char *name, bool *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsBool(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
+                         item->place, name, kind_of(given));
+    *value = cJSON_IsTrue(given);
+    return STATUS_OK;
+}
+
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given)
+{
+    const cJSON *matrix = parameter(item, name), *row, *each;
+    *given = matrix != NULL;
+    if (!matrix)
+        return STATUS_OK;
+    size_t y = 0;
+    if (!cJSON_IsArray(matrix) || (size_t)cJSON_GetArraySize(matrix) != rows)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s must be an array of %zu rows of %zu numbers", item->place, name,
+                         rows, columns);
+    cJSON_ArrayForEach(row, matrix)
+    {
+        size_t x = 0;
+        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != columns)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] must be an array of %zu numbers", item->place, name, y,
+                             columns);
+        cJSON_ArrayForEach(each, row)
+        {
+            if (!cJSON_IsNumber(each))
+                return error_set(item->error, STATUS_BAD_OP,
+                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
+                                 y, x, kind_of(each));
+            values[y * columns + x++] = each->valuedouble;
+        }
+        y++;
+    }
     return STATUS_OK;
 }
 

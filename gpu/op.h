@@ -19,6 +19,11 @@
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
     X(sobel)                                                                                       \
+    X(invert)                                                                                      \
+    X(gamma)                                                                                       \
+    X(levels)                                                                                      \
+    X(threshold)                                                                                   \
+    X(color_matrix)                                                                                \
     X(gaussian)                                                                                    \
     X(unsharp)                                                                                     \
     X(convolve)                                                                                    \
@@ -71,9 +76,16 @@ enum status op_word(const struct op_item *item, const char *name, const char *co
 /* An array of exactly `count` integers, each of low..high. */
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values) MUST_CHECK;
+/* One integer of low..high. */
+enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
+                       int64_t *value) MUST_CHECK;
 /* One number of low..high. */
 enum status op_number(const struct op_item *item, const char *name, double low, double high,
                       double *value) MUST_CHECK;
+enum status op_boolean(const struct op_item *item, const char *name, bool *value) MUST_CHECK;
+/* An array of `rows` arrays of `columns` numbers, row after row; *given: whether it is there. */
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given) MUST_CHECK;
 /* A matrix of numbers whose sides are odd and at most side_max, row after row; it must be there. */
 enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
                           double *values, size_t *rows, size_t *columns) MUST_CHECK;

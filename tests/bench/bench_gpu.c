@@ -38,6 +38,12 @@ struct load {
 
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
 
+#define GAMMA "{\"op\":\"gamma\",\"gamma\":2.2}"
+#define LEVELS "{\"op\":\"levels\",\"in_black\":16,\"in_white\":235}"
+#define SEPIA                                                                                      \
+    "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
+    "[0.272,0.534,0.131,0]]}"
+
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
     LOAD("RGB to edges", 3, 1, false, "[\"grayscale\",\"sobel\"]", 400),
@@ -48,6 +54,18 @@ static struct load loads[] = {
     LOAD("turn 90, gray", 1, 6, false, "[]", 0),
     LOAD("turn 90, RGB", 3, 6, false, "[]", 0),
     LOAD("mirror, RGB", 3, 2, false, "[]", 0),
+    LOAD("invert, gray", 1, 1, false, "[\"invert\"]", 0),
+    LOAD("gamma, RGB", 3, 1, false, "[" GAMMA "]", 0),
+    LOAD("levels, RGBA", 4, 1, false, "[" LEVELS "]", 0),
+    LOAD("threshold, RGB", 3, 1, false, "[\"threshold\"]", 0),
+    LOAD("threshold, RGBA", 4, 1, false, "[\"threshold\"]", 0),
+    LOAD("matrix, RGB", 3, 1, false, "[" SEPIA "]", 0),
+    LOAD("matrix, RGBA", 4, 1, false, "[" SEPIA "]", 0),
+    LOAD("tint, gray", 1, 1, false, "[" SEPIA "]", 0),
+    LOAD("4 tables, RGB", 3, 1, false, "[\"invert\"," GAMMA "," LEVELS "," GAMMA "]", 0),
+    LOAD("table gray table", 3, 1, false, "[" GAMMA ",\"grayscale\"," LEVELS "]", 0),
+    LOAD("table mx table RGB", 3, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
+    LOAD("table mx table RGBA", 4, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
     LOAD("gaussian 5, gray", 1, 1, false, GAUSSIAN(5), 0),
     LOAD("gaussian 5, RGB", 3, 1, false, GAUSSIAN(5), 0),
     LOAD("gaussian 5, RGBA", 4, 1, false, GAUSSIAN(5), 0),
@@ -243,13 +261,13 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
 
 static void bench_kernels(const struct device_rates *rates)
 {
-    printf("\n%-18s %9s %9s %9s %14s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy");
+    printf("\n%-20s %9s %9s %9s %14s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy");
     for (size_t i = 0; i < LOADS; i++) {
         double s = bench_kernels_s(&loads[i].plan);
         if (s < 0)
             exit(1);
         double gpx = MPIXELS / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
-        printf("%-18s %9.1f %9.0f %9.0f %13.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
+        printf("%-20s %9.1f %9.0f %9.0f %13.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
                100 * gb / rates->copy);
     }
 }
@@ -261,7 +279,7 @@ static void bench_cpu(void)
     struct engine *engine = open_engine("cpu", 1);
     if (!engine)
         exit(1);
-    printf("\n%s, one thread, %d x %d\n%-18s %9s %9s\n", engine_description(engine), WIDTH, HEIGHT,
+    printf("\n%s, one thread, %d x %d\n%-20s %9s %9s\n", engine_description(engine), WIDTH, HEIGHT,
            "pass", "MP/s", "GB/s");
     for (size_t i = 0; i < LOADS; i++) {
         const struct load *load = &loads[i];
@@ -277,7 +295,7 @@ static void bench_cpu(void)
             if (task.kernel_ms * 1e-3 < best_s)
                 best_s = task.kernel_ms * 1e-3;
         }
-        printf("%-18s %9.0f %9.1f\n", load->name, MPIXELS / best_s,
+        printf("%-20s %9.0f %9.1f\n", load->name, MPIXELS / best_s,
                MPIXELS / best_s * 1e-3 * bytes_a_pixel(load));
         engine_release(engine, &memory);
     }
