@@ -67,7 +67,7 @@ static const struct codec *output_codec(const struct job_output *output,
     return codec ? codec : info->codec;
 }
 
-static void build_plan(struct work *work)
+void work_build_plan(struct work *work)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
     size_t count = 0;
@@ -114,7 +114,7 @@ void work_read(struct work *work, struct worker_tools *tools)
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_probe(tools->codec, work->file.memory, work->file_bytes, &work->limits, &work->info,
                     &work->error) == STATUS_OK)
-        build_plan(work);
+        work_build_plan(work);
 }
 
 /* ---- decode --------------------------------------------------------------------------------- */

@@ -88,6 +88,13 @@ struct work {
     struct errand errand;
 };
 
+/* What the options say at this moment (intake.c). */
+void work_take_bounds(struct work *work, const struct options *options);
+/* A bad operation fails its own output; the job goes on for the others, if there are any. */
+void work_check_operations(struct work *work);
+/* Formats, decode path and plan, of the job and what the header says (steps.c). */
+void work_build_plan(struct work *work);
+
 /* What happens on a worker in each stage (steps.c). Each sets work->error where it fails. */
 void work_read(struct work *work, struct worker_tools *tools);
 void work_decode(struct work *work, struct worker_tools *tools);

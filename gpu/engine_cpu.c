@@ -52,8 +52,8 @@ static void cpu_release(struct engine *engine, struct engine_memory *memory)
 
 static void run_pass(const struct pass *pass, const struct pass_buffers *buffers)
 {
-    struct image from = pass_view(pass_address(buffers, pass->from_place), pass->from);
-    struct image to = pass_view(pass_address(buffers, pass->to_place), pass->to);
+    struct image from = pass_from(pass, buffers);
+    struct image to = pass_to(pass, buffers);
     pass->type->cpu(pass, &from, &to, pass_address(buffers, pass->work_place));
 }
 

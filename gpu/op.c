@@ -111,6 +111,11 @@ static const cJSON *parameter(const struct op_item *item, const char *name)
     return item->object ? cJSON_GetObjectItemCaseSensitive(item->object, name) : NULL;
 }
 
+bool op_given(const struct op_item *item, const char *name)
+{
+    return parameter(item, name) != NULL;
+}
+
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value)
 {

@@ -24,6 +24,10 @@
     X(levels)                                                                                      \
     X(threshold)                                                                                   \
     X(color_matrix)                                                                                \
+    X(transpose)                                                                                   \
+    X(rotate)                                                                                      \
+    X(flip)                                                                                        \
+    X(crop)                                                                                        \
     X(gaussian)                                                                                    \
     X(unsharp)                                                                                     \
     X(convolve)                                                                                    \
@@ -73,6 +77,8 @@ const struct op *op_find(const char *name);
 /* One of the words (NULL-terminated): *value is its index. */
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value) MUST_CHECK;
+/* Whether the job gives the parameter at all. */
+bool op_given(const struct op_item *item, const char *name);
 /* An array of exactly `count` integers, each of low..high. */
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values) MUST_CHECK;

@@ -3,13 +3,17 @@
  *
  * A chain of passes leads from the decoded image to one result. Each reads one image and writes
  * another that does not overlap it, in the buffers that the plan has laid out. A pass may write
- * the padding between the end of a row and the stride, and never reads meaning into it.
+ * the padding between the end of a row and the stride, and never reads meaning into it. What it
+ * reads may be a rectangle of a larger image (a crop costs nothing): rows are `stride` apart and
+ * begin STRIDE_ALIGNed, but behind a row's end lie other pixels. Only pass_orient also takes
+ * rectangles that begin at any byte.
  */
 #ifndef GPUIMGD_GPU_PASS_H
 #define GPUIMGD_GPU_PASS_H
 
 #include <assert.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,9 +61,15 @@ struct pass_place {
     size_t offset; /* bytes, BUFFER_ALIGNed */
 };
 
+/* The stored image whose rectangle a pass reads: its sides, and where the rectangle begins. */
+struct pass_window {
+    uint32_t width, height, x, y;
+};
+
 struct pass {
     const struct pass_type *type;
-    struct pass_shape from, to;
+    struct pass_shape from, to; /* from: the rectangle */
+    struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     size_t work_bytes;
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
@@ -89,24 +99,60 @@ static inline struct image pass_view(uint8_t *pixels, struct pass_shape shape)
     return view;
 }
 
+static inline struct pass_window pass_window_whole(struct pass_shape shape)
+{
+    struct pass_window window;
+    window.width = shape.width;
+    window.height = shape.height;
+    window.x = window.y = 0;
+    return window;
+}
+
+/* A rectangle of `shape` in the image that is stored at `pixels`. */
+static inline struct image pass_view_window(uint8_t *pixels, struct pass_shape shape,
+                                            struct pass_window window)
+{
+    struct image view = pass_view(pixels, shape);
+    view.stride = image_stride(window.width, shape.channels);
+    view.pixels += window.y * view.stride + (size_t)window.x * shape.channels;
+    return view;
+}
+
+/* What a pass reads and writes. */
+static inline struct image pass_from(const struct pass *pass, const struct pass_buffers *buffers)
+{
+    return pass_view_window(pass_address(buffers, pass->from_place), pass->from, pass->window);
+}
+
+static inline struct image pass_to(const struct pass *pass, const struct pass_buffers *buffers)
+{
+    return pass_view(pass_address(buffers, pass->to_place), pass->to);
+}
+
 /* ---- chains: what operations build ---- */
 
 /* A chain under construction. */
 struct chain {
     struct pass *passes;
     uint32_t count, capacity;
-    struct pass_shape shape;         /* of what the last pass gives */
+    struct pass_shape shape;         /* of what the chain gives: the window's rectangle */
+    struct pass_window window;       /* in what the last pass (or the source) gives */
     const uint8_t *background;       /* under alpha, RGB */
 };
 
-/* The last pass if it is of this type, so that a neighbour can take its work over; else NULL. */
+/* The last pass if it is of this type and its whole result is what the chain gives, so that a
+ * neighbour can take its work over; else NULL. */
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type);
-/* Takes the last pass off; the chain's shape is again what that pass read. */
+/* Takes the last pass off; the chain's shape and window are again what that pass read. */
 void chain_drop(struct chain *chain);
 /* Appends a pass that turns the chain's shape into `to`, with a copy of params. work_bytes may
- * be set in the returned pass. */
+ * be set in the returned pass. A window that the pass cannot read is copied first. */
 struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
                        const void *params, size_t params_bytes);
+/* Whether the chain gives less than its last pass (or the source): a window of it. */
+bool chain_is_cropped(const struct chain *chain);
+/* Makes the chain give the rectangle of these sides that begins at (x, y) of its shape. */
+void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
 
 #ifdef __cplusplus
 }

@@ -23,7 +23,7 @@ static size_t shape_bytes(struct pass_shape shape)
 
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 {
-    if (chain->count == 0)
+    if (chain->count == 0 || chain_is_cropped(chain))
         return NULL;
     struct pass *last = &chain->passes[chain->count - 1];
     return last->type == type ? last : NULL;
@@ -32,21 +32,62 @@ struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 void chain_drop(struct chain *chain)
 {
     assert(chain->count > 0);
-    chain->shape = chain->passes[--chain->count].from;
+    const struct pass *last = &chain->passes[--chain->count];
+    chain->shape = last->from;
+    chain->window = last->window;
+}
+
+bool chain_is_cropped(const struct chain *chain)
+{
+    return chain->shape.width != chain->window.width ||
+           chain->shape.height != chain->window.height;
+}
+
+/* Kernels load whole aligned pieces. */
+static bool window_is_aligned(const struct chain *chain)
+{
+    return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
 }
 
 struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
                        const void *params, size_t params_bytes)
 {
-    assert(chain->count < chain->capacity && params_bytes <= PASS_PARAMS_BYTES_MAX);
+    assert(params_bytes <= PASS_PARAMS_BYTES_MAX);
+    if (type != &pass_orient && !window_is_aligned(chain))
+        orient_copy(chain);
+    assert(chain->count < chain->capacity);
     struct pass *pass = &chain->passes[chain->count++];
     memset(pass, 0, sizeof(*pass));
     pass->type = type;
     pass->from = chain->shape;
+    pass->window = chain->window;
     pass->to = to;
     memcpy(pass->params, params, params_bytes);
     chain->shape = to;
+    chain->window = pass_window_whole(to);
     return pass;
+}
+
+/* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
+void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
+{
+    assert(width >= 1 && height >= 1);
+    assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
+    struct orient orient = {0, 0, 0};
+    const struct pass *last = chain_last(chain, &pass_orient);
+    if (last) {
+        struct pass_shape rectangle = {width, height, 0};
+        orient = *(const struct orient *)last->params;
+        orient_origin(&orient, last->from, &x, &y, &rectangle);
+        chain_drop(chain);
+        width = rectangle.width;
+        height = rectangle.height;
+    }
+    chain->window.x += x;
+    chain->window.y += y;
+    chain->shape.width = width;
+    chain->shape.height = height;
+    orient_add(chain, &orient);
 }
 
 /* ---- checks without an image ---- */
@@ -128,7 +169,8 @@ static enum status build_variant(struct plan *plan, size_t index,
 {
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
-    /* An operation adds one pass at most; two more may stand around them. */
+    /* An operation adds one pass at most (a crop's is the copy before the next one, or at the end),
+     * and two more may stand around them. */
     uint32_t capacity = (uint32_t)cJSON_GetArraySize(target->ops) + 2;
     struct pass_shape shape = {source->width, source->height, source->channels};
 
@@ -139,6 +181,7 @@ static enum status build_variant(struct plan *plan, size_t index,
     struct chain chain = {.passes = variant->passes,
                           .capacity = capacity,
                           .shape = shape,
+                          .window = pass_window_whole(shape),
                           .background = source->background};
     orient_step(&chain, source->orientation);
     enum status status = check_shape(chain.shape, limits, error);
@@ -148,12 +191,17 @@ static enum status build_variant(struct plan *plan, size_t index,
         return status;
     if (target->opaque && chain.shape.channels == 4)
         flatten_step(&chain);
+    /* A part of the source is read from where it is; other results lie side by side, whole. */
+    if (chain.count > 0 && chain_is_cropped(&chain))
+        orient_copy(&chain);
 
     variant->pass_count = chain.count;
     variant->width = chain.shape.width;
     variant->height = chain.shape.height;
     variant->channels = chain.shape.channels;
     variant->is_source = chain.count == 0;
+    variant->x = variant->is_source ? chain.window.x : 0;
+    variant->y = variant->is_source ? chain.window.y : 0;
     return STATUS_OK;
 }
 
@@ -244,8 +292,11 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
 {
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
-    if (result->is_source)
-        return plan_input(plan, input);
-    return pass_view(output + result->offset,
-                     (struct pass_shape){result->width, result->height, result->channels});
+    struct pass_shape shape = {result->width, result->height, result->channels};
+    if (result->is_source) {
+        const struct plan_source *source = &plan->source;
+        return pass_view_window(input, shape, (struct pass_window){source->width, source->height,
+                                                                   result->x, result->y});
+    }
+    return pass_view(output + result->offset, shape);
 }

@@ -5,7 +5,7 @@
  * on: both engines carry out the same plan. One source image feeds up to JOB_OUTPUTS_MAX
  * variants; each variant is a chain of passes (one kernel each, neighbours fused where that
  * gives the same bits), and ends in its own place of the output buffer. A chain without passes
- * is the source itself: nothing is computed or copied.
+ * is the source itself, or a rectangle of it: nothing is computed or copied.
  */
 #ifndef GPUIMGD_GPU_PLAN_H
 #define GPUIMGD_GPU_PLAN_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cjson/cJSON.h>
 
@@ -47,7 +48,8 @@ struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
-    bool is_source;                   /* no pass: the result is the decoded input itself */
+    bool is_source;                   /* no pass: the result is (a part of) the decoded input */
+    uint32_t x, y;                    /* where that part begins; else 0 */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
 };
 
@@ -80,6 +82,10 @@ void plan_clear(struct plan *plan); /* idempotent */
 /* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
 struct image plan_input(const struct plan *plan, uint8_t *input);
+
+/* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */
+void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
+void plan_print_memory(const struct plan *plan, FILE *out);
 
 #ifdef __cplusplus
 }

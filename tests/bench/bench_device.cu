@@ -141,8 +141,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t st
     for (uint32_t v = 0; v < plan->variant_count; v++) {
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
             const struct pass *pass = &plan->variants[v].passes[p];
-            struct image from = pass_view(pass_address(&buffers, pass->from_place), pass->from);
-            struct image to = pass_view(pass_address(&buffers, pass->to_place), pass->to);
+            struct image from = pass_from(pass, &buffers);
+            struct image to = pass_to(pass, &buffers);
             OR_FAIL((cudaError_t)pass->type->cuda(
                 pass, &from, &to, pass_address(&buffers, pass->work_place), stream));
         }

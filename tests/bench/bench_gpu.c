@@ -43,6 +43,8 @@ struct load {
 #define SEPIA                                                                                      \
     "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
     "[0.272,0.534,0.131,0]]}"
+#define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":5119,\"height\":2880}"
+#define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":2880,\"height\":5119}"
 
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
@@ -51,9 +53,24 @@ static struct load loads[] = {
     LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
     LOAD("grayscale, RGB", 3, 1, false, "[\"grayscale\"]", 0),
     LOAD("flatten, RGBA", 4, 1, true, "[]", 0),
-    LOAD("turn 90, gray", 1, 6, false, "[]", 0),
-    LOAD("turn 90, RGB", 3, 6, false, "[]", 0),
-    LOAD("mirror, RGB", 3, 2, false, "[]", 0),
+    LOAD("transpose, gray", 1, 1, false, "[\"transpose\"]", 0),
+    LOAD("transpose, RGB", 3, 1, false, "[\"transpose\"]", 0),
+    LOAD("transpose, RGBA", 4, 1, false, "[\"transpose\"]", 0),
+    LOAD("rotate 90, gray", 1, 6, false, "[]", 0),
+    LOAD("rotate 90, RGB", 3, 6, false, "[]", 0),
+    LOAD("rotate 90, RGBA", 4, 6, false, "[]", 0),
+    LOAD("rotate 180, gray", 1, 3, false, "[]", 0),
+    LOAD("rotate 180, RGB", 3, 3, false, "[]", 0),
+    LOAD("rotate 270, gray", 1, 8, false, "[]", 0),
+    LOAD("rotate 270, RGB", 3, 8, false, "[]", 0),
+    LOAD("flip h, gray", 1, 2, false, "[]", 0),
+    LOAD("flip h, RGB", 3, 2, false, "[]", 0),
+    LOAD("flip h, RGBA", 4, 2, false, "[]", 0),
+    LOAD("flip v, gray", 1, 4, false, "[]", 0),
+    LOAD("flip v, RGB", 3, 4, false, "[]", 0),
+    /* Almost the whole image, from an odd byte on. */
+    LOAD("crop, flip v, RGB", 3, 4, false, "[" CROP "]", 0),
+    LOAD("crop, rotate, gray", 1, 6, false, "[" CROP_TALL "]", 0),
     LOAD("invert, gray", 1, 1, false, "[\"invert\"]", 0),
     LOAD("gamma, RGB", 3, 1, false, "[" GAMMA "]", 0),
     LOAD("levels, RGBA", 4, 1, false, "[" LEVELS "]", 0),
