@@ -19,11 +19,20 @@
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
     X(sobel)                                                                                       \
+    X(resize)                                                                                      \
     X(invert)                                                                                      \
     X(gamma)                                                                                       \
     X(levels)                                                                                      \
     X(threshold)                                                                                   \
-    X(color_matrix)
+    X(color_matrix)                                                                                \
+    X(transpose)                                                                                   \
+    X(rotate)                                                                                      \
+    X(flip)                                                                                        \
+    X(crop)                                                                                        \
+    X(gaussian)                                                                                    \
+    X(unsharp)                                                                                     \
+    X(convolve)                                                                                    \
+    X(median)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -69,6 +78,8 @@ const struct op *op_find(const char *name);
 /* One of the words (NULL-terminated): *value is its index. */
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value) MUST_CHECK;
+/* Whether the job gives the parameter at all. */
+bool op_given(const struct op_item *item, const char *name);
 /* An array of exactly `count` integers, each of low..high. */
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values) MUST_CHECK;
@@ -82,5 +93,8 @@ enum status op_boolean(const struct op_item *item, const char *name, bool *value
 /* An array of `rows` arrays of `columns` numbers, row after row; *given: whether it is there. */
 enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
                       double *values, bool *given) MUST_CHECK;
+/* A matrix of numbers whose sides are odd and at most side_max, row after row; it must be there. */
+enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
+                          double *values, size_t *rows, size_t *columns) MUST_CHECK;
 
 #endif

@@ -32,6 +32,13 @@ struct load {
     struct plan plan;
 };
 
+#define KERNEL_3 "[[-1,-1,-1],[-1,9,-1],[-1,-1,-1]]"
+#define ONES_15 "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
+#define ONES_5_ROWS ONES_15 "," ONES_15 "," ONES_15 "," ONES_15 "," ONES_15
+#define KERNEL_15 "[" ONES_5_ROWS "," ONES_5_ROWS "," ONES_5_ROWS "]"
+#define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
+#define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
+
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
 
 #define GAMMA "{\"op\":\"gamma\",\"gamma\":2.2}"
@@ -39,6 +46,8 @@ struct load {
 #define SEPIA                                                                                      \
     "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
     "[0.272,0.534,0.131,0]]}"
+#define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":5119,\"height\":2880}"
+#define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":2880,\"height\":5119}"
 
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
@@ -47,9 +56,24 @@ static struct load loads[] = {
     LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
     LOAD("grayscale, RGB", 3, 1, false, "[\"grayscale\"]", 0),
     LOAD("flatten, RGBA", 4, 1, true, "[]", 0),
-    LOAD("turn 90, gray", 1, 6, false, "[]", 0),
-    LOAD("turn 90, RGB", 3, 6, false, "[]", 0),
-    LOAD("mirror, RGB", 3, 2, false, "[]", 0),
+    LOAD("transpose, gray", 1, 1, false, "[\"transpose\"]", 0),
+    LOAD("transpose, RGB", 3, 1, false, "[\"transpose\"]", 0),
+    LOAD("transpose, RGBA", 4, 1, false, "[\"transpose\"]", 0),
+    LOAD("rotate 90, gray", 1, 6, false, "[]", 0),
+    LOAD("rotate 90, RGB", 3, 6, false, "[]", 0),
+    LOAD("rotate 90, RGBA", 4, 6, false, "[]", 0),
+    LOAD("rotate 180, gray", 1, 3, false, "[]", 0),
+    LOAD("rotate 180, RGB", 3, 3, false, "[]", 0),
+    LOAD("rotate 270, gray", 1, 8, false, "[]", 0),
+    LOAD("rotate 270, RGB", 3, 8, false, "[]", 0),
+    LOAD("flip h, gray", 1, 2, false, "[]", 0),
+    LOAD("flip h, RGB", 3, 2, false, "[]", 0),
+    LOAD("flip h, RGBA", 4, 2, false, "[]", 0),
+    LOAD("flip v, gray", 1, 4, false, "[]", 0),
+    LOAD("flip v, RGB", 3, 4, false, "[]", 0),
+    /* Almost the whole image, from an odd byte on. */
+    LOAD("crop, flip v, RGB", 3, 4, false, "[" CROP "]", 0),
+    LOAD("crop, rotate, gray", 1, 6, false, "[" CROP_TALL "]", 0),
     LOAD("invert, gray", 1, 1, false, "[\"invert\"]", 0),
     LOAD("gamma, RGB", 3, 1, false, "[" GAMMA "]", 0),
     LOAD("levels, RGBA", 4, 1, false, "[" LEVELS "]", 0),
@@ -62,6 +86,24 @@ static struct load loads[] = {
     LOAD("table gray table", 3, 1, false, "[" GAMMA ",\"grayscale\"," LEVELS "]", 0),
     LOAD("table mx table RGB", 3, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
     LOAD("table mx table RGBA", 4, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
+    LOAD("gaussian 5, gray", 1, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGB", 3, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGBA", 4, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 9, RGB", 3, 1, false, GAUSSIAN(9), 0),
+    LOAD("gaussian 17, RGB", 3, 1, false, GAUSSIAN(17), 0),
+    LOAD("gaussian 31, RGB", 3, 1, false, GAUSSIAN(31), 0),
+    LOAD("unsharp 5, RGB", 3, 1, false, "[\"unsharp\"]", 0),
+    LOAD("convolve 3, gray", 1, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 3, RGB", 3, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
+    LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
+    LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
+    LOAD("512, gray", 1, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":2560}]", 0),
+    LOAD("1.5 times, RGB", 3, 1, false,
+         "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
@@ -93,7 +135,9 @@ static void load_open(struct load *load)
 
 static double bytes_a_pixel(const struct load *load)
 {
-    return load->channels + load->plan.variants[0].channels;
+    const struct plan_variant *result = &load->plan.variants[0];
+    return load->channels + (double)result->width * result->height * result->channels /
+                                ((double)WIDTH * HEIGHT);
 }
 
 /* Photographs are smooth with some noise: so is this. */
