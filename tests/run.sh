@@ -1,5 +1,6 @@
 #!/bin/bash
 # Runs every test of a build folder and counts: tests/run.sh build/release [name-part ...]
+# `tests/run.sh build/release peers` runs the comparisons with other libraries, and nothing else.
 #
 # C tests print TAP (cmocka); script tests print TAP too. The last lines name what failed and what
 # was skipped, with the reason, and end in "N passed, N failed, N skipped".
@@ -66,6 +67,12 @@ done
 for script in tests/scripts/test_*.sh; do
     [ -e "$script" ] && wanted "$script" && run_one "$script" "$script" "$build"
 done
+# Against other libraries, which not every machine has: only when asked for by this name.
+if [ "${parts[*]}" = peers ]; then
+    for script in tests/peers/check_*.py; do
+        run_one "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
+    done
+fi
 
 echo
 for line in "${skips[@]+"${skips[@]}"}"; do echo "skipped: $line"; done

@@ -36,7 +36,7 @@ static const struct tile tiles[] = {
     {"invert", ""},
     {"gamma", "gamma:2.2"},
     {"levels", "in_black:60,in_white:190"},
-    {"threshold", "value:110"},
+    {"threshold", "value:125"},
     {"color_matrix", "matrix:[[.39,.77,.19,0],[.35,.69,.17,0],[.27,.53,.13,0]]"},
     {"transpose", ""},
     {"rotate", "angle:90"},
