@@ -89,8 +89,8 @@ TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test_*.c tests/e2e
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
-.PHONY: all help deps demo check check-asan check-tsan check-service chaos bench bench-gpu \
-        install uninstall clean build-tests run-check say-cuda
+.PHONY: all help deps demo check check-asan check-tsan check-service check-peers chaos bench bench-gpu \
+        bench-cpu contact-sheet install uninstall clean build-tests run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -109,6 +109,9 @@ help:
 ## make chaos         10,000 jobs, two daemons, 20 kills -9: every job has exactly one result
 ## make bench         the daemon against its own codec floor: make bench FOLDER=/some/photographs
 ## make bench-gpu     the engine and its kernels fed from memory
+## make bench-cpu     the CPU engine's passes fed from memory, one thread
+## make check-peers   the operations against OpenCV, Pillow and SciPy, which it installs
+## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
 ## make clean         remove build/
 
@@ -184,6 +187,16 @@ bench: deps
 bench-gpu: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/bench/bench_gpu $(BENCH)
+bench-cpu: deps
+	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_gpu
+	@$(O)/tests/bench/bench_gpu cpu
+check-peers: deps
+	@tests/deps.sh peers
+	@$(MAKE) --no-print-directory $(O)/tests/tools/apply
+	@tests/run.sh $(O) peers
+contact-sheet: deps
+	@$(MAKE) --no-print-directory $(O)/tests/tools/contact_sheet
+	@$(O)/tests/tools/contact_sheet "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
 
 # ---- install -------------------------------------------------------------------------------------
 install: all

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what the build and the tests need, and says what. Looks first, by function rather than
-# by package, so that a machine that has everything (from wherever) is left alone.
+# Installs what the build and the tests need, and says what; with the argument `peers` what the
+# comparisons with other libraries need. Looks first, by function rather than by package, so that a
+# machine that has everything (from wherever) is left alone.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
@@ -14,20 +15,32 @@ need_library() { # pkg-config name, package
         missing="$missing $2"
 }
 
-need_command "${CC:-cc}" gcc
-[ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
-need_command "$pkg_config" pkgconf
-need_library libuv libuv1-dev
-need_library hiredis libhiredis-dev
-need_library libjpeg libjpeg62-turbo-dev
-need_library libpng libpng-dev
-need_library libcjson libcjson-dev
-need_library inih libinih-dev
-need_library libsystemd libsystemd-dev
-need_library cmocka libcmocka-dev
-need_command redis-server redis-server
-need_command redis-cli redis-tools
-need_command djpeg libjpeg-turbo-progs
+need_module() { # Python module, package
+    /usr/bin/python3 -c "import $1" 2>/dev/null || missing="$missing $2"
+}
+
+if [ "${1:-}" = peers ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
+    need_module cv2 python3-opencv
+    need_module PIL python3-pil
+    need_module numpy python3-numpy
+    need_module scipy python3-scipy
+else
+    need_command "${CC:-cc}" gcc
+    [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
+    need_command "$pkg_config" pkgconf
+    need_library libuv libuv1-dev
+    need_library hiredis libhiredis-dev
+    need_library libjpeg libjpeg62-turbo-dev
+    need_library libpng libpng-dev
+    need_library libcjson libcjson-dev
+    need_library inih libinih-dev
+    need_library libsystemd libsystemd-dev
+    need_library cmocka libcmocka-dev
+    need_command redis-server redis-server
+    need_command redis-cli redis-tools
+    need_command djpeg libjpeg-turbo-progs
+fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
 [ -n "${missing% }" ] || exit 0

@@ -19,6 +19,9 @@ struct device_rates {
     double copy;                 /* device to device, bytes read and written */
 };
 
+/* Where the host keeps pixels; managed memory is the device's too, and nothing is copied. */
+enum bench_memory { BENCH_PINNED, BENCH_PAGEABLE, BENCH_MANAGED };
+
 #ifdef GPUIMGD_CUDA
 /* 0, or negative. */
 int bench_device_rates(struct device_rates *rates);

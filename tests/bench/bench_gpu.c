@@ -1,10 +1,10 @@
 /*
  * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
- * or bench_gpu kernels, for the last table alone.
+ * or bench_gpu kernels, for the last table alone, or bench_gpu cpu, for the CPU engine's.
  *
  * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
- * the larger of copies alone and kernels alone for the same jobs in the same run, then each
- * kernel against the device's copy rate, on a picture as smooth as photographs are and on noise,
+ * the larger of copies alone and kernels alone for the same jobs in the same run, then kinds of
+ * host memory, then each kernel against the device's copy rate, on a picture as smooth as photographs are and on noise,
  * where lookups in tables meet in the banks of shared memory. Without a device: the CPU engine's
  * passes, one thread.
  */
@@ -106,6 +106,7 @@ static struct load loads[] = {
          "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
+#define MEMORY_LOAD 1 /* the one that kinds of host memory are compared with */
 
 static double now_s(void)
 {
@@ -308,6 +309,23 @@ static void bench_kernels(const struct device_rates *rates)
     }
 }
 
+/* One job after the other, so that nothing hides behind a neighbour. */
+static void bench_memory(const struct load *load)
+{
+    static const char *const names[] = {"pinned", "pageable", "managed"};
+    double pinned_s = 0;
+    printf("\n%s, one stream, host memory\n%-20s %9s %9s\n", load->name, "memory", "ms a job",
+           "/ pinned");
+    for (int kind = BENCH_PINNED; kind <= BENCH_MANAGED; kind++) {
+        double s = bench_memory_s(&load->plan, (enum bench_memory)kind);
+        if (s < 0)
+            exit(1);
+        if (kind == BENCH_PINNED)
+            pinned_s = s;
+        printf("%-20s %9.2f %9.2f\n", names[kind], s * 1e3, s / pinned_s);
+    }
+}
+
 /* ---- the CPU ---- */
 
 static void bench_cpu(void)
@@ -343,14 +361,15 @@ int main(int argc, char **argv)
     uint32_t streams[8] = {1, 2, 4, 8};
     size_t count = 4;
     bool kernels_only = argc == 2 && strcmp(argv[1], "kernels") == 0;
-    for (int i = 1; i < argc && i <= 8 && !kernels_only; i++) {
+    bool cpu_only = argc == 2 && strcmp(argv[1], "cpu") == 0;
+    for (int i = 1; i < argc && i <= 8 && !kernels_only && !cpu_only; i++) {
         streams[i - 1] = (uint32_t)atoi(argv[i]);
         count = (size_t)i;
     }
     for (size_t i = 0; i < LOADS; i++)
         load_open(&loads[i]);
 
-    struct engine *engine = open_engine("cuda", 1);
+    struct engine *engine = cpu_only ? NULL : open_engine("cuda", 1);
     if (engine) {
         struct device_rates rates;
         printf("%s\n", engine_description(engine));
@@ -365,9 +384,12 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < LOADS && !kernels_only; i++)
             if (loads[i].jobs)
                 bench_engine(&loads[i], &rates, streams, count);
+        if (!kernels_only)
+            bench_memory(&loads[MEMORY_LOAD]);
         bench_kernels(&rates);
     } else {
-        printf("no CUDA device: the CPU engine only\n");
+        if (!cpu_only)
+            printf("no CUDA device: the CPU engine only\n");
         bench_cpu();
     }
     for (size_t i = 0; i < LOADS; i++) {
