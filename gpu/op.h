@@ -19,6 +19,7 @@
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
     X(sobel)                                                                                       \
+    X(resize)                                                                                      \
     X(invert)                                                                                      \
     X(gamma)                                                                                       \
     X(levels)                                                                                      \

@@ -95,6 +95,12 @@ static struct load loads[] = {
     LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
     LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
     LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
+    LOAD("512, gray", 1, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":2560}]", 0),
+    LOAD("1.5 times, RGB", 3, 1, false,
+         "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
@@ -126,7 +132,9 @@ static void load_open(struct load *load)
 
 static double bytes_a_pixel(const struct load *load)
 {
-    return load->channels + load->plan.variants[0].channels;
+    const struct plan_variant *result = &load->plan.variants[0];
+    return load->channels + (double)result->width * result->height * result->channels /
+                                ((double)WIDTH * HEIGHT);
 }
 
 /* Photographs are smooth with some noise: so is this. */
