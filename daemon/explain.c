@@ -73,12 +73,16 @@ static void print_input(const struct work *work, FILE *out)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 work->job.orient ? "" : " (ignored)");
     fprintf(out, ", %" PRIu64 " bytes\n", work->file_bytes);
-    fprintf(out, "decode   %s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
+    struct image decoded = plan_input(&work->plan, NULL);
+    char scale[24] = "";
+    if (work->eighths != DECODE_EIGHTHS)
+        snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", work->eighths, DECODE_EIGHTHS);
+    fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
             work->gray             ? "luma, the Y channel alone"
             : info->channels == 1 ? "gray"
                                    : "colour",
-            work->plan.source.width, work->plan.source.height, work->plan.source.channels,
-            work->plan.input_bytes);
+            scale, decoded.width, decoded.height, decoded.channels,
+            decoded.stride * decoded.height);
 }
 
 static void print_output(const struct work *work, size_t index, FILE *out)

@@ -90,6 +90,8 @@ void work_build_plan(struct work *work)
         .orientation = work->job.orient ? work->info.orientation : 1,
     };
     memcpy(source.background, work->job.background, sizeof source.background);
+    work->eighths = work->info.scales ? plan_eighths(&source, targets, count) : DECODE_EIGHTHS;
+    source.eighths = work->eighths;
     enum status status = plan_build(&work->plan, &source, targets, count, &work->plan_limits,
                                     &work->error);
     (void)status; /* kept in work->error */
@@ -123,7 +125,7 @@ void work_decode(struct work *work, struct worker_tools *tools)
 {
     struct error error = {0};
     struct image image = plan_input(&work->plan, work->memory.input);
-    struct decode_request request = {.gray = work->gray};
+    struct decode_request request = {.gray = work->gray, .eighths = work->eighths};
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
                      &work->limits, &image, &error) == STATUS_OK)

@@ -78,6 +78,7 @@ struct work {
     uint64_t file_bytes;
     struct image_info info;
     bool gray;                 /* decoded to its Y channel */
+    uint32_t eighths;          /* of its size at which it is decoded */
     struct plan plan;
     struct engine_memory memory;
     size_t codec_bytes;        /* reserved for the libraries' own memory */

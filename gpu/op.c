@@ -249,3 +249,49 @@ enum status op_matrix(const struct op_item *item, const char *name, size_t rows,
     }
     return STATUS_OK;
 }
+
+static enum status odd_side(const struct op_item *item, const char *name, const char *what,
+                            size_t side, size_t side_max)
+{
+    if (side % 2 == 1 && side <= side_max)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: %s has %zu %s; it must have an odd number of them, at most %zu",
+                     item->place, name, side, what, side_max);
+}
+
+enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
+                          double *values, size_t *rows, size_t *columns)
+{
+    const cJSON *matrix = parameter(item, name), *row, *each;
+    if (!cJSON_IsArray(matrix))
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %s; it must be an array of rows of numbers", item->place, name,
+                         matrix ? kind_of(matrix) : "missing");
+    *rows = (size_t)cJSON_GetArraySize(matrix);
+    *columns = (size_t)cJSON_GetArraySize(matrix->child);
+    enum status status = odd_side(item, name, "rows", *rows, side_max);
+    if (!status && cJSON_IsArray(matrix->child))
+        status = odd_side(item, name, "columns", *columns, side_max);
+    if (status)
+        return status;
+    size_t y = 0;
+    cJSON_ArrayForEach(row, matrix)
+    {
+        size_t x = 0;
+        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != *columns)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] must be an array of %zu numbers, as the first row is",
+                             item->place, name, y, *columns);
+        cJSON_ArrayForEach(each, row)
+        {
+            if (!cJSON_IsNumber(each))
+                return error_set(item->error, STATUS_BAD_OP,
+                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
+                                 y, x, kind_of(each));
+            values[y * *columns + x++] = each->valuedouble;
+        }
+        y++;
+    }
+    return STATUS_OK;
+}

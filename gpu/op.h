@@ -19,6 +19,7 @@
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
     X(sobel)                                                                                       \
+    X(resize)                                                                                      \
     X(invert)                                                                                      \
     X(gamma)                                                                                       \
     X(levels)                                                                                      \
@@ -27,7 +28,11 @@
     X(transpose)                                                                                   \
     X(rotate)                                                                                      \
     X(flip)                                                                                        \
-    X(crop)
+    X(crop)                                                                                        \
+    X(gaussian)                                                                                    \
+    X(unsharp)                                                                                     \
+    X(convolve)                                                                                    \
+    X(median)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -88,5 +93,8 @@ enum status op_boolean(const struct op_item *item, const char *name, bool *value
 /* An array of `rows` arrays of `columns` numbers, row after row; *given: whether it is there. */
 enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
                       double *values, bool *given) MUST_CHECK;
+/* A matrix of numbers whose sides are odd and at most side_max, row after row; it must be there. */
+enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
+                          double *values, size_t *rows, size_t *columns) MUST_CHECK;
 
 #endif

@@ -72,6 +72,8 @@ struct pass {
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     size_t work_bytes;
+    size_t constants_at, constants_bytes; /* in plan->constants */
+    const uint8_t *constants; /* set by pass_bind: where they are for the engine at work */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
 
@@ -79,6 +81,18 @@ struct pass {
 struct pass_buffers {
     uint8_t *input, *output, *scratch;
 };
+
+/* The pass as an engine runs it: itself, or, where it has constants, a copy that knows where they
+ * lie in these buffers. */
+static inline const struct pass *pass_bind(const struct pass *pass, const struct plan *plan,
+                                           const struct pass_buffers *buffers, struct pass *bound)
+{
+    if (pass->constants_bytes == 0)
+        return pass;
+    *bound = *pass;
+    bound->constants = buffers->input + plan->constants_at + pass->constants_at;
+    return bound;
+}
 
 static inline uint8_t *pass_address(const struct pass_buffers *buffers, struct pass_place place)
 {
@@ -131,8 +145,19 @@ static inline struct image pass_to(const struct pass *pass, const struct pass_bu
 
 /* ---- chains: what operations build ---- */
 
+/* One side of a picture that was decoded at M/8 of its size. */
+struct chain_side {
+    uint32_t full;    /* its length in the file; 0: it was decoded in full, or resized since */
+    uint32_t eighths; /* M */
+    double margin;    /* pixels before the picture begins: what a decoder adds to fill its last
+                         pixel comes first where the side was mirrored */
+};
+
 /* A chain under construction. */
 struct chain {
+    struct plan *plan; /* owns the constants */
+    const struct plan_limits *limits;
+    struct chain_side across, down;  /* of shape */
     struct pass *passes;
     uint32_t count, capacity;
     struct pass_shape shape;         /* of what the chain gives: the window's rectangle */
@@ -153,6 +178,12 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
 bool chain_is_cropped(const struct chain *chain);
 /* Makes the chain give the rectangle of these sides that begins at (x, y) of its shape. */
 void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
+/* Room, zeroed and 8-byte aligned, for tables that the pass reads at pass->constants: to be filled
+ * before the next call. NULL when memory is short. */
+void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes);
+/* image_too_large where an image of this size may not be a result. */
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
+                             struct error *error) MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,9 @@
 
 #include "gpu/op.h"
 #include "gpu/ops/flatten.h"
+#include "gpu/ops/grayscale.h"
 #include "gpu/ops/orient.h"
+#include "gpu/ops/resize.h"
 #include "gpu/pass.h"
 
 static size_t plan_align(size_t bytes)
@@ -66,6 +68,37 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
     chain->shape = to;
     chain->window = pass_window_whole(to);
     return pass;
+}
+
+void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes)
+{
+    struct plan *plan = chain->plan;
+    size_t at = plan_align(plan->constants_bytes);
+    uint8_t *grown = realloc(plan->constants, at + bytes);
+    if (!grown)
+        return NULL;
+    memset(grown + plan->constants_bytes, 0, at + bytes - plan->constants_bytes);
+    plan->constants = grown;
+    plan->constants_bytes = at + bytes;
+    pass->constants_at = at;
+    pass->constants_bytes = bytes;
+    return grown + at;
+}
+
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
+                             struct error *error)
+{
+    const struct plan_limits *limits = chain->limits;
+    if (width > limits->side_max || height > limits->side_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result is %llu x %llu pixels; a side may have %u",
+                         (unsigned long long)width, (unsigned long long)height, limits->side_max);
+    if (width * height > limits->pixels_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result has %llu pixels; at most %llu are allowed",
+                         (unsigned long long)(width * height),
+                         (unsigned long long)limits->pixels_max);
+    return STATUS_OK;
 }
 
 /* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
@@ -128,25 +161,63 @@ bool plan_wants_gray(const struct plan_target *targets, size_t count)
     return count > 0;
 }
 
+/* What one variant would have the source decoded at. */
+static uint32_t variant_eighths(const struct plan_source *source, const cJSON *ops)
+{
+    struct op_parsed parsed;
+    struct error ignored = {0};
+    bool turned = source->orientation >= 5 && source->orientation <= ORIENTATION_MAX;
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
+        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
+            break;
+        if (parsed.op == &op_resize)
+            return resize_eighths(parsed.params, turned ? source->height : source->width,
+                                  turned ? source->width : source->height);
+        if (parsed.op != &op_grayscale)
+            break;
+    }
+    return DECODE_EIGHTHS;
+}
+
+uint32_t plan_eighths(const struct plan_source *source, const struct plan_target *targets,
+                      size_t count)
+{
+    uint32_t eighths = count > 0 ? variant_eighths(source, targets[0].ops) : DECODE_EIGHTHS;
+    for (size_t i = 1; i < count; i++)
+        if (variant_eighths(source, targets[i].ops) != eighths)
+            return DECODE_EIGHTHS;
+    return eighths;
+}
+
 /* ---- building ---- */
 
-static enum status check_shape(struct pass_shape shape, const struct plan_limits *limits,
-                               struct error *error)
+static struct pass_shape source_shape(const struct plan_source *source)
 {
-    uint64_t pixels = (uint64_t)shape.width * shape.height;
-    if (shape.width > limits->side_max || shape.height > limits->side_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result is %u x %u pixels; a side may have %u", shape.width,
-                         shape.height, limits->side_max);
-    if (pixels > limits->pixels_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result has %llu pixels; at most %llu are allowed",
-                         (unsigned long long)pixels, (unsigned long long)limits->pixels_max);
-    return STATUS_OK;
+    return (struct pass_shape){image_scaled(source->width, source->eighths),
+                               image_scaled(source->height, source->eighths), source->channels};
+}
+
+/* What the sides were in full, oriented. */
+static void set_sides(struct chain *chain, const struct plan_source *source)
+{
+    int orientation = source->orientation;
+    if (source->eighths == 0 || source->eighths == DECODE_EIGHTHS)
+        return;
+    bool turned = orientation >= 5 && orientation <= ORIENTATION_MAX;
+    bool from_right = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+    bool from_below = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+    chain->across.full = turned ? source->height : source->width;
+    chain->down.full = turned ? source->width : source->height;
+    chain->across.eighths = chain->down.eighths = source->eighths;
+    double unit = source->eighths / (double)DECODE_EIGHTHS;
+    if (from_right)
+        chain->across.margin = chain->shape.width - chain->across.full * unit;
+    if (from_below)
+        chain->down.margin = chain->shape.height - chain->down.full * unit;
 }
 
 static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
-                           const struct plan_limits *limits, struct error *error)
+                           struct error *error)
 {
     enum status status = check_list(ops, error);
     int position = 0;
@@ -157,7 +228,7 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
         if (!status)
             status = parsed.op->step(&parsed.item, parsed.params, chain);
         if (!status)
-            status = check_shape(chain->shape, limits, error);
+            status = chain_check_size(chain, chain->shape.width, chain->shape.height, error);
     }
     return status;
 }
@@ -169,24 +240,27 @@ static enum status build_variant(struct plan *plan, size_t index,
 {
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
-    /* An operation adds one pass at most (a crop's is the copy before the next one, or at the end),
-     * and two more may stand around them. */
-    uint32_t capacity = (uint32_t)cJSON_GetArraySize(target->ops) + 2;
-    struct pass_shape shape = {source->width, source->height, source->channels};
+    /* An operation adds two passes at most (a crop's is the copy before the next one, or at the
+     * end), and two more may stand around them. */
+    uint32_t capacity = 2 * (uint32_t)cJSON_GetArraySize(target->ops) + 2;
+    struct pass_shape shape = source_shape(source);
 
     variant->passes = calloc(capacity, sizeof(*variant->passes));
     if (!variant->passes)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a plan of %u passes",
                          capacity);
-    struct chain chain = {.passes = variant->passes,
+    struct chain chain = {.plan = plan,
+                          .limits = limits,
+                          .passes = variant->passes,
                           .capacity = capacity,
                           .shape = shape,
                           .window = pass_window_whole(shape),
                           .background = source->background};
     orient_step(&chain, source->orientation);
-    enum status status = check_shape(chain.shape, limits, error);
+    set_sides(&chain, source);
+    enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height, error);
     if (!status)
-        status = add_ops(&chain, target->ops, output, limits, error);
+        status = add_ops(&chain, target->ops, output, error);
     if (status)
         return status;
     if (target->opaque && chain.shape.channels == 4)
@@ -240,6 +314,10 @@ static void lay_out(struct plan *plan)
         plan->output_bytes =
             variant->offset + image_bytes(variant->width, variant->height, variant->channels);
     }
+    if (plan->constants_bytes) {
+        plan->constants_at = plan_align(plan->input_bytes);
+        plan->input_bytes = plan->constants_at + plan->constants_bytes;
+    }
     plan->idle = plan->output_bytes == 0;
     plan->scratch_bytes = side[0] + side[1] + work;
     plan->device_bytes = plan->idle ? 0
@@ -259,7 +337,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;
     plan->variant_count = (uint32_t)count;
-    plan->input_bytes = image_bytes(source->width, source->height, source->channels);
+    plan->input_bytes = shape_bytes(source_shape(source));
     for (size_t i = 0; i < count; i++) {
         int output = count > 1 ? (int)i : -1;
         enum status status = build_variant(plan, i, &targets[i], output, limits, error);
@@ -277,15 +355,22 @@ void plan_clear(struct plan *plan)
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;
     }
+    free(plan->constants);
+    plan->constants = NULL;
+    plan->constants_bytes = 0;
+}
+
+void plan_put_constants(const struct plan *plan, uint8_t *input)
+{
+    if (plan->constants_bytes)
+        memcpy(input + plan->constants_at, plan->constants, plan->constants_bytes);
 }
 
 /* ---- views ---- */
 
 struct image plan_input(const struct plan *plan, uint8_t *input)
 {
-    const struct plan_source *source = &plan->source;
-    return pass_view(input,
-                     (struct pass_shape){source->width, source->height, source->channels});
+    return pass_view(input, source_shape(&plan->source));
 }
 
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output)

@@ -28,7 +28,8 @@ struct pass; /* gpu/pass.h: one kernel with its parameters and geometry */
 
 /* What will be decoded. */
 struct plan_source {
-    uint32_t width, height, channels; /* channels: 1 if plan_wants_gray was followed */
+    uint32_t width, height, channels; /* in full; channels: 1 if plan_wants_gray was followed */
+    uint32_t eighths;                 /* plan_eighths: it is decoded at M/8; 0: in full */
     int orientation;                  /* EXIF 1..8, applied as the first operation; 1 = none */
     uint8_t background[3];            /* under alpha, RGB */
 };
@@ -57,7 +58,10 @@ struct plan {
     struct plan_source source;
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
-    size_t input_bytes;   /* the decoded image, in pinned memory */
+    size_t input_bytes;   /* the decoded image and the constants, in pinned memory */
+    uint8_t *constants;   /* tables that passes read, owned by the plan */
+    size_t constants_at;  /* where they stand in the input buffer, behind the image */
+    size_t constants_bytes;
     size_t output_bytes;  /* all results that are not the source, in pinned memory */
     size_t scratch_bytes; /* between passes; host memory for the CPU engine, else on the device */
     size_t device_bytes;  /* on a device: input + outputs + scratch, each BUFFER_ALIGNed */
@@ -72,6 +76,12 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUS
  * YCbCr JPEG's Y channel alone serves them all. ops must have passed plan_check_ops. */
 bool plan_wants_gray(const struct plan_target *targets, size_t count);
 
+/* At how many eighths of its size the source is to be decoded by a codec that can: 1, 2 or 4 where
+ * every variant begins with a reduction (grayscale before it aside) that agrees to the same, else
+ * 8. source: in full, with its orientation; ops must have passed plan_check_ops. */
+uint32_t plan_eighths(const struct plan_source *source, const struct plan_target *targets,
+                      size_t count);
+
 /* Builds the plan; *plan is overwritten, and plan_clear is due in any case. bad_op (a parameter
  * that does not fit this image), image_too_large (an output), out_of_memory. */
 enum status plan_build(struct plan *plan, const struct plan_source *source,
@@ -79,8 +89,12 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
 
+/* Puts the constants behind the image. The engines do it before they start. */
+void plan_put_constants(const struct plan *plan, uint8_t *input);
+
 /* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
+/* As decoded, so perhaps smaller than the source in full. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
 
 /* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */

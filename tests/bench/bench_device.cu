@@ -140,7 +140,9 @@ static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t st
     buffers.scratch = buffers.output + engine_align(plan->output_bytes);
     for (uint32_t v = 0; v < plan->variant_count; v++) {
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
-            const struct pass *pass = &plan->variants[v].passes[p];
+            const struct pass *planned = &plan->variants[v].passes[p];
+            struct pass bound;
+            const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
             struct image from = pass_from(pass, &buffers);
             struct image to = pass_to(pass, &buffers);
             OR_FAIL((cudaError_t)pass->type->cuda(
@@ -158,6 +160,7 @@ extern "C" double bench_kernels_s(const struct plan *plan)
     double rounds_s[ROUNDS];
     if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
         return -1;
+    plan_put_constants(plan, r.host[0]);
     for (size_t s = 0; s < sets; s++)
         OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, r.host[0], plan->input_bytes,
                            cudaMemcpyHostToDevice));

@@ -29,6 +29,13 @@ struct load {
     struct plan plan;
 };
 
+#define KERNEL_3 "[[-1,-1,-1],[-1,9,-1],[-1,-1,-1]]"
+#define ONES_15 "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
+#define ONES_5_ROWS ONES_15 "," ONES_15 "," ONES_15 "," ONES_15 "," ONES_15
+#define KERNEL_15 "[" ONES_5_ROWS "," ONES_5_ROWS "," ONES_5_ROWS "]"
+#define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
+#define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
+
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
 
 #define GAMMA "{\"op\":\"gamma\",\"gamma\":2.2}"
@@ -76,6 +83,24 @@ static struct load loads[] = {
     LOAD("table gray table", 3, 1, false, "[" GAMMA ",\"grayscale\"," LEVELS "]", 0),
     LOAD("table mx table RGB", 3, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
     LOAD("table mx table RGBA", 4, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
+    LOAD("gaussian 5, gray", 1, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGB", 3, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGBA", 4, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 9, RGB", 3, 1, false, GAUSSIAN(9), 0),
+    LOAD("gaussian 17, RGB", 3, 1, false, GAUSSIAN(17), 0),
+    LOAD("gaussian 31, RGB", 3, 1, false, GAUSSIAN(31), 0),
+    LOAD("unsharp 5, RGB", 3, 1, false, "[\"unsharp\"]", 0),
+    LOAD("convolve 3, gray", 1, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 3, RGB", 3, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
+    LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
+    LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
+    LOAD("512, gray", 1, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":2560}]", 0),
+    LOAD("1.5 times, RGB", 3, 1, false,
+         "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
@@ -107,7 +132,9 @@ static void load_open(struct load *load)
 
 static double bytes_a_pixel(const struct load *load)
 {
-    return load->channels + load->plan.variants[0].channels;
+    const struct plan_variant *result = &load->plan.variants[0];
+    return load->channels + (double)result->width * result->height * result->channels /
+                                ((double)WIDTH * HEIGHT);
 }
 
 /* Photographs are smooth with some noise: so is this. */

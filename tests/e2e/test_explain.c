@@ -112,6 +112,16 @@ static void test_colour(void **state)
                 "output   same.jpg: jpeg, 640 x 427 x 3\n", "no pass", NULL);
 }
 
+static void test_decoded_smaller(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'cat.jpg','output':'s.png','ops':[{'op':'resize','width':100}]}",
+                        0, ""),
+                "decode   colour, at 4/8: 320 x 214 x 3, 205440 bytes\n",
+                "output   s.png: png, 100 x 150 x 3\n", "pass 1  orient ", "pass 2  resample x ",
+                "pass 3  resample y ", NULL);
+}
+
 /* What is fused is one pass, and the bytes are those that the buffers have. */
 static void test_fused(void **state)
 {
@@ -218,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_luma),
         cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_decoded_smaller),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_cropped),
         cmocka_unit_test(test_standard_input),
