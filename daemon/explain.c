@@ -89,14 +89,16 @@ static void print_output(const struct work *work, size_t index, FILE *out)
 {
     const struct work_output *output = &work->outputs[index];
     const struct job_place *place = &work->job.outputs[index].place;
-    fprintf(out, "output   %s: ", place->path ? place->path : place->key);
+    fprintf(out, "output   %s: ",
+            place->path ? place->path : place->key ? place->key : "nowhere, values only");
     if (output->error.status != STATUS_OK) {
         fprintf(out, "%s: %s\n", status_name(output->error.status), output->error.text);
         return;
     }
     const struct plan_variant *variant = &work->plan.variants[output->variant];
-    fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32 "\n", codec_name(output->codec),
-            variant->width, variant->height, variant->channels);
+    fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32 "\n",
+            output->codec ? codec_name(output->codec) : "no picture", variant->width,
+            variant->height, variant->channels);
     plan_print_passes(&work->plan, output->variant, out);
 }
 

@@ -152,7 +152,7 @@ static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t st
     return 0;
 }
 
-extern "C" double bench_kernels_s(const struct plan *plan)
+extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
 {
     rig r;
     size_t set_bytes = engine_align(plan->device_bytes);
@@ -162,8 +162,8 @@ extern "C" double bench_kernels_s(const struct plan *plan)
         return -1;
     plan_put_constants(plan, r.host[0]);
     for (size_t s = 0; s < sets; s++)
-        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, r.host[0], plan->input_bytes,
-                           cudaMemcpyHostToDevice));
+        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
+                           plan->input_bytes, cudaMemcpyHostToDevice));
     for (int round = -2; round < ROUNDS; round++) {
         float ms = 0;
         OR_FAIL(cudaEventRecord(r.start, r.up));

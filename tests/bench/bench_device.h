@@ -25,8 +25,9 @@ int bench_device_rates(struct device_rates *rates);
 /* Seconds for `jobs` copies of in_bytes to the device and as many of out_bytes back, both ways
  * at once, nothing else. */
 double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
-/* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers. */
-double bench_kernels_s(const struct plan *plan);
+/* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers.
+ * pixels: the plan's input; NULL: noise. */
+double bench_kernels_s(const struct plan *plan, const uint8_t *pixels);
 #else
 static inline int bench_device_rates(struct device_rates *rates)
 {
@@ -38,9 +39,9 @@ static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned 
     (void)in_bytes, (void)out_bytes, (void)jobs;
     return -1;
 }
-static inline double bench_kernels_s(const struct plan *plan)
+static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
 {
-    (void)plan;
+    (void)plan, (void)pixels;
     return -1;
 }
 #endif
