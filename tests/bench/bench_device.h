@@ -31,6 +31,9 @@ double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
 /* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers.
  * pixels: the plan's input; NULL: noise. */
 double bench_kernels_s(const struct plan *plan, const uint8_t *pixels);
+/* Seconds for one job at a time: the host writes the input, the passes run, the host reads the
+ * result; the median. */
+double bench_memory_s(const struct plan *plan, enum bench_memory kind);
 #else
 static inline int bench_device_rates(struct device_rates *rates)
 {
@@ -45,6 +48,11 @@ static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned 
 static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
 {
     (void)plan, (void)pixels;
+    return -1;
+}
+static inline double bench_memory_s(const struct plan *plan, enum bench_memory kind)
+{
+    (void)plan, (void)kind;
     return -1;
 }
 #endif

@@ -1,12 +1,12 @@
 /*
  * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
- * or bench_gpu kernels, for the last table alone, or bench_gpu cpu, for the CPU engine's.
+ * or one table alone: bench_gpu kernels, bench_gpu memory, bench_gpu cpu.
  *
  * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
  * the larger of copies alone and kernels alone for the same jobs in the same run, then kinds of
- * host memory, then each kernel against the device's copy rate, on a picture as smooth as photographs are and on noise,
- * where lookups in tables meet in the banks of shared memory. Without a device: the CPU engine's
- * passes, one thread.
+ * host memory, then each kernel against the device's copy rate, on a picture as smooth as
+ * photographs are and on noise, where lookups in tables meet in the banks of shared memory. Without
+ * a device: the CPU engine's passes, one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -356,39 +356,53 @@ static void bench_cpu(void)
     engine_close(engine);
 }
 
+/* Whether a table is wanted: `only` is NULL or the one. */
+static bool wanted(const char *only, const char *table)
+{
+    return !only || strcmp(only, table) == 0;
+}
+
+static int bench_device(const char *only, const uint32_t *streams, size_t count)
+{
+    struct device_rates rates;
+    if (bench_device_rates(&rates) < 0)
+        return 1;
+    printf("pinned copies: up %.1f GB/s, down %.1f; both at once %.1f each way\n", rates.h2d,
+           rates.d2h, rates.both_h2d);
+    printf("device copy, read and written: %.0f GB/s\n", rates.copy);
+    if (wanted(only, "cpu"))
+        bench_cpu();
+    for (size_t i = 0; i < LOADS && !only; i++)
+        if (loads[i].jobs)
+            bench_engine(&loads[i], &rates, streams, count);
+    if (wanted(only, "memory"))
+        bench_memory(&loads[MEMORY_LOAD]);
+    if (wanted(only, "kernels"))
+        bench_kernels(&rates);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     uint32_t streams[8] = {1, 2, 4, 8};
     size_t count = 4;
-    bool kernels_only = argc == 2 && strcmp(argv[1], "kernels") == 0;
-    bool cpu_only = argc == 2 && strcmp(argv[1], "cpu") == 0;
-    for (int i = 1; i < argc && i <= 8 && !kernels_only && !cpu_only; i++) {
+    bool cpu = argc == 2 && strcmp(argv[1], "cpu") == 0;
+    const char *only = argc == 2 && atoi(argv[1]) == 0 ? argv[1] : NULL;
+    for (int i = 1; i < argc && i <= 8 && !only; i++) {
         streams[i - 1] = (uint32_t)atoi(argv[i]);
         count = (size_t)i;
     }
     for (size_t i = 0; i < LOADS; i++)
         load_open(&loads[i]);
 
-    struct engine *engine = cpu_only ? NULL : open_engine("cuda", 1);
+    int result = 0;
+    struct engine *engine = cpu ? NULL : open_engine("cuda", 1);
     if (engine) {
-        struct device_rates rates;
         printf("%s\n", engine_description(engine));
         engine_close(engine);
-        if (bench_device_rates(&rates) < 0)
-            return 1;
-        printf("pinned copies: up %.1f GB/s, down %.1f; both at once %.1f each way\n", rates.h2d,
-               rates.d2h, rates.both_h2d);
-        printf("device copy, read and written: %.0f GB/s\n", rates.copy);
-        if (!kernels_only)
-            bench_cpu();
-        for (size_t i = 0; i < LOADS && !kernels_only; i++)
-            if (loads[i].jobs)
-                bench_engine(&loads[i], &rates, streams, count);
-        if (!kernels_only)
-            bench_memory(&loads[MEMORY_LOAD]);
-        bench_kernels(&rates);
+        result = bench_device(only, streams, count);
     } else {
-        if (!cpu_only)
+        if (!cpu)
             printf("no CUDA device: the CPU engine only\n");
         bench_cpu();
     }
@@ -396,5 +410,5 @@ int main(int argc, char **argv)
         plan_clear(&loads[i].plan);
         cJSON_Delete(loads[i].json);
     }
-    return 0;
+    return result;
 }
