@@ -23,6 +23,16 @@ const struct op *op_find(const char *name)
     return NULL;
 }
 
+bool op_gives_values(const struct op *op)
+{
+#define X(name)                                                                                    \
+    if (op == &op_##name)                                                                          \
+        return true;
+    OP_VALUES_TABLE(X)
+#undef X
+    return false;
+}
+
 static const char *kind_of(const cJSON *value)
 {
     return cJSON_IsNumber(value)   ? "a number"
@@ -47,7 +57,7 @@ static void join_words(char *text, size_t size, const char *const *words)
 static enum status unknown_name(const char *place, const char *name, struct error *error)
 {
     const char *names[sizeof(ops) / sizeof(ops[0]) + 1] = {NULL};
-    char list[160];
+    char list[240];
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
         names[i] = ops[i]->name;
     join_words(list, sizeof(list), names);
@@ -130,6 +140,17 @@ enum status op_word(const struct op_item *item, const char *name, const char *co
     }
     return error_set(item->error, STATUS_BAD_OP, "%s: %s is \"%.40s\"; it must be %s",
                      item->place, name, given->valuestring, list);
+}
+
+enum status op_boolean(const struct op_item *item, const char *name, bool *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (given && !cJSON_IsBool(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
+                         item->place, name, kind_of(given));
+    if (given)
+        *value = cJSON_IsTrue(given);
+    return STATUS_OK;
 }
 
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,

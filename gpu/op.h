@@ -18,7 +18,17 @@
 
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
-    X(sobel)
+    X(sobel)                                                                                       \
+    X(histogram)                                                                                   \
+    X(stats)                                                                                       \
+    X(otsu)                                                                                        \
+    X(equalize)
+
+/* Those of them that give values. */
+#define OP_VALUES_TABLE(X)                                                                         \
+    X(histogram)                                                                                   \
+    X(stats)                                                                                       \
+    X(otsu)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -58,12 +68,14 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
                      struct error *error) MUST_CHECK;
 /* NULL: no operation has this name. */
 const struct op *op_find(const char *name);
+bool op_gives_values(const struct op *op);
 
 /* ---- for an operation's parse; each leaves *value alone where the parameter is absent ---- */
 
 /* One of the words (NULL-terminated): *value is its index. */
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value) MUST_CHECK;
+enum status op_boolean(const struct op_item *item, const char *name, bool *value) MUST_CHECK;
 /* An array of exactly `count` integers, each of low..high. */
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values) MUST_CHECK;

@@ -4,14 +4,21 @@
  * A chain of passes leads from the decoded image to one result. Each reads one image and writes
  * another that does not overlap it, in the buffers that the plan has laid out. A pass may write
  * the padding between the end of a row and the stride, and never reads meaning into it.
+ *
+ * A pass may also give values. Its work space then lies in the output buffer, comes back with the
+ * pictures, and is turned into JSON at the end. One that only looks at its image writes none: the
+ * next pass reads what it has read.
  */
 #ifndef GPUIMGD_GPU_PASS_H
 #define GPUIMGD_GPU_PASS_H
 
 #include <assert.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cjson/cJSON.h>
 
 #include "codecs/image.h"
 #include "conf/status.h"
@@ -33,6 +40,9 @@ typedef void pass_cpu(const struct pass *pass, const struct image *from, const s
 /* Pixels and work are in device memory. Returns a cudaError_t. */
 typedef int pass_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work, struct CUstream_st *stream);
+
+/* What the pass left in its work space, copied back to host memory; NULL when memory is short. */
+typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
 
 struct pass_type {
     const char *name;
@@ -62,6 +72,8 @@ struct pass {
     struct pass_shape from, to;
     struct pass_place from_place, to_place, work_place;
     size_t work_bytes;
+    pass_values *values; /* NULL: it gives none */
+    bool looks;          /* `to` is `from`, and it writes nothing but its work space */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
 
@@ -107,6 +119,9 @@ void chain_drop(struct chain *chain);
  * be set in the returned pass. */
 struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
                        const void *params, size_t params_bytes);
+/* Appends a pass that only looks, for values in work_bytes. */
+struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
+                        size_t params_bytes, size_t work_bytes, pass_values *values);
 
 #ifdef __cplusplus
 }

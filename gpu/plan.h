@@ -5,7 +5,8 @@
  * on: both engines carry out the same plan. One source image feeds up to JOB_OUTPUTS_MAX
  * variants; each variant is a chain of passes (one kernel each, neighbours fused where that
  * gives the same bits), and ends in its own place of the output buffer. A chain without passes
- * is the source itself: nothing is computed or copied.
+ * is the source itself: nothing is computed or copied. Passes that give values leave them in the
+ * output buffer too.
  */
 #ifndef GPUIMGD_GPU_PLAN_H
 #define GPUIMGD_GPU_PLAN_H
@@ -36,6 +37,7 @@ struct plan_source {
 struct plan_target {
     const cJSON *ops;
     bool opaque; /* the output format has no alpha: flatten over the background at the end */
+    bool no_picture; /* only what plan_values gives is wanted */
 };
 
 struct plan_limits {
@@ -47,7 +49,8 @@ struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
-    bool is_source;                   /* no pass: the result is the decoded input itself */
+    bool is_source;                   /* no pass writes: the result is the decoded input itself */
+    bool no_picture;                  /* its picture, if there is one, stays in the scratch */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
 };
 
@@ -56,7 +59,7 @@ struct plan {
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
     size_t input_bytes;   /* the decoded image, in pinned memory */
-    size_t output_bytes;  /* all results that are not the source, in pinned memory */
+    size_t output_bytes;  /* all results that are not the source, and values; pinned memory */
     size_t scratch_bytes; /* between passes; host memory for the CPU engine, else on the device */
     size_t device_bytes;  /* on a device: input + outputs + scratch, each BUFFER_ALIGNed */
     bool idle;            /* no variant has a pass: the engine stage can be skipped */
@@ -70,6 +73,9 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUS
  * YCbCr JPEG's Y channel alone serves them all. ops must have passed plan_check_ops. */
 bool plan_wants_gray(const struct plan_target *targets, size_t count);
 
+/* Whether one of the operations gives values, so that an output without a picture makes sense. */
+bool plan_gives_values(const cJSON *ops);
+
 /* Builds the plan; *plan is overwritten, and plan_clear is due in any case. bad_op (a parameter
  * that does not fit this image), image_too_large (an output), out_of_memory. */
 enum status plan_build(struct plan *plan, const struct plan_source *source,
@@ -77,9 +83,16 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
 
-/* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
+/* Views of a variant's result (one with a picture) in buffers that hold input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
 struct image plan_input(const struct plan *plan, uint8_t *input);
+
+/* Whether any pass of the variant gives values. */
+bool plan_has_values(const struct plan *plan, size_t variant);
+/* The values of a variant once the engine has run: an object with a member an operation, named
+ * as it is ("histogram", the second one "histogram_2"). The caller's; NULL: no memory. Any
+ * thread. */
+cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output);
 
 #ifdef __cplusplus
 }

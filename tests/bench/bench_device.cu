@@ -132,8 +132,10 @@ extern "C" double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned job
     return copies_s(&r, in_bytes, out_bytes, jobs);
 }
 
-static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t stream)
+static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
+                         cudaStream_t stream)
 {
+    (void)context;
     struct pass_buffers buffers;
     buffers.input = base;
     buffers.output = buffers.input + engine_align(plan->input_bytes);
@@ -150,7 +152,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t st
     return 0;
 }
 
-extern "C" double bench_kernels_s(const struct plan *plan)
+extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *picture,
+                                 bench_launch *launch, void *context)
 {
     rig r;
     size_t set_bytes = engine_align(plan->device_bytes);
@@ -159,13 +162,13 @@ extern "C" double bench_kernels_s(const struct plan *plan)
     if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
         return -1;
     for (size_t s = 0; s < sets; s++)
-        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, r.host[0], plan->input_bytes,
-                           cudaMemcpyHostToDevice));
+        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, picture ? picture : r.host[0],
+                           plan->input_bytes, cudaMemcpyHostToDevice));
     for (int round = -2; round < ROUNDS; round++) {
         float ms = 0;
         OR_FAIL(cudaEventRecord(r.start, r.up));
         for (size_t s = 0; s < sets; s++)
-            if (launch_passes(plan, r.device[0] + s * set_bytes, r.up) < 0)
+            if (launch(plan, r.device[0] + s * set_bytes, context, r.up) < 0)
                 return -1;
         OR_FAIL(cudaEventRecord(r.end, r.up));
         OR_FAIL(cudaStreamSynchronize(r.up));
@@ -175,4 +178,14 @@ extern "C" double bench_kernels_s(const struct plan *plan)
     }
     std::sort(rounds_s, rounds_s + ROUNDS);
     return rounds_s[ROUNDS / 2];
+}
+
+extern "C" double bench_kernels_s(const struct plan *plan)
+{
+    return bench_rounds_s(plan, NULL, launch_passes, NULL);
+}
+
+extern "C" double bench_kernels_on_s(const struct plan *plan, const uint8_t *picture)
+{
+    return bench_rounds_s(plan, picture, launch_passes, NULL);
 }

@@ -27,6 +27,17 @@ int bench_device_rates(struct device_rates *rates);
 double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
 /* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers. */
 double bench_kernels_s(const struct plan *plan);
+/* The same over this picture (plan->input_bytes), for kernels whose time depends on it. */
+double bench_kernels_on_s(const struct plan *plan, const uint8_t *picture);
+/* The same for cub::DeviceHistogram's histogram of each channel. */
+double bench_cub_s(const struct plan *plan, const uint8_t *picture);
+
+/* What the two have in common: `launch` once on each of several sets of the plan's buffers, the
+ * input at the beginning of each. launch returns 0, or negative. */
+typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
+                         struct CUstream_st *stream);
+double bench_rounds_s(const struct plan *plan, const uint8_t *picture, bench_launch *launch,
+                      void *context);
 #else
 static inline int bench_device_rates(struct device_rates *rates)
 {
@@ -41,6 +52,16 @@ static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned 
 static inline double bench_kernels_s(const struct plan *plan)
 {
     (void)plan;
+    return -1;
+}
+static inline double bench_kernels_on_s(const struct plan *plan, const uint8_t *picture)
+{
+    (void)plan, (void)picture;
+    return -1;
+}
+static inline double bench_cub_s(const struct plan *plan, const uint8_t *picture)
+{
+    (void)plan, (void)picture;
     return -1;
 }
 #endif

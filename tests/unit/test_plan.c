@@ -21,7 +21,7 @@ static const struct refusal refusals[] = {
     {"[{}]", STATUS_BAD_OP, "ops[0] has no \"op\""},
     {"[{\"op\":5}]", STATUS_BAD_OP, "ops[0]: \"op\" is a number"},
     {"[\"Sobel\"]", STATUS_UNKNOWN_OP,
-     "ops[0]: no operation is named \"Sobel\"; it may be grayscale or sobel"},
+     "ops[0]: no operation is named \"Sobel\"; it may be grayscale, sobel,"},
     {"[\"\"]", STATUS_UNKNOWN_OP, "named \"\""},
     {"[\"grayscale\",{\"op\":\"blur\"}]", STATUS_UNKNOWN_OP, "ops[1]: no operation"},
     {"[\"grayscale\",{\"op\":\"sobel\",\"magnitude\":\"l3\"}]", STATUS_BAD_OP,
