@@ -3,6 +3,10 @@
 
 #include <cub/device/device_histogram.cuh>
 
+/* The call of several channels with plain arrays is the one that every CUB has. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#pragma nv_diag_suppress 1444
+
 #include "gpu/cuda_try.h"
 #include "gpu/pass.h"
 

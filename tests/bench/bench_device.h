@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+struct CUstream_st;
+
 struct device_rates {
     double h2d, d2h;             /* GB/s, pinned, one way at a time */
     double both_h2d, both_d2h;   /* both ways at once */
