@@ -49,7 +49,7 @@ struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
-    bool is_source;                   /* no pass writes: the result is the decoded input itself */
+    bool is_source;                   /* no pass writes: the result is the input itself */
     bool no_picture;                  /* its picture, if there is one, stays in the scratch */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
 };

@@ -330,8 +330,8 @@ static bool check_places_differ(const struct check *check, const struct job *job
     return true;
 }
 
-/* An output and its ops, of the job itself or of one of its outputs. Without a place it can only be
- * there for its operations' values, so there must be some. */
+/* An output and its ops, of the job itself or of one of its outputs. Without a place it can only
+ * be there for its operations' values, so there must be some. */
 static bool read_variant(const struct check *check, struct job *job, cJSON *parent,
                          const char *where, const char *output_name, const char *ops_name)
 {

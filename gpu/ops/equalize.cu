@@ -1,4 +1,4 @@
-/* equalize.cu - the table that evens out a histogram, on the device: one block, a thread a value. */
+/* equalize.cu - the table that evens out a histogram, on the device: a block, a thread a value. */
 #include <cuda_runtime.h>
 
 #include "gpu/ops/equalize.h"

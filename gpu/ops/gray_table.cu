@@ -61,7 +61,7 @@ extern "C" int gray_table_run_cuda(const struct pass *pass, const struct image *
     if (result == cudaSuccess)
         result = make(table, from->width * from->height, stream);
     if (result == cudaSuccess)
-        result = sweep_of(to, 4, 1 << 30, &sweep);
+        result = sweep_of(to, 4, &sweep);
     if (result != cudaSuccess)
         return result;
     look_up_kernel<<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(

@@ -1,129 +1,173 @@
 /*
- * histogram.cu - counts in shared memory, a copy of the table a lane.
+ * histogram.cu - counts in shared memory, several tables a block, so that few warps meet in one.
  *
- * The copies of a bin lie side by side, so that lane l touches bank l alone: a warp's 32 atomics
- * meet neither in a bank nor in a word, on noise and on a single colour alike. Bins i and i + 128
- * are the halves of one word, which makes 16 KiB a channel. A block adds each bin to the result
- * once.
+ * A warp's atomics on one shared word are one step where each adds 1 (that is why nothing else is
+ * added here): an image of one colour takes no longer than noise. The next stretch is on its way
+ * while one is counted. A block adds each bin to the result once.
  */
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/histogram.h"
 #include "gpu/pass.h"
 
-/* A half overflows after 65,535 pixels of one value; COPIES lanes' worth of threads share it. */
-template <int COPIES> struct counter {
-    static constexpr int rounds_max = 65535 / (SWEEP_THREADS / COPIES * LANE_PIXELS);
-};
+/* A block's tables of each plane; warps share them in turn. */
+#ifndef TABLES
+#define TABLES 4
+#endif
+#ifndef BLOCKS_AN_SM
+#define BLOCKS_AN_SM 3
+#endif
 
 /* ---- kernels ---- */
 
-template <int COPIES>
-static __device__ __forceinline__ void count_byte(uint32_t *copy, uint32_t word, int i)
+static __device__ __forceinline__ void count_byte(uint32_t *table, uint32_t word, int i)
 {
-    uint32_t value = word >> (8 * i) & 255u;
-    atomicAdd(copy + (value & 127u) * COPIES, 1u << (value >> 3 & 16u));
+    atomicAdd(table + (word >> (8 * i) & 255u), 1u);
 }
 
 /* The first n bytes of a word; n may be anything. */
-template <int COPIES>
-static __device__ __forceinline__ void count_word(uint32_t *copy, uint32_t word, int n)
+static __device__ __forceinline__ void count_some(uint32_t *table, uint32_t word, int n)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
         if (i < n)
-            count_byte<COPIES>(copy, word, i);
+            count_byte(table, word, i);
 }
 
-/* Each thread adds up one bin of one plane; neighbours begin at different banks. */
-template <int PLANES, int COPIES>
-static __device__ __forceinline__ void add_to_result(const uint32_t (*table)[128 * COPIES],
-                                                     uint32_t *counts)
+static __device__ __forceinline__ void count_four(uint32_t *table, uint32_t word)
 {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        count_byte(table, word, i);
+}
+
+template <int PLANES>
+static __device__ __forceinline__ void clear_tables(uint32_t (*tables)[PLANES * HISTOGRAM_BINS])
+{
+    for (int i = threadIdx.x; i < TABLES * PLANES * HISTOGRAM_BINS; i += SWEEP_THREADS)
+        tables[0][i] = 0;
+    __syncthreads();
+}
+
+template <int PLANES>
+static __device__ __forceinline__ void
+add_to_result(const uint32_t (*tables)[PLANES * HISTOGRAM_BINS], uint32_t *counts)
+{
+    __syncthreads();
     for (int i = threadIdx.x; i < PLANES * HISTOGRAM_BINS; i += SWEEP_THREADS) {
-        int plane = i / HISTOGRAM_BINS, bin = i % HISTOGRAM_BINS, shift = bin / 128 * 16;
-        const uint32_t *row = table[plane] + bin % 128 * COPIES;
         uint32_t sum = 0;
 #pragma unroll
-        for (int k = 0; k < COPIES; k++)
-            sum += row[(k + bin) % COPIES] >> shift & 0xffffu;
+        for (int t = 0; t < TABLES; t++)
+            sum += tables[t][i];
         if (sum)
             atomicAdd(&counts[i], sum);
     }
 }
 
-/* One table. keep: gray of `to_stride`, or NULL. */
+/* Where a stretch is. */
+struct place {
+    int y, x0;
+};
+
+static __device__ __forceinline__ place place_of(int item, int stretches)
+{
+    int y = item / stretches;
+    return {y, (item - y * stretches) * WARP_PIXELS};
+}
+
+template <int C>
+static __device__ __forceinline__ void load_item(row_part<C> *part, const uint8_t *from,
+                                                 size_t from_stride, int width, int stretches,
+                                                 int item, int lane)
+{
+    place at = place_of(item, stretches);
+    row_load<C>(part, from + (size_t)at.y * from_stride, at.x0, width, lane);
+}
+
+/* One table. keep: where the gray goes, or NULL. */
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
     histogram_gray_kernel(const uint8_t *from, size_t from_stride, uint8_t *keep,
                           size_t keep_stride, int width, int stretches, int stretch_count,
                           gray_words gray, uint32_t *counts)
 {
-    __shared__ uint32_t table[1][128 * WARP];
+    __shared__ uint32_t tables[TABLES][HISTOGRAM_BINS];
     __shared__ alignas(16) uint8_t stage[C == 3 ? SWEEP_WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (int i = threadIdx.x; i < 128 * WARP; i += SWEEP_THREADS)
-        table[0][i] = 0;
-    __syncthreads();
-    uint32_t *copy = table[0] + lane;
-    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < stretch_count;
-         item += gridDim.x * SWEEP_WARPS) {
-        int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
-        row_part<C> part;
-        row_load<C>(&part, from + (size_t)y * from_stride, x0, width, lane);
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * SWEEP_WARPS;
+    int item = blockIdx.x * SWEEP_WARPS + warp;
+    row_part<C> part, next;
+    if (item < stretch_count)
+        load_item<C>(&next, from, from_stride, width, stretches, item, lane);
+    clear_tables<1>(tables);
+    uint32_t *table = tables[warp % TABLES];
+    for (; item < stretch_count; item += step) {
+        part = next;
+        if (item + step < stretch_count)
+            load_item<C>(&next, from, from_stride, width, stretches, item + step, lane);
+        place at = place_of(item, stretches);
         uint4 pixels = gray_lane<C>(&part, stage[C == 3 ? warp : 0], lane, gray);
         uint32_t words[4] = {pixels.x, pixels.y, pixels.z, pixels.w};
-        uint8_t *row = keep + (size_t)y * keep_stride;
-        if (C == 3 && keep && x0 + lane * LANE_PIXELS < width)
-            *reinterpret_cast<uint4 *>(row + x0 + lane * LANE_PIXELS) = pixels;
+        uint8_t *row = keep + (size_t)at.y * keep_stride;
+        if (C == 3 && keep && at.x0 + lane * LANE_PIXELS < width)
+            *reinterpret_cast<uint4 *>(row + at.x0 + lane * LANE_PIXELS) = pixels;
 #pragma unroll
         for (int m = 0; m < 4; m++) {
-            int x = gray_word_x<C>(x0, lane, m);
+            int x = gray_word_x<C>(at.x0, lane, m);
             if (C == 4 && keep && x < width)
                 *reinterpret_cast<uint32_t *>(row + x) = words[m];
-            count_word<WARP>(copy, words[m], width - x);
+            if (at.x0 + WARP_PIXELS <= width)
+                count_four(table, words[m]);
+            else
+                count_some(table, words[m], width - x);
         }
     }
-    __syncthreads();
-    add_to_result<1, WARP>(table, counts);
+    add_to_result<1>(tables, counts);
 }
 
-/* A table a channel. The channel of a byte follows from its place in the row: pieces begin 16
- * bytes apart, and 16 is 1 modulo 3. Four channels would not fit with a copy a lane: two share. */
+/* The 16 bytes of piece j. Three channels: pieces begin 16 bytes apart, and 16 is 1 modulo 3, so
+ * the channel of a byte follows from its place; planes[] begins with that of the lane's first. */
+template <int C, bool WHOLE>
+static __device__ __forceinline__ void count_piece(uint32_t *const *planes, const uint4 &piece,
+                                                   int j, int left)
+{
+    uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        if (WHOLE || i < left)
+            count_byte(planes[C == 3 ? (j * 2 + i) % 3 : i % C], words[i / 4], i % 4);
+}
+
+/* A table a channel. */
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
     histogram_colour_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
                             int stretch_count, uint32_t *counts)
 {
-    constexpr int COPIES = C == 3 ? WARP : WARP / 2;
-    __shared__ uint32_t table[C][128 * COPIES];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (int i = threadIdx.x; i < C * 128 * COPIES; i += SWEEP_THREADS)
-        table[i / (128 * COPIES)][i % (128 * COPIES)] = 0;
-    __syncthreads();
-    uint32_t *copies[C];
+    __shared__ uint32_t tables[TABLES][C * HISTOGRAM_BINS];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * SWEEP_WARPS;
+    int item = blockIdx.x * SWEEP_WARPS + warp;
+    row_part<C> part, next;
+    if (item < stretch_count)
+        load_item<C>(&next, from, from_stride, width, stretches, item, lane);
+    clear_tables<C>(tables);
+    uint32_t *planes[C];
 #pragma unroll
     for (int c = 0; c < C; c++)
-        copies[c] = table[C == 3 ? (lane + c) % 3 : c] + lane % COPIES;
-    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < stretch_count;
-         item += gridDim.x * SWEEP_WARPS) {
-        int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
-        row_part<C> part;
-        row_load<C>(&part, from + (size_t)y * from_stride, x0, width, lane);
+        planes[c] = tables[warp % TABLES] + (C == 3 ? (lane + c) % 3 : c) * HISTOGRAM_BINS;
+    for (; item < stretch_count; item += step) {
+        part = next;
+        if (item + step < stretch_count)
+            load_item<C>(&next, from, from_stride, width, stretches, item + step, lane);
+        int left = width - place_of(item, stretches).x0;
 #pragma unroll
         for (int j = 0; j < C; j++) {
-            uint32_t words[4] = {part.words[j].x, part.words[j].y, part.words[j].z,
-                                 part.words[j].w};
-            int left = (width - x0) * C - (lane + j * WARP) * 16;
-#pragma unroll
-            for (int i = 0; i < 16; i++)
-                if (i < left)
-                    count_byte<COPIES>(copies[C == 3 ? (j * 2 + i) % 3 : i % C], words[i / 4],
-                                       i % 4);
+            if (left >= WARP_PIXELS)
+                count_piece<C, true>(planes, part.words[j], j, 16);
+            else
+                count_piece<C, false>(planes, part.words[j], j, left * C - (lane + j * WARP) * 16);
         }
     }
-    __syncthreads();
-    add_to_result<C, COPIES>(table, counts);
+    add_to_result<C>(tables, counts);
 }
 
 /* ---- launchers ---- */
@@ -132,7 +176,7 @@ static cudaError_t launch_gray(const struct image *from, const struct histogram 
                                const struct image *gray, uint32_t *counts, cudaStream_t stream)
 {
     struct sweep sweep;
-    cudaError_t result = sweep_of(from, 3, counter<WARP>::rounds_max, &sweep);
+    cudaError_t result = sweep_of(from, BLOCKS_AN_SM, &sweep);
     if (result != cudaSuccess)
         return result;
     gray_words words = gray_words_of(&histogram->gray);
@@ -157,8 +201,7 @@ static cudaError_t launch_gray(const struct image *from, const struct histogram 
 static cudaError_t launch_colour(const struct image *from, uint32_t *counts, cudaStream_t stream)
 {
     struct sweep sweep;
-    int rounds_max = from->channels == 3 ? counter<WARP>::rounds_max : counter<WARP / 2>::rounds_max;
-    cudaError_t result = sweep_of(from, 3, rounds_max, &sweep);
+    cudaError_t result = sweep_of(from, BLOCKS_AN_SM, &sweep);
     if (result != cudaSuccess)
         return result;
     if (from->channels == 3)

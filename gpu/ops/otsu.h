@@ -20,15 +20,21 @@ extern "C" {
 /* FLT_EPSILON */
 #define OTSU_EPSILON 1.1920928955078125e-7
 
+/* Whether both classes have pixels, given the lower one's share. */
+PIXEL bool otsu_parted(double q1)
+{
+    double q2 = 1.0 - q1;
+    double low = q1 < q2 ? q1 : q2, high = q1 < q2 ? q2 : q1;
+    return !(low < OTSU_EPSILON || high > 1.0 - OTSU_EPSILON);
+}
+
 /* Moves value `i`, with its share p of the pixels, into the lower class: q1 is that class's share
- * and mu1 its mean. false: one of the classes is as good as empty. */
+ * and mu1 its mean. false: one of the classes is as good as empty. otsu.cu takes the same steps. */
 PIXEL bool otsu_next(double *q1, double *mu1, int i, double p)
 {
     *mu1 *= *q1;
     *q1 += p;
-    double q2 = 1.0 - *q1;
-    double low = *q1 < q2 ? *q1 : q2, high = *q1 < q2 ? q2 : *q1;
-    if (low < OTSU_EPSILON || high > 1.0 - OTSU_EPSILON)
+    if (!otsu_parted(*q1))
         return false;
     *mu1 = (*mu1 + (double)i * p) / *q1;
     return true;

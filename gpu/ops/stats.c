@@ -10,9 +10,8 @@
 /* ---- the CPU's loops ---- */
 
 /* A row's sum fits 32 bits: 65,500 times 255 is 17 million. */
-VECTOR_CLONES
-static void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
-                      uint8_t *max)
+PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
+                     uint8_t *max)
 {
     uint32_t total = 0;
     uint8_t low = 255, high = 0;
@@ -27,17 +26,35 @@ static void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *s
     *max = high;
 }
 
+/* Of a step that the compiler knows it makes better loops. */
+VECTOR_CLONES
+static void stats_row_1(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+{
+    stats_row(row, width, 1, sum, min, max);
+}
+
+VECTOR_CLONES
+static void stats_row_3(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+{
+    stats_row(row, width, 3, sum, min, max);
+}
+
+VECTOR_CLONES
+static void stats_row_4(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+{
+    stats_row(row, width, 4, sum, min, max);
+}
+
 static void stats_add(struct stats_channel *channel, const uint8_t *row, size_t width, size_t step)
 {
     uint32_t sum;
     uint8_t min, max;
-    /* Of a step that the compiler knows it makes better loops. */
     if (step == 1)
-        stats_row(row, width, 1, &sum, &min, &max);
+        stats_row_1(row, width, &sum, &min, &max);
     else if (step == 3)
-        stats_row(row, width, 3, &sum, &min, &max);
+        stats_row_3(row, width, &sum, &min, &max);
     else
-        stats_row(row, width, 4, &sum, &min, &max);
+        stats_row_4(row, width, &sum, &min, &max);
     channel->sum += sum;
     if (max > channel->max)
         channel->max = max;

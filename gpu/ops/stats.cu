@@ -10,7 +10,8 @@
 #include "gpu/ops/stats.h"
 #include "gpu/pass.h"
 
-/* Of one channel: max and room have two values of 16 bits each. */
+/* Of one channel: max and room have two values of 16 bits each. The sum fits 32 bits for 16 million
+ * pixels; a lane has a 1,000th of the image even on a small device. A warp's would not fit. */
 struct lane_stats {
     uint32_t sum, max, room;
 };
@@ -105,7 +106,8 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
     }
 #pragma unroll
     for (int c = 0; c < C; c++) {
-        uint32_t sum = stats[c].sum, high = greater_half(stats[c].max);
+        unsigned long long sum = stats[c].sum;
+        uint32_t high = greater_half(stats[c].max);
         uint32_t room = greater_half(stats[c].room);
         for (int step = WARP / 2; step > 0; step /= 2) {
             sum += __shfl_xor_sync(0xffffffffu, sum, step);
@@ -113,7 +115,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
             room = max(room, __shfl_xor_sync(0xffffffffu, room, step));
         }
         if (lane == 0) {
-            atomicAdd(&sums[c], (unsigned long long)sum);
+            atomicAdd(&sums[c], sum);
             atomicMax(&maxes[c], high);
             atomicMax(&rooms[c], room);
         }
@@ -129,15 +131,12 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 
 /* ---- launchers ---- */
 
-/* A warp's sum must fit 32 bits: 2^32 / 255 / 512 pixels a stretch is 32,896 of them. */
-#define ROUNDS_MAX 32768
-
 extern "C" int stats_cuda(const struct pass *pass, const struct image *from,
                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
     struct stats_channel *result = reinterpret_cast<struct stats_channel *>(work);
     struct sweep sweep;
-    cudaError_t error = sweep_of(from, 4, ROUNDS_MAX, &sweep);
+    cudaError_t error = sweep_of(from, 4, &sweep);
     (void)pass, (void)to;
     if (error == cudaSuccess)
         error = cudaMemsetAsync(result, 0, from->channels * sizeof(*result), stream);

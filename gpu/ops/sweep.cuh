@@ -18,8 +18,8 @@ struct sweep {
     unsigned blocks;
 };
 
-/* blocks_an_sm: as many as can be there at once. rounds_max: stretches that a warp may take. */
-static inline cudaError_t sweep_of(const struct image *from, int blocks_an_sm, int rounds_max,
+/* blocks_an_sm: as many as can be there at once. */
+static inline cudaError_t sweep_of(const struct image *from, int blocks_an_sm,
                                    struct sweep *sweep)
 {
     int device = 0, sms = 1;
@@ -29,9 +29,8 @@ static inline cudaError_t sweep_of(const struct image *from, int blocks_an_sm, i
     sweep->stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
     sweep->count = sweep->stretches * (int)from->height;
     int all = (sweep->count + SWEEP_WARPS - 1) / SWEEP_WARPS;
-    int least = (all + rounds_max - 1) / rounds_max, fill = sms * blocks_an_sm;
-    int blocks = fill > least ? fill : least;
-    sweep->blocks = (unsigned)(blocks < all ? blocks : all);
+    int fill = sms * blocks_an_sm;
+    sweep->blocks = (unsigned)(fill < all ? fill : all);
     return result;
 }
 
