@@ -83,7 +83,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
 
-/* Views of a variant's result (one with a picture) in buffers that hold input_bytes and output_bytes. */
+/* Views of a variant's result (one with a picture) in buffers that hold the plan's bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
 struct image plan_input(const struct plan *plan, uint8_t *input);
 
