@@ -125,7 +125,11 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          const struct codec_limits *limits, const struct image *dst,
                          struct error *error)
 {
-    assert(dst->width == info->width && dst->height == info->height);
+    uint32_t eighths = request->eighths;
+    assert(eighths == 0 || eighths == DECODE_EIGHTHS ||
+           (info->scales && (eighths == 1 || eighths == 2 || eighths == 4)));
+    assert(dst->width == image_scaled(info->width, eighths));
+    assert(dst->height == image_scaled(info->height, eighths));
     assert(dst->channels == (request->gray ? 1 : info->channels));
     assert(!request->gray || info->luma || info->channels == 1);
     assert(dst->stride >= (size_t)dst->width * dst->channels);

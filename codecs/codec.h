@@ -36,6 +36,7 @@ struct image_info {
     uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
     bool luma;               /* a gray decode (decode_request.gray) is possible for 3 channels:
                                 the file is YCbCr and its Y channel can be decoded alone */
+    bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 where there is none or it is broken */
     size_t codec_bytes;      /* memory that the library itself will take to decode, an upper
@@ -46,6 +47,8 @@ struct image_info {
 
 struct decode_request {
     bool gray; /* 1 channel out: the Y channel. Only where info.luma or channels == 1. */
+    uint32_t eighths; /* sides of image_scaled, as djpeg -scale M/8 gives; 0 or 8: in full. Others
+                         only where info.scales. */
 };
 
 struct encode_request {
@@ -92,9 +95,9 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
                         struct error *error) MUST_CHECK;
 void image_info_clear(struct image_info *info);
 
-/* Decodes into dst, whose width, height are info's and whose channels are 1 if request->gray,
- * else info->channels. Every byte of every row (not the padding) is written on success.
- * decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
+/* Decodes into dst, whose sides are info's, scaled as the request says, and whose channels are 1
+ * if request->gray, else info->channels. Every byte of every row (not the padding) is written on
+ * success. decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,

@@ -20,6 +20,14 @@ struct image {
     size_t stride;          /* bytes from one row to the next, a multiple of STRIDE_ALIGN */
 };
 
+/* A decoder that scales gives M/8 of both sides, rounded up; M = 8, or 0: in full. */
+#define DECODE_EIGHTHS 8
+
+static inline uint32_t image_scaled(uint32_t side, uint32_t eighths)
+{
+    return eighths ? (side * eighths + DECODE_EIGHTHS - 1) / DECODE_EIGHTHS : side;
+}
+
 /* Bytes of one row of the given width, padded to STRIDE_ALIGN. */
 static inline size_t image_stride(uint32_t width, uint32_t channels)
 {

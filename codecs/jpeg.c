@@ -5,6 +5,7 @@
  * in jpeg_state, never in a local. Bits are those of djpeg and cjpeg: slow-integer DCT, fancy
  * upsampling, 4:2:0.
  */
+#include <assert.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -334,6 +335,7 @@ static enum status read_info(struct jpeg_state *state, struct image_info *info)
     jpeg_read_header(reader, TRUE);
     info->width = reader->image_width;
     info->height = reader->image_height;
+    info->scales = true;
     info->progressive = reader->progressive_mode;
     enum status status =
         codec_check_size("JPEG", info->width, info->height, state->limits, state->error);
@@ -408,19 +410,22 @@ static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct i
 }
 
 static enum status decode_rows(struct jpeg_state *state, const struct image_info *info,
-                               const struct image *dst)
+                               const struct decode_request *request, const struct image *dst)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
     jpeg_read_header(reader, TRUE);
-    if (reader->image_width != dst->width || reader->image_height != dst->height)
+    if (reader->image_width != info->width || reader->image_height != info->height)
         return error_set(state->error, STATUS_INTERNAL,
                          "the JPEG is %u x %u pixels, but was %u x %u when it was probed",
-                         reader->image_width, reader->image_height, dst->width, dst->height);
+                         reader->image_width, reader->image_height, info->width, info->height);
     bool cmyk = reader->num_components == 4;
     reader->out_color_space = dst->channels == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
     reader->dct_method = JDCT_ISLOW;
+    reader->scale_num = request->eighths ? request->eighths : DECODE_EIGHTHS;
+    reader->scale_denom = DECODE_EIGHTHS;
     reader->mem->max_memory_to_use = (long)(info->codec_bytes + MEMORY_MARGIN);
     jpeg_start_decompress(reader);
+    assert(reader->output_width == dst->width && reader->output_height == dst->height);
     if (cmyk && dst->channels == 3)
         read_cmyk_rows(reader, dst);
     else
@@ -434,7 +439,6 @@ static enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length
                                const struct codec_limits *limits, const struct image *dst,
                                struct error *error)
 {
-    (void)request; /* dst->channels says it */
     struct jpeg_state *state = opaque;
     memset(&state->reader, 0, sizeof state->reader);
     state->limits = limits;
@@ -444,7 +448,7 @@ static enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length
         return error->status;
     }
     open_reader(state, bytes, length);
-    enum status status = decode_rows(state, info, dst);
+    enum status status = decode_rows(state, info, request, dst);
     jpeg_destroy_decompress(&state->reader);
     return status;
 }

@@ -47,8 +47,8 @@
 /* Scripts that libjpeg writes have 10 scans; a hostile file may hold thousands, each of which
  * costs a pass over the whole picture. */
 #define JPEG_SCANS_DEFAULT 100
-/* An honest 64 MiB file of full segments has 1,000. libjpeg walks its list of them for each new one,
- * so that 100,000 empty ones in 400 KB take it half a minute. */
+/* An honest 64 MiB file of full segments has 1,000. libjpeg walks its list of them for each new
+ * one, so that 100,000 empty ones in 400 KB take it half a minute. */
 #define JPEG_SEGMENTS_MAX 4096
 /* Harmless warnings (bytes before a marker) before the file is called broken. */
 #define JPEG_WARNINGS_MAX 100

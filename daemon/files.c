@@ -109,17 +109,22 @@ static int open_root(const char *option, const char *path, struct error *error)
     return fd;
 }
 
+bool files_open_inputs(struct files *files, const char *input_root, struct error *error)
+{
+    memset(files, 0, sizeof *files);
+    files->output_root = files->temporary = -1;
+    pthread_mutex_init(&files->lock, NULL);
+    files->input_root = open_root("input_root", input_root, error);
+    return files->input_root >= 0;
+}
+
 bool files_open(struct files *files, const char *input_root, const char *output_root,
                 const char *instance, struct error *error)
 {
-    files->temporary = -1;
-    memset(files->swept, 0, sizeof files->swept);
-    files->swept_next = 0;
-    pthread_mutex_init(&files->lock, NULL);
+    bool inputs = files_open_inputs(files, input_root, error);
     snprintf(files->instance, sizeof files->instance, "%s", instance);
-    files->input_root = open_root("input_root", input_root, error);
     files->output_root = open_root("output_root", output_root, error);
-    if (files->input_root < 0 || files->output_root < 0)
+    if (!inputs || files->output_root < 0)
         return false;
     if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
         files->temporary = openat(files->output_root, TEMPORARY_FOLDER,

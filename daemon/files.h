@@ -36,6 +36,9 @@ struct files {
  * sentence in error. files_close is due in any case. */
 bool files_open(struct files *files, const char *input_root, const char *output_root,
                 const char *instance, struct error *error) MUST_CHECK;
+/* The same for files_open_input alone; nothing is made. */
+bool files_open_inputs(struct files *files, const char *input_root,
+                       struct error *error) MUST_CHECK;
 void files_close(struct files *files);
 
 /* Opens an input for reading. *size is its length now. path_refused, input_missing,

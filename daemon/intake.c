@@ -9,7 +9,7 @@
 #include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
 
-static void take_bounds(struct work *work, const struct options *options)
+void work_take_bounds(struct work *work, const struct options *options)
 {
     work->limits = (struct codec_limits){
         .pixels_max = options->pixels_max,
@@ -43,7 +43,7 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         work->ms[stage] = -1;
     work->stage = STAGE_READ;
-    take_bounds(work, pipeline->parts.options);
+    work_take_bounds(work, pipeline->parts.options);
     list_push(&pipeline->stages[STAGE_READ], &work->node);
     return work;
 }
@@ -65,7 +65,7 @@ static bool check_output(struct work *work, size_t index)
 }
 
 /* A bad operation fails its own output; the job goes on for the others, if there are any. */
-static void check_operations(struct work *work)
+void work_check_operations(struct work *work)
 {
     size_t good = 0;
     for (size_t i = 0; i < work->job.output_count; i++)
@@ -92,7 +92,7 @@ static void parse(struct work *work, const struct lease *lease)
         double waited = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - work->job.pushed;
         work->queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
-    check_operations(work);
+    work_check_operations(work);
 }
 
 void intake_leased(void *context, struct lease *lease)

@@ -10,6 +10,7 @@
 #include "conf/log.h"
 #include "conf/options.h"
 #include "daemon/daemon.h"
+#include "daemon/explain.h"
 #include "queue/redis.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
@@ -17,18 +18,22 @@
 struct command_line {
     const char *file; /* NULL: DEFAULT_FILE, which may be missing */
     bool test;
+    const char *explain; /* NULL: run */
     int count;        /* of --name=value */
     char **settings;  /* "name=value" each */
 };
 
 static const char usage[] =
-    "usage: gpuimgd [-c FILE] [-t] [--name=value ...]\n"
+    "usage: gpuimgd [-c FILE] [-t | --explain JOBFILE] [--name=value ...]\n"
     "\n"
     "Takes image jobs from a Redis list, carries them out on the GPU or the CPU, posts results.\n"
     "\n"
     "  -c FILE   configuration (default " DEFAULT_FILE ", where it exists);\n"
     "            conf.d/*.conf beside it are read after it\n"
     "  -t        check the configuration and exit\n"
+    "  --explain JOBFILE\n"
+    "            print how the job in the file (-: standard input) would be carried out, and\n"
+    "            exit (0; 1: it would fail); reads its input, needs no Redis, writes nothing\n"
     "  -h        this help\n"
     "  -V        version\n"
     "  --sample  print a sample configuration file\n"
@@ -97,6 +102,8 @@ static int parse(struct command_line *line, int argc, char **argv)
         }
         if (strcmp(argument, "-t") == 0) {
             line->test = true;
+        } else if (strcmp(argument, "--explain") == 0 && i + 1 < argc) {
+            line->explain = argv[++i];
         } else if (strcmp(argument, "-c") == 0 && i + 1 < argc) {
             line->file = argv[++i];
         } else if (strncmp(argument, "-c", 2) == 0 && argument[2]) {
@@ -138,6 +145,11 @@ int main(int argc, char **argv)
         return EXIT_OK;
     }
     log_set_level(log_level_parse(options.log_level));
+    if (line.explain) {
+        bool good = explain_job(&options, line.explain, stdout);
+        options_clear(&options);
+        return good ? EXIT_OK : EXIT_FAILURE;
+    }
     struct daemon_source source = {load, &line};
     bool abrupt;
     status = daemon_run(&options, &source, &abrupt);

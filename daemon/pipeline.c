@@ -279,16 +279,23 @@ void work_run_errand(struct errand *errand, struct worker_tools *tools)
     work->ms[stage] = before + clock_ms(begin, clock_now_ns());
 }
 
+/* A work comes back from a worker or from the engine; false: it had been answered long ago. */
+static bool take_back(struct work *work)
+{
+    work->out = false;
+    if (!work->abandoned)
+        return true;
+    pipeline_recycle(work, &work->pipeline->zombies);
+    pipeline_pump(work->pipeline);
+    return false;
+}
+
 void work_errand_done(struct errand *errand)
 {
     struct work *work = container_of(errand, struct work, errand);
     struct pipeline *pipeline = work->pipeline;
-    work->out = false;
-    if (work->abandoned) {
-        pipeline_recycle(work, &pipeline->zombies);
-        pipeline_pump(pipeline);
+    if (!take_back(work))
         return;
-    }
     if (work->stage == STAGE_READ && work->again) {
         /* Unless room was made while the errand came back, somebody who has room will make some. */
         pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
@@ -312,12 +319,8 @@ static void on_task_done(struct engine_task *task)
 {
     struct work *work = container_of(task, struct work, task);
     struct pipeline *pipeline = work->pipeline;
-    work->out = false;
-    if (work->abandoned) {
-        pipeline_recycle(work, &pipeline->zombies);
-        pipeline_pump(pipeline);
+    if (!take_back(work))
         return;
-    }
     work->error = task->error;
     /* A fault of the device, or of a neighbour on it, is not charged to this job. */
     if (engine_fault(pipeline->parts.engine) && !task->on_device)

@@ -111,7 +111,8 @@ static bool make_plan(struct selftest *test)
     if (!test->ops)
         return wrong(test, "no memory");
     /* Turned by 90 degrees, so that the orientation pass is in it as well. */
-    struct plan_source source = {WIDTH, HEIGHT, 3, 6, {255, 255, 255}};
+    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = 3,
+                                 .orientation = 6, .background = {255, 255, 255}};
     struct plan_target target = {.ops = test->ops};
     struct plan_limits limits = {PIXELS_DEFAULT, SIDE_DEFAULT};
     return plan_build(&test->plan, &source, &target, 1, &limits, test->error) == STATUS_OK;
@@ -128,7 +129,8 @@ static bool start(struct selftest *test, struct engine *engine, struct run *run)
     struct error ignored = {0};
     if (engine_reserve(engine, &test->plan, &run->memory, &ignored) != ENGINE_RESERVED)
         return false;
-    memcpy(run->memory.input, test->source.pixels, test->plan.input_bytes);
+    memcpy(run->memory.input, test->source.pixels,
+           test->source.stride * test->source.height);
     memset(run->memory.output, 0xA5, test->plan.output_bytes);
     run->task = (struct engine_task){.plan = &test->plan, .memory = &run->memory, .done = on_done};
     if (engine_is_synchronous(engine)) {

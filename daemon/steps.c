@@ -70,7 +70,7 @@ static const struct codec *output_codec(const struct job_output *output,
     return codec ? codec : info->codec;
 }
 
-static void build_plan(struct work *work)
+void work_build_plan(struct work *work)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
     size_t count = 0;
@@ -94,6 +94,8 @@ static void build_plan(struct work *work)
         .orientation = work->job.orient ? work->info.orientation : 1,
     };
     memcpy(source.background, work->job.background, sizeof source.background);
+    work->eighths = work->info.scales ? plan_eighths(&source, targets, count) : DECODE_EIGHTHS;
+    source.eighths = work->eighths;
     enum status status = plan_build(&work->plan, &source, targets, count, &work->plan_limits,
                                     &work->error);
     (void)status; /* kept in work->error */
@@ -118,7 +120,7 @@ void work_read(struct work *work, struct worker_tools *tools)
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_probe(tools->codec, work->file.memory, work->file_bytes, &work->limits, &work->info,
                     &work->error) == STATUS_OK)
-        build_plan(work);
+        work_build_plan(work);
 }
 
 /* ---- decode --------------------------------------------------------------------------------- */
@@ -127,7 +129,7 @@ void work_decode(struct work *work, struct worker_tools *tools)
 {
     struct error error = {0};
     struct image image = plan_input(&work->plan, work->memory.input);
-    struct decode_request request = {.gray = work->gray};
+    struct decode_request request = {.gray = work->gray, .eighths = work->eighths};
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
                      &work->limits, &image, &error) == STATUS_OK)

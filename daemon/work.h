@@ -80,6 +80,7 @@ struct work {
     uint64_t file_bytes;
     struct image_info info;
     bool gray;                 /* decoded to its Y channel */
+    uint32_t eighths;          /* of its size at which it is decoded */
     struct plan plan;
     struct engine_memory memory;
     size_t codec_bytes;        /* reserved for the libraries' own memory */
@@ -89,6 +90,13 @@ struct work {
     struct work_output outputs[JOB_OUTPUTS_MAX];
     struct errand errand;
 };
+
+/* What the options say at this moment (intake.c). */
+void work_take_bounds(struct work *work, const struct options *options);
+/* A bad operation fails its own output; the job goes on for the others, if there are any. */
+void work_check_operations(struct work *work);
+/* Formats, decode path and plan, of the job and what the header says (steps.c). */
+void work_build_plan(struct work *work);
 
 /* What happens on a worker in each stage (steps.c). Each sets work->error where it fails. */
 void work_read(struct work *work, struct worker_tools *tools);

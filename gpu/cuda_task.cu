@@ -75,9 +75,11 @@ static cudaError_t enqueue_passes(const struct plan *plan, const struct pass_buf
 {
     for (uint32_t v = 0; v < plan->variant_count; v++) {
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
-            const struct pass *pass = &plan->variants[v].passes[p];
-            struct image from = pass_view(pass_address(buffers, pass->from_place), pass->from);
-            struct image to = pass_view(pass_address(buffers, pass->to_place), pass->to);
+            const struct pass *planned = &plan->variants[v].passes[p];
+            struct pass bound;
+            const struct pass *pass = pass_bind(planned, plan, buffers, &bound);
+            struct image from = pass_from(pass, buffers);
+            struct image to = pass_to(pass, buffers);
             uint8_t *work = pass_address(buffers, pass->work_place);
             cudaError_t result = (cudaError_t)pass->type->cuda(pass, &from, &to, work, stream);
             if (result != cudaSuccess)
@@ -97,6 +99,7 @@ static cudaError_t enqueue(struct cuda_slot *slot, const struct engine_task *tas
     buffers.output = buffers.input + engine_align(plan->input_bytes);
     buffers.scratch = buffers.output + engine_align(plan->output_bytes);
 
+    plan_put_constants(plan, memory->input);
     cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
     if (result == cudaSuccess)
         result = cuda_clock_start(slot->device, slot);

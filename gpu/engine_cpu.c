@@ -50,11 +50,14 @@ static void cpu_release(struct engine *engine, struct engine_memory *memory)
     pool_give(engine->pinned, &memory->pinned_block);
 }
 
-static void run_pass(const struct pass *pass, const struct pass_buffers *buffers)
+static void run_pass(const struct pass *pass, const struct plan *plan,
+                     const struct pass_buffers *buffers)
 {
-    struct image from = pass_view(pass_address(buffers, pass->from_place), pass->from);
-    struct image to = pass_view(pass_address(buffers, pass->to_place), pass->to);
-    pass->type->cpu(pass, &from, &to, pass_address(buffers, pass->work_place));
+    struct pass bound;
+    struct image from = pass_from(pass, buffers);
+    struct image to = pass_to(pass, buffers);
+    pass->type->cpu(pass_bind(pass, plan, buffers, &bound), &from, &to,
+                    pass_address(buffers, pass->work_place));
 }
 
 static void cpu_run(struct engine *engine, struct engine_task *task)
@@ -67,6 +70,7 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
 
     task->error.status = STATUS_OK;
     task->on_device = false;
+    plan_put_constants(plan, memory->input);
     for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
         const struct plan_variant *variant = &plan->variants[v];
         for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {
@@ -75,7 +79,7 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
                           "the deadline passed before %s, operation %u of %u",
                           variant->passes[p].type->name, p + 1, variant->pass_count);
             else
-                run_pass(&variant->passes[p], &buffers);
+                run_pass(&variant->passes[p], plan, &buffers);
             now_ns = engine_now_ns();
         }
     }

@@ -57,7 +57,7 @@ static void join_words(char *text, size_t size, const char *const *words)
 static enum status unknown_name(const char *place, const char *name, struct error *error)
 {
     const char *names[sizeof(ops) / sizeof(ops[0]) + 1] = {NULL};
-    char list[240];
+    char list[ERROR_TEXT_MAX];
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
         names[i] = ops[i]->name;
     join_words(list, sizeof(list), names);
@@ -121,6 +121,11 @@ static const cJSON *parameter(const struct op_item *item, const char *name)
     return item->object ? cJSON_GetObjectItemCaseSensitive(item->object, name) : NULL;
 }
 
+bool op_given(const struct op_item *item, const char *name)
+{
+    return parameter(item, name) != NULL;
+}
+
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value)
 {
@@ -140,17 +145,6 @@ enum status op_word(const struct op_item *item, const char *name, const char *co
     }
     return error_set(item->error, STATUS_BAD_OP, "%s: %s is \"%.40s\"; it must be %s",
                      item->place, name, given->valuestring, list);
-}
-
-enum status op_boolean(const struct op_item *item, const char *name, bool *value)
-{
-    const cJSON *given = parameter(item, name);
-    if (given && !cJSON_IsBool(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
-                         item->place, name, kind_of(given));
-    if (given)
-        *value = cJSON_IsTrue(given);
-    return STATUS_OK;
 }
 
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
@@ -182,6 +176,132 @@ enum status op_integers(const struct op_item *item, const char *name, size_t cou
                              "%s: %s[%zu] is %.10g; it must be an integer of %lld to %lld",
                              item->place, name, i, number, (long long)low, (long long)high);
         values[i++] = (int64_t)number;
+    }
+    return STATUS_OK;
+}
+
+enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
+                       int64_t *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsNumber(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be an integer",
+                         item->place, name, kind_of(given));
+    double number = given->valuedouble;
+    bool inside = number >= (double)low && number <= (double)high;
+    if (!inside || (double)(int64_t)number != number)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %.10g; it must be an integer of %lld to %lld", item->place,
+                         name, number, (long long)low, (long long)high);
+    *value = (int64_t)number;
+    return STATUS_OK;
+}
+
+enum status op_number(const struct op_item *item, const char *name, double low, double high,
+                      double *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsNumber(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be a number",
+                         item->place, name, kind_of(given));
+    double number = given->valuedouble;
+    if (!(number >= low && number <= high))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %.10g to %.10g",
+                         item->place, name, number, low, high);
+    *value = number;
+    return STATUS_OK;
+}
+
+enum status op_boolean(const struct op_item *item, const char *name, bool *value)
+{
+    const cJSON *given = parameter(item, name);
+    if (!given)
+        return STATUS_OK;
+    if (!cJSON_IsBool(given))
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
+                         item->place, name, kind_of(given));
+    *value = cJSON_IsTrue(given);
+    return STATUS_OK;
+}
+
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given)
+{
+    const cJSON *matrix = parameter(item, name), *row, *each;
+    *given = matrix != NULL;
+    if (!matrix)
+        return STATUS_OK;
+    size_t y = 0;
+    if (!cJSON_IsArray(matrix) || (size_t)cJSON_GetArraySize(matrix) != rows)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s must be an array of %zu rows of %zu numbers", item->place, name,
+                         rows, columns);
+    cJSON_ArrayForEach(row, matrix)
+    {
+        size_t x = 0;
+        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != columns)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] must be an array of %zu numbers", item->place, name, y,
+                             columns);
+        cJSON_ArrayForEach(each, row)
+        {
+            if (!cJSON_IsNumber(each))
+                return error_set(item->error, STATUS_BAD_OP,
+                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
+                                 y, x, kind_of(each));
+            values[y * columns + x++] = each->valuedouble;
+        }
+        y++;
+    }
+    return STATUS_OK;
+}
+
+static enum status odd_side(const struct op_item *item, const char *name, const char *what,
+                            size_t side, size_t side_max)
+{
+    if (side % 2 == 1 && side <= side_max)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: %s has %zu %s; it must have an odd number of them, at most %zu",
+                     item->place, name, side, what, side_max);
+}
+
+enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
+                          double *values, size_t *rows, size_t *columns)
+{
+    const cJSON *matrix = parameter(item, name), *row, *each;
+    if (!cJSON_IsArray(matrix))
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %s; it must be an array of rows of numbers", item->place, name,
+                         matrix ? kind_of(matrix) : "missing");
+    *rows = (size_t)cJSON_GetArraySize(matrix);
+    *columns = (size_t)cJSON_GetArraySize(matrix->child);
+    enum status status = odd_side(item, name, "rows", *rows, side_max);
+    if (!status && cJSON_IsArray(matrix->child))
+        status = odd_side(item, name, "columns", *columns, side_max);
+    if (status)
+        return status;
+    size_t y = 0;
+    cJSON_ArrayForEach(row, matrix)
+    {
+        size_t x = 0;
+        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != *columns)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%zu] must be an array of %zu numbers, as the first row is",
+                             item->place, name, y, *columns);
+        cJSON_ArrayForEach(each, row)
+        {
+            if (!cJSON_IsNumber(each))
+                return error_set(item->error, STATUS_BAD_OP,
+                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
+                                 y, x, kind_of(each));
+            values[y * *columns + x++] = each->valuedouble;
+        }
+        y++;
     }
     return STATUS_OK;
 }

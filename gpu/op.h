@@ -19,6 +19,20 @@
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \
     X(sobel)                                                                                       \
+    X(resize)                                                                                      \
+    X(invert)                                                                                      \
+    X(gamma)                                                                                       \
+    X(levels)                                                                                      \
+    X(threshold)                                                                                   \
+    X(color_matrix)                                                                                \
+    X(transpose)                                                                                   \
+    X(rotate)                                                                                      \
+    X(flip)                                                                                        \
+    X(crop)                                                                                        \
+    X(gaussian)                                                                                    \
+    X(unsharp)                                                                                     \
+    X(convolve)                                                                                    \
+    X(median)                                                                                      \
     X(histogram)                                                                                   \
     X(stats)                                                                                       \
     X(otsu)                                                                                        \
@@ -75,9 +89,23 @@ bool op_gives_values(const struct op *op);
 /* One of the words (NULL-terminated): *value is its index. */
 enum status op_word(const struct op_item *item, const char *name, const char *const *words,
                     int *value) MUST_CHECK;
-enum status op_boolean(const struct op_item *item, const char *name, bool *value) MUST_CHECK;
+/* Whether the job gives the parameter at all. */
+bool op_given(const struct op_item *item, const char *name);
 /* An array of exactly `count` integers, each of low..high. */
 enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
                         int64_t high, int64_t *values) MUST_CHECK;
+/* One integer of low..high. */
+enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
+                       int64_t *value) MUST_CHECK;
+/* One number of low..high. */
+enum status op_number(const struct op_item *item, const char *name, double low, double high,
+                      double *value) MUST_CHECK;
+enum status op_boolean(const struct op_item *item, const char *name, bool *value) MUST_CHECK;
+/* An array of `rows` arrays of `columns` numbers, row after row; *given: whether it is there. */
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given) MUST_CHECK;
+/* A matrix of numbers whose sides are odd and at most side_max, row after row; it must be there. */
+enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
+                          double *values, size_t *rows, size_t *columns) MUST_CHECK;
 
 #endif

@@ -3,7 +3,10 @@
  *
  * A chain of passes leads from the decoded image to one result. Each reads one image and writes
  * another that does not overlap it, in the buffers that the plan has laid out. A pass may write
- * the padding between the end of a row and the stride, and never reads meaning into it.
+ * the padding between the end of a row and the stride, and never reads meaning into it. What it
+ * reads may be a rectangle of a larger image (a crop costs nothing): rows are `stride` apart and
+ * begin STRIDE_ALIGNed, but behind a row's end lie other pixels. Only pass_orient also takes
+ * rectangles that begin at any byte.
  *
  * A pass may also give values. Its work space then lies in the output buffer, comes back with the
  * pictures, and is turned into JSON at the end. One that only looks at its image writes none: the
@@ -67,13 +70,21 @@ struct pass_place {
     size_t offset; /* bytes, BUFFER_ALIGNed */
 };
 
+/* The stored image whose rectangle a pass reads: its sides, and where the rectangle begins. */
+struct pass_window {
+    uint32_t width, height, x, y;
+};
+
 struct pass {
     const struct pass_type *type;
-    struct pass_shape from, to;
+    struct pass_shape from, to; /* from: the rectangle */
+    struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     size_t work_bytes;
     pass_values *values; /* NULL: it gives none */
     bool looks;          /* `to` is `from`, and it writes nothing but its work space */
+    size_t constants_at, constants_bytes; /* in plan->constants */
+    const uint8_t *constants; /* set by pass_bind: where they are for the engine at work */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
 
@@ -81,6 +92,18 @@ struct pass {
 struct pass_buffers {
     uint8_t *input, *output, *scratch;
 };
+
+/* The pass as an engine runs it: itself, or, where it has constants, a copy that knows where they
+ * lie in these buffers. */
+static inline const struct pass *pass_bind(const struct pass *pass, const struct plan *plan,
+                                           const struct pass_buffers *buffers, struct pass *bound)
+{
+    if (pass->constants_bytes == 0)
+        return pass;
+    *bound = *pass;
+    bound->constants = buffers->input + plan->constants_at + pass->constants_at;
+    return bound;
+}
 
 static inline uint8_t *pass_address(const struct pass_buffers *buffers, struct pass_place place)
 {
@@ -101,24 +124,77 @@ static inline struct image pass_view(uint8_t *pixels, struct pass_shape shape)
     return view;
 }
 
+static inline struct pass_window pass_window_whole(struct pass_shape shape)
+{
+    struct pass_window window;
+    window.width = shape.width;
+    window.height = shape.height;
+    window.x = window.y = 0;
+    return window;
+}
+
+/* A rectangle of `shape` in the image that is stored at `pixels`. */
+static inline struct image pass_view_window(uint8_t *pixels, struct pass_shape shape,
+                                            struct pass_window window)
+{
+    struct image view = pass_view(pixels, shape);
+    view.stride = image_stride(window.width, shape.channels);
+    view.pixels += window.y * view.stride + (size_t)window.x * shape.channels;
+    return view;
+}
+
+/* What a pass reads and writes. */
+static inline struct image pass_from(const struct pass *pass, const struct pass_buffers *buffers)
+{
+    return pass_view_window(pass_address(buffers, pass->from_place), pass->from, pass->window);
+}
+
+static inline struct image pass_to(const struct pass *pass, const struct pass_buffers *buffers)
+{
+    return pass_view(pass_address(buffers, pass->to_place), pass->to);
+}
+
 /* ---- chains: what operations build ---- */
+
+/* One side of a picture that was decoded at M/8 of its size. */
+struct chain_side {
+    uint32_t full;    /* its length in the file; 0: it was decoded in full, or resized since */
+    uint32_t eighths; /* M */
+    double margin;    /* pixels before the picture begins: what a decoder adds to fill its last
+                         pixel comes first where the side was mirrored */
+};
 
 /* A chain under construction. */
 struct chain {
+    struct plan *plan; /* owns the constants */
+    const struct plan_limits *limits;
+    struct chain_side across, down;  /* of shape */
     struct pass *passes;
     uint32_t count, capacity;
-    struct pass_shape shape;         /* of what the last pass gives */
+    struct pass_shape shape;         /* of what the chain gives: the window's rectangle */
+    struct pass_window window;       /* in what the last pass (or the source) gives */
     const uint8_t *background;       /* under alpha, RGB */
 };
 
-/* The last pass if it is of this type, so that a neighbour can take its work over; else NULL. */
+/* The last pass if it is of this type and its whole result is what the chain gives, so that a
+ * neighbour can take its work over; else NULL. */
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type);
-/* Takes the last pass off; the chain's shape is again what that pass read. */
+/* Takes the last pass off; the chain's shape and window are again what that pass read. */
 void chain_drop(struct chain *chain);
 /* Appends a pass that turns the chain's shape into `to`, with a copy of params. work_bytes may
- * be set in the returned pass. */
+ * be set in the returned pass. A window that the pass cannot read is copied first. */
 struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
                        const void *params, size_t params_bytes);
+/* Whether the chain gives less than its last pass (or the source): a window of it. */
+bool chain_is_cropped(const struct chain *chain);
+/* Makes the chain give the rectangle of these sides that begins at (x, y) of its shape. */
+void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
+/* Room, zeroed and 8-byte aligned, for tables that the pass reads at pass->constants: to be filled
+ * before the next call. NULL when memory is short. */
+void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes);
+/* image_too_large where an image of this size may not be a result. */
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
+                             struct error *error) MUST_CHECK;
 /* Appends a pass that only looks, for values in work_bytes. */
 struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
                         size_t params_bytes, size_t work_bytes, pass_values *values);

@@ -7,7 +7,9 @@
 
 #include "gpu/op.h"
 #include "gpu/ops/flatten.h"
+#include "gpu/ops/grayscale.h"
 #include "gpu/ops/orient.h"
+#include "gpu/ops/resize.h"
 #include "gpu/pass.h"
 
 static size_t plan_align(size_t bytes)
@@ -24,7 +26,7 @@ static size_t shape_bytes(struct pass_shape shape)
 
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 {
-    if (chain->count == 0)
+    if (chain->count == 0 || chain_is_cropped(chain))
         return NULL;
     struct pass *last = &chain->passes[chain->count - 1];
     return last->type == type ? last : NULL;
@@ -33,31 +35,104 @@ struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 void chain_drop(struct chain *chain)
 {
     assert(chain->count > 0);
-    chain->shape = chain->passes[--chain->count].from;
+    const struct pass *last = &chain->passes[--chain->count];
+    chain->shape = last->from;
+    chain->window = last->window;
+}
+
+bool chain_is_cropped(const struct chain *chain)
+{
+    return chain->shape.width != chain->window.width ||
+           chain->shape.height != chain->window.height;
+}
+
+/* Kernels load whole aligned pieces. */
+static bool window_is_aligned(const struct chain *chain)
+{
+    return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
 }
 
 struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
                        const void *params, size_t params_bytes)
 {
-    assert(chain->count < chain->capacity && params_bytes <= PASS_PARAMS_BYTES_MAX);
+    assert(params_bytes <= PASS_PARAMS_BYTES_MAX);
+    if (type != &pass_orient && !window_is_aligned(chain))
+        orient_copy(chain);
+    assert(chain->count < chain->capacity);
     struct pass *pass = &chain->passes[chain->count++];
     memset(pass, 0, sizeof(*pass));
     pass->type = type;
     pass->from = chain->shape;
+    pass->window = chain->window;
     pass->to = to;
     memcpy(pass->params, params, params_bytes);
     chain->shape = to;
+    chain->window = pass_window_whole(to);
     return pass;
+}
+
+void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes)
+{
+    struct plan *plan = chain->plan;
+    size_t at = plan_align(plan->constants_bytes);
+    uint8_t *grown = realloc(plan->constants, at + bytes);
+    if (!grown)
+        return NULL;
+    memset(grown + plan->constants_bytes, 0, at + bytes - plan->constants_bytes);
+    plan->constants = grown;
+    plan->constants_bytes = at + bytes;
+    pass->constants_at = at;
+    pass->constants_bytes = bytes;
+    return grown + at;
+}
+
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
+                             struct error *error)
+{
+    const struct plan_limits *limits = chain->limits;
+    if (width > limits->side_max || height > limits->side_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result is %llu x %llu pixels; a side may have %u",
+                         (unsigned long long)width, (unsigned long long)height, limits->side_max);
+    if (width * height > limits->pixels_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result has %llu pixels; at most %llu are allowed",
+                         (unsigned long long)(width * height),
+                         (unsigned long long)limits->pixels_max);
+    return STATUS_OK;
 }
 
 struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
                         size_t params_bytes, size_t work_bytes, pass_values *values)
 {
     struct pass *pass = chain_add(chain, type, chain->shape, params, params_bytes);
+    chain->window = pass->window; /* the next one reads what this one has read */
     pass->work_bytes = work_bytes;
     pass->values = values;
     pass->looks = true;
     return pass;
+}
+
+/* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
+void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
+{
+    assert(width >= 1 && height >= 1);
+    assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
+    struct orient orient = {0, 0, 0};
+    const struct pass *last = chain_last(chain, &pass_orient);
+    if (last) {
+        struct pass_shape rectangle = {width, height, 0};
+        orient = *(const struct orient *)last->params;
+        orient_origin(&orient, last->from, &x, &y, &rectangle);
+        chain_drop(chain);
+        width = rectangle.width;
+        height = rectangle.height;
+    }
+    chain->window.x += x;
+    chain->window.y += y;
+    chain->shape.width = width;
+    chain->shape.height = height;
+    orient_add(chain, &orient);
 }
 
 /* ---- checks without an image ---- */
@@ -98,6 +173,34 @@ bool plan_wants_gray(const struct plan_target *targets, size_t count)
     return count > 0;
 }
 
+/* What one variant would have the source decoded at. */
+static uint32_t variant_eighths(const struct plan_source *source, const cJSON *ops)
+{
+    struct op_parsed parsed;
+    struct error ignored = {0};
+    bool turned = source->orientation >= 5 && source->orientation <= ORIENTATION_MAX;
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
+        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
+            break;
+        if (parsed.op == &op_resize)
+            return resize_eighths(parsed.params, turned ? source->height : source->width,
+                                  turned ? source->width : source->height);
+        if (parsed.op != &op_grayscale)
+            break;
+    }
+    return DECODE_EIGHTHS;
+}
+
+uint32_t plan_eighths(const struct plan_source *source, const struct plan_target *targets,
+                      size_t count)
+{
+    uint32_t eighths = count > 0 ? variant_eighths(source, targets[0].ops) : DECODE_EIGHTHS;
+    for (size_t i = 1; i < count; i++)
+        if (variant_eighths(source, targets[i].ops) != eighths)
+            return DECODE_EIGHTHS;
+    return eighths;
+}
+
 bool plan_gives_values(const cJSON *ops)
 {
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
@@ -111,23 +214,33 @@ bool plan_gives_values(const cJSON *ops)
 
 /* ---- building ---- */
 
-static enum status check_shape(struct pass_shape shape, const struct plan_limits *limits,
-                               struct error *error)
+static struct pass_shape source_shape(const struct plan_source *source)
 {
-    uint64_t pixels = (uint64_t)shape.width * shape.height;
-    if (shape.width > limits->side_max || shape.height > limits->side_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result is %u x %u pixels; a side may have %u", shape.width,
-                         shape.height, limits->side_max);
-    if (pixels > limits->pixels_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result has %llu pixels; at most %llu are allowed",
-                         (unsigned long long)pixels, (unsigned long long)limits->pixels_max);
-    return STATUS_OK;
+    return (struct pass_shape){image_scaled(source->width, source->eighths),
+                               image_scaled(source->height, source->eighths), source->channels};
+}
+
+/* What the sides were in full, oriented. */
+static void set_sides(struct chain *chain, const struct plan_source *source)
+{
+    int orientation = source->orientation;
+    if (source->eighths == 0 || source->eighths == DECODE_EIGHTHS)
+        return;
+    bool turned = orientation >= 5 && orientation <= ORIENTATION_MAX;
+    bool from_right = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+    bool from_below = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+    chain->across.full = turned ? source->height : source->width;
+    chain->down.full = turned ? source->width : source->height;
+    chain->across.eighths = chain->down.eighths = source->eighths;
+    double unit = source->eighths / (double)DECODE_EIGHTHS;
+    if (from_right)
+        chain->across.margin = chain->shape.width - chain->across.full * unit;
+    if (from_below)
+        chain->down.margin = chain->shape.height - chain->down.full * unit;
 }
 
 static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
-                           const struct plan_limits *limits, struct error *error)
+                           struct error *error)
 {
     enum status status = check_list(ops, error);
     int position = 0;
@@ -138,16 +251,16 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
         if (!status)
             status = parsed.op->step(&parsed.item, parsed.params, chain);
         if (!status)
-            status = check_shape(chain->shape, limits, error);
+            status = chain_check_size(chain, chain->shape.width, chain->shape.height, error);
     }
     return status;
 }
 
-static uint32_t writer_count(const struct plan_variant *variant)
+static uint32_t writer_count(const struct pass *passes, uint32_t pass_count)
 {
     uint32_t count = 0;
-    for (uint32_t p = 0; p < variant->pass_count; p++)
-        count += !variant->passes[p].looks;
+    for (uint32_t p = 0; p < pass_count; p++)
+        count += !passes[p].looks;
     return count;
 }
 
@@ -165,35 +278,46 @@ static enum status build_variant(struct plan *plan, size_t index,
 {
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
-    /* An operation adds one pass at most; two more may stand around them. */
-    uint32_t capacity = (uint32_t)cJSON_GetArraySize(target->ops) + 2;
-    struct pass_shape shape = {source->width, source->height, source->channels};
+    /* An operation adds two passes at most (a crop's is the copy before the next one, or at the
+     * end), and two more may stand around them. */
+    uint32_t capacity = 2 * (uint32_t)cJSON_GetArraySize(target->ops) + 2;
+    struct pass_shape shape = source_shape(source);
 
     variant->passes = calloc(capacity, sizeof(*variant->passes));
     if (!variant->passes)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a plan of %u passes",
                          capacity);
-    struct chain chain = {.passes = variant->passes,
+    struct chain chain = {.plan = plan,
+                          .limits = limits,
+                          .passes = variant->passes,
                           .capacity = capacity,
                           .shape = shape,
+                          .window = pass_window_whole(shape),
                           .background = source->background};
     orient_step(&chain, source->orientation);
-    enum status status = check_shape(chain.shape, limits, error);
+    set_sides(&chain, source);
+    enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height, error);
     if (!status)
-        status = add_ops(&chain, target->ops, output, limits, error);
+        status = add_ops(&chain, target->ops, output, error);
     if (status)
         return status;
     if (target->no_picture)
         drop_pictures(&chain);
     else if (target->opaque && chain.shape.channels == 4)
         flatten_step(&chain);
+    /* A part of the source is read from where it is; other results lie side by side, whole. */
+    if (!target->no_picture && writer_count(chain.passes, chain.count) > 0 &&
+        chain_is_cropped(&chain))
+        orient_copy(&chain);
 
     variant->pass_count = chain.count;
     variant->width = chain.shape.width;
     variant->height = chain.shape.height;
     variant->channels = chain.shape.channels;
-    variant->is_source = writer_count(variant) == 0;
+    variant->is_source = writer_count(chain.passes, chain.count) == 0;
     variant->no_picture = target->no_picture;
+    variant->x = variant->is_source ? chain.window.x : 0;
+    variant->y = variant->is_source ? chain.window.y : 0;
     return STATUS_OK;
 }
 
@@ -208,7 +332,7 @@ static struct scratch measure_scratch(const struct plan *plan)
     struct scratch scratch = {{0, 0}, 0};
     for (size_t v = 0; v < plan->variant_count; v++) {
         const struct plan_variant *variant = &plan->variants[v];
-        uint32_t writers = writer_count(variant), writer = 0;
+        uint32_t writers = writer_count(variant->passes, variant->pass_count), writer = 0;
         for (uint32_t p = 0; p < variant->pass_count; p++) {
             const struct pass *pass = &variant->passes[p];
             size_t bytes = plan_align(shape_bytes(pass->to));
@@ -236,7 +360,7 @@ static size_t take_output(struct plan *plan, size_t bytes)
 static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
                             const struct scratch *scratch)
 {
-    uint32_t writers = writer_count(variant), writer = 0;
+    uint32_t writers = writer_count(variant->passes, variant->pass_count), writer = 0;
     struct pass_place place = {PASS_INPUT, 0};
     if (!variant->is_source && !variant->no_picture)
         variant->offset = take_output(
@@ -283,7 +407,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;
     plan->variant_count = (uint32_t)count;
-    plan->input_bytes = image_bytes(source->width, source->height, source->channels);
+    plan->input_bytes = shape_bytes(source_shape(source));
     for (size_t i = 0; i < count; i++) {
         int output = count > 1 ? (int)i : -1;
         enum status status = build_variant(plan, i, &targets[i], output, limits, error);
@@ -301,26 +425,36 @@ void plan_clear(struct plan *plan)
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;
     }
+    free(plan->constants);
+    plan->constants = NULL;
+    plan->constants_bytes = 0;
+}
+
+void plan_put_constants(const struct plan *plan, uint8_t *input)
+{
+    if (plan->constants_bytes)
+        memcpy(input + plan->constants_at, plan->constants, plan->constants_bytes);
 }
 
 /* ---- views ---- */
 
 struct image plan_input(const struct plan *plan, uint8_t *input)
 {
-    const struct plan_source *source = &plan->source;
-    return pass_view(input,
-                     (struct pass_shape){source->width, source->height, source->channels});
+    return pass_view(input, source_shape(&plan->source));
 }
 
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output)
 {
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
+    struct pass_shape shape = {result->width, result->height, result->channels};
     assert(!result->no_picture);
-    if (result->is_source)
-        return plan_input(plan, input);
-    return pass_view(output + result->offset,
-                     (struct pass_shape){result->width, result->height, result->channels});
+    if (result->is_source) {
+        const struct plan_source *source = &plan->source;
+        return pass_view_window(input, shape, (struct pass_window){source->width, source->height,
+                                                                   result->x, result->y});
+    }
+    return pass_view(output + result->offset, shape);
 }
 
 /* ---- values ---- */

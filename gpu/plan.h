@@ -5,8 +5,8 @@
  * on: both engines carry out the same plan. One source image feeds up to JOB_OUTPUTS_MAX
  * variants; each variant is a chain of passes (one kernel each, neighbours fused where that
  * gives the same bits), and ends in its own place of the output buffer. A chain without passes
- * is the source itself: nothing is computed or copied. Passes that give values leave them in the
- * output buffer too.
+ * is the source itself, or a rectangle of it: nothing is computed or copied. Passes that give
+ * values leave them in the output buffer too.
  */
 #ifndef GPUIMGD_GPU_PLAN_H
 #define GPUIMGD_GPU_PLAN_H
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cjson/cJSON.h>
 
@@ -28,7 +29,8 @@ struct pass; /* gpu/pass.h: one kernel with its parameters and geometry */
 
 /* What will be decoded. */
 struct plan_source {
-    uint32_t width, height, channels; /* channels: 1 if plan_wants_gray was followed */
+    uint32_t width, height, channels; /* in full; channels: 1 if plan_wants_gray was followed */
+    uint32_t eighths;                 /* plan_eighths: it is decoded at M/8; 0: in full */
     int orientation;                  /* EXIF 1..8, applied as the first operation; 1 = none */
     uint8_t background[3];            /* under alpha, RGB */
 };
@@ -36,7 +38,7 @@ struct plan_source {
 /* What one variant shall become. `ops` is the job's array, borrowed, validated here. */
 struct plan_target {
     const cJSON *ops;
-    bool opaque; /* the output format has no alpha: flatten over the background at the end */
+    bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool no_picture; /* only what plan_values gives is wanted */
 };
 
@@ -49,7 +51,8 @@ struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
-    bool is_source;                   /* no pass writes: the result is the input itself */
+    bool is_source;                   /* no pass writes: it is (a part of) the decoded input */
+    uint32_t x, y;                    /* where that part begins; else 0 */
     bool no_picture;                  /* its picture, if there is one, stays in the scratch */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
 };
@@ -58,7 +61,10 @@ struct plan {
     struct plan_source source;
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
-    size_t input_bytes;   /* the decoded image, in pinned memory */
+    size_t input_bytes;   /* the decoded image and the constants, in pinned memory */
+    uint8_t *constants;   /* tables that passes read, owned by the plan */
+    size_t constants_at;  /* where they stand in the input buffer, behind the image */
+    size_t constants_bytes;
     size_t output_bytes;  /* all results that are not the source, and values; pinned memory */
     size_t scratch_bytes; /* between passes; host memory for the CPU engine, else on the device */
     size_t device_bytes;  /* on a device: input + outputs + scratch, each BUFFER_ALIGNed */
@@ -75,6 +81,11 @@ bool plan_wants_gray(const struct plan_target *targets, size_t count);
 
 /* Whether one of the operations gives values, so that an output without a picture makes sense. */
 bool plan_gives_values(const cJSON *ops);
+/* At how many eighths of its size the source is to be decoded by a codec that can: 1, 2 or 4 where
+ * every variant begins with a reduction (grayscale before it aside) that agrees to the same, else
+ * 8. source: in full, with its orientation; ops must have passed plan_check_ops. */
+uint32_t plan_eighths(const struct plan_source *source, const struct plan_target *targets,
+                      size_t count);
 
 /* Builds the plan; *plan is overwritten, and plan_clear is due in any case. bad_op (a parameter
  * that does not fit this image), image_too_large (an output), out_of_memory. */
@@ -84,7 +95,12 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
 void plan_clear(struct plan *plan); /* idempotent */
 
 /* Views of a variant's result (one with a picture) in buffers that hold the plan's bytes. */
+/* Puts the constants behind the image. The engines do it before they start. */
+void plan_put_constants(const struct plan *plan, uint8_t *input);
+
+/* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
+/* As decoded, so perhaps smaller than the source in full. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
 
 /* Whether any pass of the variant gives values. */
@@ -93,6 +109,9 @@ bool plan_has_values(const struct plan *plan, size_t variant);
  * as it is ("histogram", the second one "histogram_2"). The caller's; NULL: no memory. Any
  * thread. */
 cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output);
+/* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */
+void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
+void plan_print_memory(const struct plan *plan, FILE *out);
 
 #ifdef __cplusplus
 }

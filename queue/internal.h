@@ -59,6 +59,7 @@ struct queue {
     struct queue_events events;
     struct redis *redis, *peek; /* NULL before the start and after the close */
     uv_timer_t timers[TIMER_COUNT];
+    unsigned short dice[3];     /* for erand48: each daemon has its own sequence */
     size_t open_handles;
     bool started, closing, leaving, shut, destroyed;
     void (*closed)(void *context);
@@ -86,7 +87,7 @@ struct queue {
     bool waiting;
     uint64_t wait_ms;
     char said[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the refusal that the log was told */
-    char reason[ERROR_TEXT_MAX];
+    char reason[ERROR_TEXT_MAX + 32]; /* an error of Redis, and what it is */
     struct queue_view view;
 };
 

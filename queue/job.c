@@ -313,8 +313,8 @@ static bool same_place(const struct job_place *a, const struct job_place *b)
                    : b->key && strcmp(a->key, b->key) == 0;
 }
 
-/* Which roots the paths are under is not known here. Even where input_root and output_root differ, a
- * job that is right only as long as they do is refused. */
+/* Which roots the paths are under is not known here. Even where input_root and output_root
+ * differ, a job that is right only as long as they do is refused. */
 static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
 {
     const struct job_place *place = &job->outputs[index].place;

@@ -317,7 +317,7 @@ void lease_reap(struct queue *queue, bool expired_too)
 
 void lease_reap_later(struct queue *queue)
 {
-    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * ((double)rand() / RAND_MAX);
+    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->dice);
     queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->config.reap_s * factor * 1000));
 }
 

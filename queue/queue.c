@@ -278,6 +278,16 @@ static void clear_config(struct queue_config *config)
     free((char *)config->instance);
 }
 
+/* By name and moment (FNV-1a), so that daemons started together do not move in step. */
+static void seed(struct queue *queue)
+{
+    uint64_t hash = 0xcbf29ce484222325 ^ uv_hrtime();
+    for (const char *at = queue->config.instance; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
+    for (size_t i = 0; i < 3; i++)
+        queue->dice[i] = (unsigned short)(hash >> (16 * (i + 1)));
+}
+
 static void lane_init(struct lane *lane, struct queue *queue, enum script script,
                       enum queue_timer timer)
 {
@@ -306,6 +316,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
     queue->address = address;
     queue->events = *events;
     queue->wait_ms = RETRY_FIRST_MS;
+    seed(queue);
     if (queue->config.batch < 1 || queue->config.batch > QUEUE_BATCH_MAX)
         queue->config.batch = QUEUE_BATCH_MAX;
     if (queue->config.attempts < 1)
@@ -331,6 +342,7 @@ void queue_start(struct queue *queue)
         .connect_timeout_s = config->connect_timeout_s,
         .command_timeout_s = config->command_timeout_s,
         .auth_retry_s = config->auth_retry_s,
+        .dice = queue->dice,
     };
     struct redis_events main_events = {queue, main_up, main_down};
     struct redis_events peek_events = {queue, peek_up, peek_down};

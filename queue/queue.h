@@ -97,8 +97,8 @@ void queue_set_places(struct queue *queue, uint32_t places);
 void queue_done(struct queue *queue, struct lease *lease, char *result, const char *id,
                 const char *reply_to, struct queue_value *values, size_t count);
 enum nack_kind {
-    NACK_RETRY,    /* the attempt counts; again after 1 s, 4 s, ... 1 h; dead when none is left, with
-                      `result` (JSON, malloc'd, taken over) as the last word */
+    NACK_RETRY,    /* the attempt counts; again after 1 s, 4 s, ... 1 h; dead when none is left,
+                      with `result` (JSON, malloc'd, taken over) as the last word */
     NACK_GIVE_BACK /* drain, or a neighbour's fault: at once, the attempt is given back */
 };
 void queue_nack(struct queue *queue, struct lease *lease, enum nack_kind kind, char *result,

@@ -19,6 +19,7 @@ struct read {
     queue_read_cb callback;
     void *context;
     unsigned tries;
+    uint64_t due_ms; /* of the next try */
     bool out;        /* a command without an answer yet */
     bool cancelled;
 };
@@ -52,6 +53,14 @@ __attribute__((format(printf, 3, 4))) static void fail(struct read *read, enum s
     finish(read, NULL, 0, &error);
 }
 
+static void retry_later(struct read *read)
+{
+    struct queue *queue = read->queue;
+    read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
+    if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_READ]))
+        queue_timer_start(queue, TIMER_READ, READ_RETRY_MS);
+}
+
 /* A try without success: another one later, or the end. */
 static void try_failed(struct read *read, const char *reason)
 {
@@ -59,7 +68,7 @@ static void try_failed(struct read *read, const char *reason)
         fail(read, STATUS_INPUT_UNREADABLE, "key \"%.80s\" cannot be read: %.150s", read->key,
              reason);
     else
-        queue_timer_start(read->queue, TIMER_READ, READ_RETRY_MS);
+        retry_later(read);
 }
 
 /* True when the reply was dealt with: no answer, an error, a read that nobody wants any more. */
@@ -128,15 +137,29 @@ static void measured(void *context, redisReply *reply)
         try_failed(read, "the connection to Redis was lost");
 }
 
+/* What is not sent because the connection is down goes when it is up. */
+static void start(struct read *read)
+{
+    struct queue *queue = read->queue;
+    if (queue->redis && !queue->shut && redis_up(queue->redis) &&
+        !send_read(read, "STRLEN", measured))
+        retry_later(read); /* memory is short */
+}
+
 void read_pump(struct queue *queue)
 {
-    if (!queue->redis || queue->shut)
-        return;
+    uint64_t now = uv_now(queue->loop), next = UINT64_MAX;
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
-        if (!read->out)
-            send_read(read, "STRLEN", measured);
+        if (read->out)
+            continue;
+        if (read->due_ms <= now)
+            start(read);
+        else if (read->due_ms < next)
+            next = read->due_ms;
     }
+    if (next != UINT64_MAX)
+        queue_timer_start(queue, TIMER_READ, next - now);
 }
 
 void read_timer_cb(uv_timer_t *timer)
@@ -182,7 +205,7 @@ void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue
     read->callback = callback;
     read->context = context;
     list_push(&queue->reads, &read->node);
-    read_pump(queue);
+    start(read);
     return read;
 }
 

@@ -10,16 +10,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "conf/list.h"
 #include "conf/log.h"
 #include "conf/text.h"
+#include "queue/lookup.h"
 
 #define READ_BYTES (64 * KIB)
 #define BACKOFF_FIRST_MS 100
@@ -29,12 +32,16 @@
 /* A large command has this much more time: Redis reads it, copies it and writes it to its
  * append-only file before it answers (32 MiB a second, a slow disk). */
 #define SENT_BYTES_PER_MS (32 * KIB)
+/* What is under way when the last of a command leaves says nothing of how fast the line is. */
+#define SENT_BYTES_LEAST (64 * KIB)
 
 struct redis {
     uv_loop_t *loop;
     struct redis_options options;
     struct redis_events events;
     struct link *link;       /* NULL between two tries */
+    struct lookup *lookup;   /* of the host's name; a slow one outlives the try that began it */
+    struct addrinfo *found;  /* what it found between two tries */
     bool up, closing;
     bool doubtful;           /* it was dropped, and has not shown since that it is of use */
     uv_timer_t retry;
@@ -64,16 +71,15 @@ struct link {
     bool stream_open;
     uv_timer_t timer;        /* of the connect, then of the oldest call */
     bool timer_open;
-    uv_getaddrinfo_t lookup;
-    bool looking_up;
-    struct addrinfo *found, *next;
+    uint64_t connect_end_ms;
+    struct addrinfo *found, *next; /* the addresses, and the one that is tried */
     uv_connect_t connect;
     redisReader *reader;
     struct list calls;
-    size_t queue_bytes;      /* of the stream's write queue when the timer last looked */
+    int64_t given_bytes;     /* to the stream, ever */
+    int64_t sent_bytes;      /* of these had arrived when the timer last looked */
     char *read_buffer;
-    bool greeting;           /* the answers to AUTH, SELECT and PING are awaited */
-    char refusal[ERROR_TEXT_MAX]; /* the first error among them */
+    char refusal[ERROR_TEXT_MAX]; /* the first error among the answers to AUTH, SELECT and PING */
 };
 
 struct write {
@@ -83,17 +89,18 @@ struct write {
 
 static void try_connect(struct redis *redis);
 static void link_open(struct link *link);
+static bool next_address(struct link *link);
 
 /* ---- letting go of a link ----------------------------------------------------------------- */
 
 static void link_free_when_closed(struct link *link)
 {
-    if (link->stream_open || link->timer_open || link->looking_up)
+    if (link->stream_open || link->timer_open)
         return;
     if (link->reader)
         redisReaderFree(link->reader);
     if (link->found)
-        uv_freeaddrinfo(link->found);
+        freeaddrinfo(link->found);
     free(link->read_buffer);
     free(link);
 }
@@ -102,7 +109,7 @@ static void stream_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
     link->stream_open = false;
-    if (link->redis && !link->looking_up) /* the next of several addresses */
+    if (link->redis) /* the next of several addresses */
         link_open(link);
     else
         link_free_when_closed(link);
@@ -141,8 +148,6 @@ static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
     link->redis = NULL;
     if (link->stream_open && !uv_is_closing(&link->at.handle))
         uv_close(&link->at.handle, stream_closed);
-    if (link->looking_up)
-        uv_cancel((uv_req_t *)&link->lookup);
     uv_close((uv_handle_t *)&link->timer, timer_closed);
     if (!redis->closing) {
         say_down(redis, text);
@@ -162,7 +167,7 @@ static uint64_t next_backoff(struct redis *redis)
 {
     uint64_t now_ms = redis->backoff_ms;
     redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
-    return now_ms * 3 / 4 + (uint64_t)rand() % (now_ms / 4 + 1);
+    return (uint64_t)((double)now_ms * (0.75 + 0.25 * erand48(redis->options.dice)));
 }
 
 __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, const char *format,
@@ -184,6 +189,34 @@ static void fail_auth(struct redis *redis, const char *text)
 
 /* ---- timeouts ----------------------------------------------------------------------------- */
 
+/* Bytes of commands that have arrived: neither libuv nor, on TCP, the socket holds them. */
+static int64_t sent_bytes(struct link *link)
+{
+    int fd, held = 0;
+    if (!link->redis->options.address.is_unix && uv_fileno(&link->at.handle, &fd) == 0 &&
+        ioctl(fd, SIOCOUTQ, &held) != 0)
+        held = 0;
+    return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
+}
+
+/* Looks whether a large command is still on its way, or was a moment ago. */
+static bool line_moves(struct link *link)
+{
+    int64_t sent = sent_bytes(link), moved = sent - link->sent_bytes;
+    link->sent_bytes = sent;
+    return moved > 0 && (sent < link->given_bytes || moved > (int64_t)SENT_BYTES_LEAST);
+}
+
+static void connect_timed_out(struct link *link)
+{
+    struct redis *redis = link->redis;
+    double timeout_s = redis->options.connect_timeout_s;
+    if (!redis->options.address.is_unix && !link->found)
+        fail(redis, "the name %s is not found within %g s", redis->options.address.host, timeout_s);
+    else if (!next_address(link))
+        fail(redis, "no connection within %g s", timeout_s);
+}
+
 static void timer_cb(uv_timer_t *timer)
 {
     struct link *link = timer->data;
@@ -193,15 +226,13 @@ static void timer_cb(uv_timer_t *timer)
         return;
     if (!first) {
         if (!redis->up)
-            fail(redis, "no connection within %g s", redis->options.connect_timeout_s);
+            connect_timed_out(link);
         return;
     }
     struct call *call = container_of(first, struct call, node);
     uint64_t now = uv_now(redis->loop);
-    size_t left = uv_stream_get_write_queue_size(&link->at.stream);
-    if (left > 0 && left < link->queue_bytes) /* a large command is still on its way */
+    if (line_moves(link))
         call->deadline_ms = now + call->timeout_ms;
-    link->queue_bytes = left;
     if (now >= call->deadline_ms)
         fail(redis, "no answer within %g s", (double)call->timeout_ms / 1000);
     else
@@ -218,6 +249,7 @@ static void watch_calls(struct link *link)
     }
     struct call *call = container_of(first, struct call, node);
     uint64_t now = uv_now(link->redis->loop);
+    link->sent_bytes = sent_bytes(link);
     uv_timer_start(&link->timer, timer_cb, call->deadline_ms > now ? call->deadline_ms - now : 0,
                    0);
 }
@@ -238,7 +270,7 @@ static bool send_call(struct link *link, int argc, const char **argv, const size
     struct call *call = calloc(1, sizeof *call);
     struct write *write = calloc(1, sizeof *write);
     char *command = NULL;
-    int bytes = call && write ? redisFormatCommandArgv(&command, argc, argv, lengths) : -1;
+    long long bytes = call && write ? redisFormatCommandArgv(&command, argc, argv, lengths) : -1;
     if (bytes < 0) {
         free(call);
         free(write);
@@ -257,6 +289,7 @@ static bool send_call(struct link *link, int argc, const char **argv, const size
     call->context = context;
     call->timeout_ms = timeout_ms + (uint64_t)bytes / SENT_BYTES_PER_MS;
     call->deadline_ms = uv_now(link->redis->loop) + call->timeout_ms;
+    link->given_bytes += bytes;
     list_push(&link->calls, &call->node);
     if (link->calls.length == 1)
         watch_calls(link);
@@ -380,7 +413,6 @@ static void greeted(void *context, redisReply *reply)
     if (!list_empty(&link->calls))
         return;
     struct redis *redis = link->redis;
-    link->greeting = false;
     if (*link->refusal) {
         text_make_printable(link->refusal);
         if (redis_refusal(link->refusal) == REDIS_REFUSAL_AUTH)
@@ -410,7 +442,6 @@ static void start_greeting(struct link *link)
     const struct redis_options *options = &redis->options;
     char reason[ERROR_TEXT_MAX], number[16];
     bool ok = true;
-    link->greeting = true;
     if (options->password_file && *options->password_file) {
         char *password = read_password(options->password_file, reason, sizeof reason);
         if (!password) {
@@ -434,19 +465,36 @@ static void start_greeting(struct link *link)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
+/* The address that was tried is no good: goes on to the next one, if there is one. */
+static bool next_address(struct link *link)
+{
+    if (!link->next || !link->next->ai_next)
+        return false;
+    link->next = link->next->ai_next;
+    uv_timer_stop(&link->timer);
+    uv_close(&link->at.handle, stream_closed); /* and from there link_open */
+    return true;
+}
+
+/* The addresses that are left share the time that is left. */
+static void start_connect_timer(struct link *link)
+{
+    uint64_t now = uv_now(link->redis->loop), count = 1;
+    uint64_t left_ms = link->connect_end_ms > now ? link->connect_end_ms - now : 0;
+    for (struct addrinfo *at = link->next; at && at->ai_next; at = at->ai_next)
+        count++;
+    uv_timer_start(&link->timer, timer_cb, left_ms / count, 0);
+}
+
 static void connected(uv_connect_t *request, int status)
 {
     struct link *link = request->data;
     struct redis *redis = link->redis;
-    if (!redis)
+    if (!redis || uv_is_closing(&link->at.handle)) /* it took too long */
         return;
-    if (status != 0 && link->next && link->next->ai_next) {
-        link->next = link->next->ai_next;
-        uv_close(&link->at.handle, stream_closed); /* and from there link_open */
-        return;
-    }
     if (status != 0) {
-        fail(redis, "cannot connect: %s", uv_strerror(status));
+        if (!next_address(link))
+            fail(redis, "cannot connect: %s", uv_strerror(status));
         return;
     }
     if (!redis->options.address.is_unix) {
@@ -470,36 +518,55 @@ static void link_open(struct link *link)
                          : uv_tcp_init(redis->loop, &link->at.tcp);
     link->at.handle.data = link;
     link->connect.data = link;
+    link->stream_open = status == 0;
     if (status == 0) {
-        link->stream_open = true;
+        start_connect_timer(link);
         if (is_unix)
             uv_pipe_connect(&link->connect, &link->at.pipe, redis->options.address.host,
                             connected);
         else
             status = uv_tcp_connect(&link->connect, &link->at.tcp, link->next->ai_addr, connected);
     }
-    if (status != 0)
+    if (status != 0 && !(link->stream_open && next_address(link)))
         fail(redis, "cannot connect: %s", uv_strerror(status));
 }
 
-static void looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *found)
+static uint64_t connect_timeout_ms(const struct redis *redis)
 {
-    struct link *link = lookup->data;
-    link->looking_up = false;
-    link->found = link->next = found;
-    if (!link->redis)
-        link_free_when_closed(link);
-    else if (status != 0 || !found)
-        fail(link->redis, "the name %s is not found: %s", link->redis->options.address.host,
-             uv_strerror(status));
-    else
-        link_open(link);
+    return (uint64_t)ceil(redis->options.connect_timeout_s * 1000);
+}
+
+static void use_addresses(struct link *link)
+{
+    struct redis *redis = link->redis;
+    link->found = link->next = redis->found;
+    redis->found = NULL;
+    link->connect_end_ms = uv_now(redis->loop) + connect_timeout_ms(redis);
+    link_open(link);
+}
+
+static void looked_up(void *context, struct addrinfo *found, const char *reason)
+{
+    struct redis *redis = context;
+    redis->lookup = NULL;
+    redis->found = found; /* without a link: for the next one */
+    if (redis->link && found)
+        use_addresses(redis->link);
+    else if (redis->link)
+        fail(redis, "the name %s is not found: %s", redis->options.address.host, reason);
+}
+
+static void look_up(struct redis *redis)
+{
+    const struct redis_address *address = &redis->options.address;
+    if (!redis->lookup)
+        redis->lookup = lookup_start(redis->loop, address->host, address->port, looked_up, redis);
+    if (!redis->lookup)
+        fail(redis, "the name %s cannot be looked up: no memory or threads", address->host);
 }
 
 static void try_connect(struct redis *redis)
 {
-    const struct redis_address *address = &redis->options.address;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct link *link = calloc(1, sizeof *link);
     char *buffer = malloc(READ_BYTES);
     assert(!redis->link);
@@ -518,18 +585,14 @@ static void try_connect(struct redis *redis)
     link->timer.data = link;
     link->timer_open = true;
     uv_update_time(redis->loop);
-    uv_timer_start(&link->timer, timer_cb,
-                   (uint64_t)ceil(redis->options.connect_timeout_s * 1000), 0);
-    if (address->is_unix) {
+    link->connect_end_ms = uv_now(redis->loop) + connect_timeout_ms(redis);
+    uv_timer_start(&link->timer, timer_cb, connect_timeout_ms(redis), 0);
+    if (redis->options.address.is_unix)
         link_open(link);
-        return;
-    }
-    link->lookup.data = link;
-    int status = uv_getaddrinfo(redis->loop, &link->lookup, looked_up, address->host,
-                                address->port, &hints);
-    link->looking_up = status == 0;
-    if (status != 0)
-        fail(redis, "the name %s cannot be looked up: %s", address->host, uv_strerror(status));
+    else if (redis->found)
+        use_addresses(link);
+    else
+        look_up(redis);
 }
 
 /* ---- the owner's side --------------------------------------------------------------------- */
@@ -584,6 +647,8 @@ static void retry_closed(uv_handle_t *handle)
     struct redis *redis = handle->data;
     void (*closed)(void *context) = redis->closed;
     void *context = redis->closed_context;
+    if (redis->found)
+        freeaddrinfo(redis->found);
     free((char *)redis->options.name);
     free((char *)redis->options.username);
     free((char *)redis->options.password_file);
@@ -596,6 +661,8 @@ void redis_close(struct redis *redis, void (*closed)(void *context), void *conte
     redis->closing = true;
     redis->closed = closed;
     redis->closed_context = context;
+    lookup_drop(redis->lookup);
+    redis->lookup = NULL;
     let_go(redis, "closing", 0);
     uv_close((uv_handle_t *)&redis->retry, retry_closed);
 }

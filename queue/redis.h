@@ -38,6 +38,8 @@ struct redis_options {
     const char *username, *password_file; /* NULL or "" = none */
     uint32_t database;
     double connect_timeout_s, command_timeout_s, auth_retry_s;
+    unsigned short *dice;      /* the owner's three, for erand48: daemons that lost one Redis at one
+                                  moment must not all come back at one moment */
 };
 
 struct redis_events {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "gpu/ops/point.h"
+
 static void look_up_row(const uint8_t *from, uint8_t *to, size_t width, const uint8_t *table)
 {
     for (size_t x = 0; x < width; x++)
@@ -27,6 +29,8 @@ void gray_table_step(struct chain *chain, const struct pass_type *type, pass_val
     memset(&histogram, 0, sizeof(histogram));
     histogram.of_gray = true;
     histogram.gray = grayscale_default(chain->background);
+    if (point_takes_gray(chain))
+        point_add_gray(chain, &histogram.gray); /* one channel between the passes, not three */
     const struct pass *gray = chain_last(chain, &pass_grayscale);
     if (gray) {
         memcpy(&histogram.gray, gray->params, sizeof(histogram.gray));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/op.h"
+#include "gpu/ops/point.h"
 
 /* ---- the CPU's loops ---- */
 
@@ -90,14 +91,11 @@ static enum status grayscale_step(const struct op_item *item, const void *params
 {
     const struct params *own = params;
     (void)item;
-    if (chain->shape.channels == 1)
-        return STATUS_OK; /* gray already */
     struct grayscale gray = grayscale_default(chain->background);
     gray.r = weight_16(own->weights[0]);
     gray.g = weight_16(own->weights[1]);
     gray.b = weight_16(own->weights[2]);
-    struct pass_shape to = {chain->shape.width, chain->shape.height, 1};
-    chain_add(chain, &pass_grayscale, to, &gray, sizeof(gray));
+    point_add_gray(chain, &gray);
     return STATUS_OK;
 }
 

@@ -11,12 +11,8 @@
 #include "gpu/pass.h"
 
 /* A block's tables of each plane; warps share them in turn. */
-#ifndef TABLES
 #define TABLES 4
-#endif
-#ifndef BLOCKS_AN_SM
-#define BLOCKS_AN_SM 3
-#endif
+#define BLOCKS_AN_SM 2
 
 /* ---- kernels ---- */
 

@@ -1,4 +1,4 @@
-/* orient.c - mirrors and turns, on the CPU. */
+/* orient.c - mirrors and turns: how they join into one pass, and the loops on the CPU. */
 #include "gpu/ops/orient.h"
 
 #include <string.h>
@@ -75,19 +75,57 @@ static void orient_cpu(const struct pass *pass, const struct image *from, const 
 
 const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
 
-void orient_step(struct chain *chain, int orientation)
+static void append(struct chain *chain, const struct orient *orient)
 {
-    static const struct orient table[ORIENTATION_MAX + 1] = {
-        [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1}, [5] = {1, 0, 0},
-        [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
-    };
-    if (orientation <= 1 || orientation > ORIENTATION_MAX)
-        return;
-    const struct orient *orient = &table[orientation];
     struct pass_shape to = chain->shape;
     if (orient->swap) {
         to.width = chain->shape.height;
         to.height = chain->shape.width;
     }
     chain_add(chain, &pass_orient, to, orient, sizeof(*orient));
+}
+
+void orient_add(struct chain *chain, const struct orient *orient)
+{
+    struct orient map = *orient;
+    const struct pass *last = chain_last(chain, &pass_orient);
+    if (last) {
+        /* The source's column is the inner image's row where the last pass exchanges them. */
+        struct orient inner = *(const struct orient *)last->params;
+        map.swap = inner.swap ^ orient->swap;
+        map.flip_x = inner.flip_x ^ (inner.swap ? orient->flip_y : orient->flip_x);
+        map.flip_y = inner.flip_y ^ (inner.swap ? orient->flip_x : orient->flip_y);
+        chain_drop(chain);
+    }
+    if (map.swap || map.flip_x || map.flip_y)
+        append(chain, &map);
+}
+
+void orient_copy(struct chain *chain)
+{
+    static const struct orient same = {0, 0, 0};
+    append(chain, &same);
+}
+
+void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x, uint32_t *y,
+                   struct pass_shape *rectangle)
+{
+    uint32_t across = orient->swap ? *y : *x, down = orient->swap ? *x : *y;
+    struct pass_shape own = *rectangle;
+    if (orient->swap) {
+        rectangle->width = own.height;
+        rectangle->height = own.width;
+    }
+    *x = orient->flip_x ? source.width - across - rectangle->width : across;
+    *y = orient->flip_y ? source.height - down - rectangle->height : down;
+}
+
+void orient_step(struct chain *chain, int orientation)
+{
+    static const struct orient table[ORIENTATION_MAX + 1] = {
+        [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1}, [5] = {1, 0, 0},
+        [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
+    };
+    if (orientation > 1 && orientation <= ORIENTATION_MAX)
+        orient_add(chain, &table[orientation]);
 }

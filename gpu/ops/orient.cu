@@ -1,19 +1,45 @@
 /*
- * orient.cu - the eight EXIF orientations, a tile of 64 x 64 pixels of the result a block.
+ * orient.cu - the eight EXIF orientations, and the plain copy, of any rectangle of an image.
  *
- * The part of the source that a tile needs is read with 16-byte loads, from the aligned address
- * before it on, into shared memory; the result is gathered from there byte by byte and written 4
- * bytes a lane. Rows in shared memory are padded to an odd number of words, so that reading down
- * a column touches many banks.
+ * What is read may begin at any byte: a lane then loads the two aligned 16-byte pieces that hold
+ * its 16 bytes (the second one is its neighbour's first, and comes from the cache) and shifts
+ * them together. Every offset of one launch has the same remainder of 16, so it is one number.
+ *
+ * Where sides are exchanged, a block turns a tile in shared memory (gray 128 x 128, else 64 x 64
+ * pixels): row i of the tile becomes column i of what is written. A lane reads whole words of
+ * neighbouring rows and turns their bytes with PRMT in registers; it writes 16 bytes. Rows are
+ * padded, or turned by 16 bytes every few rows, so that neither the 16-byte accesses along rows
+ * nor the words down columns meet in a bank:
+ *
+ *     gray   bank of row 16 g + i, word w: 4 (w / 4 + g) + w % 4; a warp has g = 0..7, 4 words
+ *     RGBA   bank of row 4 g + i, word w: the same; a warp has 8 g and 4 words
+ *     RGB    reading, row 4 b + i, word 3 a + j: 8 b + 3 a + const; writing, row 4 a + c, word
+ *            3 b + j: 4 a + 3 b + const; a warp has 8 a and 4 b: 32 different banks in both
+ *
+ * Where they are not, rows are copied, mirrored in registers (RGB: changing places in shared
+ * memory, so that a lane holds 16 whole pixels).
  */
 #include <cuda_runtime.h>
 
 #include "gpu/ops/orient.h"
 
-#define TILE 64
 #define THREADS 256
-/* Bytes that an unaligned start can push a row beyond its own length. */
-#define SKEW 16
+#define WARP 32
+#define WARPS (THREADS / WARP)
+/* Rows that a thread of the row kernel has in flight. */
+#define ROWS 2
+/* Blocks of the exchange a multiprocessor: all the threads it can hold; half of them where each
+ * has twice the loads in flight, which would not fit its registers otherwise. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+#define BLOCKS_A_MULTIPROCESSOR 4
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
+                                 __CUDA_ARCH__ / 100 == 10)
+#define BLOCKS_A_MULTIPROCESSOR 8
+#else
+#define BLOCKS_A_MULTIPROCESSOR 6
+#endif
+/* RGB pixels of a warp of the mirror, 16 a lane. */
+#define STRETCH (16 * WARP)
 
 /* ---- kernels ---- */
 
@@ -22,76 +48,361 @@ struct orient_args {
     uint8_t *to;
     size_t from_stride, to_stride;
     int from_width, from_height, width, height; /* width, height: of the result */
-    int tiles_across;
-    int swap, flip_x, flip_y;
+    int across;  /* pieces, stretches or tiles side by side in the result */
+    int items;   /* of them in all, for the kernels that number them through */
+    int skew;    /* of what a lane loads, from an address that 16 divides */
+    bool flip_x, flip_y;
 };
 
-template <int C>
-static __global__ void __launch_bounds__(THREADS) orient_kernel(orient_args a)
+static __device__ __forceinline__ uint4 load_piece(const uint8_t *at)
 {
-    constexpr int pitch = TILE * C + SKEW + 4;
-    __shared__ alignas(16) uint8_t tile[TILE * pitch];
-    int tile_y = blockIdx.x / a.tiles_across, tile_x = blockIdx.x - tile_y * a.tiles_across;
-    int x0 = tile_x * TILE, y0 = tile_y * TILE;
-    int x_count = min(TILE, a.width - x0), y_count = min(TILE, a.height - y0);
+    return __ldg(reinterpret_cast<const uint4 *>(at));
+}
 
-    /* The rectangle of the source: columns follow y of the result where the sides change. */
-    int across0 = a.swap ? y0 : x0, across = a.swap ? y_count : x_count;
-    int down0 = a.swap ? x0 : y0, down = a.swap ? x_count : y_count;
-    int source_x0 = a.flip_x ? a.from_width - across0 - across : across0;
-    int source_y0 = a.flip_y ? a.from_height - down0 - down : down0;
-    int skew = source_x0 * C % 16, pieces = (skew + across * C + 15) / 16;
-    const uint8_t *source = a.from + (size_t)source_y0 * a.from_stride + (source_x0 * C - skew);
+static __device__ __forceinline__ void store_piece(uint8_t *at, uint4 piece)
+{
+    *reinterpret_cast<uint4 *>(at) = piece;
+}
 
-    for (int i = threadIdx.x; i < down * pieces; i += THREADS) {
-        int row = i / pieces, piece = i - row * pieces;
-        uint4 four = __ldg(reinterpret_cast<const uint4 *>(source + row * a.from_stride) + piece);
-        uint32_t *place = reinterpret_cast<uint32_t *>(tile + row * pitch + piece * 16);
-        place[0] = four.x;
-        place[1] = four.y;
-        place[2] = four.z;
-        place[3] = four.w;
-    }
-    __syncthreads();
+/* 16 bytes at `offset` of a row that has bytes 0..row_bytes - 1; what lies outside them is of no
+ * meaning. A piece is read when it holds a byte of the row: it then lies in the buffer. */
+template <bool SKEWED>
+static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, int row_bytes,
+                                                int skew)
+{
+    int at = SKEWED ? offset - skew : offset;
+    uint4 low = make_uint4(0, 0, 0, 0);
+    if (at > -16 && at < row_bytes)
+        low = load_piece(row + at);
+    if constexpr (!SKEWED)
+        return low;
+    uint4 high = make_uint4(0, 0, 0, 0);
+    if (at > -32 && at + 16 < row_bytes)
+        high = load_piece(row + at + 16);
+    /* By words, then by bytes; skew is the same for the whole launch. */
+    bool two = skew & 8, one = skew & 4;
+    uint32_t a0 = two ? low.z : low.x, a1 = two ? low.w : low.y, a2 = two ? high.x : low.z;
+    uint32_t a3 = two ? high.y : low.w, a4 = two ? high.z : high.x, a5 = two ? high.w : high.y;
+    uint32_t b0 = one ? a1 : a0, b1 = one ? a2 : a1, b2 = one ? a3 : a2, b3 = one ? a4 : a3;
+    uint32_t b4 = one ? a5 : a4;
+    unsigned bits = (skew & 3) * 8;
+    return make_uint4(__funnelshift_r(b0, b1, bits), __funnelshift_r(b1, b2, bits),
+                      __funnelshift_r(b2, b3, bits), __funnelshift_r(b3, b4, bits));
+}
 
-    /* A step to the right in the result is step_x bytes in the tile; one down is step_y. */
-    int step_across = a.flip_x ? -C : C, step_down = a.flip_y ? -pitch : pitch;
-    int step_x = a.swap ? step_down : step_across, step_y = a.swap ? step_across : step_down;
-    int origin = skew + (a.flip_x ? (across - 1) * C : 0) + (a.flip_y ? (down - 1) * pitch : 0);
-    int row_bytes = x_count * C;
-    constexpr int words = TILE * C / 4;
-    for (int i = threadIdx.x; i < y_count * words; i += THREADS) {
-        int y = i / words, offset = (i - y * words) * 4;
-        if (offset >= row_bytes)
-            continue;
-        uint32_t word = 0;
+/* The order of 16 bytes of whole pixels, the other way round. */
+template <int C> static __device__ __forceinline__ uint4 mirror_16(uint4 v)
+{
+    if constexpr (C == 4)
+        return make_uint4(v.w, v.z, v.y, v.x);
+    return make_uint4(__byte_perm(v.w, 0, 0x0123), __byte_perm(v.z, 0, 0x0123),
+                      __byte_perm(v.y, 0, 0x0123), __byte_perm(v.x, 0, 0x0123));
+}
+
+/* A thread takes one piece of 16 bytes in ROWS rows, one below the other. C is of meaning to the
+ * mirror only, and is 1 or 4 there. */
+template <int C, bool MIRROR, bool SKEWED>
+static __global__ void __launch_bounds__(THREADS) orient_rows_kernel(orient_args a, int row_bytes)
+{
+    int item = blockIdx.x * THREADS + threadIdx.x;
+    if (item >= a.items)
+        return;
+    int group = item / a.across, to_offset = (item - group * a.across) * 16;
+    int offset = MIRROR ? row_bytes - 16 - to_offset : to_offset;
+    uint4 pieces[ROWS];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            int byte = min(offset + k, row_bytes - 1), x = byte / C, channel = byte - x * C;
-            word |= (uint32_t)tile[origin + y * step_y + x * step_x + channel] << (8 * k);
-        }
-        *reinterpret_cast<uint32_t *>(a.to + (size_t)(y0 + y) * a.to_stride + x0 * C + offset) =
-            word;
+    for (int k = 0; k < ROWS; k++) {
+        int y = min(group * ROWS + k, a.height - 1);
+        int source_y = a.flip_y ? a.height - 1 - y : y;
+        pieces[k] = load_16<SKEWED>(a.from + (size_t)source_y * a.from_stride, offset, row_bytes,
+                                    a.skew);
+    }
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        int y = group * ROWS + k;
+        if (y < a.height)
+            store_piece(a.to + (size_t)y * a.to_stride + to_offset,
+                        MIRROR ? mirror_16<C>(pieces[k]) : pieces[k]);
     }
 }
 
+/* Four RGB pixels in three words, the other way round. */
+static __device__ __forceinline__ void mirror_rgb(uint32_t *to, uint32_t a, uint32_t b, uint32_t c)
+{
+    to[0] = __byte_perm(c, b, 0x6321);
+    to[1] = __byte_perm(__byte_perm(b, c, 0x0043), a, 0x3710);
+    to[2] = __byte_perm(a, b, 0x2105);
+}
+
+template <bool SKEWED>
+static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orient_args a)
+{
+    __shared__ uint4 stages[WARPS][STRETCH * 3 / 16];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int item = blockIdx.x * WARPS + warp;
+    if (item >= a.items)
+        return; /* the whole warp */
+    int y = item / a.across, x0 = (item - y * a.across) * STRETCH;
+    int row_bytes = a.width * 3;
+    int source_y = a.flip_y ? a.height - 1 - y : y;
+    const uint8_t *source = a.from + (size_t)source_y * a.from_stride;
+    uint4 *stage = stages[warp], pieces[3];
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+        pieces[j] = load_16<SKEWED>(source, row_bytes - (x0 + STRETCH) * 3 + (lane + j * WARP) * 16,
+                                    row_bytes, a.skew);
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+        stage[lane + j * WARP] = pieces[j];
+    __syncwarp();
+    uint4 p = stage[lane * 3], q = stage[lane * 3 + 1], r = stage[lane * 3 + 2];
+    uint32_t words[12];
+    mirror_rgb(words, r.y, r.z, r.w);
+    mirror_rgb(words + 3, q.z, q.w, r.x);
+    mirror_rgb(words + 6, p.w, q.x, q.y);
+    mirror_rgb(words + 9, p.x, p.y, p.z);
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+        stage[(WARP - 1 - lane) * 3 + j] =
+            make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2], words[4 * j + 3]);
+    __syncwarp();
+    uint8_t *row = a.to + (size_t)y * a.to_stride;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        int offset = x0 * 3 + (lane + j * WARP) * 16;
+        if (offset < row_bytes)
+            store_piece(row + offset, stage[lane + j * WARP]);
+    }
+}
+
+/* ---- kernels: sides exchanged ---- */
+
+/* A tile is `side` pixels square; `group` rows of it share the place of their first piece. */
+template <int C> struct tile_of {
+    static constexpr int side = C == 1 ? 128 : 64;
+    static constexpr int row_bytes = side * C;
+    static constexpr int pieces = row_bytes / 16; /* in a row */
+    static constexpr int thread_pieces = side * pieces / THREADS;
+    static constexpr int group = C == 1 ? 16 : 4;
+    static constexpr int bytes = side * row_bytes + (C == 3 ? side / group * 32 : 0);
+};
+
+template <int C> static __device__ __forceinline__ int tile_piece(int row, int piece)
+{
+    typedef tile_of<C> tile;
+    if constexpr (C == 3)
+        return row * tile::row_bytes + row / tile::group * 32 + piece * 16;
+    return row * tile::row_bytes + (piece + row / tile::group) % tile::pieces * 16;
+}
+
+static __device__ __forceinline__ uint32_t tile_word(const uint8_t *bytes, int at)
+{
+    return *reinterpret_cast<const uint32_t *>(bytes + at);
+}
+
+/* Where row `row` of a turned tile goes, or NULL. */
+template <int C>
+static __device__ __forceinline__ uint8_t *tile_row(const orient_args &a, int y0, int row)
+{
+    int y = y0 + (a.flip_x ? tile_of<C>::side - 1 - row : row);
+    return y < a.height ? a.to + (size_t)y * a.to_stride : NULL;
+}
+
+/* Gray: a lane turns 16 rows of 4 pixels into 4 rows of 16. */
+static __device__ __forceinline__ void tile_write(const orient_args &a, const uint8_t *bytes,
+                                                  int x0, int y0)
+{
+    int g = threadIdx.x % 8, w = threadIdx.x / 8;
+    uint32_t out[4][4]; /* column of the tile, word */
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint32_t r[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = tile_word(bytes, tile_piece<1>(16 * g + 4 * k + i, w / 4) + w % 4 * 4);
+        uint32_t low0 = __byte_perm(r[0], r[1], 0x5140), low1 = __byte_perm(r[2], r[3], 0x5140);
+        uint32_t high0 = __byte_perm(r[0], r[1], 0x7362), high1 = __byte_perm(r[2], r[3], 0x7362);
+        out[0][k] = __byte_perm(low0, low1, 0x5410);
+        out[1][k] = __byte_perm(low0, low1, 0x7632);
+        out[2][k] = __byte_perm(high0, high1, 0x5410);
+        out[3][k] = __byte_perm(high0, high1, 0x7632);
+    }
+    int x = x0 + 16 * g;
+    if (x >= a.width)
+        return;
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        uint8_t *row = tile_row<1>(a, y0, 4 * w + c);
+        if (row)
+            store_piece(row + x, make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]));
+    }
+}
+
+/* RGBA: a lane turns 4 rows of one pixel into one row of 4, four times. */
+static __device__ __forceinline__ void tile_write_rgba(const orient_args &a, const uint8_t *bytes,
+                                                       int x0, int y0)
+{
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        int m = warp + j * WARPS, g = lane % 8 + m % 2 * 8, w = lane / 8 + m / 2 * 4;
+        uint32_t r[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = tile_word(bytes, tile_piece<4>(4 * g + i, w / 4) + w % 4 * 4);
+        int x = x0 + 4 * g;
+        uint8_t *row = tile_row<4>(a, y0, w);
+        if (row && x < a.width)
+            store_piece(row + (size_t)x * 4, make_uint4(r[0], r[1], r[2], r[3]));
+    }
+}
+
+/* RGB: a lane turns 4 x 4 pixels in registers; they go back into the tile, turned, and leave it
+ * along rows. */
+static __device__ __forceinline__ void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0,
+                                                      int y0)
+{
+    typedef tile_of<3> tile;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int g = lane % 8 + warp % 2 * 8, b = lane / 8 + warp / 2 * 4;
+    uint32_t p[4][4]; /* column, row: a pixel in bytes 0..2 */
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int at = tile_piece<3>(4 * b + i, 0) + 12 * g;
+        uint32_t w0 = tile_word(bytes, at), w1 = tile_word(bytes, at + 4);
+        uint32_t w2 = tile_word(bytes, at + 8);
+        p[0][i] = w0;
+        p[1][i] = __byte_perm(w0, w1, 0x0543);
+        p[2][i] = __byte_perm(w1, w2, 0x0432);
+        p[3][i] = w2 >> 8;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        uint32_t *place = reinterpret_cast<uint32_t *>(bytes + (4 * g + c) * tile::row_bytes +
+                                                       16 * g + 12 * b);
+        place[0] = __byte_perm(p[c][0], p[c][1], 0x4210);
+        place[1] = __byte_perm(p[c][1], p[c][2], 0x5421);
+        place[2] = __byte_perm(p[c][2], p[c][3], 0x6542);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < tile::thread_pieces; j++) {
+        int i = threadIdx.x + j * THREADS, line = i / tile::pieces;
+        int offset = (i - line * tile::pieces) * 16;
+        uint8_t *row = tile_row<3>(a, y0, line);
+        if (row && x0 * 3 + offset < a.width * 3)
+            store_piece(row + x0 * 3 + offset,
+                        *reinterpret_cast<const uint4 *>(bytes + line * tile::row_bytes +
+                                                         line / 4 * 16 + offset));
+    }
+}
+
+template <int C, bool SKEWED>
+static __global__ void
+__launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1))
+    orient_swap_kernel(orient_args a)
+{
+    typedef tile_of<C> tile;
+    __shared__ alignas(16) uint8_t bytes[tile::bytes];
+    int tile_y = blockIdx.x / a.across, tile_x = blockIdx.x - tile_y * a.across;
+    int x0 = tile_x * tile::side, y0 = tile_y * tile::side;
+    /* From the right, the last column of the tile is the first one of the rows written. */
+    int offset = (a.flip_x ? a.from_width - y0 - tile::side : y0) * C;
+    uint4 pieces[tile::thread_pieces];
+#pragma unroll
+    for (int j = 0; j < tile::thread_pieces; j++) {
+        int i = threadIdx.x + j * THREADS, row = i / tile::pieces;
+        int x = min(x0 + row, a.width - 1), source_y = a.flip_y ? a.from_height - 1 - x : x;
+        pieces[j] = load_16<SKEWED>(a.from + (size_t)source_y * a.from_stride,
+                                    offset + (i - row * tile::pieces) * 16, a.from_width * C,
+                                    a.skew);
+    }
+#pragma unroll
+    for (int j = 0; j < tile::thread_pieces; j++) {
+        int i = threadIdx.x + j * THREADS, row = i / tile::pieces;
+        *reinterpret_cast<uint4 *>(bytes + tile_piece<C>(row, i - row * tile::pieces)) = pieces[j];
+    }
+    __syncthreads();
+    if constexpr (C == 1)
+        tile_write(a, bytes, x0, y0);
+    else if constexpr (C == 3)
+        tile_write_rgb(a, bytes, x0, y0);
+    else
+        tile_write_rgba(a, bytes, x0, y0);
+}
+
 /* ---- launchers ---- */
+
+static int pieces_of(int length, int piece)
+{
+    return (length + piece - 1) / piece;
+}
+
+template <int C> static cudaError_t launch_swap(orient_args args, cudaStream_t stream)
+{
+    args.across = pieces_of(args.width, tile_of<C>::side);
+    unsigned blocks = (unsigned)(args.across * pieces_of(args.height, tile_of<C>::side));
+    if (args.skew)
+        orient_swap_kernel<C, true><<<blocks, THREADS, 0, stream>>>(args);
+    else
+        orient_swap_kernel<C, false><<<blocks, THREADS, 0, stream>>>(args);
+    return cudaGetLastError();
+}
+
+template <int C, bool MIRROR>
+static cudaError_t launch_rows(orient_args args, int row_bytes, cudaStream_t stream)
+{
+    args.across = pieces_of(row_bytes, 16);
+    args.items = args.across * pieces_of(args.height, ROWS);
+    unsigned blocks = (unsigned)pieces_of(args.items, THREADS);
+    if (args.skew)
+        orient_rows_kernel<C, MIRROR, true><<<blocks, THREADS, 0, stream>>>(args, row_bytes);
+    else
+        orient_rows_kernel<C, MIRROR, false><<<blocks, THREADS, 0, stream>>>(args, row_bytes);
+    return cudaGetLastError();
+}
+
+static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
+{
+    args.across = pieces_of(args.width, STRETCH);
+    args.items = args.across * args.height;
+    unsigned blocks = (unsigned)pieces_of(args.items, WARPS);
+    if (args.skew)
+        orient_mirror_rgb_kernel<true><<<blocks, THREADS, 0, stream>>>(args);
+    else
+        orient_mirror_rgb_kernel<false><<<blocks, THREADS, 0, stream>>>(args);
+    return cudaGetLastError();
+}
 
 extern "C" int orient_cuda(const struct pass *pass, const struct image *from,
                            const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
     const struct orient *orient = reinterpret_cast<const struct orient *>(pass->params);
-    orient_args args = {from->pixels,       to->pixels,        from->stride,
-                        to->stride,         (int)from->width,  (int)from->height,
-                        (int)to->width,     (int)to->height,   (int)((to->width + TILE - 1) / TILE),
-                        orient->swap,       orient->flip_x,    orient->flip_y};
-    unsigned blocks = (unsigned)args.tiles_across * ((to->height + TILE - 1) / TILE);
+    int channels = (int)from->channels, row_bytes = (int)from->width * channels;
+    orient_args args = {};
     (void)work;
-    if (from->channels == 1)
-        orient_kernel<1><<<blocks, THREADS, 0, stream>>>(args);
-    else if (from->channels == 3)
-        orient_kernel<3><<<blocks, THREADS, 0, stream>>>(args);
-    else
-        orient_kernel<4><<<blocks, THREADS, 0, stream>>>(args);
-    return cudaGetLastError();
+    args.from = from->pixels;
+    args.to = to->pixels;
+    args.from_stride = from->stride;
+    args.to_stride = to->stride;
+    args.from_width = (int)from->width;
+    args.from_height = (int)from->height;
+    args.width = (int)to->width;
+    args.height = (int)to->height;
+    args.flip_x = orient->flip_x;
+    args.flip_y = orient->flip_y;
+    /* From the right, pieces are counted from the end of a row. */
+    uintptr_t origin = (uintptr_t)from->pixels + (orient->flip_x ? row_bytes : 0);
+    args.skew = (int)(origin % 16);
+    if (orient->swap)
+        return channels == 1   ? launch_swap<1>(args, stream)
+               : channels == 3 ? launch_swap<3>(args, stream)
+                               : launch_swap<4>(args, stream);
+    if (!orient->flip_x)
+        return launch_rows<1, false>(args, row_bytes, stream);
+    return channels == 1   ? launch_rows<1, true>(args, row_bytes, stream)
+           : channels == 3 ? launch_mirror_rgb(args, stream)
+                           : launch_rows<4, true>(args, row_bytes, stream);
 }

@@ -1,5 +1,5 @@
 /*
- * orient.h - the eight EXIF orientations: mirrors and turns of a whole image.
+ * orient.h - the eight EXIF orientations: mirrors and turns, which transpose, rotate and flip are.
  *
  * With a source of w x h, the pixel of the result at (x, y) is the source's at
  *     2 (w-1-x, y)    3 (w-1-x, h-1-y)    4 (x, h-1-y)
@@ -19,6 +19,17 @@
 extern "C" {
 #endif
 
+enum orientation {
+    ORIENT_NONE = 1,
+    ORIENT_MIRRORED,
+    ORIENT_TURNED_180,
+    ORIENT_UPSIDE_DOWN,
+    ORIENT_TRANSPOSED,
+    ORIENT_TURNED_90, /* clockwise */
+    ORIENT_TRANSVERSED,
+    ORIENT_TURNED_270,
+};
+
 /* The source's column is y of the result where `swap`, else x, and counts from the right where
  * flip_x; its row is the other coordinate, and counts from below where flip_y. */
 struct orient {
@@ -27,8 +38,20 @@ struct orient {
 
 extern const struct pass_type pass_orient;
 
-/* Appends the pass, or nothing for orientation 1 (and for what EXIF does not define). */
+/* Appends the pass, or nothing for orientation 1 (and for what EXIF does not define). An orient
+ * pass at the chain's end takes the new one in: neighbours are one pass, or none. */
 void orient_step(struct chain *chain, int orientation);
+
+/* ---- for the plan ---- */
+
+/* As orient_step, for any of the maps; the identity adds nothing. */
+void orient_add(struct chain *chain, const struct orient *orient);
+/* Appends a plain copy of the chain's window, after which it is a whole image. */
+void orient_copy(struct chain *chain);
+/* Turns the corner (x, y) and the sides of a rectangle of the result into those of the rectangle
+ * of a source of this shape that it comes from. */
+void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x, uint32_t *y,
+                   struct pass_shape *rectangle);
 
 pass_cuda orient_cuda;
 

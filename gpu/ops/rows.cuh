@@ -110,6 +110,20 @@ static __device__ __forceinline__ void row_turn_rgb(row_part<3> *part, uint8_t *
         part->words[j] = pieces[lane * 3 + j];
 }
 
+/* The way back: pixels that each lane has, to pieces that lie side by side across the lanes. */
+static __device__ __forceinline__ void row_return_rgb(row_part<3> *part, uint8_t *stage, int lane)
+{
+    uint4 *pieces = reinterpret_cast<uint4 *>(stage);
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+        pieces[lane * 3 + j] = part->words[j];
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+        part->words[j] = pieces[lane + j * WARP];
+}
+
 static __device__ __forceinline__ uint4 gray_lane_rgb(const row_part<3> &part,
                                                       const gray_words &gray)
 {

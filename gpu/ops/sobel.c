@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/op.h"
+#include "gpu/ops/point.h"
 
 /* ---- the CPU's loops ---- */
 
@@ -144,6 +145,8 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
     sobel.border = (enum sobel_border)own->border;
     sobel.gray = grayscale_default(chain->background);
 
+    if (point_takes_gray(chain))
+        point_add_gray(chain, &sobel.gray); /* one channel between the passes, not three */
     const struct pass *gray = chain_last(chain, &pass_grayscale);
     if (gray) {
         memcpy(&sobel.gray, gray->params, sizeof(sobel.gray));

@@ -387,7 +387,9 @@ static int add_photo(const char *path, const struct stat *st, int kind, struct F
         free(photo->name);
         return 0;
     }
-    struct plan_source source = {photo->width, photo->height, photo->channels, 1, {255, 255, 255}};
+    struct plan_source source = {.width = photo->width, .height = photo->height,
+                                 .channels = photo->channels, .orientation = 1,
+                                 .background = {255, 255, 255}};
     struct plan_limits limits = {100000000, 65500};
     if (plan_build(&photo->plan, &source, &target, 1, &limits, &error) != STATUS_OK) {
         printf("skipped: %s (%s)\n", photo->name, error.text);

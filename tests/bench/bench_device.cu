@@ -142,9 +142,11 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     buffers.scratch = buffers.output + engine_align(plan->output_bytes);
     for (uint32_t v = 0; v < plan->variant_count; v++) {
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
-            const struct pass *pass = &plan->variants[v].passes[p];
-            struct image from = pass_view(pass_address(&buffers, pass->from_place), pass->from);
-            struct image to = pass_view(pass_address(&buffers, pass->to_place), pass->to);
+            const struct pass *planned = &plan->variants[v].passes[p];
+            struct pass bound;
+            const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
+            struct image from = pass_from(pass, &buffers);
+            struct image to = pass_to(pass, &buffers);
             OR_FAIL((cudaError_t)pass->type->cuda(
                 pass, &from, &to, pass_address(&buffers, pass->work_place), stream));
         }
@@ -161,6 +163,7 @@ extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *picture
     double rounds_s[ROUNDS];
     if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
         return -1;
+    plan_put_constants(plan, r.host[0]);
     for (size_t s = 0; s < sets; s++)
         OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, picture ? picture : r.host[0],
                            plan->input_bytes, cudaMemcpyHostToDevice));

@@ -30,7 +30,22 @@ struct load {
     struct plan plan;
 };
 
+#define KERNEL_3 "[[-1,-1,-1],[-1,9,-1],[-1,-1,-1]]"
+#define ONES_15 "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
+#define ONES_5_ROWS ONES_15 "," ONES_15 "," ONES_15 "," ONES_15 "," ONES_15
+#define KERNEL_15 "[" ONES_5_ROWS "," ONES_5_ROWS "," ONES_5_ROWS "]"
+#define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
+#define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
+
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
+
+#define GAMMA "{\"op\":\"gamma\",\"gamma\":2.2}"
+#define LEVELS "{\"op\":\"levels\",\"in_black\":16,\"in_white\":235}"
+#define SEPIA                                                                                      \
+    "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
+    "[0.272,0.534,0.131,0]]}"
+#define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":5119,\"height\":2880}"
+#define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":2880,\"height\":5119}"
 
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
@@ -39,9 +54,54 @@ static struct load loads[] = {
     LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
     LOAD("grayscale, RGB", 3, 1, false, "[\"grayscale\"]", 0),
     LOAD("flatten, RGBA", 4, 1, true, "[]", 0),
-    LOAD("turn 90, gray", 1, 6, false, "[]", 0),
-    LOAD("turn 90, RGB", 3, 6, false, "[]", 0),
-    LOAD("mirror, RGB", 3, 2, false, "[]", 0),
+    LOAD("transpose, gray", 1, 1, false, "[\"transpose\"]", 0),
+    LOAD("transpose, RGB", 3, 1, false, "[\"transpose\"]", 0),
+    LOAD("transpose, RGBA", 4, 1, false, "[\"transpose\"]", 0),
+    LOAD("rotate 90, gray", 1, 6, false, "[]", 0),
+    LOAD("rotate 90, RGB", 3, 6, false, "[]", 0),
+    LOAD("rotate 90, RGBA", 4, 6, false, "[]", 0),
+    LOAD("rotate 180, gray", 1, 3, false, "[]", 0),
+    LOAD("rotate 180, RGB", 3, 3, false, "[]", 0),
+    LOAD("rotate 270, gray", 1, 8, false, "[]", 0),
+    LOAD("rotate 270, RGB", 3, 8, false, "[]", 0),
+    LOAD("flip h, gray", 1, 2, false, "[]", 0),
+    LOAD("flip h, RGB", 3, 2, false, "[]", 0),
+    LOAD("flip h, RGBA", 4, 2, false, "[]", 0),
+    LOAD("flip v, gray", 1, 4, false, "[]", 0),
+    LOAD("flip v, RGB", 3, 4, false, "[]", 0),
+    /* Almost the whole image, from an odd byte on. */
+    LOAD("crop, flip v, RGB", 3, 4, false, "[" CROP "]", 0),
+    LOAD("crop, rotate, gray", 1, 6, false, "[" CROP_TALL "]", 0),
+    LOAD("invert, gray", 1, 1, false, "[\"invert\"]", 0),
+    LOAD("gamma, RGB", 3, 1, false, "[" GAMMA "]", 0),
+    LOAD("levels, RGBA", 4, 1, false, "[" LEVELS "]", 0),
+    LOAD("threshold, RGB", 3, 1, false, "[\"threshold\"]", 0),
+    LOAD("threshold, RGBA", 4, 1, false, "[\"threshold\"]", 0),
+    LOAD("matrix, RGB", 3, 1, false, "[" SEPIA "]", 0),
+    LOAD("matrix, RGBA", 4, 1, false, "[" SEPIA "]", 0),
+    LOAD("tint, gray", 1, 1, false, "[" SEPIA "]", 0),
+    LOAD("4 tables, RGB", 3, 1, false, "[\"invert\"," GAMMA "," LEVELS "," GAMMA "]", 0),
+    LOAD("table gray table", 3, 1, false, "[" GAMMA ",\"grayscale\"," LEVELS "]", 0),
+    LOAD("table mx table RGB", 3, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
+    LOAD("table mx table RGBA", 4, 1, false, "[" GAMMA "," SEPIA "," LEVELS "]", 0),
+    LOAD("gaussian 5, gray", 1, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGB", 3, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 5, RGBA", 4, 1, false, GAUSSIAN(5), 0),
+    LOAD("gaussian 9, RGB", 3, 1, false, GAUSSIAN(9), 0),
+    LOAD("gaussian 17, RGB", 3, 1, false, GAUSSIAN(17), 0),
+    LOAD("gaussian 31, RGB", 3, 1, false, GAUSSIAN(31), 0),
+    LOAD("unsharp 5, RGB", 3, 1, false, "[\"unsharp\"]", 0),
+    LOAD("convolve 3, gray", 1, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 3, RGB", 3, 1, false, CONVOLVE(KERNEL_3), 0),
+    LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
+    LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
+    LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
+    LOAD("512, gray", 1, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":2560}]", 0),
+    LOAD("1.5 times, RGB", 3, 1, false,
+         "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
     LOAD("histogram, gray", 1, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB", 3, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB>Y", 3, 1, false, "[{\"op\":\"histogram\",\"gray\":true}]", 0),
@@ -82,6 +142,9 @@ static void load_open(struct load *load)
 /* Each input byte once, each output byte once, however often a kernel comes back to them. */
 static double bytes_a_pixel(const struct load *load)
 {
+    const struct plan_variant *result = &load->plan.variants[0];
+    return load->channels + (double)result->width * result->height * result->channels /
+                                ((double)WIDTH * HEIGHT);
     const struct plan_variant *variant = &load->plan.variants[0];
     return load->channels + (variant->is_source ? 0 : variant->channels);
 }
@@ -235,13 +298,13 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
 
 static void bench_kernels(const struct device_rates *rates)
 {
-    printf("\n%-18s %9s %9s %9s %14s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy");
+    printf("\n%-20s %9s %9s %9s %14s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy");
     for (size_t i = 0; i < LOADS; i++) {
         double s = bench_kernels_s(&loads[i].plan);
         if (s < 0)
             exit(1);
         double gpx = MPIXELS / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
-        printf("%-18s %9.1f %9.0f %9.0f %13.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
+        printf("%-20s %9.1f %9.0f %9.0f %13.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
                100 * gb / rates->copy);
     }
 }
@@ -279,7 +342,7 @@ static void bench_cpu(void)
     struct engine *engine = open_engine("cpu", 1);
     if (!engine)
         exit(1);
-    printf("\n%s, one thread, %d x %d\n%-18s %9s %9s\n", engine_description(engine), WIDTH, HEIGHT,
+    printf("\n%s, one thread, %d x %d\n%-20s %9s %9s\n", engine_description(engine), WIDTH, HEIGHT,
            "pass", "MP/s", "GB/s");
     for (size_t i = 0; i < LOADS; i++) {
         const struct load *load = &loads[i];
@@ -295,7 +358,7 @@ static void bench_cpu(void)
             if (task.kernel_ms * 1e-3 < best_s)
                 best_s = task.kernel_ms * 1e-3;
         }
-        printf("%-18s %9.0f %9.1f\n", load->name, MPIXELS / best_s,
+        printf("%-20s %9.0f %9.1f\n", load->name, MPIXELS / best_s,
                MPIXELS / best_s * 1e-3 * bytes_a_pixel(load));
         engine_release(engine, &memory);
     }

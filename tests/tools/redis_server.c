@@ -12,9 +12,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LINE_CLIENTS_MAX 16
+#define LINE_TICK_MS 10
 
 #define START_TRIES 2000 /* of 10 ms: valgrind on a busy machine starts slowly */
 
@@ -166,6 +170,76 @@ void redis_server_freeze(struct redis_server *server, bool frozen)
         kill(server->pid, frozen ? SIGSTOP : SIGCONT);
 }
 
+/* Forwards what there is, at most so much; false when an end has closed. */
+static bool forward(int from, int to, size_t most)
+{
+    char bytes[64 * 1024];
+    ssize_t got = recv(from, bytes, most < sizeof bytes ? most : sizeof bytes, MSG_DONTWAIT);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR;
+    for (ssize_t at = 0, sent; at < got; at += sent)
+        if ((sent = send(to, bytes + at, (size_t)(got - at), MSG_NOSIGNAL)) <= 0)
+            return false;
+    return got > 0;
+}
+
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%.100s", path);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+__attribute__((noreturn)) static void carry(int listener, const char *socket_path, size_t bytes)
+{
+    int pairs[LINE_CLIENTS_MAX][2];
+    size_t count = 0;
+    for (;; nap_ms(LINE_TICK_MS)) {
+        int client = count < LINE_CLIENTS_MAX ? accept(listener, NULL, NULL) : -1;
+        if (client >= 0) {
+            pairs[count][0] = client;
+            pairs[count++][1] = connect_unix(socket_path);
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (forward(pairs[i][0], pairs[i][1], bytes) &&
+                forward(pairs[i][1], pairs[i][0], SIZE_MAX))
+                continue;
+            close(pairs[i][0]);
+            close(pairs[i][1]);
+            memcpy(pairs[i], pairs[--count], sizeof pairs[i]);
+            i--;
+        }
+    }
+}
+
+void redis_server_slow_line(struct redis_server *server, size_t bytes_per_ms)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int buffer = 16 * 1024, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) < 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) < 0 || listen(fd, 8) < 0)
+        die("no slow line: %s", strerror(errno));
+    snprintf(server->line, sizeof server->line, "127.0.0.1:%d", ntohs(address.sin_port));
+    pid_t parent = getpid();
+    server->line_pid = fork();
+    if (server->line_pid < 0)
+        die("fork: %s", strerror(errno));
+    if (server->line_pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        carry(fd, server->socket, bytes_per_ms * LINE_TICK_MS);
+    }
+    close(fd);
+}
+
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
     (void)st;
@@ -179,6 +253,10 @@ void redis_server_stop(struct redis_server *server)
     if (!server)
         return;
     redis_server_kill9(server);
+    if (server->line_pid) {
+        kill(server->line_pid, SIGKILL);
+        waitpid(server->line_pid, NULL, 0);
+    }
     nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     for (int i = 0; i < server->arg_count; i++)
         free(server->args[i]);

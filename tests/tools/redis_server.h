@@ -10,6 +10,7 @@
 #define GPUIMGD_TESTS_TOOLS_REDIS_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include <hiredis/hiredis.h>
@@ -23,6 +24,8 @@ struct redis_server {
     char socket[160];
     char address[192];  /* "unix:/...", as the option `redis` takes it */
     char tcp[32];       /* "127.0.0.1:port" */
+    pid_t line_pid;     /* of the slow line, 0 without one */
+    char line[32];      /* its address */
     char *args[REDIS_SERVER_ARGS_MAX]; /* the extra ones, own copies */
     int arg_count;
 };
@@ -41,6 +44,11 @@ void redis_server_restart(struct redis_server *server);
 void redis_server_restart_nowait(struct redis_server *server);
 /* SIGSTOP and SIGCONT: connections stay, nothing answers. */
 void redis_server_freeze(struct redis_server *server, bool frozen);
+
+/* A way to the server, server->line, that takes at most so many bytes a millisecond from each
+ * client. To be called before there are connections that the test cuts: its process inherits
+ * them. */
+void redis_server_slow_line(struct redis_server *server, size_t bytes_per_ms);
 
 /* A blocking hiredis connection over the unix socket. Ends the program when that fails. */
 redisContext *redis_server_connect(const struct redis_server *server);

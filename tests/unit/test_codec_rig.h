@@ -87,14 +87,15 @@ static UNUSED void rig_check_guards(const struct rig *rig)
 }
 
 /* Probes and decodes; checks that nothing outside of the rows was written. */
-static UNUSED enum status rig_decode(struct rig *rig, const struct picture_file *file, bool gray)
+static UNUSED enum status rig_decode_scaled(struct rig *rig, const struct picture_file *file,
+                                            bool gray, uint32_t eighths)
 {
     enum status status = rig_probe(rig, file);
     if (status != STATUS_OK)
         return status;
     struct image *image = &rig->image;
-    image->width = rig->info.width;
-    image->height = rig->info.height;
+    image->width = image_scaled(rig->info.width, eighths);
+    image->height = image_scaled(rig->info.height, eighths);
     image->channels = gray ? 1 : rig->info.channels;
     image->stride = image_stride(image->width, image->channels) + rig_extra;
     rig->block_bytes = image->stride * image->height + 2 * rig_guard;
@@ -102,7 +103,7 @@ static UNUSED enum status rig_decode(struct rig *rig, const struct picture_file 
     assert_non_null(rig->block);
     memset(rig->block, rig_fill, rig->block_bytes);
     image->pixels = rig->block + rig_guard;
-    struct decode_request request = {.gray = gray};
+    struct decode_request request = {.gray = gray, .eighths = eighths};
     struct picture_file copy = picture_cut(file, file->length);
     status = codec_decode(rig->context, copy.bytes, copy.length, &rig->info, &request,
                           &rig->limits, image, &rig->error);
@@ -111,6 +112,11 @@ static UNUSED enum status rig_decode(struct rig *rig, const struct picture_file 
     assert_true(status == STATUS_OK || rig->error.text[0] != '\0');
     rig_check_guards(rig);
     return status;
+}
+
+static UNUSED enum status rig_decode(struct rig *rig, const struct picture_file *file, bool gray)
+{
+    return rig_decode_scaled(rig, file, gray, 0);
 }
 
 /* Compares the decoded rows to packed ones and names the first difference. */

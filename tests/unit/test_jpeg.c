@@ -18,14 +18,21 @@ static int teardown(void **state)
 }
 
 /* Decodes as the codec and as djpeg do, and compares. */
-static void compare_with_djpeg(const struct picture_file *file, bool gray)
+static void compare_scaled(const struct picture_file *file, bool gray, uint32_t eighths)
 {
-    assert_int_equal(rig_decode(&rig, file, gray), STATUS_OK);
+    assert_int_equal(rig_decode_scaled(&rig, file, gray, eighths), STATUS_OK);
     uint32_t channels = rig.image.channels;
-    struct picture_file pnm = rig_run("djpeg", gray ? "-pnm -grayscale" : "-pnm", file);
+    char options[64];
+    snprintf(options, sizeof options, "-pnm -scale %u/8 %s", eighths, gray ? "-grayscale" : "");
+    struct picture_file pnm = rig_run("djpeg", options, file);
     size_t at = rig_pnm_pixels(&pnm, rig.image.width, rig.image.height, channels);
     rig_expect_pixels(&rig, pnm.bytes + at, channels);
     picture_free(&pnm);
+}
+
+static void compare_with_djpeg(const struct picture_file *file, bool gray)
+{
+    compare_scaled(file, gray, DECODE_EIGHTHS);
 }
 
 static void compare_options(const struct picture_jpeg *options)
@@ -39,6 +46,34 @@ static void compare_options(const struct picture_jpeg *options)
     if (luma || options->colour == PICTURE_GRAY)
         compare_with_djpeg(&file, true);
     picture_free(&file);
+}
+
+static void test_scales(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {7, 9},    {8, 8},    {15, 17},
+                                        {16, 16}, {17, 15}, {127, 65}, {300, 211}};
+    static const int subsamplings[] = {444, 422, 420};
+    static const int colours[] = {PICTURE_YCBCR, PICTURE_GRAY, PICTURE_RGB};
+    if (!rig_have("djpeg"))
+        skip();
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        for (int s = 0; s < 9; s++)
+            for (uint32_t eighths = 1; eighths <= 8; eighths *= 2) {
+                struct picture_jpeg options = {.width = sides[i][0],
+                                               .height = sides[i][1],
+                                               .subsampling = subsamplings[s % 3],
+                                               .colour = colours[s / 3],
+                                               .progressive = (i + (size_t)s) % 2 != 0,
+                                               .seed = (uint32_t)i};
+                struct picture_file file = picture_jpeg(&options);
+                compare_scaled(&file, false, eighths);
+                assert_true(rig.info.scales);
+                assert_int_equal(rig.info.width, sides[i][0]);
+                if (options.colour != PICTURE_RGB)
+                    compare_scaled(&file, true, eighths);
+                picture_free(&file);
+            }
 }
 
 static void test_sizes_and_subsamplings(void **state)
@@ -500,7 +535,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_sizes_and_subsamplings),
+        TEST(test_scales), TEST(test_sizes_and_subsamplings),
         TEST(test_colour_spaces),
         TEST(test_kinds_of_coding),
         TEST(test_odd_samplings),

@@ -21,7 +21,7 @@ static const struct refusal refusals[] = {
     {"[{}]", STATUS_BAD_OP, "ops[0] has no \"op\""},
     {"[{\"op\":5}]", STATUS_BAD_OP, "ops[0]: \"op\" is a number"},
     {"[\"Sobel\"]", STATUS_UNKNOWN_OP,
-     "ops[0]: no operation is named \"Sobel\"; it may be grayscale, sobel,"},
+     "ops[0]: no operation is named \"Sobel\"; it may be grayscale, sobel, "},
     {"[\"\"]", STATUS_UNKNOWN_OP, "named \"\""},
     {"[\"grayscale\",{\"op\":\"blur\"}]", STATUS_UNKNOWN_OP, "ops[1]: no operation"},
     {"[\"grayscale\",{\"op\":\"sobel\",\"magnitude\":\"l3\"}]", STATUS_BAD_OP,
@@ -125,6 +125,8 @@ struct shape {
     uint32_t result_channels;
 };
 
+#define MATRIX "{\"op\":\"color_matrix\",\"matrix\":[[0,1,0,0],[0,0,1,0],[1,0,0,8]]}"
+
 static const struct shape shapes[] = {
     {"[]", 3, 1, false, "", 3},
     {"[]", 4, 1, false, "", 4},
@@ -142,6 +144,30 @@ static const struct shape shapes[] = {
     {"[\"grayscale\",\"sobel\"]", 3, 1, false, "sobel", 1},
     {"[\"grayscale\",\"sobel\"]", 3, 3, false, "orient sobel", 1},
     {"[\"grayscale\",\"sobel\",\"grayscale\",\"sobel\"]", 3, 1, false, "sobel sobel", 1},
+    {"[\"invert\"]", 3, 1, false, "table", 3},
+    {"[\"invert\"]", 4, 1, true, "table flatten", 3},
+    {"[\"invert\",\"invert\"]", 3, 1, false, "", 3},
+    {"[\"levels\",{\"op\":\"gamma\",\"gamma\":1}]", 4, 1, false, "", 4},
+    {"[\"invert\",{\"op\":\"gamma\",\"gamma\":2},\"invert\"]", 4, 1, false, "table", 4},
+    {"[\"grayscale\",\"invert\"]", 3, 1, false, "gray+table", 1},
+    {"[\"grayscale\",\"invert\",\"invert\"]", 3, 1, false, "grayscale", 1},
+    {"[\"invert\",\"grayscale\"]", 3, 1, false, "table+gray", 1},
+    {"[\"invert\",\"threshold\",\"invert\"]", 3, 6, false, "orient table+gray+table", 1},
+    {"[\"threshold\"]", 1, 1, false, "table", 1},
+    {"[\"threshold\"]", 4, 1, true, "gray+table", 1},
+    {"[\"threshold\",\"sobel\"]", 3, 1, false, "gray+table sobel", 1},
+    {"[\"invert\",\"sobel\"]", 3, 1, false, "table+gray sobel", 1},
+    {"[\"sobel\",\"invert\"]", 3, 1, false, "sobel table", 1},
+    {"[" MATRIX "]", 3, 1, false, "matrix", 3},
+    {"[" MATRIX "]", 4, 1, true, "matrix flatten", 3},
+    {"[" MATRIX "]", 1, 1, false, "tint", 3},
+    {"[\"invert\"," MATRIX ",\"invert\"]", 4, 1, false, "table+matrix+table", 4},
+    {"[\"invert\"," MATRIX "," MATRIX ",\"invert\"]", 3, 1, false,
+     "table+matrix matrix+table", 3},
+    {"[" MATRIX ",\"grayscale\",\"invert\"]", 3, 1, false, "matrix gray+table", 1},
+    {"[\"grayscale\",\"invert\"," MATRIX ",\"invert\"]", 3, 1, false, "gray+table tint", 3},
+    {"[\"invert\"," MATRIX ",\"invert\"]", 1, 1, false, "tint", 3},
+    {"[\"invert\"," MATRIX ",\"threshold\"]", 1, 1, false, "tint gray+table", 1},
 };
 
 static void test_chains_and_fusion(void **state)
@@ -195,6 +221,24 @@ static void test_bytes(void **state)
     assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
     /* Two images between the passes, and three rows of gray. */
     assert_int_equal(plan.scratch_bytes, 1280 + 1280 + 512);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+
+    /* However many point operations: one pass, nothing between. */
+    target.ops = test_ops("[\"invert\",{\"op\":\"gamma\",\"gamma\":2}," MATRIX ",\"levels\","
+                          "{\"op\":\"gamma\",\"gamma\":3}]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.variants[0].pass_count, 1);
+    assert_int_equal(plan.output_bytes, 320 * 10);
+    assert_int_equal(plan.scratch_bytes, 0);
+    assert_int_equal(plan.device_bytes, 3328 + 3328);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+
+    /* Gray between the passes, not colour. */
+    target.ops = test_ops("[\"invert\",\"sobel\"]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.scratch_bytes, 1280);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
 }

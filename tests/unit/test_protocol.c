@@ -373,7 +373,7 @@ static void test_dead_is_trimmed(void **state)
     (void)state;
     for (int i = 1; i <= 3; i++) {
         redis_integer(redis, "HSET t:job:%d raw dead%d state leased attempt 3 token A:1", i, i);
-        char number[8];
+        char number[16];
         snprintf(number, sizeof number, "%d", i);
         nack(number, "A:1", "retry", i == 3 ? "1 2" : "0 2");
     }
@@ -431,7 +431,7 @@ static void test_reap_expired(void **state)
     redis_integer(redis, "DEL t:job:4");
     reap("B", 1, "", "0 0");
     for (int i = 1; i <= 4; i++) {
-        char number[8];
+        char number[16];
         snprintf(number, sizeof number, "%d", i);
         expire(number);
     }

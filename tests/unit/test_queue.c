@@ -4,11 +4,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
+#include <netdb.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "conf/log.h"
@@ -36,6 +41,64 @@ struct bench {
     enum status read_status;
     int reads;
 };
+
+/* ---- a resolver of our own ------------------------------------------------------------------- */
+
+#define DEAD_NAME "dead.test" /* no answer before release_resolver */
+
+static sem_t resolver_release;
+static atomic_int resolver_waits;
+
+/* In the place of the C library's: "A+B" is a name with these two addresses. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    char text[256], *save;
+    struct addrinfo **last = found;
+    (void)hints;
+    if (strcmp(name, DEAD_NAME) == 0) {
+        atomic_fetch_add(&resolver_waits, 1);
+        sem_wait(&resolver_release);
+        atomic_fetch_sub(&resolver_waits, 1);
+        return EAI_AGAIN;
+    }
+    *found = NULL;
+    snprintf(text, sizeof text, "%s", name);
+    for (char *at = strtok_r(text, "+", &save); at; at = strtok_r(NULL, "+", &save)) {
+        struct {
+            struct addrinfo info;
+            struct sockaddr_in address;
+        } *one = calloc(1, sizeof *one);
+        one->info.ai_family = one->address.sin_family = AF_INET;
+        one->info.ai_socktype = SOCK_STREAM;
+        one->info.ai_addr = (struct sockaddr *)&one->address;
+        one->info.ai_addrlen = sizeof one->address;
+        one->address.sin_port = htons((uint16_t)atoi(service));
+        inet_pton(AF_INET, at, &one->address.sin_addr);
+        *last = &one->info;
+        last = &one->info.ai_next;
+    }
+    return *found ? 0 : EAI_NONAME;
+}
+
+void freeaddrinfo(struct addrinfo *info)
+{
+    while (info) {
+        struct addrinfo *next = info->ai_next;
+        free(info);
+        info = next;
+    }
+}
+
+static void release_resolver(void)
+{
+    while (atomic_load(&resolver_waits) > 0) {
+        sem_post(&resolver_release);
+        usleep(1000);
+    }
+}
+
+/* ---- the bench ------------------------------------------------------------------------------- */
 
 static void take_off(struct bench *bench, struct lease *lease)
 {
@@ -127,7 +190,7 @@ static struct bench *set_up(struct redis_server *server)
     assert_true(instance_self(bench->inst, bench->daemon));
     uv_loop_init(&bench->loop);
     bench->config = (struct queue_config){
-        .redis = bench->server->address,
+        .redis = server ? server->address : NULL,
         .ns = "t",
         .instance = bench->inst,
         .lease_s = 5,
@@ -578,6 +641,28 @@ static void test_key_outputs_and_reply(void **state)
     tear_down(bench);
 }
 
+/* The answer may take long while the bytes of the command still move. */
+static void test_large_done_over_a_slow_line(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
+    (void)state;
+    redis_server_slow_line(bench->server, 2000); /* half a second at least for the whole of it */
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.redis = bench->server->line;
+    bench->config.command_timeout_s = 0.3;
+    start_queue(bench);
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    value.value = calloc(1, value.bytes);
+    queue_done(bench->queue, bench->leases[0], strdup("{}"), NULL, NULL, &value, 1);
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "STRLEN t:img:a"), 1 << 20);
+    tear_down(bench);
+}
+
 static void on_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
 {
     struct bench *bench = context;
@@ -628,6 +713,25 @@ static void test_read(void **state)
     redis_server_restart(bench->server);
     reconnect(bench);
     run_until(bench, bench->reads == before + 1);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    tear_down(bench);
+}
+
+/* A read that Redis refuses waits before it tries again, however many others come meanwhile. */
+static void test_refused_reads_wait_for_their_own_retry(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:a x"));
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER default -strlen"));
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    for (int i = 0; i < 12; i++) {
+        queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+        run_ms(bench, 10);
+    }
+    assert_int_equal(bench->reads, 0);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER default +strlen"));
+    run_until(bench, bench->reads == 12);
     assert_int_equal(bench->read_status, STATUS_OK);
     tear_down(bench);
 }
@@ -752,6 +856,64 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
     tear_down(bench);
 }
 
+/* A listener that takes nobody in: who connects to it hears nothing. fds[0] is it. */
+static void open_black_hole(const char *ip, int port, int fds[4])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, ip, &address.sin_addr);
+    for (int i = 0; i < 4; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fds[0], (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fds[0], 0), 0);
+    for (int i = 1; i < 4; i++) /* its queue is full after them */
+        connect(fds[i], (struct sockaddr *)&address, sizeof address);
+}
+
+static void test_each_address_of_a_name_is_tried(void **state)
+{
+    static const char *const names[] = {
+        "127.0.0.3+127.0.0.1",                 /* refused */
+        "255.255.255.255+127.0.0.1",           /* unreachable, known at once */
+        "127.0.0.2+127.0.0.1",                 /* silent */
+        "255.255.255.255+127.0.0.2+127.0.0.3+127.0.0.1",
+    };
+    struct redis_server *server = redis_server_start(NULL);
+    int fds[4];
+    (void)state;
+    open_black_hole("127.0.0.2", server->port, fds);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[128];
+        struct bench *bench = set_up(server);
+        bench->redis = redis_server_connect(server);
+        snprintf(name, sizeof name, "%s:%d", names[i], server->port);
+        bench->config.redis = name;
+        start_queue(bench);
+        run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+        bench->server = NULL; /* for the next one */
+        tear_down(bench);
+    }
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    redis_server_stop(server);
+}
+
+/* A resolver that does not answer is not waited for, and is asked once at a time. */
+static void test_a_dead_resolver_delays_no_exit(void **state)
+{
+    struct bench *bench = set_up(NULL);
+    (void)state;
+    bench->config.redis = DEAD_NAME;
+    bench->config.connect_timeout_s = 0.05;
+    start_queue(bench);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "not found within") != NULL);
+    run_until(bench, atomic_load(&resolver_waits) == 2);
+    run_ms(bench, 500);
+    assert_int_equal(atomic_load(&resolver_waits), 2); /* one for each connection */
+    tear_down(bench);
+    assert_int_equal(atomic_load(&resolver_waits), 2);
+    release_resolver();
+}
+
 static void test_addresses(void **state)
 {
     static const struct {
@@ -785,6 +947,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_each_address_of_a_name_is_tried),
+        cmocka_unit_test(test_a_dead_resolver_delays_no_exit),
         cmocka_unit_test(test_fetches_and_acks_in_batches),
         cmocka_unit_test(test_wakes_up_when_idle),
         cmocka_unit_test(test_fetches_no_more_than_places),
@@ -801,7 +965,9 @@ int main(void)
         cmocka_unit_test(test_full_redis_drains),
         cmocka_unit_test(test_wrongtype_is_waited_out),
         cmocka_unit_test(test_key_outputs_and_reply),
+        cmocka_unit_test(test_large_done_over_a_slow_line),
         cmocka_unit_test(test_read),
+        cmocka_unit_test(test_refused_reads_wait_for_their_own_retry),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_close_while_redis_is_down),
         cmocka_unit_test(test_destroy_without_close),
@@ -809,6 +975,7 @@ int main(void)
         cmocka_unit_test(test_dead_neighbour_is_taken_over_at_once),
     };
     signal(SIGPIPE, SIG_IGN);
+    sem_init(&resolver_release, 0, 0);
     log_init();
     return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
 }

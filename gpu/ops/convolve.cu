@@ -1,0 +1,142 @@
+/*
+ * convolve.cu - a kernel of up to 15 x 15, its weights in the launch's own constant memory.
+ *
+ * A lane makes four columns of four rows: each weight is fetched once, by all lanes from the same
+ * place, for 16 products, and each row of bytes is unpacked once for all weights of a row of the
+ * kernel. A __constant__ symbol would be shared by all streams; the argument is the launch's own.
+ */
+#include <string.h>
+
+#include "gpu/ops/convolve.h"
+#include "gpu/ops/tile.cuh"
+
+#define WARPS 8
+#define LANE_ROWS 4
+#define BLOCK_ROWS (WARPS * LANE_ROWS)
+#define HALO (CONVOLVE_SIDE_MAX / 2)
+
+/* ---- kernels ---- */
+
+/* Columns of the kernel, with zeros on both sides of a narrower one. */
+template <int K> struct convolve_args {
+    tile_args tile;
+    int rows;
+    int32_t start;
+    int32_t weights[CONVOLVE_SIDE_MAX][K];
+};
+
+/* Bytes from K / 2 before a word's first on, as integers. */
+template <int K>
+static __device__ __forceinline__ void unpack(const uint8_t *word, int *values)
+{
+    constexpr int side = (K / 2 + 3) / 4;
+#pragma unroll
+    for (int q = -side; q <= side; q++) {
+        uint32_t four = *reinterpret_cast<const uint32_t *>(word + q * 4);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            int place = q * 4 + k + K / 2;
+            if (place >= 0 && place < K + 3)
+                values[place] = (int)(four >> (8 * k) & 255u);
+        }
+    }
+}
+
+template <int K>
+static __device__ __forceinline__ void convolve_lane(const convolve_args<K> &a,
+                                                     const uint8_t (*plane)[TILE_PITCH], int row,
+                                                     int at, uint32_t *result)
+{
+    int32_t sums[LANE_ROWS][4];
+#pragma unroll
+    for (int j = 0; j < LANE_ROWS; j++)
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            sums[j][k] = a.start;
+#pragma unroll 1
+    for (int y = 0; y < a.rows; y++) {
+#pragma unroll
+        for (int j = 0; j < LANE_ROWS; j++) {
+            int values[K + 3];
+            unpack<K>(&plane[row + j + y][at], values);
+#pragma unroll
+            for (int x = 0; x < K; x++)
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    sums[j][k] += a.weights[y][x] * values[x + k];
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < LANE_ROWS; j++) {
+        result[j] = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            result[j] |= (uint32_t)convolve_byte(sums[j][k]) << (8 * k);
+    }
+}
+
+template <int C, int K>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    convolve_kernel(const __grid_constant__ convolve_args<K> a)
+{
+    __shared__ tile_memory<C, WARPS, BLOCK_ROWS + 2 * HALO> memory;
+    int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
+    int tile_y = blockIdx.x / a.tile.tiles_across;
+    int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
+    int rows = min(BLOCK_ROWS, a.tile.height - y0), down = a.rows / 2;
+
+    tile_load(memory, a.tile, x0, y0 - down, rows + 2 * down, K / 2);
+#pragma unroll 1
+    for (int c = 0; c < memory.planes; c++) {
+        uint32_t result[LANE_ROWS];
+        if (row < rows)
+            convolve_lane<K>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
+        if (C != 1)
+            __syncthreads();
+        if (row < rows) {
+#pragma unroll
+            for (int j = 0; j < LANE_ROWS; j++)
+                tile_put(memory, a.tile, x0, y0, row + j, c, lane, result[j]);
+        }
+    }
+    tile_store(memory, a.tile, x0, y0, rows);
+}
+
+/* ---- launchers ---- */
+
+template <int K>
+static cudaError_t launch(const struct convolve *convolve, const struct image *from,
+                          const struct image *to, cudaStream_t stream)
+{
+    convolve_args<K> args;
+    memset(&args, 0, sizeof(args));
+    args.tile = tile_args_of(from, to, convolve->border);
+    args.rows = convolve->rows;
+    args.start = convolve->start;
+    int before = K / 2 - convolve->columns / 2;
+    for (int y = 0; y < convolve->rows; y++)
+        for (int x = 0; x < convolve->columns; x++)
+            args.weights[y][before + x] = convolve->weights[y * convolve->columns + x];
+    unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
+    if (from->channels == 1)
+        convolve_kernel<1, K><<<blocks, WARPS * WARP, 0, stream>>>(args);
+    else if (from->channels == 3)
+        convolve_kernel<3, K><<<blocks, WARPS * WARP, 0, stream>>>(args);
+    else
+        convolve_kernel<4, K><<<blocks, WARPS * WARP, 0, stream>>>(args);
+    return cudaGetLastError();
+}
+
+extern "C" int convolve_cuda(const struct pass *pass, const struct image *from,
+                             const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    const struct convolve *convolve = reinterpret_cast<const struct convolve *>(pass->params);
+    (void)work;
+    if (convolve->columns <= 3)
+        return launch<3>(convolve, from, to, stream);
+    if (convolve->columns <= 5)
+        return launch<5>(convolve, from, to, stream);
+    if (convolve->columns <= 9)
+        return launch<9>(convolve, from, to, stream);
+    return launch<CONVOLVE_SIDE_MAX>(convolve, from, to, stream);
+}

@@ -1,0 +1,49 @@
+/*
+ * convolve.h - any kernel with odd sides up to 15 x 15, in 16.16 fixed point.
+ *
+ * With W = rint(65536 kernel / scale) and B = rint(65536 offset), halves to even, the result is
+ * (sum W p + B + 32768) >> 16 (floor), cut to 0..255, where p runs over the pixels under the
+ * kernel as it lies (a correlation, as OpenCV's filter2D). |W| sum to at most 127 * 65536 and |B|
+ * is at most 255 * 65536, so that no sum, in any order, leaves 32 bits. Alpha is kept as it is.
+ */
+#ifndef GPUIMGD_GPU_OPS_CONVOLVE_H
+#define GPUIMGD_GPU_OPS_CONVOLVE_H
+
+#include <stdint.h>
+
+#include "gpu/ops/border.h"
+#include "gpu/ops/pixel.h"
+#include "gpu/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CONVOLVE_SIDE_MAX 15
+#define CONVOLVE_WEIGHT_SUM_MAX (127 * 65536)
+#define CONVOLVE_OFFSET_MAX 255
+
+static_assert(255ll * CONVOLVE_WEIGHT_SUM_MAX + CONVOLVE_OFFSET_MAX * 65536ll + 32768 < 1ll << 31,
+              "a sum must fit 32 bits");
+
+struct convolve {
+    int rows, columns; /* odd */
+    enum border border;
+    int32_t start; /* B + 32768 */
+    int32_t weights[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX];
+};
+
+PIXEL int convolve_byte(int32_t sum)
+{
+    int value = sum >> 16;
+    return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+
+extern const struct pass_type pass_convolve;
+
+pass_cuda convolve_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

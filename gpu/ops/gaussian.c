@@ -1,0 +1,227 @@
+/* gaussian.c - the Gaussian's weights, the operation, and its loops on the CPU. */
+#include "gpu/ops/gaussian.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gpu/op.h"
+#include "gpu/ops/border.h"
+#include "gpu/ops/window.h"
+
+/* ---- the CPU's loops ---- */
+
+/* Down a column first, in 16 bits: 255 * 256 is the most. */
+VECTOR_CLONES
+static void down_start(const uint8_t *restrict middle, uint16_t *restrict sums, size_t bytes,
+                       uint16_t weight)
+{
+    for (size_t x = 0; x < bytes; x++)
+        sums[x] = (uint16_t)(middle[x] * weight);
+}
+
+VECTOR_CLONES
+static void down_pair(const uint8_t *above, const uint8_t *below, uint16_t *restrict sums,
+                      size_t bytes, uint16_t weight)
+{
+    for (size_t x = 0; x < bytes; x++)
+        sums[x] = (uint16_t)(sums[x] + (uint16_t)((uint16_t)(above[x] + below[x]) * weight));
+}
+
+/* Bytes of a row that are summed at a time: their sums stay in the first-level cache. */
+#define CHUNK 1024
+
+VECTOR_CLONES
+static void across_pair(const uint16_t *left, const uint16_t *right, uint32_t *restrict sums,
+                        size_t count, uint32_t weight)
+{
+    for (size_t x = 0; x < count; x++)
+        sums[x] += (uint32_t)(left[x] + right[x]) * weight;
+}
+
+VECTOR_CLONES
+static void across_start(const uint16_t *restrict middle, uint32_t *restrict sums, size_t count,
+                         uint32_t weight)
+{
+    for (size_t x = 0; x < count; x++)
+        sums[x] = middle[x] * weight + 32768u;
+}
+
+VECTOR_CLONES
+static void across_end(const uint32_t *restrict sums, uint8_t *restrict to, size_t count)
+{
+    for (size_t x = 0; x < count; x++)
+        to[x] = (uint8_t)(sums[x] >> 16);
+}
+
+VECTOR_CLONES
+static void sharpen_row(const uint8_t *restrict from, uint8_t *restrict to, size_t count,
+                        int amount256)
+{
+    for (size_t x = 0; x < count; x++)
+        to[x] = (uint8_t)unsharp_byte(from[x], to[x], amount256);
+}
+
+static void sum_down(const struct gaussian *gaussian, const struct image *from, int y,
+                     uint16_t *sums)
+{
+    size_t bytes = (size_t)from->width * from->channels;
+    int height = (int)from->height;
+    down_start(from->pixels + (size_t)y * from->stride, sums, bytes,
+               gaussian->weights[gaussian->radius]);
+    for (int j = 1; j <= gaussian->radius; j++) {
+        size_t above = (size_t)border_inside(y - j, height, BORDER_REFLECT101);
+        size_t below = (size_t)border_inside(y + j, height, BORDER_REFLECT101);
+        down_pair(from->pixels + above * from->stride, from->pixels + below * from->stride, sums,
+                  bytes, gaussian->weights[gaussian->radius - j]);
+    }
+}
+
+static void mirror_ends(uint16_t *sums, int width, int channels, int radius)
+{
+    for (int x = 1; x <= radius; x++) {
+        int left = border_inside(-x, width, BORDER_REFLECT101);
+        int right = border_inside(width - 1 + x, width, BORDER_REFLECT101);
+        for (int c = 0; c < channels; c++) {
+            sums[-x * channels + c] = sums[left * channels + c];
+            sums[(width - 1 + x) * channels + c] = sums[right * channels + c];
+        }
+    }
+}
+
+static void sum_across(const struct gaussian *gaussian, const uint16_t *sums, uint8_t *to,
+                       size_t bytes, size_t channels)
+{
+    uint32_t chunk[CHUNK];
+    for (size_t x = 0; x < bytes; x += CHUNK) {
+        size_t count = bytes - x < CHUNK ? bytes - x : CHUNK;
+        across_start(sums + x, chunk, count, gaussian->weights[gaussian->radius]);
+        for (int i = 1; i <= gaussian->radius; i++)
+            across_pair(sums + x - (size_t)i * channels, sums + x + (size_t)i * channels, chunk,
+                        count, gaussian->weights[gaussian->radius - i]);
+        across_end(chunk, to + x, count);
+    }
+}
+
+static void gaussian_cpu(const struct pass *pass, const struct image *from,
+                         const struct image *to, uint8_t *work)
+{
+    const struct gaussian *gaussian = (const struct gaussian *)pass->params;
+    size_t bytes = (size_t)from->width * from->channels;
+    uint16_t *sums = (uint16_t *)(void *)work + (size_t)gaussian->radius * from->channels;
+    for (uint32_t y = 0; y < from->height; y++) {
+        const uint8_t *source = from->pixels + y * from->stride;
+        uint8_t *row = to->pixels + y * to->stride;
+        sum_down(gaussian, from, (int)y, sums);
+        mirror_ends(sums, (int)from->width, (int)from->channels, gaussian->radius);
+        sum_across(gaussian, sums, row, bytes, from->channels);
+        if (gaussian->sharpen)
+            sharpen_row(source, row, bytes, gaussian->amount256);
+        if (from->channels == 4)
+            window_keep_alpha(source, row, from->width);
+    }
+}
+
+const struct pass_type pass_gaussian = {"gaussian", gaussian_cpu, PASS_CUDA(gaussian_cuda)};
+const struct pass_type pass_unsharp = {"unsharp", gaussian_cpu, PASS_CUDA(gaussian_cuda)};
+
+/* ---- weights ---- */
+
+/* What OpenCV has for small kernels without a sigma, in 1/256. */
+static const uint8_t small[4][9] = {{64, 128, 64},
+                                    {16, 64, 96, 64, 16},
+                                    {8, 28, 56, 72, 56, 28, 8},
+                                    {4, 13, 30, 51, 60, 51, 30, 13, 4}};
+
+/* Each weight is what remains of 256 when the ones beside it are rounded with the error of those
+ * before carried on. The steps and their order are OpenCV's (getGaussianKernelBitExact). */
+static void make_weights(int *weights, int ksize, double sigma)
+{
+    double values[GAUSSIAN_RADIUS_MAX], sum = 0, error = 0;
+    int half = ksize / 2, total = 0;
+    double own = sigma > 0 ? sigma : fma(ksize, 0.15, 0.35);
+    double scale = -0.125 / (own * own);
+    for (int i = 0; i < half; i++) {
+        int x = 1 - ksize + 2 * i;
+        values[i] = exp((double)(x * x) * scale);
+        sum += values[i];
+    }
+    sum = sum * 2 + 1;
+    double part = 1 / sum;
+    for (int i = 0; i < half; i++) {
+        double exact = values[i] * part * 256 + error;
+        double whole = rint(exact);
+        error = exact - whole;
+        weights[i] = weights[ksize - 1 - i] = (int)whole;
+        total += (int)whole;
+    }
+    weights[half] = 256 - 2 * total;
+}
+
+bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma)
+{
+    int weights[2 * GAUSSIAN_RADIUS_MAX + 1];
+    assert(ksize >= 3 && ksize <= 2 * GAUSSIAN_RADIUS_MAX + 1 && ksize % 2 == 1);
+    memset(gaussian, 0, sizeof(*gaussian));
+    gaussian->radius = ksize / 2;
+    if (sigma <= 0 && ksize <= 9) {
+        memcpy(gaussian->weights, small[ksize / 2 - 1], (size_t)ksize);
+        return true;
+    }
+    make_weights(weights, ksize, sigma);
+    for (int i = 0; i < ksize; i++) {
+        assert(weights[i] >= 0 && weights[i] <= 256);
+        gaussian->weights[i] = (uint8_t)weights[i];
+    }
+    return weights[ksize / 2] < 256;
+}
+
+/* ---- the operation ---- */
+
+struct params {
+    int ksize;
+    double sigma;
+};
+
+enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *sigma)
+{
+    double size = 5;
+    *sigma = 0;
+    enum status status = op_number(item, "ksize", 3, 2 * GAUSSIAN_RADIUS_MAX + 1, &size);
+    if (!status && size != (double)((int)size | 1))
+        status = error_set(item->error, STATUS_BAD_OP,
+                           "%s: ksize is %.10g; it must be an odd integer of 3 to %d",
+                           item->place, size, 2 * GAUSSIAN_RADIUS_MAX + 1);
+    if (!status)
+        status = op_number(item, "sigma", 0, 1000, sigma);
+    *ksize = (int)size;
+    return status;
+}
+
+void gaussian_append(struct chain *chain, const struct gaussian *gaussian)
+{
+    const struct pass_shape shape = chain->shape;
+    struct pass *pass = chain_add(chain, gaussian->sharpen ? &pass_unsharp : &pass_gaussian,
+                                  shape, gaussian, sizeof(*gaussian));
+    pass->work_bytes = ((size_t)shape.width + 2 * (size_t)gaussian->radius) * shape.channels *
+                       sizeof(uint16_t);
+}
+
+static enum status gaussian_parse(const struct op_item *item, void *params)
+{
+    struct params *own = params;
+    return gaussian_parse_size(item, &own->ksize, &own->sigma);
+}
+
+static enum status gaussian_step(const struct op_item *item, const void *params,
+                                 struct chain *chain)
+{
+    const struct params *own = params;
+    struct gaussian gaussian;
+    (void)item;
+    if (gaussian_make(&gaussian, own->ksize, own->sigma))
+        gaussian_append(chain, &gaussian);
+    return STATUS_OK;
+}
+
+static const char *const names[] = {"ksize", "sigma", NULL};
+const struct op op_gaussian = {"gaussian", names, gaussian_parse, gaussian_step, NULL};

@@ -1,0 +1,195 @@
+/*
+ * gaussian.cu - the separable Gaussian in one launch, halo in shared memory.
+ *
+ * A lane has four columns and walks down them. It makes sums across from bytes, four taps a
+ * __dp4a: for each of the four pixels of a word there is a row of weights shifted to its place,
+ * so that whole words multiply as they lie. The sums (16 bits) of two rows are packed into a word,
+ * and the sums down them take two taps a __dp2a, with the weights shifted by one for odd rows. All
+ * that is between the two sums is in registers. Weights come from the launch's own arguments, which
+ * lie in constant memory, and every lane reads the same one.
+ *
+ * Instructions a pixel with 5 taps and 8 rows a lane: 12 rows across for 8 down (1.5 times 2
+ * IDP.4A, 0.5 PRMT), 3 IDP.2A, 0.75 PRMT to pack: 7.5, of the 20 that a pixel may take at the rate
+ * of memory. Wider kernels grow by 1/4 a tap and row across and 1/2 a tap down.
+ */
+#include <string.h>
+
+#include "gpu/ops/gaussian.h"
+#include "gpu/ops/tile.cuh"
+
+/* ---- kernels ---- */
+
+/* Weights of radius R, zeros around a smaller one's. */
+template <int R> struct gaussian_args {
+    static constexpr int words = (R + 3) / 4; /* on either side of a word */
+    tile_args tile;
+    bool sharpen;
+    int amount256;
+    uint32_t across[4][2 * words + 1]; /* of the pixel at each place in a word */
+    uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* two pairs a word */
+};
+
+/* Rows a lane makes, warps a block. */
+template <int R> struct gaussian_shape {
+    static constexpr int lane_rows = R <= 4 ? 8 : 16;
+    static constexpr int warps = R <= 4 ? 8 : R <= 8 ? 4 : 3;
+    static constexpr int rows = lane_rows * warps;
+};
+
+/* Sums across for the four pixels of a word. */
+template <int R>
+static __device__ __forceinline__ void sum_across(const gaussian_args<R> &a, const uint8_t *word,
+                                                  uint32_t *sums)
+{
+    constexpr int side = gaussian_args<R>::words;
+    uint32_t words[2 * side + 1];
+#pragma unroll
+    for (int q = 0; q <= 2 * side; q++)
+        words[q] = *reinterpret_cast<const uint32_t *>(word + (q - side) * 4);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        sums[k] = 0;
+#pragma unroll
+        for (int q = 0; q <= 2 * side; q++) {
+            int first = (q - side) * 4 - k; /* the tap that meets the word's first byte */
+            if (first + 3 >= -R && first <= R)
+                sums[k] = __dp4a(words[q], a.across[k][q], sums[k]);
+        }
+    }
+}
+
+/* Bytes 2 of four sums as a word. */
+static __device__ __forceinline__ uint32_t pack_four(const uint32_t *sums)
+{
+    return __byte_perm(__byte_perm(sums[0], sums[1], 0x0062),
+                       __byte_perm(sums[2], sums[3], 0x0062), 0x5410);
+}
+
+static __device__ __forceinline__ uint32_t sharpen_four(uint32_t source, uint32_t blurred,
+                                                        int amount256)
+{
+    uint32_t four = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        four |= (uint32_t)unsharp_byte((int)(source >> (8 * k) & 255u),
+                                       (int)(blurred >> (8 * k) & 255u), amount256)
+                << (8 * k);
+    return four;
+}
+
+/* lane_rows words of the result, from the plane at row `row` (of the result) on. */
+template <int R>
+static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
+                                            const uint8_t (*plane)[TILE_PITCH], int row, int at,
+                                            uint32_t *result)
+{
+    constexpr int count = gaussian_shape<R>::lane_rows, pairs = count / 2 + R;
+    uint32_t pair[pairs][4];
+#pragma unroll
+    for (int i = 0; i < pairs; i++) {
+        uint32_t even[4], odd[4];
+        sum_across<R>(a, &plane[row + 2 * i][at], even);
+        sum_across<R>(a, &plane[row + 2 * i + 1][at], odd);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            pair[i][k] = __byte_perm(even[k], odd[k], 0x5410);
+    }
+#pragma unroll
+    for (int j = 0; j < count; j++) {
+        uint32_t sums[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            sums[k] = 32768u;
+#pragma unroll
+            for (int u = 0; u <= R; u++) {
+                uint32_t weights = j % 2 ? a.down_odd[u / 2] : a.down_even[u / 2];
+                sums[k] = u % 2 ? __dp2a_hi(pair[j / 2 + u][k], weights, sums[k])
+                                : __dp2a_lo(pair[j / 2 + u][k], weights, sums[k]);
+            }
+        }
+        result[j] = pack_four(sums);
+        if (a.sharpen)
+            result[j] = sharpen_four(*reinterpret_cast<const uint32_t *>(&plane[row + j + R][at]),
+                                     result[j], a.amount256);
+    }
+}
+
+template <int C, int R>
+static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
+    gaussian_kernel(const __grid_constant__ gaussian_args<R> a)
+{
+    using shape = gaussian_shape<R>;
+    __shared__ tile_memory<C, shape::warps, shape::rows + 2 * R> memory;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int tile_y = blockIdx.x / a.tile.tiles_across;
+    int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * shape::rows;
+    int rows = min(shape::rows, a.tile.height - y0), row = warp * shape::lane_rows;
+
+    tile_load(memory, a.tile, x0, y0 - R, rows + 2 * R, R);
+#pragma unroll 1
+    for (int c = 0; c < memory.planes; c++) {
+        uint32_t result[shape::lane_rows];
+        if (row < rows)
+            blur<R>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
+        if (C != 1)
+            __syncthreads();
+        if (row < rows) {
+#pragma unroll
+            for (int j = 0; j < shape::lane_rows; j++)
+                tile_put(memory, a.tile, x0, y0, row + j, c, lane, result[j]);
+        }
+    }
+    tile_store(memory, a.tile, x0, y0, rows);
+}
+
+/* ---- launchers ---- */
+
+/* The weight of a tap of -R..R, 0 beyond the kernel's own radius. */
+static uint32_t weight_at(const struct gaussian *gaussian, int tap)
+{
+    bool inside = tap >= -gaussian->radius && tap <= gaussian->radius;
+    return inside ? gaussian->weights[tap + gaussian->radius] : 0;
+}
+
+template <int R>
+static cudaError_t launch(const struct gaussian *gaussian, const struct image *from,
+                          const struct image *to, cudaStream_t stream)
+{
+    gaussian_args<R> args;
+    memset(&args, 0, sizeof(args));
+    args.tile = tile_args_of(from, to, BORDER_REFLECT101);
+    args.sharpen = gaussian->sharpen;
+    args.amount256 = gaussian->amount256;
+    constexpr int side = gaussian_args<R>::words;
+    for (int k = 0; k < 4; k++)
+        for (int byte = 0; byte < (2 * side + 1) * 4; byte++)
+            args.across[k][byte / 4] |= weight_at(gaussian, byte - side * 4 - k)
+                                        << (byte % 4 * 8);
+    for (int tap = 0; tap <= 2 * R + 1; tap++) {
+        args.down_even[tap / 4] |= weight_at(gaussian, tap - R) << (tap % 4 * 8);
+        args.down_odd[tap / 4] |= weight_at(gaussian, tap - 1 - R) << (tap % 4 * 8);
+    }
+    unsigned blocks = tile_blocks(args.tile, gaussian_shape<R>::rows);
+    constexpr int threads = gaussian_shape<R>::warps * WARP;
+    if (from->channels == 1)
+        gaussian_kernel<1, R><<<blocks, threads, 0, stream>>>(args);
+    else if (from->channels == 3)
+        gaussian_kernel<3, R><<<blocks, threads, 0, stream>>>(args);
+    else
+        gaussian_kernel<4, R><<<blocks, threads, 0, stream>>>(args);
+    return cudaGetLastError();
+}
+
+extern "C" int gaussian_cuda(const struct pass *pass, const struct image *from,
+                             const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    const struct gaussian *gaussian = reinterpret_cast<const struct gaussian *>(pass->params);
+    (void)work;
+    if (gaussian->radius <= 2)
+        return launch<2>(gaussian, from, to, stream);
+    if (gaussian->radius <= 4)
+        return launch<4>(gaussian, from, to, stream);
+    if (gaussian->radius <= 8)
+        return launch<8>(gaussian, from, to, stream);
+    return launch<15>(gaussian, from, to, stream);
+}

@@ -1,0 +1,54 @@
+/*
+ * gaussian.h - a Gaussian of 3 x 3 to 31 x 31 in 8.8 fixed point, and the unsharp mask on it.
+ *
+ * With weights w in 1/256 that sum to 256, the result is (sum_j w_j sum_i w_i p + 32768) >> 16:
+ * nothing is rounded in between, so the order of the two sums does not matter. The weights are
+ * those of OpenCV 4's 8-bit GaussianBlur: the double kernel, normalised, rounded from the ends to
+ * the middle with the error carried on, and the middle takes what is left of 256. Outside is
+ * reflect101. Alpha is kept as it is.
+ */
+#ifndef GPUIMGD_GPU_OPS_GAUSSIAN_H
+#define GPUIMGD_GPU_OPS_GAUSSIAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/ops/pixel.h"
+#include "gpu/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GAUSSIAN_RADIUS_MAX 15
+
+struct gaussian {
+    int radius;
+    /* No weight is 256: then all others are 0, and there is no pass. */
+    uint8_t weights[2 * GAUSSIAN_RADIUS_MAX + 1];
+    bool sharpen;
+    int amount256; /* of the unsharp mask */
+};
+
+/* s + amount (s - g), 0..255. */
+PIXEL int unsharp_byte(int s, int g, int amount256)
+{
+    int value = s + ((amount256 * (s - g) + 128) >> 8);
+    return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+
+extern const struct pass_type pass_gaussian, pass_unsharp;
+
+/* Reads ksize and sigma of an item; makes the weights. False in *blurs: they change nothing. */
+struct op_item;
+enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *sigma) MUST_CHECK;
+bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma);
+/* Appends the pass. */
+void gaussian_append(struct chain *chain, const struct gaussian *gaussian);
+
+pass_cuda gaussian_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

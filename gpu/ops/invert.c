@@ -1,0 +1,22 @@
+/* invert.c - the negative: 255 - v. */
+#include "gpu/op.h"
+#include "gpu/ops/point.h"
+
+static enum status invert_parse(const struct op_item *item, void *params)
+{
+    (void)item, (void)params;
+    return STATUS_OK;
+}
+
+static enum status invert_step(const struct op_item *item, const void *params, struct chain *chain)
+{
+    uint8_t table[256];
+    (void)item, (void)params;
+    for (int v = 0; v < 256; v++)
+        table[v] = (uint8_t)(255 - v);
+    point_add_table(chain, table);
+    return STATUS_OK;
+}
+
+static const char *const names[] = {NULL};
+const struct op op_invert = {"invert", names, invert_parse, invert_step, NULL};

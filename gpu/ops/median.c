@@ -1,0 +1,140 @@
+/* median.c - the operation, and its loops on the CPU. */
+#include "gpu/ops/median.h"
+
+#include <string.h>
+
+#include "gpu/op.h"
+#include "gpu/ops/window.h"
+
+#define MEDIAN uint8_t
+#define MEDIAN_INLINE PIXEL
+
+PIXEL uint8_t median_min(uint8_t a, uint8_t b)
+{
+    return a < b ? a : b;
+}
+
+PIXEL uint8_t median_max(uint8_t a, uint8_t b)
+{
+    return a < b ? b : a;
+}
+
+#include "gpu/ops/median_network.h"
+
+/* ---- the CPU's loops ---- */
+
+/* Sorts columns: rank r of each goes to ranks + r * pitch. */
+VECTOR_CLONES
+static void sort_columns3(const uint8_t *a, const uint8_t *b, const uint8_t *c,
+                          uint8_t *restrict ranks, size_t pitch, size_t count)
+{
+    uint8_t *restrict low = ranks, *restrict middle = ranks + pitch;
+    uint8_t *restrict high = ranks + 2 * pitch;
+    for (size_t x = 0; x < count; x++) {
+        uint8_t u = a[x], v = b[x], w = c[x];
+        median_sort3(&u, &v, &w);
+        low[x] = u;
+        middle[x] = v;
+        high[x] = w;
+    }
+}
+
+VECTOR_CLONES
+static void sort_columns5(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d,
+                          const uint8_t *e, uint8_t *restrict ranks, size_t pitch, size_t count)
+{
+    uint8_t *restrict r0 = ranks, *restrict r1 = ranks + pitch, *restrict r2 = ranks + 2 * pitch;
+    uint8_t *restrict r3 = ranks + 3 * pitch, *restrict r4 = ranks + 4 * pitch;
+    for (size_t x = 0; x < count; x++) {
+        uint8_t u = a[x], v = b[x], w = c[x], s = d[x], t = e[x];
+        median_sort5(&u, &v, &w, &s, &t);
+        r0[x] = u;
+        r1[x] = v;
+        r2[x] = w;
+        r3[x] = s;
+        r4[x] = t;
+    }
+}
+
+VECTOR_CLONES
+static void median_row3(const uint8_t *restrict ranks, size_t pitch, uint8_t *restrict to,
+                        size_t bytes, size_t step)
+{
+    const uint8_t *a = ranks, *b = ranks + pitch, *c = ranks + 2 * pitch;
+    for (size_t x = 0; x < bytes; x++)
+        to[x] = median_of9(a[x], a[x + step], a[x + 2 * step], b[x], b[x + step], b[x + 2 * step],
+                           c[x], c[x + step], c[x + 2 * step]);
+}
+
+VECTOR_CLONES
+static void median_row5(const uint8_t *restrict ranks, size_t pitch, uint8_t *restrict to,
+                        size_t bytes, size_t step)
+{
+    for (size_t x = 0; x < bytes; x++) {
+        uint8_t values[5][5];
+        for (size_t r = 0; r < 5; r++)
+            for (size_t c = 0; c < 5; c++)
+                values[r][c] = ranks[r * pitch + x + c * step];
+        to[x] = median_of25(values);
+    }
+}
+
+static void median_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                       uint8_t *work)
+{
+    const struct median *median = (const struct median *)pass->params;
+    int radius = median->size / 2;
+    size_t bytes = (size_t)from->width * from->channels, step = from->channels;
+    size_t wide = bytes + 2 * (size_t)radius * step;
+    size_t pitch = window_pitch(from->width, from->channels, radius);
+    uint8_t *ranks = work + window_bytes(from->width, from->channels, radius, radius);
+    struct window window;
+    window_open(&window, from, BORDER_REPLICATE, radius, radius, work);
+    for (uint32_t y = 0; y < from->height; y++) {
+        const uint8_t *rows[5];
+        uint8_t *row = to->pixels + y * to->stride;
+        for (int j = -radius; j <= radius; j++)
+            rows[j + radius] = window_row(&window, (int)y, j) - (size_t)radius * step;
+        if (radius == 1) {
+            sort_columns3(rows[0], rows[1], rows[2], ranks, pitch, wide);
+            median_row3(ranks, pitch, row, bytes, step);
+        } else {
+            sort_columns5(rows[0], rows[1], rows[2], rows[3], rows[4], ranks, pitch, wide);
+            median_row5(ranks, pitch, row, bytes, step);
+        }
+        if (from->channels == 4)
+            window_keep_alpha(from->pixels + y * from->stride, row, from->width);
+    }
+}
+
+const struct pass_type pass_median = {"median", median_cpu, PASS_CUDA(median_cuda)};
+
+/* ---- the operation ---- */
+
+static enum status median_parse(const struct op_item *item, void *params)
+{
+    struct median *own = params;
+    double size = 3;
+    enum status status = op_number(item, "size", 3, 5, &size);
+    if (!status && size != 3 && size != 5)
+        status = error_set(item->error, STATUS_BAD_OP, "%s: size is %.10g; it must be 3 or 5",
+                           item->place, size);
+    own->size = (int)size;
+    return status;
+}
+
+static enum status median_step(const struct op_item *item, const void *params,
+                               struct chain *chain)
+{
+    const struct median *median = params;
+    const struct pass_shape shape = chain->shape;
+    int radius = median->size / 2;
+    (void)item;
+    struct pass *pass = chain_add(chain, &pass_median, shape, median, sizeof(*median));
+    pass->work_bytes = window_bytes(shape.width, shape.channels, radius, radius) +
+                       (size_t)median->size * window_pitch(shape.width, shape.channels, radius);
+    return STATUS_OK;
+}
+
+static const char *const names[] = {"size", NULL};
+const struct op op_median = {"median", names, median_parse, median_step, NULL};

@@ -1,0 +1,161 @@
+/*
+ * median.cu - medians of 3 x 3 and 5 x 5, two pixels an instruction.
+ *
+ * A byte in 16 bits is a half as it stands, subnormal, and halves order as integers do; so minima
+ * and maxima of half2 sort two columns at once. A lane has four columns; it sorts those and two
+ * on either side, and the four medians of a row take two networks.
+ */
+#include <cuda_fp16.h>
+
+#include "gpu/ops/median.h"
+#include "gpu/ops/tile.cuh"
+
+#define WARPS 8
+#define LANE_ROWS 4
+#define BLOCK_ROWS (WARPS * LANE_ROWS)
+
+#define MEDIAN __half2
+#define MEDIAN_INLINE static __device__ __forceinline__
+
+static __device__ __forceinline__ __half2 median_min(__half2 a, __half2 b)
+{
+    return __hmin2(a, b);
+}
+
+static __device__ __forceinline__ __half2 median_max(__half2 a, __half2 b)
+{
+    return __hmax2(a, b);
+}
+
+#include "gpu/ops/median_network.h"
+
+/* ---- kernels ---- */
+
+static __device__ __forceinline__ __half2 as_pair(uint32_t word)
+{
+    return *reinterpret_cast<__half2 *>(&word);
+}
+
+static __device__ __forceinline__ uint32_t as_word(__half2 pair)
+{
+    return *reinterpret_cast<uint32_t *>(&pair);
+}
+
+/* The columns -2..5 of a row around the lane's word, two and two. */
+static __device__ __forceinline__ void take_row(const uint8_t *word, __half2 *pairs)
+{
+    uint32_t before = *reinterpret_cast<const uint32_t *>(word - 4);
+    uint32_t four = *reinterpret_cast<const uint32_t *>(word);
+    uint32_t after = *reinterpret_cast<const uint32_t *>(word + 4);
+    pairs[0] = as_pair(__byte_perm(before, 0, 0x4342));
+    pairs[1] = as_pair(__byte_perm(four, 0, 0x4140));
+    pairs[2] = as_pair(__byte_perm(four, 0, 0x4342));
+    pairs[3] = as_pair(__byte_perm(after, 0, 0x4140));
+}
+
+/* The pair that begins one column before `right`. */
+static __device__ __forceinline__ __half2 between(__half2 left, __half2 right)
+{
+    return as_pair(__byte_perm(as_word(left), as_word(right), 0x5432));
+}
+
+static __device__ __forceinline__ uint32_t median_lane3(const uint8_t (*plane)[TILE_PITCH],
+                                                        int row, int at)
+{
+    __half2 v[3][4], result[2];
+#pragma unroll
+    for (int j = 0; j < 3; j++)
+        take_row(&plane[row + j][at], v[j]);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        median_sort3(&v[0][i], &v[1][i], &v[2][i]);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        result[i] = median_of9(between(v[0][i], v[0][i + 1]), v[0][i + 1],
+                               between(v[0][i + 1], v[0][i + 2]), between(v[1][i], v[1][i + 1]),
+                               v[1][i + 1], between(v[1][i + 1], v[1][i + 2]),
+                               between(v[2][i], v[2][i + 1]), v[2][i + 1],
+                               between(v[2][i + 1], v[2][i + 2]));
+    return __byte_perm(as_word(result[0]), as_word(result[1]), 0x6420);
+}
+
+static __device__ __forceinline__ uint32_t median_lane5(const uint8_t (*plane)[TILE_PITCH],
+                                                        int row, int at)
+{
+    __half2 v[5][4], result[2];
+#pragma unroll
+    for (int j = 0; j < 5; j++)
+        take_row(&plane[row + j][at], v[j]);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        median_sort5(&v[0][i], &v[1][i], &v[2][i], &v[3][i], &v[4][i]);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        __half2 around[5][5];
+#pragma unroll
+        for (int r = 0; r < 5; r++) {
+            around[r][0] = v[r][i];
+            around[r][1] = between(v[r][i], v[r][i + 1]);
+            around[r][2] = v[r][i + 1];
+            around[r][3] = between(v[r][i + 1], v[r][i + 2]);
+            around[r][4] = v[r][i + 2];
+        }
+        result[i] = median_of25(around);
+    }
+    return __byte_perm(as_word(result[0]), as_word(result[1]), 0x6420);
+}
+
+template <int C, int SIZE>
+static __global__ void __launch_bounds__(WARPS *WARP) median_kernel(tile_args a)
+{
+    constexpr int radius = SIZE / 2;
+    __shared__ tile_memory<C, WARPS, BLOCK_ROWS + 2 * radius> memory;
+    int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
+    int tile_y = blockIdx.x / a.tiles_across;
+    int x0 = (blockIdx.x - tile_y * a.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
+    int rows = min(BLOCK_ROWS, a.height - y0), at = TILE_MARGIN + lane * 4;
+
+    tile_load(memory, a, x0, y0 - radius, rows + 2 * radius, radius);
+#pragma unroll 1
+    for (int c = 0; c < memory.planes; c++) {
+        uint32_t result[LANE_ROWS];
+        if (row < rows) {
+#pragma unroll
+            for (int j = 0; j < LANE_ROWS; j++)
+                result[j] = SIZE == 3 ? median_lane3(memory.plane[c], row + j, at)
+                                      : median_lane5(memory.plane[c], row + j, at);
+        }
+        if (C != 1)
+            __syncthreads();
+        if (row < rows) {
+#pragma unroll
+            for (int j = 0; j < LANE_ROWS; j++)
+                tile_put(memory, a, x0, y0, row + j, c, lane, result[j]);
+        }
+    }
+    tile_store(memory, a, x0, y0, rows);
+}
+
+/* ---- launchers ---- */
+
+template <int SIZE>
+static cudaError_t launch(const struct image *from, const struct image *to, cudaStream_t stream)
+{
+    tile_args args = tile_args_of(from, to, BORDER_REPLICATE);
+    unsigned blocks = tile_blocks(args, BLOCK_ROWS);
+    if (from->channels == 1)
+        median_kernel<1, SIZE><<<blocks, WARPS * WARP, 0, stream>>>(args);
+    else if (from->channels == 3)
+        median_kernel<3, SIZE><<<blocks, WARPS * WARP, 0, stream>>>(args);
+    else
+        median_kernel<4, SIZE><<<blocks, WARPS * WARP, 0, stream>>>(args);
+    return cudaGetLastError();
+}
+
+extern "C" int median_cuda(const struct pass *pass, const struct image *from,
+                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    const struct median *median = reinterpret_cast<const struct median *>(pass->params);
+    (void)work;
+    return median->size == 3 ? launch<3>(from, to, stream) : launch<5>(from, to, stream);
+}

@@ -1,0 +1,28 @@
+/*
+ * median.h - the median of 3 x 3 or 5 x 5 pixels, a channel at a time, as OpenCV's medianBlur.
+ *
+ * Outside is the nearest pixel inside. Alpha is kept as it is (OpenCV would filter it too). Both
+ * engines take the median by the same network of minima and maxima (median_network.h).
+ */
+#ifndef GPUIMGD_GPU_OPS_MEDIAN_H
+#define GPUIMGD_GPU_OPS_MEDIAN_H
+
+#include "gpu/ops/pixel.h"
+#include "gpu/pass.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct median {
+    int size; /* 3 or 5 */
+};
+
+extern const struct pass_type pass_median;
+
+pass_cuda median_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

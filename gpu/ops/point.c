@@ -1,0 +1,249 @@
+/* point.c - chains of point operations as passes, and their loops on the CPU. */
+#include "gpu/ops/point.h"
+
+#include <string.h>
+
+/* Pixels that go through all steps together, in the first-level cache. */
+#define RUN 512
+
+/* ---- the CPU's loops ---- */
+
+/* May work in place. */
+static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t channels,
+                      const uint8_t *table)
+{
+    if (channels != 4) {
+        for (size_t i = 0; i < count * channels; i++)
+            to[i] = table[from[i]];
+        return;
+    }
+    for (size_t x = 0; x < count; x++) {
+        to[4 * x + 0] = table[from[4 * x + 0]];
+        to[4 * x + 1] = table[from[4 * x + 1]];
+        to[4 * x + 2] = table[from[4 * x + 2]];
+        to[4 * x + 3] = from[4 * x + 3];
+    }
+}
+
+/* The coefficients by value: the stores might change them otherwise, for all a compiler knows. */
+struct matrix {
+    int32_t rows[3][4];
+};
+
+PIXEL uint8_t mixed(const uint8_t *pixel, const int32_t *row)
+{
+    return (uint8_t)(point_sum(pixel[0], pixel[1], pixel[2], row[0], row[1], row[2], row[3]) >>
+                     16);
+}
+
+VECTOR_CLONES
+static void matrix_run_rgb(const uint8_t *restrict from, uint8_t *restrict to, size_t count,
+                           struct matrix matrix)
+{
+    for (size_t x = 0; x < count; x++)
+        for (size_t c = 0; c < 3; c++)
+            to[3 * x + c] = mixed(from + 3 * x, matrix.rows[c]);
+}
+
+VECTOR_CLONES
+static void matrix_run_rgba(const uint8_t *restrict from, uint8_t *restrict to, size_t count,
+                            struct matrix matrix)
+{
+    for (size_t x = 0; x < count; x++) {
+        for (size_t c = 0; c < 3; c++)
+            to[4 * x + c] = mixed(from + 4 * x, matrix.rows[c]);
+        to[4 * x + 3] = from[4 * x + 3];
+    }
+}
+
+static void tint_run(const uint8_t *restrict from, uint8_t *restrict to, size_t count,
+                     const struct point *point)
+{
+    for (size_t x = 0; x < count; x++)
+        for (size_t c = 0; c < 3; c++)
+            to[3 * x + c] = point->tables[c][from[x]];
+}
+
+static void point_run(const struct point *point, const uint8_t *from, uint8_t *to, uint32_t count,
+                      uint32_t channels, uint32_t to_channels)
+{
+    uint8_t changed[RUN * CHANNELS_MAX];
+    struct matrix matrix;
+    if (point->before) {
+        uint8_t *place = point->mix == POINT_TABLE ? to : changed;
+        table_run(from, place, count, channels, point->tables[POINT_BEFORE]);
+        from = place;
+    }
+    memcpy(&matrix, point->matrix, sizeof(matrix));
+    if (point->mix == POINT_GRAY)
+        grayscale_row(from, to, count, channels, &point->gray);
+    else if (point->mix == POINT_MATRIX && channels == 3)
+        matrix_run_rgb(from, to, count, matrix);
+    else if (point->mix == POINT_MATRIX)
+        matrix_run_rgba(from, to, count, matrix);
+    else if (point->mix == POINT_TINT)
+        tint_run(from, to, count, point);
+    if (point->after)
+        table_run(to, to, count, to_channels, point->tables[POINT_AFTER]);
+}
+
+static void point_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                      uint8_t *work)
+{
+    const struct point *point = (const struct point *)pass->params;
+    (void)work;
+    for (uint32_t y = 0; y < to->height; y++) {
+        const uint8_t *source = from->pixels + y * from->stride;
+        uint8_t *row = to->pixels + y * to->stride;
+        for (uint32_t x = 0; x < to->width; x += RUN) {
+            uint32_t count = to->width - x < RUN ? to->width - x : RUN;
+            point_run(point, source + (size_t)x * from->channels, row + (size_t)x * to->channels,
+                      count, from->channels, to->channels);
+        }
+    }
+}
+
+/* ---- chains ---- */
+
+/* One code, with a name for each of its forms: [mix][before][after]. */
+#define FORM(name) {name, point_cpu, PASS_CUDA(point_cuda)}
+#define FORMS(mix)                                                                                 \
+    {                                                                                              \
+        {FORM(mix), FORM(mix "+table")}, {FORM("table+" mix), FORM("table+" mix "+table")}         \
+    }
+static const struct pass_type forms[POINT_MIXES][2][2] = {
+    [POINT_TABLE] = {{FORM("table"), FORM("table")}, {FORM("table"), FORM("table")}},
+    [POINT_GRAY] = FORMS("gray"),
+    [POINT_MATRIX] = FORMS("matrix"),
+    [POINT_TINT] = {{FORM("tint"), FORM("tint")}, {FORM("tint"), FORM("tint")}},
+};
+
+static_assert(sizeof(struct point) <= PASS_PARAMS_BYTES_MAX, "a pass must hold its tables");
+
+/* Whether the last pass is of any form; *point is then a copy of its parameters. */
+static bool last_point(const struct chain *chain, struct point *point)
+{
+    for (int mix = 0; mix < POINT_MIXES; mix++) {
+        for (int form = 0; form < 4; form++) {
+            const struct pass *last = chain_last(chain, &forms[mix][form / 2][form % 2]);
+            if (!last)
+                continue;
+            memcpy(point, last->params, sizeof(*point));
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool changes(const uint8_t table[256])
+{
+    for (int v = 0; v < 256; v++)
+        if (table[v] != v)
+            return true;
+    return false;
+}
+
+/* Appends the pass in its form; nothing where it would be a copy. */
+static void append(struct chain *chain, struct point *point)
+{
+    struct pass_shape to = chain->shape;
+    if (point->mix == POINT_GRAY)
+        to.channels = 1;
+    if (point->mix == POINT_TINT)
+        to.channels = 3;
+    point->before = point->mix != POINT_TINT && changes(point->tables[POINT_BEFORE]);
+    point->after = point->mix != POINT_TINT && changes(point->tables[POINT_AFTER]);
+    if (point->mix == POINT_GRAY && !point->before && !point->after)
+        chain_add(chain, &pass_grayscale, to, &point->gray, sizeof(point->gray));
+    else if (point->mix != POINT_TABLE || point->before)
+        chain_add(chain, &forms[point->mix][point->before][point->after], to, point,
+                  sizeof(*point));
+}
+
+static struct point plain(enum point_mix mix)
+{
+    struct point point;
+    memset(&point, 0, sizeof(point));
+    point.mix = mix;
+    for (int t = 0; t < POINT_TABLES; t++)
+        for (int v = 0; v < 256; v++)
+            point.tables[t][v] = (uint8_t)v;
+    return point;
+}
+
+static void compose(uint8_t first[256], const uint8_t second[256])
+{
+    for (int v = 0; v < 256; v++)
+        first[v] = second[first[v]];
+}
+
+void point_add_table(struct chain *chain, const uint8_t table[256])
+{
+    struct point point;
+    const struct pass *gray = chain_last(chain, &pass_grayscale);
+    if (gray) {
+        point = plain(POINT_GRAY);
+        memcpy(&point.gray, gray->params, sizeof(point.gray));
+        chain_drop(chain);
+    } else if (last_point(chain, &point)) {
+        chain_drop(chain);
+    } else {
+        point = plain(POINT_TABLE);
+    }
+    if (point.mix == POINT_TINT)
+        for (int c = 0; c < 3; c++)
+            compose(point.tables[c], table);
+    else
+        compose(point.tables[point.mix == POINT_TABLE ? POINT_BEFORE : POINT_AFTER], table);
+    append(chain, &point);
+}
+
+/* Of gray, each row of the matrix is a table; `before` is what stands before it. */
+static struct point tint(const int32_t rows[3][4], const uint8_t before[256])
+{
+    struct point point = plain(POINT_TINT);
+    for (int c = 0; c < 3; c++) {
+        const int32_t *row = rows[c];
+        for (int v = 0; v < 256; v++) {
+            int32_t y = before[v];
+            point.tables[c][v] =
+                (uint8_t)(point_sum(y, y, y, row[0], row[1], row[2], row[3]) >> 16);
+        }
+    }
+    return point;
+}
+
+void point_add_matrix(struct chain *chain, const int32_t coefficients[12])
+{
+    struct point last, point = plain(POINT_MATRIX);
+    memcpy(point.matrix, coefficients, sizeof(point.matrix));
+    for (int c = 0; c < 3; c++)
+        point.matrix[c][3] += 32768;
+    if (last_point(chain, &last) && last.mix == POINT_TABLE) {
+        chain_drop(chain);
+        memcpy(point.tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
+    }
+    if (chain->shape.channels == 1)
+        point = tint(point.matrix, point.tables[POINT_BEFORE]);
+    append(chain, &point);
+}
+
+bool point_takes_gray(const struct chain *chain)
+{
+    struct point last;
+    return chain->shape.channels != 1 && last_point(chain, &last) && last.mix == POINT_TABLE;
+}
+
+void point_add_gray(struct chain *chain, const struct grayscale *gray)
+{
+    struct point point, last;
+    if (chain->shape.channels == 1)
+        return;
+    point = plain(POINT_GRAY);
+    point.gray = *gray;
+    if (last_point(chain, &last) && last.mix == POINT_TABLE) {
+        chain_drop(chain);
+        memcpy(point.tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
+    }
+    append(chain, &point);
+}

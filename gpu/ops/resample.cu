@@ -1,0 +1,274 @@
+/*
+ * resample.cu - weighted means along one axis, and the nearest pixel.
+ *
+ * Along the rows several lanes share an output where it has many weights, so that a warp always
+ * reads neighbouring pixels: with split = 32 a warp makes one output, with split = 1 it makes 32.
+ * Its weights lie in shared memory, where eight warps with four rows each use them. Down the
+ * columns a lane makes 4 bytes of a row, and a warp's weights are one broadcast.
+ */
+#include <cuda_runtime.h>
+
+#include "gpu/ops/resample.h"
+
+#define WARP 32
+#define WARPS 8
+#define THREADS (WARPS * WARP)
+/* Rows a warp takes with the weights that it has read. */
+#define ROWS 4
+#define X_WEIGHTS 4096
+
+#define Y_WORDS 64
+#define Y_ROWS 4
+#define Y_WEIGHTS 512
+
+#define HALF (1 << (RESAMPLE_BITS - 1))
+
+/* ---- kernels ---- */
+
+struct resample_args {
+    const uint8_t *from;
+    uint8_t *to;
+    const int32_t *first, *weights;
+    size_t from_stride, to_stride;
+    int from_width, from_height, width, height;
+    int taps, split_bits, chunk; /* chunk: weights of an output in shared memory */
+    int premultiply, divide;
+};
+
+static __device__ __forceinline__ uint32_t premultiply_pixel(uint32_t pixel)
+{
+    uint32_t alpha = pixel >> 24;
+    return resample_premultiply(pixel & 255u, alpha) |
+           resample_premultiply(pixel >> 8 & 255u, alpha) << 8 |
+           resample_premultiply(pixel >> 16 & 255u, alpha) << 16 | alpha << 24;
+}
+
+static __device__ __forceinline__ uint32_t divide_pixel(uint32_t pixel)
+{
+    uint32_t alpha = pixel >> 24;
+    return resample_divide(pixel & 255u, alpha) | resample_divide(pixel >> 8 & 255u, alpha) << 8 |
+           resample_divide(pixel >> 16 & 255u, alpha) << 16 | alpha << 24;
+}
+
+template <int C>
+static __device__ __forceinline__ void add_pixel(int32_t *sums, const uint8_t *pixel,
+                                                 int32_t weight, int premultiply)
+{
+    if constexpr (C == 4) {
+        uint32_t word = __ldg(reinterpret_cast<const uint32_t *>(pixel));
+        if (premultiply)
+            word = premultiply_pixel(word);
+#pragma unroll
+        for (int c = 0; c < 4; c++)
+            sums[c] += (int32_t)(word >> (8 * c) & 255u) * weight;
+    } else {
+#pragma unroll
+        for (int c = 0; c < C; c++)
+            sums[c] += (int32_t)__ldg(pixel + c) * weight;
+    }
+}
+
+template <int C>
+static __device__ __forceinline__ void store_pixel(uint8_t *to, const int32_t *sums, int divide)
+{
+    if constexpr (C == 4) {
+        uint32_t word = resample_clip(sums[0]) | resample_clip(sums[1]) << 8 |
+                        resample_clip(sums[2]) << 16 | resample_clip(sums[3]) << 24;
+        *reinterpret_cast<uint32_t *>(to) = divide ? divide_pixel(word) : word;
+    } else {
+#pragma unroll
+        for (int c = 0; c < C; c++)
+            to[c] = (uint8_t)resample_clip(sums[c]);
+    }
+}
+
+/* Weights t0..t0 + count - 1 of the block's outputs into shared memory, `pitch` apart. */
+static __device__ __forceinline__ void load_weights(int32_t *shared, const resample_args &a,
+                                                    int x0, int outputs, int t0, int count,
+                                                    int pitch)
+{
+    for (int i = threadIdx.x; i < outputs * count; i += THREADS) {
+        int output = i / count, t = i - output * count;
+        if (x0 + output < a.width)
+            shared[output * pitch + t] = __ldg(a.weights + (size_t)(x0 + output) * a.taps + t0 + t);
+    }
+}
+
+template <int C>
+static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_args a)
+{
+    __shared__ int32_t shared[X_WEIGHTS + WARP];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int split = 1 << a.split_bits, outputs = WARP >> a.split_bits;
+    int x0 = blockIdx.x * outputs, output = lane >> a.split_bits, part = lane & (split - 1);
+    int x = min(x0 + output, a.width - 1), y0 = (blockIdx.y * WARPS + warp) * ROWS;
+    int first = a.first[x], pitch = a.chunk | 1; /* odd: 32 outputs in as many banks */
+    const int32_t *own = shared + (x - x0) * pitch;
+
+    const uint8_t *rows[ROWS];
+    int32_t sums[ROWS][C];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        rows[r] = a.from + (size_t)min(y0 + r, a.height - 1) * a.from_stride;
+#pragma unroll
+        for (int c = 0; c < C; c++)
+            sums[r][c] = 0;
+    }
+    for (int t0 = 0; t0 < a.taps; t0 += a.chunk) {
+        int count = min(a.chunk, a.taps - t0);
+        if (t0 > 0)
+            __syncthreads(); /* all have used the weights before these */
+        load_weights(shared, a, x0, outputs, t0, count, pitch);
+        __syncthreads();
+        for (int t = part; t < count; t += split) {
+            int32_t weight = own[t];
+            /* Weights of 0 may reach beyond the row. */
+            size_t at = (size_t)min(first + t0 + t, a.from_width - 1) * C;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                add_pixel<C>(sums[r], rows[r] + at, weight, a.premultiply);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+        for (int c = 0; c < C; c++) {
+            for (int distance = split / 2; distance > 0; distance /= 2)
+                sums[r][c] += __shfl_xor_sync(0xFFFFFFFFu, sums[r][c], distance);
+            sums[r][c] += HALF;
+        }
+        if (part == 0 && x0 + output < a.width && y0 + r < a.height)
+            store_pixel<C>(a.to + (size_t)(y0 + r) * a.to_stride + (size_t)x * C, sums[r],
+                           a.divide);
+    }
+}
+
+/* from_width, width: in words. A word that holds the last bytes of a row lies in the stride. */
+static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resample_args a)
+{
+    __shared__ int32_t shared[Y_ROWS][Y_WEIGHTS];
+    int word_x = blockIdx.x * Y_WORDS + threadIdx.x;
+    int y = blockIdx.y * Y_ROWS + threadIdx.y, row_y = min(y, a.height - 1);
+    int first = a.first[row_y];
+    const int32_t *weights = a.weights + (size_t)row_y * a.taps;
+    const uint8_t *column = a.from + (size_t)min(word_x, a.width - 1) * 4;
+    int32_t sums[4] = {HALF, HALF, HALF, HALF};
+
+    for (int t0 = 0; t0 < a.taps; t0 += Y_WEIGHTS) {
+        int count = min(Y_WEIGHTS, a.taps - t0);
+        if (t0 > 0)
+            __syncthreads();
+        for (int t = threadIdx.x; t < count; t += Y_WORDS)
+            shared[threadIdx.y][t] = __ldg(weights + t0 + t);
+        __syncthreads();
+        for (int t = 0; t < count; t++) {
+            size_t row = (size_t)min(first + t0 + t, a.from_height - 1);
+            add_pixel<4>(sums, column + row * a.from_stride, shared[threadIdx.y][t],
+                         a.premultiply);
+        }
+    }
+    if (word_x < a.width && y < a.height)
+        store_pixel<4>(a.to + (size_t)y * a.to_stride + (size_t)word_x * 4, sums, a.divide);
+}
+
+/* first: columns; weights: rows. */
+template <int C>
+static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_args a)
+{
+    int offset = (blockIdx.x * Y_WORDS + threadIdx.x) * 4;
+    int y = blockIdx.y * Y_ROWS + threadIdx.y;
+    if (offset >= a.width * C || y >= a.height)
+        return;
+    const uint8_t *row = a.from + (size_t)__ldg(a.weights + y) * a.from_stride;
+    uint32_t word = 0;
+    if constexpr (C == 4) {
+        word = __ldg(reinterpret_cast<const uint32_t *>(row) + __ldg(a.first + offset / 4));
+    } else {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            int byte = min(offset + k, a.width * C - 1), x = byte / C;
+            word |= (uint32_t)__ldg(row + (size_t)__ldg(a.first + x) * C + (byte - x * C))
+                    << (8 * k);
+        }
+    }
+    *reinterpret_cast<uint32_t *>(a.to + (size_t)y * a.to_stride + offset) = word;
+}
+
+/* ---- launchers ---- */
+
+static resample_args args_of(const struct pass *pass, const struct image *from,
+                             const struct image *to)
+{
+    const struct resample *resample = reinterpret_cast<const struct resample *>(pass->params);
+    resample_args args = {};
+    args.from = from->pixels + (size_t)resample->skip * from->stride;
+    args.to = to->pixels;
+    args.from_stride = from->stride;
+    args.to_stride = to->stride;
+    args.from_width = (int)from->width;
+    args.from_height = (int)from->height;
+    args.width = (int)to->width;
+    args.height = (int)to->height;
+    args.taps = (int)resample->taps;
+    args.premultiply = resample->premultiply;
+    args.divide = resample->divide;
+    args.first = reinterpret_cast<const int32_t *>(pass->constants);
+    return args;
+}
+
+extern "C" int resample_x_cuda(const struct pass *pass, const struct image *from,
+                               const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    resample_args args = args_of(pass, from, to);
+    (void)work;
+    args.weights = args.first + to->width;
+    /* As many lanes an output as it lies pixels from the next one, so that a warp reads a stretch;
+     * but not more than half of its weights, which leaves each lane something to add up. */
+    while (args.split_bits < 5 && (2 << args.split_bits) * args.width <= args.from_width &&
+           (4 << args.split_bits) <= args.taps)
+        args.split_bits++;
+    int outputs = WARP >> args.split_bits;
+    args.chunk = min(args.taps, X_WEIGHTS / outputs);
+    dim3 blocks((unsigned)((args.width + outputs - 1) / outputs),
+                (unsigned)((args.height + WARPS * ROWS - 1) / (WARPS * ROWS)));
+    if (from->channels == 1)
+        resample_x_kernel<1><<<blocks, THREADS, 0, stream>>>(args);
+    else if (from->channels == 3)
+        resample_x_kernel<3><<<blocks, THREADS, 0, stream>>>(args);
+    else
+        resample_x_kernel<4><<<blocks, THREADS, 0, stream>>>(args);
+    return cudaGetLastError();
+}
+
+static dim3 word_blocks(const struct image *to)
+{
+    unsigned words = (to->width * to->channels + 3) / 4;
+    return dim3((words + Y_WORDS - 1) / Y_WORDS, (to->height + Y_ROWS - 1) / Y_ROWS);
+}
+
+extern "C" int resample_y_cuda(const struct pass *pass, const struct image *from,
+                               const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    resample_args args = args_of(pass, from, to);
+    (void)work;
+    args.weights = args.first + to->height;
+    args.width = (int)((to->width * to->channels + 3) / 4);
+    resample_y_kernel<<<word_blocks(to), dim3(Y_WORDS, Y_ROWS), 0, stream>>>(args);
+    return cudaGetLastError();
+}
+
+extern "C" int pick_cuda(const struct pass *pass, const struct image *from,
+                         const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    resample_args args = args_of(pass, from, to);
+    dim3 threads(Y_WORDS, Y_ROWS), blocks = word_blocks(to);
+    (void)work;
+    args.weights = args.first + to->width;
+    if (from->channels == 1)
+        pick_kernel<1><<<blocks, threads, 0, stream>>>(args);
+    else if (from->channels == 3)
+        pick_kernel<3><<<blocks, threads, 0, stream>>>(args);
+    else
+        pick_kernel<4><<<blocks, threads, 0, stream>>>(args);
+    return cudaGetLastError();
+}

@@ -1,0 +1,364 @@
+/* resize.c - the operation: geometry, and the tables of its passes. */
+#include "gpu/ops/resize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gpu/ops/resample.h"
+
+enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT };
+enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
+
+struct params {
+    int64_t width, height; /* 0: not given */
+    int fit, filter;
+    bool enlarge, fast_shrink;
+};
+
+/* ---- geometry ---- */
+
+/* What a resize does to a picture: the result's sides, and the part of the source for it. */
+struct geometry {
+    uint64_t width, height;
+    uint64_t x, y, across, down;
+};
+
+/* a b / c, half up, at least 1. */
+static uint64_t part(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t whole = (2 * a * b + c) / (2 * c);
+    return whole ? whole : 1;
+}
+
+static void fit_inside(const struct params *own, struct geometry *g)
+{
+    uint64_t width = (uint64_t)own->width, height = (uint64_t)own->height;
+    bool by_width = height == 0 || (width != 0 && width * g->down <= height * g->across);
+    if (!own->enlarge && (by_width ? width > g->across : height > g->down))
+        return;
+    g->width = by_width ? width : part(g->across, height, g->down);
+    g->height = by_width ? part(g->down, width, g->across) : height;
+}
+
+static void fit_cover(const struct params *own, struct geometry *g)
+{
+    uint64_t source_width = g->across, source_height = g->down;
+    g->width = (uint64_t)own->width;
+    g->height = (uint64_t)own->height;
+    if (source_width * g->height > source_height * g->width)
+        g->across = part(source_height, g->width, g->height);
+    else
+        g->down = part(source_width, g->height, g->width);
+    g->x = (source_width - g->across) / 2;
+    g->y = (source_height - g->down) / 2;
+    if (!own->enlarge && (g->width > g->across || g->height > g->down)) {
+        g->width = g->across;
+        g->height = g->down;
+    }
+}
+
+static struct geometry geometry_of(const struct params *own, uint32_t width, uint32_t height)
+{
+    struct geometry g = {.width = width, .height = height, .across = width, .down = height};
+    if (own->fit == FIT_INSIDE) {
+        fit_inside(own, &g);
+    } else if (own->fit == FIT_COVER) {
+        fit_cover(own, &g);
+    } else {
+        g.width = (uint64_t)own->width;
+        g.height = (uint64_t)own->height;
+        if (!own->enlarge && g.width > width)
+            g.width = width;
+        if (!own->enlarge && g.height > height)
+            g.height = height;
+    }
+    return g;
+}
+
+uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height)
+{
+    const struct params *own = params;
+    struct geometry g = geometry_of(own, width, height);
+    if (!own->fast_shrink || own->filter == FILTER_NEAREST)
+        return DECODE_EIGHTHS;
+    uint32_t eighths = 1;
+    while (eighths < DECODE_EIGHTHS && (g.across * eighths < 2 * DECODE_EIGHTHS * g.width ||
+                                        g.down * eighths < 2 * DECODE_EIGHTHS * g.height))
+        eighths *= 2;
+    return eighths;
+}
+
+/* ---- filters: x in pixels of the larger of source and result ---- */
+
+static double filter_box(double x)
+{
+    return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+}
+
+static double filter_bilinear(double x)
+{
+    double distance = fabs(x);
+    return distance < 1.0 ? 1.0 - distance : 0.0;
+}
+
+/* Keys' cubic with a = -1/2. */
+static double filter_bicubic(double x)
+{
+    double d = fabs(x);
+    if (d < 1.0)
+        return ((-0.5 + 2.0) * d - (-0.5 + 3.0)) * d * d + 1;
+    if (d < 2.0)
+        return (((d - 5) * d + 8) * d - 4) * -0.5;
+    return 0.0;
+}
+
+static double sinc(double x)
+{
+    if (x == 0.0)
+        return 1.0;
+    double angle = x * M_PI;
+    return sin(angle) / angle;
+}
+
+static double filter_lanczos3(double x)
+{
+    return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
+}
+
+static const struct {
+    double (*weight)(double x);
+    double support;
+} filters[] = {
+    [FILTER_BOX] = {filter_box, 0.5},
+    [FILTER_BILINEAR] = {filter_bilinear, 1.0},
+    [FILTER_BICUBIC] = {filter_bicubic, 2.0},
+    [FILTER_LANCZOS3] = {filter_lanczos3, 3.0},
+};
+
+/* ---- tables ---- */
+
+/* One axis of the resize. */
+struct axis {
+    uint32_t outputs;
+    uint32_t origin, inputs; /* the pixels of the source that may be read */
+    double start, end;       /* what the outputs stand for, from the origin on */
+    int filter;
+};
+
+static double axis_scale(const struct axis *axis)
+{
+    return (axis->end - axis->start) / axis->outputs;
+}
+
+static bool axis_is_same(const struct axis *axis)
+{
+    return axis->outputs == axis->inputs && axis->start == 0 && axis->end == axis->inputs;
+}
+
+/* The inputs of an output: *from, and how many. */
+static uint32_t axis_inputs(const struct axis *axis, uint32_t output, uint32_t *from)
+{
+    double scale = axis_scale(axis), stretch = scale < 1.0 ? 1.0 : scale;
+    double support = filters[axis->filter].support * stretch;
+    double centre = axis->start + (output + 0.5) * scale;
+    int low = (int)(centre - support + 0.5), high = (int)(centre + support + 0.5);
+    if (low < 0)
+        low = 0;
+    if (high > (int)axis->inputs)
+        high = (int)axis->inputs;
+    *from = (uint32_t)low;
+    return (uint32_t)(high - low);
+}
+
+static uint32_t axis_taps(const struct axis *axis)
+{
+    uint32_t most = 1, from;
+    for (uint32_t i = 0; i < axis->outputs; i++) {
+        uint32_t count = axis_inputs(axis, i, &from);
+        if (count > most)
+            most = count;
+    }
+    return (most + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
+}
+
+static size_t axis_bytes(const struct axis *axis, uint32_t taps)
+{
+    return (size_t)axis->outputs * (1 + (size_t)taps) * sizeof(int32_t);
+}
+
+/* The table is zeroed before. An output has few weights but in extreme reductions, where they are
+ * computed again rather than kept. */
+static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
+{
+    enum { kept_max = 256 };
+    double kept[kept_max];
+    double scale = axis_scale(axis), shrink = 1.0 / (scale < 1.0 ? 1.0 : scale);
+    double (*weight)(double) = filters[axis->filter].weight;
+    for (uint32_t i = 0; i < axis->outputs; i++) {
+        uint32_t from, count = axis_inputs(axis, i, &from);
+        double centre = axis->start + (i + 0.5) * scale, sum = 0.0;
+        int32_t *weights = table + axis->outputs + (size_t)i * taps;
+        table[i] = (int32_t)(axis->origin + from);
+        for (uint32_t t = 0; t < count; t++) {
+            double one = weight(((int)(t + from) - centre + 0.5) * shrink);
+            if (t < kept_max)
+                kept[t] = one;
+            sum += one;
+        }
+        for (uint32_t t = 0; t < count; t++) {
+            double share = t < kept_max ? kept[t]
+                                        : weight(((int)(t + from) - centre + 0.5) * shrink);
+            if (sum != 0.0)
+                share /= sum;
+            weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << RESAMPLE_BITS));
+        }
+    }
+}
+
+/* Steps are added up, as Pillow does, rather than multiplied. */
+static void axis_pick(const struct axis *axis, int32_t *table)
+{
+    double step = axis_scale(axis), at = axis->start + step * 0.5;
+    for (uint32_t i = 0; i < axis->outputs; i++, at += step) {
+        int index = (int)at;
+        if (index >= (int)axis->inputs)
+            index = (int)axis->inputs - 1;
+        table[i] = (int32_t)axis->origin + index;
+    }
+}
+
+/* ---- passes ---- */
+
+static enum status no_memory(const struct op_item *item, size_t bytes)
+{
+    return error_set(item->error, STATUS_OUT_OF_MEMORY, "%s: no memory for %zu bytes of tables",
+                     item->place, bytes);
+}
+
+static enum status add_pick(const struct op_item *item, struct chain *chain, const struct axis *x,
+                            const struct axis *y)
+{
+    struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
+    size_t bytes = ((size_t)x->outputs + y->outputs) * sizeof(int32_t);
+    struct pass *pass = chain_add(chain, &pass_pick, to, "", 0);
+    int32_t *table = chain_constants(chain, pass, bytes);
+    if (!table)
+        return no_memory(item, bytes);
+    axis_pick(x, table);
+    axis_pick(y, table + x->outputs);
+    return STATUS_OK;
+}
+
+static enum status add_resample(const struct op_item *item, struct chain *chain,
+                                const struct pass_type *type, const struct axis *axis,
+                                struct pass_shape to, struct resample *resample)
+{
+    uint32_t width = chain->shape.width, channels = chain->shape.channels;
+    resample->taps = axis_taps(axis);
+    size_t bytes = axis_bytes(axis, resample->taps);
+    struct pass *pass = chain_add(chain, type, to, resample, sizeof(*resample));
+    int32_t *table = chain_constants(chain, pass, bytes);
+    if (!table)
+        return no_memory(item, bytes);
+    axis_fill(axis, resample->taps, table);
+    if (type == &pass_resample_x)
+        pass->work_bytes = ((size_t)width + resample->taps) * channels * sizeof(int32_t);
+    return STATUS_OK;
+}
+
+/* First along the rows, then down the columns; a side that stays as it is needs no pass. */
+static enum status add_filtered(const struct op_item *item, struct chain *chain, struct axis *x,
+                                struct axis *y)
+{
+    bool alpha = chain->shape.channels == 4, down = !axis_is_same(y);
+    /* Columns on the left are left out by resample_x alone, whose weights are then 1. */
+    bool across = !axis_is_same(x) || x->origin != 0;
+    enum status status = STATUS_OK;
+    if (across) {
+        /* Only the rows that the second pass reads. */
+        struct resample resample = {.skip = y->origin, .premultiply = alpha,
+                                    .divide = alpha && !down};
+        struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
+        status = add_resample(item, chain, &pass_resample_x, x, to, &resample);
+        y->origin = 0;
+    }
+    if (down && !status) {
+        struct resample resample = {.premultiply = alpha && !across, .divide = alpha};
+        struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
+        status = add_resample(item, chain, &pass_resample_y, y, to, &resample);
+    }
+    return status;
+}
+
+/* The axis of a part that begins at `at` and has `length` pixels of the whole picture. */
+static struct axis axis_of(const struct params *own, const struct chain_side *side,
+                           uint32_t stored, uint64_t outputs, uint64_t at, uint64_t length)
+{
+    double unit = side->full ? side->eighths / (double)DECODE_EIGHTHS : 1.0;
+    double margin = side->full ? side->margin : 0.0;
+    double start = margin + (double)at * unit, end = margin + (double)(at + length) * unit;
+    uint32_t origin = (uint32_t)floor(start), last = (uint32_t)ceil(end);
+    assert(last <= stored && origin < last);
+    (void)stored;
+    return (struct axis){.outputs = (uint32_t)outputs, .origin = origin, .inputs = last - origin,
+                         .start = start - origin, .end = end - origin, .filter = own->filter};
+}
+
+/* ---- the operation ---- */
+
+static enum status resize_parse(const struct op_item *item, void *params)
+{
+    static const char *const fits[] = {"inside", "cover", "exact", NULL};
+    static const char *const kinds[] = {"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL};
+    struct params *own = params;
+    own->filter = FILTER_LANCZOS3;
+    own->fast_shrink = true;
+    enum status status = op_integer(item, "width", 1, SIDE_CEILING, &own->width);
+    if (!status)
+        status = op_integer(item, "height", 1, SIDE_CEILING, &own->height);
+    if (!status)
+        status = op_word(item, "fit", fits, &own->fit);
+    if (!status)
+        status = op_word(item, "filter", kinds, &own->filter);
+    /* Who asks for exact sides gets them. */
+    own->enlarge = own->fit != FIT_INSIDE;
+    if (!status)
+        status = op_boolean(item, "enlarge", &own->enlarge);
+    if (!status)
+        status = op_boolean(item, "fast_shrink", &own->fast_shrink);
+    if (status)
+        return status;
+    if (own->width == 0 && own->height == 0)
+        return error_set(item->error, STATUS_BAD_OP, "%s needs width, height or both",
+                         item->place);
+    if (own->fit != FIT_INSIDE && (own->width == 0 || own->height == 0))
+        return error_set(item->error, STATUS_BAD_OP, "%s: fit %s needs both width and height",
+                         item->place, fits[own->fit]);
+    return STATUS_OK;
+}
+
+static enum status resize_step(const struct op_item *item, const void *params, struct chain *chain)
+{
+    const struct params *own = params;
+    struct pass_shape shape = chain->shape;
+    struct chain_side across = chain->across, down = chain->down;
+    struct geometry g = geometry_of(own, across.full ? across.full : shape.width,
+                                    down.full ? down.full : shape.height);
+    enum status status = chain_check_size(chain, g.width, g.height, item->error);
+    if (status)
+        return status;
+    struct axis x = axis_of(own, &across, shape.width, g.width, g.x, g.across);
+    struct axis y = axis_of(own, &down, shape.height, g.height, g.y, g.down);
+    chain->across.full = chain->down.full = 0;
+    if (axis_is_same(&x) && axis_is_same(&y) && x.inputs == shape.width &&
+        y.inputs == shape.height)
+        return STATUS_OK;
+    /* A crop alone needs no arithmetic. */
+    if (own->filter == FILTER_NEAREST || (axis_is_same(&x) && axis_is_same(&y)))
+        return add_pick(item, chain, &x, &y);
+    return add_filtered(item, chain, &x, &y);
+}
+
+static const char *const names[] = {"width",   "height",      "fit", "filter",
+                                    "enlarge", "fast_shrink", NULL};
+const struct op op_resize = {"resize", names, resize_parse, resize_step, NULL};

@@ -1,0 +1,37 @@
+/* rotate.c - turns by quarters: the operation. */
+#include "gpu/op.h"
+#include "gpu/ops/orient.h"
+
+struct params {
+    int64_t angle;
+    bool clockwise;
+};
+
+static enum status rotate_parse(const struct op_item *item, void *params)
+{
+    struct params *own = params;
+    *own = (struct params){90, true};
+    enum status status = op_integer(item, "angle", 90, 270, &own->angle);
+    if (status)
+        return status;
+    if (own->angle % 90 != 0)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: angle is %lld; it must be 90, 180 or 270", item->place,
+                         (long long)own->angle);
+    return op_boolean(item, "clockwise", &own->clockwise);
+}
+
+static enum status rotate_step(const struct op_item *item, const void *params,
+                               struct chain *chain)
+{
+    static const int turns[] = {ORIENT_NONE, ORIENT_TURNED_90, ORIENT_TURNED_180,
+                                ORIENT_TURNED_270};
+    const struct params *own = params;
+    int64_t quarters = own->angle / 90;
+    (void)item;
+    orient_step(chain, turns[own->clockwise ? quarters : 4 - quarters]);
+    return STATUS_OK;
+}
+
+static const char *const names[] = {"angle", "clockwise", NULL};
+const struct op op_rotate = {"rotate", names, rotate_parse, rotate_step, NULL};

@@ -1,0 +1,64 @@
+/* window.c - a ring of rows with borders. */
+#include "gpu/ops/window.h"
+
+#include <assert.h>
+#include <string.h>
+
+size_t window_pitch(uint32_t width, uint32_t channels, int across)
+{
+    return image_stride(width + 2 * (uint32_t)across, channels);
+}
+
+size_t window_bytes(uint32_t width, uint32_t channels, int across, int down)
+{
+    return window_pitch(width, channels, across) * (2 * (size_t)down + 2);
+}
+
+void window_open(struct window *window, const struct image *from, enum border border, int across,
+                 int down, uint8_t *ring)
+{
+    *window = (struct window){.from = from, .border = border, .across = across, .down = down,
+                              .ring = ring, .made = -1,
+                              .pitch = window_pitch(from->width, from->channels, across)};
+    memset(ring + window->pitch * (2 * (size_t)down + 1), 0, window->pitch);
+}
+
+static uint8_t *ring_row(const struct window *window, int row)
+{
+    size_t start = (size_t)window->across * window->from->channels;
+    return window->ring + (size_t)row * window->pitch + start;
+}
+
+static void make_row(struct window *window, int y)
+{
+    const struct image *from = window->from;
+    const uint8_t *source = from->pixels + (size_t)y * from->stride;
+    uint8_t *row = ring_row(window, y % (2 * window->down + 1));
+    int width = (int)from->width, channels = (int)from->channels;
+    memcpy(row, source, (size_t)width * from->channels);
+    for (int x = 1; x <= window->across; x++) {
+        int left = border_inside(-x, width, window->border);
+        int right = border_inside(width - 1 + x, width, window->border);
+        for (int c = 0; c < channels; c++) {
+            row[-x * channels + c] = left < 0 ? 0 : source[left * channels + c];
+            row[(width - 1 + x) * channels + c] = right < 0 ? 0 : source[right * channels + c];
+        }
+    }
+}
+
+const uint8_t *window_row(struct window *window, int y, int step)
+{
+    assert(step >= -window->down && step <= window->down);
+    int row = border_inside(y + step, (int)window->from->height, window->border);
+    if (row < 0)
+        return ring_row(window, 2 * window->down + 1);
+    while (window->made < row)
+        make_row(window, ++window->made);
+    return ring_row(window, row % (2 * window->down + 1));
+}
+
+void window_keep_alpha(const uint8_t *from, uint8_t *to, uint32_t width)
+{
+    for (size_t x = 0; x < width; x++)
+        to[4 * x + 3] = from[4 * x + 3];
+}

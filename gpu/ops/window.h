@@ -1,0 +1,40 @@
+/*
+ * window.h - the rows around a row, with their borders made, for the CPU's loops.
+ *
+ * Rows of the source are copied, as they are needed, into a ring of as many rows as a
+ * neighbourhood is high, with as many pixels before and after them as it needs: the loops then
+ * have no cases.
+ */
+#ifndef GPUIMGD_GPU_OPS_WINDOW_H
+#define GPUIMGD_GPU_OPS_WINDOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/image.h"
+#include "gpu/ops/border.h"
+
+struct window {
+    const struct image *from;
+    enum border border;
+    int across, down; /* pixels beyond a pixel, on either side */
+    uint8_t *ring;    /* 2 down + 1 rows, and one of zeros */
+    size_t pitch;
+    int made; /* the last row of the source that is in the ring, -1 at first */
+};
+
+/* Bytes of a row in the ring, and of the ring. */
+size_t window_pitch(uint32_t width, uint32_t channels, int across);
+size_t window_bytes(uint32_t width, uint32_t channels, int across, int down);
+
+void window_open(struct window *window, const struct image *from, enum border border, int across,
+                 int down, uint8_t *ring);
+/* The first byte of the row at y + step, with the border's rows above and below; -down <= step
+ * <= down. Calls must go down: y is never less than in a call before. The pixels of `across`
+ * columns lie before it, and behind its end. */
+const uint8_t *window_row(struct window *window, int y, int step);
+
+/* Where the image has alpha, it is kept: copies the fourth channel of a row. */
+void window_keep_alpha(const uint8_t *from, uint8_t *to, uint32_t width);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * test_explain.c - gpuimgd --explain: the plan of a job, without Redis and without a trace.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, NULL);
+    world_put_picture(w, "cat.jpg", picture_jpeg(&(struct picture_jpeg){.width = 640,
+                                                                        .height = 427,
+                                                                        .orientation = 6}));
+    world_put_picture(w, "glass.png", picture_png(&(struct picture_png){
+                                          .width = 100, .height = 10, .colour_type = 6}));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+/* Runs a shell command in which $job is the job's file, $in and $out the folders. */
+static int run(const char *command, char **out, char **err)
+{
+    struct process process;
+    char line[900];
+    snprintf(line, sizeof line, "job=%s/job.json in=--input_root=%s out=--output_root=%s; %s",
+             w->folder, w->in, w->out, command);
+    const char *args[] = {"-c", line, NULL};
+    struct process_options options = {
+        .program = "/bin/sh", .args = args, .folder = w->folder, .name = "explain"};
+    assert_true(process_start(&process, &options));
+    int status = process_wait(&process, 20);
+    *out = process_out(&process);
+    *err = process_log(&process);
+    process_clear(&process);
+    return status;
+}
+
+/* Explains a job (quotes as world_push) and gives what was printed; fails unless it ends with
+ * `status` and its log holds `said`. */
+static char *explain(const char *job, int status, const char *said)
+{
+    char path[128], json[2000], *out, *err;
+    snprintf(path, sizeof path, "%s/job.json", w->folder);
+    snprintf(json, sizeof json, "%s", job);
+    for (char *at = json; *at; at++)
+        if (*at == '\'')
+            *at = '"';
+    assert_true(text_file_write(path, json, strlen(json)));
+    int got = run("exec \"$GPUIMGD\" $in $out --explain $job", &out, &err);
+    if (got != status || !strstr(err, said))
+        fail_msg("%s: exit status %d, output \"%s\", error \"%s\"", job, got, out, err);
+    free(err);
+    return out;
+}
+
+/* Each of the texts (ended by NULL) is there, in this order, and no other pass. */
+static void check_lines(char *out, ...)
+{
+    const char *at = out, *text;
+    size_t passes = 0, wanted = 0;
+    va_list texts;
+    va_start(texts, out);
+    while ((text = va_arg(texts, const char *))) {
+        const char *found = strstr(at, text);
+        if (!found)
+            fail_msg("no \"%s\" in the rest of\n%s", text, out);
+        at = found + strlen(text);
+        wanted += strncmp(text, "pass ", 5) == 0;
+    }
+    va_end(texts);
+    for (at = out; (at = strstr(at, "\n  pass ")); at++)
+        passes++;
+    if (passes != wanted)
+        fail_msg("%zu passes instead of %zu in\n%s", passes, wanted, out);
+    free(out);
+}
+
+static void test_luma(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'cat.jpg','output':'e.png','ops':['grayscale','sobel']}\n", 0,
+                        ""),
+                "input    cat.jpg: jpeg, 640 x 427 x 3, EXIF orientation 6, ",
+                "decode   luma, the Y channel alone: 640 x 427 x 1, 273280 bytes\n",
+                "output   e.png: png, 427 x 640 x 1\n", "pass 1  orient ",
+                "640 x 427 x 1 ->", "427 x 640 x 1  reads 273280 of input, ",
+                "writes 286720 of scratch",
+                "pass 2  sobel ", "reads 286720 of scratch, writes 286720 of results\n",
+                "input 273280, results 286720\n", "scratch  286720 bytes", "device ", NULL);
+}
+
+static void test_colour(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'cat.jpg','orient':false,'outputs':[{'output':'e.png','ops':"
+                        "['sobel']},{'output':'same.jpg'}]}", 0, ""),
+                "EXIF orientation 6 (ignored)", "decode   colour: 640 x 427 x 3, 819840 bytes\n",
+                "output   e.png: png, 640 x 427 x 1\n", "pass 1  sobel ", "works in 1920\n",
+                "output   same.jpg: jpeg, 640 x 427 x 3\n", "no pass", NULL);
+}
+
+static void test_decoded_smaller(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'cat.jpg','output':'s.png','ops':[{'op':'resize','width':100}]}",
+                        0, ""),
+                "decode   colour, at 4/8: 320 x 214 x 3, 205440 bytes\n",
+                "output   s.png: png, 100 x 150 x 3\n", "pass 1  orient ", "pass 2  resample x ",
+                "pass 3  resample y ", NULL);
+}
+
+/* What is fused is one pass, and the bytes are those that the buffers have. */
+static void test_fused(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'glass.png','output':'o.jpg','ops':['invert',{'op':'gamma',"
+                        "'gamma':2},{'op':'color_matrix','matrix':[[0,1,0,0],[0,0,1,0],[1,0,0,0]]"
+                        "},'levels','invert']}", 0, ""),
+                "input    glass.png: png, 100 x 10 x 4, ",
+                "decode   colour: 100 x 10 x 4, 4160 bytes\n",
+                "output   o.jpg: jpeg, 100 x 10 x 3\n", "pass 1  table+matrix+table ",
+                "reads 4160 of input, writes 4160 of scratch\n", "pass 2  flatten ",
+                "reads 4160 of scratch, writes 3200 of results\n",
+                "pinned   7680 bytes: input 4160, results 3200\n", "scratch  4352 bytes",
+                "device   12032 bytes", NULL);
+}
+
+static void test_standard_input(void **state)
+{
+    (void)state;
+    char *out, *err;
+    int status = run("printf '{\"input\":\"glass.png\",\"output\":\"o.png\",\"ops\":[]}' |"
+                     " \"$GPUIMGD\" $in --explain -", &out, &err);
+    assert_int_equal(status, 0);
+    free(err);
+    check_lines(out, "output   o.png: png, 100 x 10 x 4\n", "no pass", "no engine is needed\n",
+                NULL);
+}
+
+static void test_what_would_fail(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':['edges']},"
+                        "{'output':'b.png','ops':['invert']}]}", 1, "unknown_op"),
+                "output   a.png: unknown_op: outputs[0].ops[0]: ", "output   b.png: png",
+                "pass 1  table ", NULL);
+    static const struct {
+        const char *job, *said;
+    } rows[] = {
+        {"{'input'", "bad_json"},
+        {"{'input':'glass.png'}", "bad_job"},
+        {"{'input':'glass.png','output':'o.png','ops':['edges']}", "unknown_op"},
+        {"{'input':'glass.png','output':'o.png','ops':['gamma']}", "bad_op"},
+        {"{'input':'none.png','output':'o.png'}", "input_missing"},
+        {"{'input':'../glass.png','output':'o.png'}", "path_refused"},
+        {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}", "only files below input_root"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *out = explain(rows[i].job, 1, rows[i].said);
+        assert_string_equal(out, "");
+        free(out);
+    }
+}
+
+static void test_usage(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command;
+        int status;
+        const char *said;
+    } rows[] = {
+        {"\"$GPUIMGD\" --explain", 64, "--explain"},
+        {"\"$GPUIMGD\" $in --explain /does/not/exist.json", 1, "/does/not/exist.json"},
+        {"\"$GPUIMGD\" --input_root=/does/not/exist --explain $job", 1, "input_root"},
+        {"head -c 70000 /dev/zero | \"$GPUIMGD\" $in --explain -", 1, "more than 65536 bytes"},
+        {"\"$GPUIMGD\" $in --explain $job >/dev/full", 1, "cannot be printed"},
+        {"\"$GPUIMGD\" -h | grep -e --explain >&2", 0, "--explain JOBFILE"},
+    };
+    free(explain("{'input':'glass.png','output':'o.png'}", 0, ""));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *out, *err;
+        int status = run(rows[i].command, &out, &err);
+        if (status != rows[i].status || !strstr(err, rows[i].said))
+            fail_msg("%s: exit status %d, error \"%s\"", rows[i].command, status, err);
+        free(out);
+        free(err);
+    }
+}
+
+/* After all of the above. */
+static void test_nothing_was_written(void **state)
+{
+    (void)state;
+    assert_int_equal(text_file_count(w->out, ""), 0);
+    assert_int_equal(text_file_count(w->in, ""), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_luma),
+        cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_decoded_smaller),
+        cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_standard_input),
+        cmocka_unit_test(test_what_would_fail),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_nothing_was_written),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

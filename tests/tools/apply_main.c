@@ -1,0 +1,81 @@
+/*
+ * apply - operations on pixels from standard input, by the CPU engine, for comparisons with other
+ * programs:
+ *
+ *     apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS] < pixels > result
+ *
+ * Pixels come in as tight rows and go out so, behind a line "WIDTH HEIGHT CHANNELS". With EIGHTHS
+ * they are those of a picture of these sides that was decoded at EIGHTHS / 8.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/engine.h"
+
+static int die(const struct error *error)
+{
+    fprintf(stderr, "apply: %s\n", error->text);
+    return 1;
+}
+
+static bool copy_rows(struct image image, FILE *file, bool out)
+{
+    size_t row = (size_t)image.width * image.channels;
+    for (uint32_t y = 0; y < image.height; y++) {
+        uint8_t *pixels = image.pixels + y * image.stride;
+        if ((out ? fwrite(pixels, 1, row, file) : fread(pixels, 1, row, file)) != row)
+            return false;
+    }
+    return true;
+}
+
+static int apply(struct engine *engine, const struct plan *plan, struct error *error)
+{
+    struct engine_memory memory;
+    struct engine_task task = {.plan = plan, .memory = &memory};
+    if (engine_reserve(engine, plan, &memory, error) != ENGINE_RESERVED)
+        return die(error);
+    if (!copy_rows(plan_input(plan, memory.input), stdin, false)) {
+        fprintf(stderr, "apply: there are fewer pixels than that\n");
+        return 1;
+    }
+    engine_run(engine, &task);
+    if (task.error.status != STATUS_OK)
+        return die(&task.error);
+    struct image result = plan_result(plan, 0, memory.input, memory.output);
+    printf("%u %u %u\n", result.width, result.height, result.channels);
+    bool written = copy_rows(result, stdout, true);
+    engine_release(engine, &memory);
+    return written ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct error error = {0};
+    struct engine_config config = {.kind = "cpu", .pinned_bytes = 4 * GIB};
+    struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
+    struct engine *engine;
+    struct plan plan;
+    if (argc < 5 || argc > 6) {
+        fprintf(stderr, "usage: apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS] < pixels > result\n");
+        return 64;
+    }
+    struct plan_source source = {.width = (uint32_t)atoi(argv[1]),
+                                 .height = (uint32_t)atoi(argv[2]),
+                                 .channels = (uint32_t)atoi(argv[3]),
+                                 .orientation = 1,
+                                 .eighths = argc > 5 ? (uint32_t)atoi(argv[5]) : 0};
+    struct plan_target target = {.ops = cJSON_Parse(argv[4])};
+    if (engine_open(&config, &engine, &error) != STATUS_OK)
+        return die(&error);
+    int result = 1;
+    if (plan_build(&plan, &source, &target, 1, &limits, &error) == STATUS_OK)
+        result = apply(engine, &plan, &error);
+    else
+        die(&error);
+    plan_clear(&plan);
+    engine_close(engine);
+    cJSON_Delete((cJSON *)target.ops);
+    return result;
+}

@@ -1,0 +1,186 @@
+/*
+ * neighbours.h - runs an operation on neighbourhoods on an engine and holds it to a reference that
+ * knows one pixel of one channel at a time.
+ *
+ * Alpha must come out as it went in; nothing behind the result may be written.
+ */
+#ifndef GPUIMGD_TESTS_NEIGHBOURS_H
+#define GPUIMGD_TESTS_NEIGHBOURS_H
+
+#include "tests/unit/gpu_run.h"
+
+#include "gpu/plan.h"
+
+struct channel {
+    struct image image;
+    int channel;
+};
+
+/* The result at (x, y) of the channel. */
+typedef int neighbours_reference(const struct channel *in, int x, int y, const void *recipe);
+
+/* The pixel at any place: by the border's rule where that is outside. */
+static inline int channel_at(const struct channel *in, int x, int y, const char *border)
+{
+    int place[2] = {x, y}, size[2] = {(int)in->image.width, (int)in->image.height};
+    for (int i = 0; i < 2; i++) {
+        if (place[i] >= 0 && place[i] < size[i])
+            continue;
+        if (strcmp(border, "zero") == 0)
+            return 0;
+        if (strcmp(border, "replicate") == 0 || size[i] == 1) {
+            place[i] = place[i] < 0 ? 0 : size[i] - 1;
+            continue;
+        }
+        /* Reflections have a period of 2 size - 2. */
+        int period = 2 * size[i] - 2, folded = (place[i] % period + period) % period;
+        place[i] = folded < size[i] ? folded : period - folded;
+    }
+    return in->image.pixels[(size_t)place[1] * in->image.stride +
+                            (size_t)place[0] * in->image.channels + (size_t)in->channel];
+}
+
+static inline void neighbours_compare(struct image in, struct image out,
+                                      neighbours_reference *reference, const void *recipe,
+                                      const char *what)
+{
+    for (int y = 0; y < (int)in.height; y++) {
+        for (int x = 0; x < (int)in.width; x++) {
+            for (int c = 0; c < (int)in.channels; c++) {
+                struct channel channel = {in, c};
+                int want = c == 3 ? channel_at(&channel, x, y, "zero")
+                                  : reference(&channel, x, y, recipe);
+                channel.image = out;
+                int got = channel_at(&channel, x, y, "zero");
+                if (got != want)
+                    fail_msg("%s, %u x %u x %u: (%d, %d), channel %d: %d instead of %d", what,
+                             in.width, in.height, in.channels, x, y, c, got, want);
+            }
+        }
+    }
+}
+
+static inline void neighbours_check(struct engine *engine, uint32_t width, uint32_t height,
+                                    uint32_t channels, const char *ops,
+                                    neighbours_reference *reference, const void *recipe)
+{
+    struct plan_source source = {.width = width, .height = height, .channels = channels,
+                                 .orientation = 1};
+    struct plan_target target = {.ops = test_ops(ops)};
+    struct plan plan;
+    struct error error = {0};
+    struct engine_memory memory;
+    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", ops, error.text);
+    size_t exact = plan.output_bytes;
+    plan.output_bytes += GUARD;
+    plan.device_bytes += GUARD;
+    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
+    plan.output_bytes = exact;
+    struct image input = plan_input(&plan, memory.input);
+    test_fill(input, width * 31 + height * 7 + channels);
+    memset(memory.output, 0xA5, exact + GUARD);
+    struct engine_task task = {.plan = &plan, .memory = &memory};
+    test_run(engine, &task);
+    if (task.error.status != STATUS_OK)
+        fail_msg("%s: %s", ops, task.error.text);
+    struct image result = plan_result(&plan, 0, memory.input, memory.output);
+    assert_int_equal(result.width, width);
+    assert_int_equal(result.height, height);
+    assert_int_equal(result.channels, channels);
+    neighbours_compare(input, result, reference, recipe, ops);
+    for (size_t i = exact; i < exact + GUARD; i++)
+        if (memory.output[i] != 0xA5)
+            fail_msg("%s, %u x %u x %u: byte %zu behind the result was written", ops, width,
+                     height, channels, i - exact);
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+/* CUDA tiles are 128 columns with 16 more on either side, and 32, 48 or 64 rows. */
+static const uint32_t neighbours_sizes[][2] = {
+    {1, 1},    {1, 2},    {2, 1},    {2, 2},   {3, 3},    {1, 70},   {70, 1},  {5, 4},
+    {15, 13},  {16, 16},  {17, 31},  {33, 32}, {31, 33},  {112, 49}, {113, 7}, {127, 48},
+    {128, 64}, {129, 65}, {130, 63}, {143, 5}, {144, 96}, {145, 9},  {255, 3}, {256, 97},
+    {257, 2},  {300, 66}, {3, 200},
+};
+static const uint32_t neighbours_large[][2] = {{16384, 2}, {2, 16384}, {700, 300}};
+
+static inline void neighbours_sweep(struct engine *engine, const char *ops,
+                                    neighbours_reference *reference, const void *recipe,
+                                    size_t step, bool with_large)
+{
+    if (test_quick())
+        step *= 5;
+#ifdef __SANITIZE_ADDRESS__
+    step *= 2;
+    with_large = false;
+#endif
+    static size_t start;
+    for (uint32_t channels = 1; channels <= 4; channels++) {
+        if (channels == 2)
+            continue;
+        for (size_t i = start++ % step; i < sizeof(neighbours_sizes) / sizeof(*neighbours_sizes);
+             i += step)
+            neighbours_check(engine, neighbours_sizes[i][0], neighbours_sizes[i][1], channels, ops,
+                             reference, recipe);
+        for (size_t i = 0; with_large && !test_quick() && i < 3; i++)
+            neighbours_check(engine, neighbours_large[i][0], neighbours_large[i][1], channels, ops,
+                             reference, recipe);
+    }
+}
+
+struct neighbours_refusal {
+    const char *op, *text; /* the text is a part of the message */
+};
+
+static inline void neighbours_refused(const struct neighbours_refusal *refusals, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct error error = {0};
+        cJSON *ops = test_ops(refusals[i].op);
+        enum status status = plan_check_ops(ops, -1, &error);
+        if (status != STATUS_BAD_OP || !strstr(error.text, refusals[i].text))
+            fail_msg("%s: %s \"%s\" instead of \"%s\"", refusals[i].op, status_name(status),
+                     error.text, refusals[i].text);
+        cJSON_Delete(ops);
+    }
+}
+
+/* ---- the two engines of a test program ---- */
+
+static struct engine *neighbours_cpu, *neighbours_cuda;
+
+static inline int neighbours_open(void **state)
+{
+    (void)state;
+    neighbours_cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
+    neighbours_cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
+    return neighbours_cpu ? 0 : -1;
+}
+
+static inline int neighbours_close(void **state)
+{
+    (void)state;
+    engine_close(neighbours_cpu);
+    engine_close(neighbours_cuda);
+    return 0;
+}
+
+/* test_NAME_cpu and test_NAME_cuda of all_NAME(engine). */
+#define NEIGHBOURS_TESTS(name)                                                                     \
+    static void test_##name##_cpu(void **state)                                                    \
+    {                                                                                              \
+        (void)state;                                                                               \
+        all_##name(neighbours_cpu);                                                                \
+    }                                                                                              \
+    static void test_##name##_cuda(void **state)                                                   \
+    {                                                                                              \
+        (void)state;                                                                               \
+        if (!neighbours_cuda)                                                                      \
+            skip();                                                                                \
+        all_##name(neighbours_cuda);                                                               \
+    }
+
+#endif
