@@ -388,6 +388,10 @@ static void lay_out(struct plan *plan)
     plan->output_bytes = 0;
     for (size_t v = 0; v < plan->variant_count; v++)
         lay_out_variant(plan, &plan->variants[v], &scratch);
+    if (plan->constants_bytes) {
+        plan->constants_at = plan_align(plan->input_bytes);
+        plan->input_bytes = plan->constants_at + plan->constants_bytes;
+    }
     plan->idle = plan->output_bytes == 0;
     plan->scratch_bytes = scratch.side[0] + scratch.side[1] + scratch.work;
     plan->device_bytes = plan->idle ? 0

@@ -8,8 +8,10 @@
  *
  * At 4 TB/s a multiprocessor reads and writes 17 bytes a cycle. One table looks up half of them,
  * 9 bytes; shared memory gives 16 in noise, and 32 where neighbours are alike, as they are in
- * photographs. RGB through a table, a matrix and a table is all of 17 lookups a cycle, and its
- * bytes pass through shared memory twice more to lie side by side: only this is bound by banks.
+ * photographs. Only RGB through a table, a mixture and another table, 13 to 17 lookups a cycle
+ * while the pixels also pass through shared memory to lie side by side, is bound by the banks.
+ * Keeping the next stretch of a warp in flight meanwhile was slower: it takes registers, and so
+ * blocks, away.
  */
 #include <cuda_runtime.h>
 

@@ -154,7 +154,7 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     return 0;
 }
 
-extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *picture,
+extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels,
                                  bench_launch *launch, void *context)
 {
     rig r;
@@ -165,7 +165,7 @@ extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *picture
         return -1;
     plan_put_constants(plan, r.host[0]);
     for (size_t s = 0; s < sets; s++)
-        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, picture ? picture : r.host[0],
+        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
                            plan->input_bytes, cudaMemcpyHostToDevice));
     for (int round = -2; round < ROUNDS; round++) {
         float ms = 0;
@@ -183,12 +183,7 @@ extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *picture
     return rounds_s[ROUNDS / 2];
 }
 
-extern "C" double bench_kernels_s(const struct plan *plan)
+extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
 {
-    return bench_rounds_s(plan, NULL, launch_passes, NULL);
-}
-
-extern "C" double bench_kernels_on_s(const struct plan *plan, const uint8_t *picture)
-{
-    return bench_rounds_s(plan, picture, launch_passes, NULL);
+    return bench_rounds_s(plan, pixels, launch_passes, NULL);
 }

@@ -27,18 +27,17 @@ int bench_device_rates(struct device_rates *rates);
 /* Seconds for `jobs` copies of in_bytes to the device and as many of out_bytes back, both ways
  * at once, nothing else. */
 double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
-/* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers. */
-double bench_kernels_s(const struct plan *plan);
-/* The same over this picture (plan->input_bytes), for kernels whose time depends on it. */
-double bench_kernels_on_s(const struct plan *plan, const uint8_t *picture);
+/* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers.
+ * pixels: the plan's input; NULL: noise. */
+double bench_kernels_s(const struct plan *plan, const uint8_t *pixels);
 /* The same for cub::DeviceHistogram's histogram of each channel. */
-double bench_cub_s(const struct plan *plan, const uint8_t *picture);
+double bench_cub_s(const struct plan *plan, const uint8_t *pixels);
 
 /* What the two have in common: `launch` once on each of several sets of the plan's buffers, the
  * input at the beginning of each. launch returns 0, or negative. */
 typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
                          struct CUstream_st *stream);
-double bench_rounds_s(const struct plan *plan, const uint8_t *picture, bench_launch *launch,
+double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bench_launch *launch,
                       void *context);
 #else
 static inline int bench_device_rates(struct device_rates *rates)
@@ -51,14 +50,9 @@ static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned 
     (void)in_bytes, (void)out_bytes, (void)jobs;
     return -1;
 }
-static inline double bench_kernels_s(const struct plan *plan)
+static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
 {
-    (void)plan;
-    return -1;
-}
-static inline double bench_kernels_on_s(const struct plan *plan, const uint8_t *picture)
-{
-    (void)plan, (void)picture;
+    (void)plan, (void)pixels;
     return -1;
 }
 static inline double bench_cub_s(const struct plan *plan, const uint8_t *picture)

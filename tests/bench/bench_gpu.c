@@ -1,10 +1,12 @@
 /*
  * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
+ * or bench_gpu kernels, for the last table alone.
  *
  * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
  * the larger of copies alone and kernels alone for the same jobs in the same run, then each
- * kernel against the device's copy rate, and the histogram against CUB's. Without a device: the CPU
- * engine's passes, one thread.
+ * kernel against the device's copy rate, on a picture as smooth as photographs are and on noise,
+ * where lookups in tables meet in the banks of shared memory, and the histogram against CUB's.
+ * Without a device: the CPU engine's passes, one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -143,10 +145,8 @@ static void load_open(struct load *load)
 static double bytes_a_pixel(const struct load *load)
 {
     const struct plan_variant *result = &load->plan.variants[0];
-    return load->channels + (double)result->width * result->height * result->channels /
-                                ((double)WIDTH * HEIGHT);
-    const struct plan_variant *variant = &load->plan.variants[0];
-    return load->channels + (variant->is_source ? 0 : variant->channels);
+    double written = result->is_source ? 0 : (double)result->width * result->height;
+    return load->channels + written * result->channels / ((double)WIDTH * HEIGHT);
 }
 
 /* Photographs are smooth with some noise: so is this. */
@@ -280,7 +280,7 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
                          const uint32_t *streams, size_t count)
 {
     double copies_s = bench_copies_s(load->plan.input_bytes, load->plan.output_bytes, load->jobs);
-    double kernels_s = bench_kernels_s(&load->plan) * load->jobs;
+    double kernels_s = bench_kernels_s(&load->plan, NULL) * load->jobs;
     if (copies_s < 0 || kernels_s < 0)
         exit(1);
     double bound_s = copies_s > kernels_s ? copies_s : kernels_s;
@@ -298,14 +298,22 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
 
 static void bench_kernels(const struct device_rates *rates)
 {
-    printf("\n%-20s %9s %9s %9s %14s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy");
+    printf("\n%-20s %9s %9s %9s %14s %10s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy",
+           "of noise");
     for (size_t i = 0; i < LOADS; i++) {
-        double s = bench_kernels_s(&loads[i].plan);
-        if (s < 0)
+        uint8_t *pixels = malloc(loads[i].plan.input_bytes);
+        if (!pixels)
+            exit(1);
+        fill(&loads[i], pixels);
+        double s = bench_kernels_s(&loads[i].plan, pixels);
+        double noise_s = bench_kernels_s(&loads[i].plan, NULL);
+        free(pixels);
+        if (s < 0 || noise_s < 0)
             exit(1);
         double gpx = MPIXELS / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
-        printf("%-20s %9.1f %9.0f %9.0f %13.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
-               100 * gb / rates->copy);
+        double share = 100 * gb / rates->copy;
+        printf("%-20s %9.1f %9.0f %9.0f %13.0f%% %9.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
+               share, share * s / noise_s);
     }
 }
 
@@ -323,7 +331,7 @@ static void bench_histograms(void)
             fill(load, picture);
             if (flat)
                 memset(picture, 77, load->plan.input_bytes);
-            double s = bench_kernels_on_s(&load->plan, picture);
+            double s = bench_kernels_s(&load->plan, picture);
             double cub_s = bench_cub_s(&load->plan, picture);
             if (s < 0 || cub_s < 0)
                 exit(1);
@@ -369,7 +377,8 @@ int main(int argc, char **argv)
 {
     uint32_t streams[8] = {1, 2, 4, 8};
     size_t count = 4;
-    for (int i = 1; i < argc && i <= 8; i++) {
+    bool kernels_only = argc == 2 && strcmp(argv[1], "kernels") == 0;
+    for (int i = 1; i < argc && i <= 8 && !kernels_only; i++) {
         streams[i - 1] = (uint32_t)atoi(argv[i]);
         count = (size_t)i;
     }
@@ -386,8 +395,9 @@ int main(int argc, char **argv)
         printf("pinned copies: up %.1f GB/s, down %.1f; both at once %.1f each way\n", rates.h2d,
                rates.d2h, rates.both_h2d);
         printf("device copy, read and written: %.0f GB/s\n", rates.copy);
-        bench_cpu();
-        for (size_t i = 0; i < LOADS; i++)
+        if (!kernels_only)
+            bench_cpu();
+        for (size_t i = 0; i < LOADS && !kernels_only; i++)
             if (loads[i].jobs)
                 bench_engine(&loads[i], &rates, streams, count);
         bench_kernels(&rates);
