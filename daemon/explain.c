@@ -89,8 +89,8 @@ static void print_output(const struct work *work, size_t index, FILE *out)
 {
     const struct work_output *output = &work->outputs[index];
     const struct job_place *place = &work->job.outputs[index].place;
-    const char *name = place->path ? place->path : place->key;
-    fprintf(out, "output   %s: ", name ? name : "values alone");
+    fprintf(out, "output   %s: ",
+            place->path ? place->path : place->key ? place->key : "nowhere, values only");
     if (output->error.status != STATUS_OK) {
         fprintf(out, "%s: %s\n", status_name(output->error.status), output->error.text);
         return;

@@ -24,12 +24,24 @@ static size_t shape_bytes(struct pass_shape shape)
     return image_bytes(shape.width, shape.height, shape.channels);
 }
 
+/* Where a rectangle begins, unless it is the whole of the image. */
+static void print_window(struct pass_window window, uint32_t width, uint32_t height, FILE *out)
+{
+    if (width != window.width || height != window.height)
+        fprintf(out, " (from column %" PRIu32 " and row %" PRIu32 " of %" PRIu32 " x %" PRIu32 ")",
+                window.x, window.y, window.width, window.height);
+}
+
 void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
 {
     const struct plan_variant *result = &plan->variants[variant];
     assert(variant < plan->variant_count);
-    if (result->pass_count == 0)
-        fprintf(out, "  no pass: the result is what was decoded\n");
+    if (result->pass_count == 0) {
+        fprintf(out, "  no pass: the result is what was decoded");
+        print_window((struct pass_window){plan->source.width, plan->source.height, result->x,
+                                          result->y}, result->width, result->height, out);
+        fputc('\n', out);
+    }
     for (uint32_t p = 0; p < result->pass_count; p++) {
         const struct pass *pass = &result->passes[p];
         fprintf(out, "  pass %-2" PRIu32 " %-18s", p + 1, pass->type->name);
@@ -38,6 +50,7 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
         print_shape(pass->to, out);
         fprintf(out, "  reads %zu of %s", shape_bytes(pass->from),
                 place_name(pass->from_place.buffer));
+        print_window(pass->window, pass->from.width, pass->from.height, out);
         if (!pass->looks)
             fprintf(out, ", writes %zu of %s", shape_bytes(pass->to),
                     place_name(pass->to_place.buffer));

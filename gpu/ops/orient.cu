@@ -24,6 +24,7 @@
 #include "gpu/ops/orient.h"
 
 #define THREADS 256
+#define ROW_THREADS 256
 #define WARP 32
 #define WARPS (THREADS / WARP)
 /* Rows that a thread of the row kernel has in flight. */
@@ -102,9 +103,10 @@ template <int C> static __device__ __forceinline__ uint4 mirror_16(uint4 v)
 /* A thread takes one piece of 16 bytes in ROWS rows, one below the other. C is of meaning to the
  * mirror only, and is 1 or 4 there. */
 template <int C, bool MIRROR, bool SKEWED>
-static __global__ void __launch_bounds__(THREADS) orient_rows_kernel(orient_args a, int row_bytes)
+static __global__ void __launch_bounds__(ROW_THREADS)
+    orient_rows_kernel(orient_args a, int row_bytes)
 {
-    int item = blockIdx.x * THREADS + threadIdx.x;
+    int item = blockIdx.x * ROW_THREADS + threadIdx.x;
     if (item >= a.items)
         return;
     int group = item / a.across, to_offset = (item - group * a.across) * 16;
@@ -356,11 +358,11 @@ static cudaError_t launch_rows(orient_args args, int row_bytes, cudaStream_t str
 {
     args.across = pieces_of(row_bytes, 16);
     args.items = args.across * pieces_of(args.height, ROWS);
-    unsigned blocks = (unsigned)pieces_of(args.items, THREADS);
+    unsigned blocks = (unsigned)pieces_of(args.items, ROW_THREADS);
     if (args.skew)
-        orient_rows_kernel<C, MIRROR, true><<<blocks, THREADS, 0, stream>>>(args, row_bytes);
+        orient_rows_kernel<C, MIRROR, true><<<blocks, ROW_THREADS, 0, stream>>>(args, row_bytes);
     else
-        orient_rows_kernel<C, MIRROR, false><<<blocks, THREADS, 0, stream>>>(args, row_bytes);
+        orient_rows_kernel<C, MIRROR, false><<<blocks, ROW_THREADS, 0, stream>>>(args, row_bytes);
     return cudaGetLastError();
 }
 

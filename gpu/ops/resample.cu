@@ -120,6 +120,8 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
             __syncthreads(); /* all have used the weights before these */
         load_weights(shared, a, x0, outputs, t0, count, pitch);
         __syncthreads();
+        /* Unrolled so that many loads are on their way: an H200 waits for them, not for sums. */
+#pragma unroll 4
         for (int t = part; t < count; t += split) {
             int32_t weight = own[t];
             /* Weights of 0 may reach beyond the row. */
@@ -161,6 +163,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resa
         for (int t = threadIdx.x; t < count; t += Y_WORDS)
             shared[threadIdx.y][t] = __ldg(weights + t0 + t);
         __syncthreads();
+#pragma unroll 8
         for (int t = 0; t < count; t++) {
             size_t row = (size_t)min(first + t0 + t, a.from_height - 1);
             add_pixel<4>(sums, column + row * a.from_stride, shared[threadIdx.y][t],

@@ -138,6 +138,20 @@ static void test_fused(void **state)
                 "device   12032 bytes", NULL);
 }
 
+/* A rectangle is read where it lies: by a pass, or by the encoder. */
+static void test_cropped(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':[{'op':'crop',"
+                        "'x':3,'y':2,'width':50,'height':7}]},{'output':'b.png','ops':['rotate',"
+                        "{'op':'crop','x':1,'y':60,'width':9,'height':40}]}]}", 0, ""),
+                "output   a.png: png, 50 x 7 x 4\n",
+                "no pass: the result is what was decoded (from column 3 and row 2 of 100 x 10)\n",
+                "output   b.png: png, 9 x 40 x 4\n", "pass 1  orient ", "40 x 9 x 4 ->",
+                "reads 1440 of input (from column 60 and row 0 of 100 x 10), writes 2560 of "
+                "results\n", NULL);
+}
+
 static void test_standard_input(void **state)
 {
     (void)state;
@@ -216,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_colour),
         cmocka_unit_test(test_decoded_smaller),
         cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_cropped),
         cmocka_unit_test(test_standard_input),
         cmocka_unit_test(test_what_would_fail),
         cmocka_unit_test(test_usage),

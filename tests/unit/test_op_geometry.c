@@ -251,6 +251,84 @@ static void all_gravities(struct engine *engine)
           "[{\"op\":\"crop\",\"width\":61,\"height\":50}]");
 }
 
+/* The image that `ops` make of a source, whose rectangle at (x, y) holds the pixels of `seed`. */
+static struct raster run_on(struct engine *engine, const struct raster *pixels, uint32_t x,
+                            uint32_t y, uint32_t width, uint32_t height, const char *json)
+{
+    struct plan_source source = {.width = width, .height = height, .channels = pixels->channels,
+                                 .orientation = 1, .background = {under[0], under[1], under[2]}};
+    cJSON *ops = test_ops(json);
+    struct plan_target target = {.ops = ops};
+    struct plan plan;
+    struct error error = {0};
+    struct engine_memory memory;
+    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", json, error.text);
+    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
+    struct image input = plan_input(&plan, memory.input);
+    size_t row = (size_t)pixels->width * pixels->channels;
+    test_fill(input, 5 * x + y);
+    for (uint32_t i = 0; i < pixels->height; i++)
+        memcpy(input.pixels + (y + i) * input.stride + (size_t)x * pixels->channels,
+               pixels->pixels + i * row, row);
+    struct engine_task task = {.plan = &plan, .memory = &memory};
+    test_run(engine, &task);
+    if (task.error.status != STATUS_OK)
+        fail_msg("%s: %s", json, task.error.text);
+    struct raster result = raster_of(plan_result(&plan, 0, memory.input, memory.output));
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    cJSON_Delete(ops);
+    return result;
+}
+
+/* Every operation sees of a rectangle what it sees of the same pixels as an image of their own. */
+static void all_windows(struct engine *engine)
+{
+    static const char *const ops[] = {
+        "\"grayscale\"",
+        "\"sobel\"",
+        "{\"op\":\"resize\",\"width\":50,\"height\":31,\"fit\":\"exact\"}",
+        "{\"op\":\"resize\",\"width\":40,\"height\":40,\"fit\":\"cover\",\"filter\":\"lanczos3\"}",
+        "\"invert\"",
+        "\"threshold\"",
+        "{\"op\":\"color_matrix\",\"matrix\":[[0,1,0,0],[0,0,1,0],[1,0,0,8]]}",
+        "\"gaussian\"",
+        "{\"op\":\"gaussian\",\"ksize\":31}",
+        "\"unsharp\"",
+        "\"median\"",
+        "{\"op\":\"median\",\"size\":5}",
+        "{\"op\":\"convolve\",\"kernel\":[[1,2,1,0,3],[0,1,4,1,2],[3,1,1,0,5]]}",
+    };
+    static const uint32_t corners[][2] = {{0, 1}, {32, 0}, {64, 7}, {5, 3}};
+    static const uint32_t sides[][2] = {{1, 1}, {97, 70}, {128, 33}, {530, 40}};
+    char json[600];
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        for (size_t k = 0; k < 16; k += test_quick() ? 3 : 1) {
+            const uint32_t *corner = corners[k % 4], *side = sides[k / 4];
+            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+                struct raster pixels = raster_make(side[0], side[1], channels);
+                uint32_t state = 77 + (uint32_t)k;
+                char where[200] = "";
+                for (size_t b = 0; b < (size_t)side[0] * side[1] * channels; b++)
+                    pixels.pixels[b] = (uint8_t)(test_random(&state) >> 9);
+                snprintf(json, sizeof(json), "[%s]", ops[i]);
+                struct raster want = run_on(engine, &pixels, 0, 0, side[0], side[1], json);
+                snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,"
+                         "\"height\":%u},%s]", corner[0], corner[1], side[0], side[1], ops[i]);
+                struct raster got = run_on(engine, &pixels, corner[0], corner[1],
+                                           corner[0] + side[0] + 20, corner[1] + side[1] + 3,
+                                           json);
+                if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
+                    fail_msg("%u channels: %s: %s", channels, json, where);
+                raster_clear(&want);
+                raster_clear(&got);
+                raster_clear(&pixels);
+            }
+        }
+    }
+}
+
 /* Appends one random operation that fits the image; *width and *height follow it. */
 static void add_random(char *json, size_t size, uint32_t *state, uint32_t *width, uint32_t *height)
 {
@@ -504,6 +582,7 @@ ON_BOTH(maps)
 ON_BOTH(crops)
 ON_BOTH(gravities)
 ON_BOTH(random)
+ON_BOTH(windows)
 
 static int open_engines(void **state)
 {
@@ -529,7 +608,8 @@ int main(void)
         cmocka_unit_test(test_crops_cpu),          cmocka_unit_test(test_gravities_cpu),
         cmocka_unit_test(test_random_cpu),         cmocka_unit_test(test_maps_cuda),
         cmocka_unit_test(test_crops_cuda),         cmocka_unit_test(test_gravities_cuda),
-        cmocka_unit_test(test_random_cuda),
+        cmocka_unit_test(test_random_cuda),        cmocka_unit_test(test_windows_cpu),
+        cmocka_unit_test(test_windows_cuda),
     };
     return cmocka_run_group_tests(tests, open_engines, close_engines);
 }
