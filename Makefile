@@ -209,4 +209,5 @@ uninstall:
 clean:
 	rm -rf build
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB)) $(TESTS:%=%.d) $(BENCHES:%=%.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
+         $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))

@@ -108,10 +108,13 @@ static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
             }
         }
         result[j] = pack_four(sums);
-        if (a.sharpen)
-            result[j] = sharpen_four(*reinterpret_cast<const uint32_t *>(&plane[row + j + R][at]),
-                                     result[j], a.amount256);
     }
+    if (!a.sharpen)
+        return;
+#pragma unroll
+    for (int j = 0; j < count; j++)
+        result[j] = sharpen_four(*reinterpret_cast<const uint32_t *>(&plane[row + j + R][at]),
+                                 result[j], a.amount256);
 }
 
 template <int C, int R>

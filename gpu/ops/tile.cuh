@@ -108,30 +108,39 @@ static __device__ __forceinline__ uint4 tile_mix_rgba(uint32_t red, uint32_t gre
                       __byte_perm(__byte_perm(second, blue, 0x0732), alpha.w, 0x7210));
 }
 
-/* Three rows a warp at a time: 90 pieces of 16 bytes, which 30 lanes take 48 bytes of each. */
+/* Three rows from `first` on: 90 pieces of 16 bytes, three a lane. */
+static __device__ __forceinline__ void tile_take_rgb(const tile_args &a, int x0, int top,
+                                                     int first, int rows, int lane, uint4 *held)
+{
+    constexpr int pieces = TILE_PITCH * 3 / 16;
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+        int piece = lane + j * WARP, row = piece / pieces;
+        held[j] = make_uint4(0, 0, 0, 0);
+        if (row < 3 && first + row < rows)
+            held[j] = tile_piece(a, top + first + row,
+                                 (x0 - TILE_MARGIN) * 3 + (piece - row * pieces) * 16,
+                                 a.width * 3);
+    }
+}
+
+/* Three rows a warp at a time, the next three in flight meanwhile; 30 lanes take 48 bytes each. */
 template <int WARPS, int ROWS>
 static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS> &memory,
                                                      const tile_args &a, int x0, int top,
                                                      int rows)
 {
-    constexpr int pieces = TILE_PITCH * 3 / 16, groups = TILE_PITCH / 16;
+    constexpr int groups = TILE_PITCH / 16;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     uint4 *stage = reinterpret_cast<uint4 *>(memory.stage[warp]);
+    uint4 held[3];
+    tile_take_rgb(a, x0, top, warp * 3, rows, lane, held);
     for (int first = warp * 3; first < rows; first += WARPS * 3) {
-        uint4 held[3];
-#pragma unroll
-        for (int j = 0; j < 3; j++) {
-            int piece = lane + j * WARP, row = piece / pieces;
-            held[j] = make_uint4(0, 0, 0, 0);
-            if (row < 3 && first + row < rows)
-                held[j] = tile_piece(a, top + first + row,
-                                     (x0 - TILE_MARGIN) * 3 + (piece - row * pieces) * 16,
-                                     a.width * 3);
-        }
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < 3; j++)
             stage[lane + j * WARP] = held[j];
+        tile_take_rgb(a, x0, top, first + WARPS * 3, rows, lane, held);
         __syncwarp();
         int row = first + lane / groups, group = lane % groups;
         if (lane >= 3 * groups || row >= rows)
@@ -148,24 +157,59 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS>
     }
 }
 
-/* The columns outside the image, `across` of them on either side, where the tile has them. */
+/* Gray, and colours with alpha: pieces of 16 bytes, several of a thread in flight. */
+template <int C, int WARPS, int ROWS>
+static __device__ __forceinline__ void tile_load_words(tile_memory<C, WARPS, ROWS> &memory,
+                                                       const tile_args &a, int x0, int top,
+                                                       int rows)
+{
+    constexpr int pieces = TILE_PITCH * C / 16, threads = WARPS * WARP;
+    constexpr int rounds = (ROWS * pieces + threads - 1) / threads, batch = rounds < 4 ? rounds : 4;
+    for (int first = threadIdx.x; first < rows * pieces; first += threads * batch) {
+        uint4 held[batch];
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            int i = first + k * threads, row = i / pieces, piece = i - row * pieces;
+            held[k] = make_uint4(0, 0, 0, 0);
+            if (row < rows)
+                held[k] = tile_piece(a, top + row, (x0 - TILE_MARGIN) * C + piece * 16,
+                                     a.width * C);
+        }
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            int i = first + k * threads, row = i / pieces, piece = i - row * pieces;
+            if (row >= rows)
+                continue;
+            if constexpr (C == 1) {
+                *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = held[k];
+            } else {
+                uint32_t red, green, blue;
+                tile_sort_rgba(held[k], &red, &green, &blue);
+                *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) = red;
+                *reinterpret_cast<uint32_t *>(&memory.plane[1][row][piece * 4]) = green;
+                *reinterpret_cast<uint32_t *>(&memory.plane[2][row][piece * 4]) = blue;
+            }
+        }
+    }
+}
+
+/* The columns outside the image, `across` of them on either side, where the tile has them: they
+ * mirror or repeat columns that the tile has too, as `across` is less than its margin. */
 template <int C, int WARPS, int ROWS>
 static __device__ void tile_make_sides(tile_memory<C, WARPS, ROWS> &memory, const tile_args &a,
-                                       int x0, int top, int rows, int across)
+                                       int x0, int rows, int across)
 {
     for (int i = threadIdx.x; i < rows * 2 * across; i += WARPS * WARP) {
         int row = i / (2 * across), k = i - row * 2 * across;
         int x = k < across ? -1 - k : a.width + k - across;
         if (x < x0 - TILE_MARGIN || x >= x0 + TILE_WIDTH + TILE_MARGIN)
             continue;
-        int source_x = border_inside(x, a.width, a.border);
-        int source_y = border_inside(top + row, a.height, a.border);
+        int inside = border_inside(x, a.width, a.border);
 #pragma unroll
-        for (int c = 0; c < (C == 1 ? 1 : 3); c++)
-            memory.plane[c][row][x - x0 + TILE_MARGIN] =
-                source_x < 0 || source_y < 0
-                    ? 0
-                    : __ldg(a.from + (size_t)source_y * a.from_stride + source_x * C + c);
+        for (int c = 0; c < memory.planes; c++) {
+            uint8_t *pixels = memory.plane[c][row];
+            pixels[x - x0 + TILE_MARGIN] = inside < 0 ? 0 : pixels[inside - x0 + TILE_MARGIN];
+        }
     }
 }
 
@@ -176,29 +220,13 @@ static __device__ __forceinline__ void tile_load(tile_memory<C, WARPS, ROWS> &me
                                                  const tile_args &a, int x0, int top, int rows,
                                                  int across)
 {
-    if constexpr (C == 3) {
+    if constexpr (C == 3)
         tile_load_rgb(memory, a, x0, top, rows);
-    } else {
-        constexpr int pieces = TILE_PITCH * C / 16;
-#pragma unroll 4
-        for (int i = threadIdx.x; i < rows * pieces; i += WARPS * WARP) {
-            int row = i / pieces, piece = i - row * pieces;
-            uint4 four = tile_piece(a, top + row, (x0 - TILE_MARGIN) * C + piece * 16,
-                                    a.width * C);
-            if constexpr (C == 1) {
-                *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = four;
-            } else {
-                uint32_t red, green, blue;
-                tile_sort_rgba(four, &red, &green, &blue);
-                *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) = red;
-                *reinterpret_cast<uint32_t *>(&memory.plane[1][row][piece * 4]) = green;
-                *reinterpret_cast<uint32_t *>(&memory.plane[2][row][piece * 4]) = blue;
-            }
-        }
-    }
+    else
+        tile_load_words(memory, a, x0, top, rows);
     __syncthreads();
     if (x0 == 0 || a.width - x0 < TILE_WIDTH + across) {
-        tile_make_sides(memory, a, x0, top, rows, across);
+        tile_make_sides(memory, a, x0, rows, across);
         __syncthreads();
     }
 }

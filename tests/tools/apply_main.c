@@ -36,16 +36,18 @@ static int apply(struct engine *engine, const struct plan *plan, struct error *e
     struct engine_task task = {.plan = plan, .memory = &memory};
     if (engine_reserve(engine, plan, &memory, error) != ENGINE_RESERVED)
         return die(error);
-    if (!copy_rows(plan_input(plan, memory.input), stdin, false)) {
+    bool read = copy_rows(plan_input(plan, memory.input), stdin, false), written = false;
+    if (read)
+        engine_run(engine, &task);
+    else
         fprintf(stderr, "apply: there are fewer pixels than that\n");
-        return 1;
+    if (read && task.error.status == STATUS_OK) {
+        struct image result = plan_result(plan, 0, memory.input, memory.output);
+        printf("%u %u %u\n", result.width, result.height, result.channels);
+        written = copy_rows(result, stdout, true);
+    } else if (read) {
+        die(&task.error);
     }
-    engine_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        return die(&task.error);
-    struct image result = plan_result(plan, 0, memory.input, memory.output);
-    printf("%u %u %u\n", result.width, result.height, result.channels);
-    bool written = copy_rows(result, stdout, true);
     engine_release(engine, &memory);
     return written ? 0 : 1;
 }
