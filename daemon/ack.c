@@ -23,6 +23,7 @@ static void fill_outputs(const struct work *work, struct result_output *outputs,
             .height = written ? output->height : 0,
             .bytes = written ? output->bytes : 0,
             .error = output->error.status != STATUS_OK ? &output->error : NULL,
+            .values = output->error.status == STATUS_OK ? output->values : NULL,
         };
     }
 }

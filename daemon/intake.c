@@ -1,6 +1,7 @@
 /* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -47,13 +48,28 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     return work;
 }
 
+static bool check_output(struct work *work, size_t index)
+{
+    const struct job_output *output = &work->job.outputs[index];
+    struct error *error = &work->outputs[index].error;
+    bool single = work->job.output_count == 1;
+    char where[32] = "the job";
+    if (plan_check_ops(output->ops, single ? -1 : (int)index, error) != STATUS_OK)
+        return false;
+    if (output->place.path || output->place.key || plan_gives_values(output->ops))
+        return true;
+    if (!single)
+        snprintf(where, sizeof where, "outputs[%zu]", index);
+    error_set(error, STATUS_BAD_JOB, "%s has no output, and no operation that gives values", where);
+    return false;
+}
+
+/* A bad operation fails its own output; the job goes on for the others, if there are any. */
 void work_check_operations(struct work *work)
 {
-    bool single = work->job.output_count == 1;
     size_t good = 0;
     for (size_t i = 0; i < work->job.output_count; i++)
-        good += plan_check_ops(work->job.outputs[i].ops, single ? -1 : (int)i,
-                               &work->outputs[i].error) == STATUS_OK;
+        good += check_output(work, i);
     if (good == 0)
         work->error = work->outputs[0].error;
 }

@@ -44,8 +44,9 @@ static size_t encoder_need(const struct work *work)
     size_t need = 0;
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
-        bool whole = work->job.outputs[i].progressive && !codec_has_alpha(output->codec);
-        if (output->error.status != STATUS_OK || !whole)
+        if (output->error.status != STATUS_OK || !output->codec)
+            continue;
+        if (!work->job.outputs[i].progressive || codec_has_alpha(output->codec))
             continue;
         const struct plan_variant *variant = &work->plan.variants[output->variant];
         size_t coefficients =
@@ -98,6 +99,8 @@ static void drop_values(struct work *work)
     for (size_t i = 0; i < work->job.output_count; i++) {
         free(work->outputs[i].value.value);
         work->outputs[i].value = (struct queue_value){0};
+        cJSON_Delete(work->outputs[i].values);
+        work->outputs[i].values = NULL;
     }
 }
 

@@ -55,11 +55,14 @@ static void read_loaded(struct work *work)
     work->loaded = NULL;
 }
 
-/* The output's format: as asked, else by its path's suffix, else as the input. */
+/* The output's format: as asked, else by its path's suffix, else as the input; NULL where it has
+ * no place to go to. */
 static const struct codec *output_codec(const struct job_output *output,
                                         const struct image_info *info)
 {
     const struct codec *codec = NULL;
+    if (!output->place.path && !output->place.key)
+        return NULL;
     if (output->format)
         codec = codec_by_name(output->format);
     else if (output->place.path)
@@ -79,7 +82,8 @@ void work_build_plan(struct work *work)
         output->variant = count;
         targets[count++] = (struct plan_target){
             .ops = work->job.outputs[i].ops,
-            .opaque = !codec_has_alpha(output->codec),
+            .opaque = output->codec && !codec_has_alpha(output->codec),
+            .no_picture = !output->codec,
         };
     }
     work->gray = work->info.luma && plan_wants_gray(targets, count);
@@ -241,11 +245,23 @@ static void encode_to_key(struct work *work, size_t index, const struct image *i
     output->bytes = sink.sink.total;
 }
 
+static void take_values(struct work *work, struct work_output *output)
+{
+    if (!plan_has_values(&work->plan, output->variant))
+        return;
+    output->values = plan_values(&work->plan, output->variant, work->memory.output);
+    if (!output->values)
+        error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an output's values");
+}
+
 void work_encode(struct work *work, struct worker_tools *tools)
 {
     for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost); i++) {
         struct work_output *output = &work->outputs[i];
         if (output->error.status != STATUS_OK)
+            continue;
+        take_values(work, output);
+        if (output->error.status != STATUS_OK || !output->codec)
             continue;
         struct image image = plan_result(&work->plan, output->variant, work->memory.input,
                                          work->memory.output);

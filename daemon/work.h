@@ -35,12 +35,14 @@ enum stage {
 
 /* One of the job's outputs. */
 struct work_output {
-    const struct codec *codec; /* NULL until the input's format is known, where it decides */
+    const struct codec *codec; /* NULL until the input's format is known, where it decides; and
+                                  where values alone are wanted */
     size_t variant;            /* in the plan; only where error is unset */
     uint32_t width, height;
     uint64_t bytes;
     struct error error;        /* why this output alone failed */
     struct queue_value value;  /* the encoded bytes of an output that goes to Redis */
+    cJSON *values;             /* what its operations found out; NULL: nothing */
 };
 
 struct work {

@@ -23,6 +23,16 @@ const struct op *op_find(const char *name)
     return NULL;
 }
 
+bool op_gives_values(const struct op *op)
+{
+#define X(name)                                                                                    \
+    if (op == &op_##name)                                                                          \
+        return true;
+    OP_VALUES_TABLE(X)
+#undef X
+    return false;
+}
+
 static const char *kind_of(const cJSON *value)
 {
     return cJSON_IsNumber(value)   ? "a number"

@@ -32,7 +32,17 @@
     X(gaussian)                                                                                    \
     X(unsharp)                                                                                     \
     X(convolve)                                                                                    \
-    X(median)
+    X(median)                                                                                      \
+    X(histogram)                                                                                   \
+    X(stats)                                                                                       \
+    X(otsu)                                                                                        \
+    X(equalize)
+
+/* Those of them that give values. */
+#define OP_VALUES_TABLE(X)                                                                         \
+    X(histogram)                                                                                   \
+    X(stats)                                                                                       \
+    X(otsu)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -72,6 +82,7 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
                      struct error *error) MUST_CHECK;
 /* NULL: no operation has this name. */
 const struct op *op_find(const char *name);
+bool op_gives_values(const struct op *op);
 
 /* ---- for an operation's parse; each leaves *value alone where the parameter is absent ---- */
 

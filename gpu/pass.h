@@ -7,6 +7,10 @@
  * reads may be a rectangle of a larger image (a crop costs nothing): rows are `stride` apart and
  * begin STRIDE_ALIGNed, but behind a row's end lie other pixels. Only pass_orient also takes
  * rectangles that begin at any byte.
+ *
+ * A pass may also give values. Its work space then lies in the output buffer, comes back with the
+ * pictures, and is turned into JSON at the end. One that only looks at its image writes none: the
+ * next pass reads what it has read.
  */
 #ifndef GPUIMGD_GPU_PASS_H
 #define GPUIMGD_GPU_PASS_H
@@ -16,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cjson/cJSON.h>
 
 #include "codecs/image.h"
 #include "conf/status.h"
@@ -37,6 +43,9 @@ typedef void pass_cpu(const struct pass *pass, const struct image *from, const s
 /* Pixels and work are in device memory. Returns a cudaError_t. */
 typedef int pass_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work, struct CUstream_st *stream);
+
+/* What the pass left in its work space, copied back to host memory; NULL when memory is short. */
+typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
 
 struct pass_type {
     const char *name;
@@ -72,6 +81,8 @@ struct pass {
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     size_t work_bytes;
+    pass_values *values; /* NULL: it gives none */
+    bool looks;          /* `to` is `from`, and it writes nothing but its work space */
     size_t constants_at, constants_bytes; /* in plan->constants */
     const uint8_t *constants; /* set by pass_bind: where they are for the engine at work */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
@@ -184,6 +195,9 @@ void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes);
 /* image_too_large where an image of this size may not be a result. */
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
                              struct error *error) MUST_CHECK;
+/* Appends a pass that only looks, for values in work_bytes. */
+struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
+                        size_t params_bytes, size_t work_bytes, pass_values *values);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* plan.c - parses operations, chains passes, lays out buffers. */
 #include "gpu/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,17 @@ enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t
     return STATUS_OK;
 }
 
+struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
+                        size_t params_bytes, size_t work_bytes, pass_values *values)
+{
+    struct pass *pass = chain_add(chain, type, chain->shape, params, params_bytes);
+    chain->window = pass->window; /* the next one reads what this one has read */
+    pass->work_bytes = work_bytes;
+    pass->values = values;
+    pass->looks = true;
+    return pass;
+}
+
 /* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
 void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
 {
@@ -189,6 +201,17 @@ uint32_t plan_eighths(const struct plan_source *source, const struct plan_target
     return eighths;
 }
 
+bool plan_gives_values(const cJSON *ops)
+{
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
+        struct op_parsed parsed;
+        struct error ignored = {0};
+        if (op_parse(&parsed, item, -1, 0, &ignored) == STATUS_OK && op_gives_values(parsed.op))
+            return true;
+    }
+    return false;
+}
+
 /* ---- building ---- */
 
 static struct pass_shape source_shape(const struct plan_source *source)
@@ -233,6 +256,21 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
     return status;
 }
 
+static uint32_t writer_count(const struct pass *passes, uint32_t pass_count)
+{
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < pass_count; p++)
+        count += !passes[p].looks;
+    return count;
+}
+
+/* Where only values are wanted, what comes after the last of them is work for nothing. */
+static void drop_pictures(struct chain *chain)
+{
+    while (chain->count > 0 && !chain->passes[chain->count - 1].values)
+        chain_drop(chain);
+}
+
 /* Orientation, the operations, and the flattening that the output's format asks for. */
 static enum status build_variant(struct plan *plan, size_t index,
                                  const struct plan_target *target, int output,
@@ -263,63 +301,99 @@ static enum status build_variant(struct plan *plan, size_t index,
         status = add_ops(&chain, target->ops, output, error);
     if (status)
         return status;
-    if (target->opaque && chain.shape.channels == 4)
+    if (target->no_picture)
+        drop_pictures(&chain);
+    else if (target->opaque && chain.shape.channels == 4)
         flatten_step(&chain);
     /* A part of the source is read from where it is; other results lie side by side, whole. */
-    if (chain.count > 0 && chain_is_cropped(&chain))
+    if (!target->no_picture && writer_count(chain.passes, chain.count) > 0 &&
+        chain_is_cropped(&chain))
         orient_copy(&chain);
 
     variant->pass_count = chain.count;
     variant->width = chain.shape.width;
     variant->height = chain.shape.height;
     variant->channels = chain.shape.channels;
-    variant->is_source = chain.count == 0;
+    variant->is_source = writer_count(chain.passes, chain.count) == 0;
+    variant->no_picture = target->no_picture;
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
     return STATUS_OK;
 }
 
-/* Scratch is two images that the chains of all variants use in turn, one variant after the
- * other, and the passes' own work space behind them. */
-static void lay_out(struct plan *plan)
+/* Scratch is two images that the writing passes of all variants use in turn, one variant after
+ * the other, and the passes' own work space behind them. */
+struct scratch {
+    size_t side[2], work;
+};
+
+static struct scratch measure_scratch(const struct plan *plan)
 {
-    size_t side[2] = {0, 0}, work = 0;
+    struct scratch scratch = {{0, 0}, 0};
     for (size_t v = 0; v < plan->variant_count; v++) {
         const struct plan_variant *variant = &plan->variants[v];
+        uint32_t writers = writer_count(variant->passes, variant->pass_count), writer = 0;
         for (uint32_t p = 0; p < variant->pass_count; p++) {
             const struct pass *pass = &variant->passes[p];
             size_t bytes = plan_align(shape_bytes(pass->to));
-            if (p + 1 < variant->pass_count && bytes > side[p % 2])
-                side[p % 2] = bytes;
-            if (plan_align(pass->work_bytes) > work)
-                work = plan_align(pass->work_bytes);
+            if (!pass->values && plan_align(pass->work_bytes) > scratch.work)
+                scratch.work = plan_align(pass->work_bytes);
+            if (pass->looks)
+                continue;
+            bool inner = variant->no_picture || writer + 1 < writers;
+            if (inner && bytes > scratch.side[writer % 2])
+                scratch.side[writer % 2] = bytes;
+            writer++;
         }
     }
+    return scratch;
+}
+
+/* `bytes` more of the output buffer; the offset is where they begin. */
+static size_t take_output(struct plan *plan, size_t bytes)
+{
+    size_t offset = plan_align(plan->output_bytes);
+    plan->output_bytes = offset + bytes;
+    return offset;
+}
+
+static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
+                            const struct scratch *scratch)
+{
+    uint32_t writers = writer_count(variant->passes, variant->pass_count), writer = 0;
+    struct pass_place place = {PASS_INPUT, 0};
+    if (!variant->is_source && !variant->no_picture)
+        variant->offset = take_output(
+            plan, image_bytes(variant->width, variant->height, variant->channels));
+    for (uint32_t p = 0; p < variant->pass_count; p++) {
+        struct pass *pass = &variant->passes[p];
+        pass->from_place = place;
+        if (!pass->looks) {
+            bool inner = variant->no_picture || writer + 1 < writers;
+            place = inner ? (struct pass_place){PASS_SCRATCH, writer % 2 ? scratch->side[0] : 0}
+                          : (struct pass_place){PASS_OUTPUT, variant->offset};
+            writer++;
+        }
+        pass->to_place = place;
+        pass->work_place =
+            pass->values
+                ? (struct pass_place){PASS_OUTPUT, take_output(plan, pass->work_bytes)}
+                : (struct pass_place){PASS_SCRATCH, scratch->side[0] + scratch->side[1]};
+    }
+}
+
+static void lay_out(struct plan *plan)
+{
+    struct scratch scratch = measure_scratch(plan);
     plan->output_bytes = 0;
-    for (size_t v = 0; v < plan->variant_count; v++) {
-        struct plan_variant *variant = &plan->variants[v];
-        if (variant->is_source)
-            continue;
-        variant->offset = plan_align(plan->output_bytes);
-        struct pass_place place = {PASS_INPUT, 0};
-        for (uint32_t p = 0; p < variant->pass_count; p++) {
-            struct pass *pass = &variant->passes[p];
-            pass->from_place = place;
-            place = p + 1 == variant->pass_count
-                        ? (struct pass_place){PASS_OUTPUT, variant->offset}
-                        : (struct pass_place){PASS_SCRATCH, p % 2 ? side[0] : 0};
-            pass->to_place = place;
-            pass->work_place = (struct pass_place){PASS_SCRATCH, side[0] + side[1]};
-        }
-        plan->output_bytes =
-            variant->offset + image_bytes(variant->width, variant->height, variant->channels);
-    }
+    for (size_t v = 0; v < plan->variant_count; v++)
+        lay_out_variant(plan, &plan->variants[v], &scratch);
     if (plan->constants_bytes) {
         plan->constants_at = plan_align(plan->input_bytes);
         plan->input_bytes = plan->constants_at + plan->constants_bytes;
     }
     plan->idle = plan->output_bytes == 0;
-    plan->scratch_bytes = side[0] + side[1] + work;
+    plan->scratch_bytes = scratch.side[0] + scratch.side[1] + scratch.work;
     plan->device_bytes = plan->idle ? 0
                                     : plan_align(plan->input_bytes) +
                                           plan_align(plan->output_bytes) + plan->scratch_bytes;
@@ -378,10 +452,57 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
     struct pass_shape shape = {result->width, result->height, result->channels};
+    assert(!result->no_picture);
     if (result->is_source) {
         const struct plan_source *source = &plan->source;
         return pass_view_window(input, shape, (struct pass_window){source->width, source->height,
                                                                    result->x, result->y});
     }
     return pass_view(output + result->offset, shape);
+}
+
+/* ---- values ---- */
+
+bool plan_has_values(const struct plan *plan, size_t variant)
+{
+    assert(variant < plan->variant_count);
+    const struct plan_variant *result = &plan->variants[variant];
+    for (uint32_t p = 0; p < result->pass_count; p++)
+        if (result->passes[p].values)
+            return true;
+    return false;
+}
+
+/* The pass's name, with its number where it is not the first of this name. */
+static void values_name(const struct plan_variant *variant, uint32_t index, char *name, size_t size)
+{
+    const char *plain = variant->passes[index].type->name;
+    unsigned number = 1;
+    for (uint32_t p = 0; p < index; p++)
+        number += variant->passes[p].values && strcmp(variant->passes[p].type->name, plain) == 0;
+    if (number > 1)
+        snprintf(name, size, "%s_%u", plain, number);
+    else
+        snprintf(name, size, "%s", plain);
+}
+
+cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output)
+{
+    assert(variant < plan->variant_count);
+    const struct plan_variant *result = &plan->variants[variant];
+    cJSON *values = cJSON_CreateObject();
+    for (uint32_t p = 0; values && p < result->pass_count; p++) {
+        const struct pass *pass = &result->passes[p];
+        char name[40];
+        if (!pass->values)
+            continue;
+        values_name(result, p, name, sizeof(name));
+        cJSON *value = pass->values(pass, output + pass->work_place.offset);
+        if (value && cJSON_AddItemToObject(values, name, value))
+            continue;
+        cJSON_Delete(value);
+        cJSON_Delete(values);
+        values = NULL;
+    }
+    return values;
 }

@@ -5,7 +5,8 @@
  * on: both engines carry out the same plan. One source image feeds up to JOB_OUTPUTS_MAX
  * variants; each variant is a chain of passes (one kernel each, neighbours fused where that
  * gives the same bits), and ends in its own place of the output buffer. A chain without passes
- * is the source itself, or a rectangle of it: nothing is computed or copied.
+ * is the source itself, or a rectangle of it: nothing is computed or copied. Passes that give
+ * values leave them in the output buffer too.
  */
 #ifndef GPUIMGD_GPU_PLAN_H
 #define GPUIMGD_GPU_PLAN_H
@@ -37,7 +38,8 @@ struct plan_source {
 /* What one variant shall become. `ops` is the job's array, borrowed, validated here. */
 struct plan_target {
     const cJSON *ops;
-    bool opaque; /* the output format has no alpha: flatten over the background at the end */
+    bool opaque;     /* the output format has no alpha: flatten over the background at the end */
+    bool no_picture; /* only what plan_values gives is wanted */
 };
 
 struct plan_limits {
@@ -49,8 +51,9 @@ struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
-    bool is_source;                   /* no pass: the result is (a part of) the decoded input */
+    bool is_source;                   /* no pass writes: it is (a part of) the decoded input */
     uint32_t x, y;                    /* where that part begins; else 0 */
+    bool no_picture;                  /* its picture, if there is one, stays in the scratch */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
 };
 
@@ -62,7 +65,7 @@ struct plan {
     uint8_t *constants;   /* tables that passes read, owned by the plan */
     size_t constants_at;  /* where they stand in the input buffer, behind the image */
     size_t constants_bytes;
-    size_t output_bytes;  /* all results that are not the source, in pinned memory */
+    size_t output_bytes;  /* all results that are not the source, and values; pinned memory */
     size_t scratch_bytes; /* between passes; host memory for the CPU engine, else on the device */
     size_t device_bytes;  /* on a device: input + outputs + scratch, each BUFFER_ALIGNed */
     bool idle;            /* no variant has a pass: the engine stage can be skipped */
@@ -76,6 +79,8 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUS
  * YCbCr JPEG's Y channel alone serves them all. ops must have passed plan_check_ops. */
 bool plan_wants_gray(const struct plan_target *targets, size_t count);
 
+/* Whether one of the operations gives values, so that an output without a picture makes sense. */
+bool plan_gives_values(const cJSON *ops);
 /* At how many eighths of its size the source is to be decoded by a codec that can: 1, 2 or 4 where
  * every variant begins with a reduction (grayscale before it aside) that agrees to the same, else
  * 8. source: in full, with its orientation; ops must have passed plan_check_ops. */
@@ -89,6 +94,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
 
+/* Views of a variant's result (one with a picture) in buffers that hold the plan's bytes. */
 /* Puts the constants behind the image. The engines do it before they start. */
 void plan_put_constants(const struct plan *plan, uint8_t *input);
 
@@ -97,6 +103,12 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
 /* As decoded, so perhaps smaller than the source in full. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
 
+/* Whether any pass of the variant gives values. */
+bool plan_has_values(const struct plan *plan, size_t variant);
+/* The values of a variant once the engine has run: an object with a member an operation, named
+ * as it is ("histogram", the second one "histogram_2"). The caller's; NULL: no memory. Any
+ * thread. */
+cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output);
 /* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */
 void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
 void plan_print_memory(const struct plan *plan, FILE *out);

@@ -51,9 +51,12 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
         fprintf(out, "  reads %zu of %s", shape_bytes(pass->from),
                 place_name(pass->from_place.buffer));
         print_window(pass->window, pass->from.width, pass->from.height, out);
-        fprintf(out, ", writes %zu of %s", shape_bytes(pass->to),
-                place_name(pass->to_place.buffer));
-        if (pass->work_bytes)
+        if (!pass->looks)
+            fprintf(out, ", writes %zu of %s", shape_bytes(pass->to),
+                    place_name(pass->to_place.buffer));
+        if (pass->values)
+            fprintf(out, ", values in %zu", pass->work_bytes);
+        else if (pass->work_bytes)
             fprintf(out, ", works in %zu", pass->work_bytes);
         fputc('\n', out);
     }

@@ -307,6 +307,8 @@ static bool read_ops(const struct check *check, cJSON *parent, const char *where
 
 static bool same_place(const struct job_place *a, const struct job_place *b)
 {
+    if (!a->path && !a->key)
+        return false;
     return a->path ? b->path && strcmp(a->path, b->path) == 0
                    : b->key && strcmp(a->key, b->key) == 0;
 }
@@ -317,12 +319,34 @@ static bool check_places_differ(const struct check *check, const struct job *job
 {
     const struct job_place *place = &job->outputs[index].place;
     const char *name = place->path ? place->path : place->key;
+    if (!name)
+        return true;
     if (same_place(place, &job->input))
         return refuse(check, "both %s are \"%.60s\"; the output must have another name than the "
                       "input", place->path ? "paths" : "keys", name);
     for (size_t i = 0; i < index; i++)
         if (same_place(place, &job->outputs[i].place))
             return refuse(check, "two outputs are \"%.60s\"", name);
+    return true;
+}
+
+/* An output and its ops, of the job itself or of one of its outputs. Without a place it can only
+ * be there for its operations' values, so there must be some. */
+static bool read_variant(const struct check *check, struct job *job, cJSON *parent,
+                         const char *where, const char *output_name, const char *ops_name)
+{
+    struct job_output *output = &job->outputs[job->output_count];
+    const cJSON *place = member(parent, "output");
+    output->quality = QUALITY_DEFAULT;
+    output->compression = COMPRESSION_DEFAULT;
+    if ((place && !read_output(check, place, output_name, output)) ||
+        !read_ops(check, parent, ops_name, &output->ops))
+        return false;
+    if (!place && cJSON_GetArraySize(output->ops) == 0)
+        return refuse(check, "%s has no output", where);
+    if (!check_places_differ(check, job, job->output_count))
+        return false;
+    job->output_count++;
     return true;
 }
 
@@ -338,23 +362,16 @@ static bool read_variants(const struct check *check, struct job *job, const cJSO
                       JOB_OUTPUTS_MAX);
     cJSON_ArrayForEach(item, list)
     {
-        char where[64], inner[80];
-        struct job_output *output = &job->outputs[job->output_count];
+        char where[64], output[80], ops[80];
         snprintf(where, sizeof where, "outputs[%zu]", job->output_count);
         if (!cJSON_IsObject(item))
             return refuse(check, "%s is %s, must be an object", where, shown(item));
         if (!check_keys(check, item, where, variant_keys))
             return false;
-        if (!member(item, "output"))
-            return refuse(check, "%s has no output", where);
-        snprintf(inner, sizeof inner, "%s.output", where);
-        if (!read_output(check, member(item, "output"), inner, output))
+        snprintf(output, sizeof output, "%s.output", where);
+        snprintf(ops, sizeof ops, "%s.ops", where);
+        if (!read_variant(check, job, item, where, output, ops))
             return false;
-        snprintf(inner, sizeof inner, "%s.ops", where);
-        if (!read_ops(check, item, inner, &output->ops) ||
-            !check_places_differ(check, job, job->output_count))
-            return false;
-        job->output_count++;
     }
     return true;
 }
@@ -364,15 +381,7 @@ static bool read_outputs(const struct check *check, struct job *job)
     const cJSON *list = member(job->root, "outputs");
     if (list)
         return read_variants(check, job, list);
-    const cJSON *output = member(job->root, "output");
-    if (!output)
-        return refuse(check, "the job has no output");
-    if (!read_output(check, output, "output", &job->outputs[0]) ||
-        !read_ops(check, job->root, "ops", &job->outputs[0].ops) ||
-        !check_places_differ(check, job, 0))
-        return false;
-    job->output_count = 1;
-    return true;
+    return read_variant(check, job, job->root, "the job", "output", "ops");
 }
 
 static bool read_id(const struct check *check, struct job *job)

@@ -15,7 +15,7 @@
 
 #include "conf/status.h"
 
-/* Exactly one of path and key is set. */
+/* Exactly one of path and key is set, or neither in an output that is there for its values. */
 struct job_place {
     const char *path; /* relative, under input_root or output_root; lexically checked here: not
                          absolute, no empty, "." or ".." part, no control byte */
@@ -23,7 +23,8 @@ struct job_place {
 };
 
 struct job_output {
-    struct job_place place;
+    struct job_place place; /* neither path nor key: the job gave none. Its ops are not empty then;
+                               whether they give values is for others to say */
     const char *format;   /* one of rules->formats, or NULL: by suffix, else as the input */
     int quality;          /* 1..100, default 85 */
     int compression;      /* 0..9, default 3 */

@@ -57,6 +57,12 @@ static bool add_input(cJSON *root, const struct result *result)
                                 result->input_height, result->input_bytes);
 }
 
+/* The item borrows them: values can be thousands of numbers. */
+static bool add_values(cJSON *item, const cJSON *values)
+{
+    return !values || cJSON_AddItemReferenceToObject(item, "values", (cJSON *)values);
+}
+
 static bool add_outputs(cJSON *root, const struct result *result)
 {
     cJSON *list = cJSON_AddArrayToObject(root, "outputs");
@@ -71,7 +77,7 @@ static bool add_outputs(cJSON *root, const struct result *result)
         if (!add_string(item, "path", output->place->path) ||
             !add_string(item, "key", output->place->key) ||
             !add_picture(item, output->format, output->width, output->height, output->bytes) ||
-            !add_error(item, output->error))
+            !add_values(item, output->values) || !add_error(item, output->error))
             return false;
     }
     return true;

@@ -19,6 +19,7 @@ struct result_output {
     uint32_t width, height;
     uint64_t bytes;
     const struct error *error; /* NULL or status OK: written */
+    const cJSON *values;       /* what its operations found out, or NULL */
 };
 
 struct result {

@@ -135,8 +135,10 @@ extern "C" double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned job
     return copies_s(&r, in_bytes, out_bytes, jobs);
 }
 
-static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t stream)
+static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
+                         cudaStream_t stream)
 {
+    (void)context;
     struct pass_buffers buffers;
     buffers.input = base;
     buffers.output = buffers.input + engine_align(plan->input_bytes);
@@ -155,7 +157,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, cudaStream_t st
     return 0;
 }
 
-extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
+extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels,
+                                 bench_launch *launch, void *context)
 {
     rig r;
     size_t set_bytes = engine_align(plan->device_bytes);
@@ -171,7 +174,7 @@ extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels
         float ms = 0;
         OR_FAIL(cudaEventRecord(r.start, r.up));
         for (size_t s = 0; s < sets; s++)
-            if (launch_passes(plan, r.device[0] + s * set_bytes, r.up) < 0)
+            if (launch(plan, r.device[0] + s * set_bytes, context, r.up) < 0)
                 return -1;
         OR_FAIL(cudaEventRecord(r.end, r.up));
         OR_FAIL(cudaStreamSynchronize(r.up));
@@ -181,6 +184,11 @@ extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels
     }
     std::sort(rounds_s, rounds_s + ROUNDS);
     return rounds_s[ROUNDS / 2];
+}
+
+extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
+{
+    return bench_rounds_s(plan, pixels, launch_passes, NULL);
 }
 
 /* ---- kinds of host memory ---- */
@@ -232,7 +240,7 @@ static int memory_job(const host_memory *m, const struct plan *plan, cudaStream_
     if (copies)
         OR_FAIL(cudaMemcpyAsync(m->device, m->input, plan->input_bytes, cudaMemcpyHostToDevice,
                                 stream));
-    if (launch_passes(plan, m->device, stream) < 0)
+    if (launch_passes(plan, m->device, NULL, stream) < 0)
         return -1;
     if (copies)
         OR_FAIL(cudaMemcpyAsync(m->output, m->device + engine_align(plan->input_bytes),

@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+struct CUstream_st;
+
 struct device_rates {
     double h2d, d2h;             /* GB/s, pinned, one way at a time */
     double both_h2d, both_d2h;   /* both ways at once */
@@ -34,6 +36,15 @@ double bench_kernels_s(const struct plan *plan, const uint8_t *pixels);
 /* Seconds for one job at a time: the host writes the input, the passes run, the host reads the
  * result; the median. */
 double bench_memory_s(const struct plan *plan, enum bench_memory kind);
+/* The same for cub::DeviceHistogram's histogram of each channel. */
+double bench_cub_s(const struct plan *plan, const uint8_t *pixels);
+
+/* What the two have in common: `launch` once on each of several sets of the plan's buffers, the
+ * input at the beginning of each. launch returns 0, or negative. */
+typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
+                         struct CUstream_st *stream);
+double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bench_launch *launch,
+                      void *context);
 #else
 static inline int bench_device_rates(struct device_rates *rates)
 {
@@ -53,6 +64,11 @@ static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pix
 static inline double bench_memory_s(const struct plan *plan, enum bench_memory kind)
 {
     (void)plan, (void)kind;
+    return -1;
+}
+static inline double bench_cub_s(const struct plan *plan, const uint8_t *picture)
+{
+    (void)plan, (void)picture;
     return -1;
 }
 #endif

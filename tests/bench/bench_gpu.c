@@ -5,8 +5,8 @@
  * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
  * the larger of copies alone and kernels alone for the same jobs in the same run, then kinds of
  * host memory, then each kernel against the device's copy rate, on a picture as smooth as
- * photographs are and on noise, where lookups in tables meet in the banks of shared memory. Without
- * a device: the CPU engine's passes, one thread.
+ * photographs are and on noise, where lookups in tables meet in the banks of shared memory, and the
+ * histogram against CUB's. Without a device: the CPU engine's passes, one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -104,6 +104,14 @@ static struct load loads[] = {
     LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":2560}]", 0),
     LOAD("1.5 times, RGB", 3, 1, false,
          "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
+    LOAD("histogram, gray", 1, 1, false, "[\"histogram\"]", 0),
+    LOAD("histogram, RGB", 3, 1, false, "[\"histogram\"]", 0),
+    LOAD("histogram, RGB>Y", 3, 1, false, "[{\"op\":\"histogram\",\"gray\":true}]", 0),
+    LOAD("stats, gray", 1, 1, false, "[\"stats\"]", 0),
+    LOAD("stats, RGB", 3, 1, false, "[\"stats\"]", 0),
+    LOAD("otsu, gray", 1, 1, false, "[\"otsu\"]", 0),
+    LOAD("otsu, RGB", 3, 1, false, "[\"otsu\"]", 0),
+    LOAD("equalize, gray", 1, 1, false, "[\"equalize\"]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define MEMORY_LOAD 1 /* the one that kinds of host memory are compared with */
@@ -134,11 +142,12 @@ static void load_open(struct load *load)
         die(load->name, &error);
 }
 
+/* Each input byte once, each output byte once, however often a kernel comes back to them. */
 static double bytes_a_pixel(const struct load *load)
 {
     const struct plan_variant *result = &load->plan.variants[0];
-    return load->channels + (double)result->width * result->height * result->channels /
-                                ((double)WIDTH * HEIGHT);
+    double written = result->is_source ? 0 : (double)result->width * result->height;
+    return load->channels + written * result->channels / ((double)WIDTH * HEIGHT);
 }
 
 /* Photographs are smooth with some noise: so is this. */
@@ -326,6 +335,32 @@ static void bench_memory(const struct load *load)
     }
 }
 
+/* The one kernel whose time could depend on the picture, beside CUB's. */
+static void bench_histograms(void)
+{
+    printf("\n%-18s %-10s %9s %9s %9s %9s\n", "histogram", "picture", "us", "GB/s", "cub us",
+           "cub/ours");
+    for (size_t i = 0; i < LOADS; i++) {
+        const struct load *load = &loads[i];
+        if (strcmp(load->ops, "[\"histogram\"]") != 0)
+            continue;
+        uint8_t *picture = malloc(load->plan.input_bytes);
+        for (int flat = 0; picture && flat < 2; flat++) {
+            fill(load, picture);
+            if (flat)
+                memset(picture, 77, load->plan.input_bytes);
+            double s = bench_kernels_s(&load->plan, picture);
+            double cub_s = bench_cub_s(&load->plan, picture);
+            if (s < 0 || cub_s < 0)
+                exit(1);
+            printf("%-18s %-10s %9.1f %9.0f %9.1f %9.2f\n", load->name,
+                   flat ? "one value" : "photograph", s * 1e6,
+                   MPIXELS / s * 1e-3 * load->channels, cub_s * 1e6, cub_s / s);
+        }
+        free(picture);
+    }
+}
+
 /* ---- the CPU ---- */
 
 static void bench_cpu(void)
@@ -377,8 +412,10 @@ static int bench_device(const char *only, const uint32_t *streams, size_t count)
             bench_engine(&loads[i], &rates, streams, count);
     if (wanted(only, "memory"))
         bench_memory(&loads[MEMORY_LOAD]);
-    if (wanted(only, "kernels"))
+    if (wanted(only, "kernels")) {
         bench_kernels(&rates);
+        bench_histograms();
+    }
     return 0;
 }
 

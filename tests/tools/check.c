@@ -129,7 +129,7 @@ void check_message(const cJSON *result)
         {"path", cJSON_String, false},  {"key", cJSON_String, false},
         {"format", cJSON_String, true}, {"width", cJSON_Number, true},
         {"height", cJSON_Number, true}, {"bytes", cJSON_Number, true},
-        {"status", cJSON_String, false}, {NULL, 0, false}};
+        {"status", cJSON_String, false}, {"values", cJSON_Object, false}, {NULL, 0, false}};
     static const struct shape ms[] = {
         {"queue", cJSON_Number, false},  {"read", cJSON_Number, true},
         {"admit", cJSON_Number, true},   {"decode", cJSON_Number, true},

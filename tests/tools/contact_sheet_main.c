@@ -53,6 +53,10 @@ static const struct tile tiles[] = {
     {"convolve", "kernel:[[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]]"},
     {"median", "size:3"},
     {"median", "size:5"},
+    {"histogram", ""},
+    {"stats", ""},
+    {"otsu", ""},
+    {"equalize", ""},
 };
 #define TILES (sizeof(tiles) / sizeof(tiles[0]))
 

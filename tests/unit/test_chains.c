@@ -174,6 +174,11 @@ static void draw_median(struct draw *draw, FILE *out)
     fprintf(out, ",\"size\":%u", 2 * draw_from(draw, 1, 2) + 1);
 }
 
+static void draw_histogram(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"gray\":%s", draw_bool(draw));
+}
+
 struct row {
     const char *name;
     void (*parameters)(struct draw *draw, FILE *out);
@@ -189,6 +194,8 @@ static const struct row rows[] = {
     {"flip", draw_flip, true},           {"crop", draw_crop, false},
     {"gaussian", draw_gaussian, true},   {"unsharp", draw_unsharp, true},
     {"convolve", draw_convolve, false},  {"median", draw_median, true},
+    {"histogram", draw_histogram, true}, {"stats", draw_nothing, true},
+    {"otsu", draw_nothing, true},        {"equalize", draw_nothing, true},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -380,6 +387,22 @@ static void compare(struct image got, struct image want, uint32_t variant, const
     }
 }
 
+/* What the operations found out, as the result's JSON has it. */
+static char *carried_values(const struct carried *carried, uint32_t variant)
+{
+    cJSON *values = plan_values(&carried->plan, variant, carried->memory.output);
+    char *text = cJSON_PrintUnformatted(values);
+    assert_non_null(text);
+    cJSON_Delete(values);
+    return text;
+}
+
+static void compare_values(const char *got, const char *want, uint32_t variant, const char *what)
+{
+    if (strcmp(got, want) != 0)
+        fail_msg("%s: variant %u gives %s instead of %s", what, variant, got, want);
+}
+
 /* ---- one plan against one operation at a time ---- */
 
 static struct engine *cpu, *cuda;
@@ -400,9 +423,23 @@ static struct image image_new(uint32_t width, uint32_t height, uint32_t channels
     return image;
 }
 
-/* A plan of its own over `image`, which is freed. */
+/* Moves them over; the second of a name is name_2, and so on. */
+static void add_values(cJSON *all, cJSON *more)
+{
+    cJSON *value;
+    while ((value = cJSON_DetachItemFromArray(more, 0))) {
+        char name[40];
+        snprintf(name, sizeof(name), "%s", value->string);
+        for (int number = 2; cJSON_HasObjectItem(all, name); number++)
+            snprintf(name, sizeof(name), "%s_%d", value->string, number);
+        cJSON_AddItemToObject(all, name, value);
+    }
+    cJSON_Delete(more);
+}
+
+/* A plan of its own over `image`, which is freed; its values are added. */
 static struct image apply(struct image image, const struct plan_source *like, int orientation,
-                          const cJSON *ops, bool opaque, const char *what)
+                          const cJSON *ops, bool opaque, cJSON *values, const char *what)
 {
     struct plan_source source = *like;
     struct plan_target target = {.ops = ops, .opaque = opaque};
@@ -418,6 +455,7 @@ static struct image apply(struct image image, const struct plan_source *like, in
     copy_image(plan_input(&plan, memory.input), image);
     struct engine_task task = {.plan = &plan, .memory = &memory};
     test_run(cpu, &task);
+    add_values(values, plan_values(&plan, 0, memory.output));
     struct image view = plan_result(&plan, 0, memory.input, memory.output);
     struct image result = image_new(view.width, view.height, view.channels);
     copy_image(result, view);
@@ -430,19 +468,25 @@ static struct image apply(struct image image, const struct plan_source *like, in
 static void check_steps(const struct chain_case *c, uint32_t variant, const struct carried *fused)
 {
     const struct plan_source *source = &c->source;
+    cJSON *values = cJSON_CreateObject();
     struct image now = image_new(source->width, source->height, source->channels);
     test_fill(now, c->fill);
-    now = apply(now, source, source->orientation, NULL, false, c->text);
+    now = apply(now, source, source->orientation, NULL, false, values, c->text);
     const cJSON *op;
     cJSON_ArrayForEach(op, c->ops[variant])
     {
         cJSON *alone = cJSON_CreateArray();
         cJSON_AddItemToArray(alone, cJSON_Duplicate(op, true));
-        now = apply(now, source, 1, alone, false, c->text);
+        now = apply(now, source, 1, alone, false, values, c->text);
         cJSON_Delete(alone);
     }
-    now = apply(now, source, 1, NULL, c->opaque[variant], c->text);
+    now = apply(now, source, 1, NULL, c->opaque[variant], values, c->text);
     compare(carried_result(fused, variant), now, variant, c->text);
+    char *got = carried_values(fused, variant), *want = cJSON_PrintUnformatted(values);
+    compare_values(got, want, variant, c->text);
+    free(got);
+    free(want);
+    cJSON_Delete(values);
     free(now.pixels);
 }
 
@@ -495,8 +539,13 @@ static void check_flight(uint32_t first, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         carried_check(&here[i], cases[i].text);
         carried_check(&there[i], cases[i].text);
-        for (uint32_t v = 0; v < cases[i].variants; v++)
+        for (uint32_t v = 0; v < cases[i].variants; v++) {
+            char *got = carried_values(&there[i], v), *want = carried_values(&here[i], v);
             compare(carried_result(&there[i], v), carried_result(&here[i], v), v, cases[i].text);
+            compare_values(got, want, v, cases[i].text);
+            free(got);
+            free(want);
+        }
         carried_close(&here[i], cpu);
         carried_close(&there[i], cuda);
         case_close(&cases[i]);

@@ -31,8 +31,8 @@ static void test_done(void **state)
     (void)state;
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     struct result_output outputs[2] = {
-        {&job.outputs[0].place, "png", 10, 20, 300, NULL},
-        {&(struct job_place){.key = "ns:img:k"}, "jpeg", 1, 2, 3, &error},
+        {&job.outputs[0].place, "png", 10, 20, 300, NULL, NULL},
+        {&(struct job_place){.key = "ns:img:k"}, "jpeg", 1, 2, 3, &error, NULL},
     };
     struct result result = {
         .job = &job, .number = 1000000000000000, .status = "done", .input_format = "jpeg",
@@ -59,7 +59,7 @@ static void test_failed(void **state)
     error_set(&error, STATUS_GPU_FAILED, "a \"b\"\n\xff");
     error_set(&inner, STATUS_WRITE_FAILED, "no space");
     struct job_place place = {.path = "o"};
-    struct result_output output = {&place, NULL, 0, 0, 0, &inner};
+    struct result_output output = {&place, NULL, 0, 0, 0, &inner, NULL};
     struct result result = {.number = 7, .status = "failed", .error = &error, .outputs = &output,
                             .output_count = 1, .attempt = 2, .daemon = "h:1", .ms = NO_TIMES};
     expect(&result,
@@ -67,6 +67,26 @@ static void test_failed(void **state)
            "\"message\":\"a \\\"b\\\"??\",\"retryable\":true},\"outputs\":[{\"path\":\"o\","
            "\"error\":{\"code\":\"write_failed\",\"message\":\"no space\",\"retryable\":true}}],"
            "\"attempt\":2,\"daemon\":\"h:1\",\"ms\":{}}");
+}
+
+/* Values stand in their output, with a picture or alone, and stay the caller's. */
+static void test_values(void **state)
+{
+    (void)state;
+    struct job_place place = {.path = "o"}, none = {0};
+    cJSON *values = cJSON_Parse("{\"stats\":{\"mean\":[0.1]}}");
+    cJSON_AddItemToObject(values, "histogram", cJSON_CreateRaw("[1,2]"));
+    struct result_output outputs[2] = {{&place, "png", 1, 2, 3, NULL, values},
+                                       {&none, NULL, 0, 0, 0, NULL, values}};
+    struct result result = {.number = 7, .status = "done", .outputs = outputs, .output_count = 2,
+                            .attempt = 1, .daemon = "h:1", .ms = NO_TIMES};
+    for (int i = 0; i < 2; i++)
+        expect(&result, "{\"job\":7,\"status\":\"done\",\"outputs\":[{\"path\":\"o\","
+                        "\"format\":\"png\",\"width\":1,\"height\":2,\"bytes\":3,\"values\":"
+                        "{\"stats\":{\"mean\":[0.1]},\"histogram\":[1,2]}},{\"values\":"
+                        "{\"stats\":{\"mean\":[0.1]},\"histogram\":[1,2]}}],\"attempt\":1,"
+                        "\"daemon\":\"h:1\",\"ms\":{}}");
+    cJSON_Delete(values);
 }
 
 static void test_nothing_known(void **state)
@@ -84,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_done),
         cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_values),
         cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);

@@ -1,0 +1,57 @@
+/* equalize.c - an even histogram: the operation, and its table on the CPU. */
+#include "gpu/ops/equalize.h"
+
+#include <string.h>
+
+#include "gpu/op.h"
+
+static void equalize_make(struct gray_table *work, uint32_t pixels)
+{
+    uint32_t first = 0, sum = 0;
+    while (work->counts[first] == 0)
+        first++;
+    memset(work->table, 0, sizeof(work->table));
+    if (work->counts[first] == pixels) {
+        work->table[first] = (uint8_t)first;
+        return;
+    }
+    float scale = equalize_scale(pixels - work->counts[first]);
+    for (uint32_t i = first + 1; i < HISTOGRAM_BINS; i++) {
+        sum += work->counts[i];
+        work->table[i] = equalize_entry(sum, scale);
+    }
+}
+
+static void equalize_cpu(const struct pass *pass, const struct image *from,
+                         const struct image *to, uint8_t *work)
+{
+    gray_table_run(pass, from, to, work, equalize_make);
+}
+
+const struct pass_type pass_equalize = {"equalize", equalize_cpu, PASS_CUDA(equalize_cuda)};
+
+/* ---- the operation ---- */
+
+static enum status equalize_parse(const struct op_item *item, void *params)
+{
+    (void)item, (void)params;
+    return STATUS_OK;
+}
+
+static enum status equalize_step(const struct op_item *item, const void *params,
+                                 struct chain *chain)
+{
+    (void)item, (void)params;
+    gray_table_step(chain, &pass_equalize, NULL);
+    return STATUS_OK;
+}
+
+static bool equalize_starts_gray(const void *params)
+{
+    (void)params;
+    return true;
+}
+
+static const char *const names[] = {NULL};
+const struct op op_equalize = {"equalize", names, equalize_parse, equalize_step,
+                               equalize_starts_gray};

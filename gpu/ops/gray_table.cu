@@ -1,0 +1,71 @@
+/*
+ * gray_table.cu - count, make a table, look up: three launches on one stream.
+ *
+ * The table lies in shared memory once a bank (8 KiB), so that a warp's 32 reads never meet in
+ * one, whatever the pixels are.
+ */
+#include "gpu/ops/sweep.cuh"
+
+#include "gpu/ops/gray_table.h"
+#include "gpu/pass.h"
+
+/* ---- kernels ---- */
+
+/* Word w of the table, four entries, is 32 times in a row, of which each lane reads its own. */
+static __device__ __forceinline__ uint32_t look_up(const uint8_t *own, uint32_t value)
+{
+    return own[(value & 252u) * WARP + (value & 3u)];
+}
+
+static __device__ __forceinline__ uint32_t look_up_four(const uint8_t *own, uint32_t four)
+{
+    return look_up(own, four & 255u) | look_up(own, four >> 8 & 255u) << 8 |
+           look_up(own, four >> 16 & 255u) << 16 | look_up(own, four >> 24) << 24;
+}
+
+/* `from` may be `to`: each lane replaces what it has read. */
+static __global__ void __launch_bounds__(SWEEP_THREADS)
+    look_up_kernel(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride,
+                   int width, int stretches, int stretch_count, const uint8_t *table)
+{
+    __shared__ uint32_t copies[HISTOGRAM_BINS / 4 * WARP];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    for (int i = threadIdx.x; i < HISTOGRAM_BINS / 4 * WARP; i += SWEEP_THREADS)
+        copies[i] = reinterpret_cast<const uint32_t *>(table)[i / WARP];
+    __syncthreads();
+    const uint8_t *own = reinterpret_cast<const uint8_t *>(copies + lane);
+    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < stretch_count;
+         item += gridDim.x * SWEEP_WARPS) {
+        int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+        int x = x0 + lane * LANE_PIXELS;
+        if (x >= width)
+            continue;
+        uint4 pixels = *reinterpret_cast<const uint4 *>(from + (size_t)y * from_stride + x);
+        *reinterpret_cast<uint4 *>(to + (size_t)y * to_stride + x) =
+            make_uint4(look_up_four(own, pixels.x), look_up_four(own, pixels.y),
+                       look_up_four(own, pixels.z), look_up_four(own, pixels.w));
+    }
+}
+
+/* ---- launchers ---- */
+
+extern "C" int gray_table_run_cuda(const struct pass *pass, const struct image *from,
+                                   const struct image *to, uint8_t *work,
+                                   gray_table_make_cuda *make, struct CUstream_st *stream)
+{
+    struct gray_table *table = reinterpret_cast<struct gray_table *>(work);
+    const struct histogram *histogram = reinterpret_cast<const struct histogram *>(pass->params);
+    const struct image *gray = from->channels == 1 ? from : to;
+    struct sweep sweep;
+    int result = histogram_count_cuda(from, histogram, to, table->counts, stream);
+    if (result == cudaSuccess)
+        result = make(table, from->width * from->height, stream);
+    if (result == cudaSuccess)
+        result = sweep_of(to, 4, &sweep);
+    if (result != cudaSuccess)
+        return result;
+    look_up_kernel<<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
+        gray->pixels, gray->stride, to->pixels, to->stride, (int)to->width, sweep.stretches,
+        sweep.count, table->table);
+    return cudaGetLastError();
+}

@@ -1,0 +1,65 @@
+/* otsu.c - black and white at Otsu's threshold: the operation, and the threshold on the CPU. */
+#include "gpu/ops/otsu.h"
+
+#include <string.h>
+
+#include "gpu/op.h"
+
+static void otsu_make(struct gray_table *work, uint32_t pixels)
+{
+    double scale = 1.0 / (double)pixels, q1 = 0, mu1 = 0, sigma_max = 0;
+    uint64_t moment = 0;
+    for (uint32_t i = 0; i < HISTOGRAM_BINS; i++)
+        moment += (uint64_t)i * work->counts[i];
+    double mu = (double)moment * scale;
+    work->threshold = 0;
+    for (int i = 0; i < HISTOGRAM_BINS; i++) {
+        if (!otsu_next(&q1, &mu1, i, (double)work->counts[i] * scale))
+            continue;
+        double sigma = otsu_sigma(q1, mu1, mu);
+        if (sigma > sigma_max) {
+            sigma_max = sigma;
+            work->threshold = (uint32_t)i;
+        }
+    }
+    for (uint32_t i = 0; i < HISTOGRAM_BINS; i++)
+        work->table[i] = i > work->threshold ? 255 : 0;
+}
+
+static void otsu_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                     uint8_t *work)
+{
+    gray_table_run(pass, from, to, work, otsu_make);
+}
+
+const struct pass_type pass_otsu = {"otsu", otsu_cpu, PASS_CUDA(otsu_cuda)};
+
+/* ---- the operation ---- */
+
+static cJSON *otsu_values(const struct pass *pass, const uint8_t *work)
+{
+    (void)pass;
+    return cJSON_CreateNumber(((const struct gray_table *)work)->threshold);
+}
+
+static enum status otsu_parse(const struct op_item *item, void *params)
+{
+    (void)item, (void)params;
+    return STATUS_OK;
+}
+
+static enum status otsu_step(const struct op_item *item, const void *params, struct chain *chain)
+{
+    (void)item, (void)params;
+    gray_table_step(chain, &pass_otsu, otsu_values);
+    return STATUS_OK;
+}
+
+static bool otsu_starts_gray(const void *params)
+{
+    (void)params;
+    return true;
+}
+
+static const char *const names[] = {NULL};
+const struct op op_otsu = {"otsu", names, otsu_parse, otsu_step, otsu_starts_gray};

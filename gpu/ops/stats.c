@@ -1,0 +1,127 @@
+/* stats.c - mean, least and greatest value: the operation, and its loops on the CPU. */
+#include "gpu/ops/stats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/op.h"
+#include "gpu/ops/pixel.h"
+
+/* ---- the CPU's loops ---- */
+
+/* A row's sum fits 32 bits: 65,500 times 255 is 17 million. */
+PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
+                     uint8_t *max)
+{
+    uint32_t total = 0;
+    uint8_t low = 255, high = 0;
+    for (size_t x = 0; x < width; x++) {
+        uint8_t value = row[x * step];
+        total += value;
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+    }
+    *sum = total;
+    *min = low;
+    *max = high;
+}
+
+/* Of a step that the compiler knows it makes better loops. */
+VECTOR_CLONES
+static void stats_row_1(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+{
+    stats_row(row, width, 1, sum, min, max);
+}
+
+VECTOR_CLONES
+static void stats_row_3(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+{
+    stats_row(row, width, 3, sum, min, max);
+}
+
+VECTOR_CLONES
+static void stats_row_4(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+{
+    stats_row(row, width, 4, sum, min, max);
+}
+
+static void stats_add(struct stats_channel *channel, const uint8_t *row, size_t width, size_t step)
+{
+    uint32_t sum;
+    uint8_t min, max;
+    if (step == 1)
+        stats_row_1(row, width, &sum, &min, &max);
+    else if (step == 3)
+        stats_row_3(row, width, &sum, &min, &max);
+    else
+        stats_row_4(row, width, &sum, &min, &max);
+    channel->sum += sum;
+    if (max > channel->max)
+        channel->max = max;
+    if (255u - min > channel->room)
+        channel->room = 255u - min;
+}
+
+static void stats_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                      uint8_t *work)
+{
+    struct stats_channel *channels = (struct stats_channel *)work;
+    (void)pass, (void)to;
+    memset(channels, 0, from->channels * sizeof(*channels));
+    for (uint32_t y = 0; y < from->height; y++)
+        for (uint32_t c = 0; c < from->channels; c++)
+            stats_add(&channels[c], from->pixels + y * from->stride + c, from->width,
+                      from->channels);
+}
+
+const struct pass_type pass_stats = {"stats", stats_cpu, PASS_CUDA(stats_cuda)};
+
+/* ---- the values ---- */
+
+static cJSON *add_list(cJSON *object, const char *name, const double *numbers, uint32_t count)
+{
+    cJSON *list = cJSON_CreateDoubleArray(numbers, (int)count);
+    if (list && cJSON_AddItemToObject(object, name, list))
+        return list;
+    cJSON_Delete(list);
+    return NULL;
+}
+
+static cJSON *stats_values(const struct pass *pass, const uint8_t *work)
+{
+    const struct stats_channel *channels = (const struct stats_channel *)work;
+    double pixels = (double)pass->from.width * (double)pass->from.height;
+    double mean[CHANNELS_MAX], min[CHANNELS_MAX], max[CHANNELS_MAX];
+    uint32_t count = pass->from.channels;
+    for (uint32_t c = 0; c < count; c++) {
+        mean[c] = (double)channels[c].sum / pixels;
+        min[c] = 255.0 - (double)channels[c].room;
+        max[c] = (double)channels[c].max;
+    }
+    cJSON *object = cJSON_CreateObject();
+    if (object && add_list(object, "mean", mean, count) && add_list(object, "min", min, count) &&
+        add_list(object, "max", max, count))
+        return object;
+    cJSON_Delete(object);
+    return NULL;
+}
+
+/* ---- the operation ---- */
+
+static enum status stats_parse(const struct op_item *item, void *params)
+{
+    (void)item, (void)params;
+    return STATUS_OK;
+}
+
+static enum status stats_step(const struct op_item *item, const void *params, struct chain *chain)
+{
+    static const char nothing = 0;
+    (void)item, (void)params;
+    chain_look(chain, &pass_stats, &nothing, 0,
+               chain->shape.channels * sizeof(struct stats_channel), stats_values);
+    return STATUS_OK;
+}
+
+static const char *const names[] = {NULL};
+const struct op op_stats = {"stats", names, stats_parse, stats_step, NULL};

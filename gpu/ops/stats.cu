@@ -1,0 +1,156 @@
+/*
+ * stats.cu - sum, least and greatest value of each channel.
+ *
+ * A lane keeps its own; at the end they meet in the warp by shuffles, in the block through shared
+ * memory, and in the result by one atomic a block and figure. Least values are kept as their
+ * distance from 255, so that the result begins as zeros.
+ */
+#include "gpu/ops/sweep.cuh"
+
+#include "gpu/ops/stats.h"
+#include "gpu/pass.h"
+
+/* Of one channel: max and room have two values of 16 bits each. The sum fits 32 bits for 16 million
+ * pixels; a lane has a 1,000th of the image even on a small device. A warp's would not fit. */
+struct lane_stats {
+    uint32_t sum, max, room;
+};
+
+/* ---- kernels ---- */
+
+/* Four values of one channel, of which those under `mask` count. A value that does not count
+ * adds 0 to the sum and to the greatest, and is 255 to the least. */
+static __device__ __forceinline__ void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
+{
+    uint32_t values = four & mask, rooms = ~four & mask;
+    stats->sum = __dp4a(values, 0x01010101u, stats->sum);
+    stats->max = __vmaxu2(stats->max, __vmaxu2(values & 0x00ff00ffu, values >> 8 & 0x00ff00ffu));
+    stats->room = __vmaxu2(stats->room, __vmaxu2(rooms & 0x00ff00ffu, rooms >> 8 & 0x00ff00ffu));
+}
+
+/* The first n bytes of four. */
+static __device__ __forceinline__ uint32_t first_bytes(int n)
+{
+    return n >= 4 ? 0xffffffffu : n <= 0 ? 0u : (1u << (8 * n)) - 1;
+}
+
+/* Four words of interleaved pixels as a word of each channel. */
+static __device__ __forceinline__ void take_rgb(lane_stats *stats, uint32_t a, uint32_t b,
+                                                uint32_t c, uint32_t mask)
+{
+    take_four(&stats[0], __byte_perm(__byte_perm(a, b, 0x0630), c, 0x5210), mask);
+    take_four(&stats[1], __byte_perm(__byte_perm(a, b, 0x0741), c, 0x6210), mask);
+    take_four(&stats[2], __byte_perm(__byte_perm(a, b, 0x0052), c, 0x7410), mask);
+}
+
+static __device__ __forceinline__ void take_rgba(lane_stats *stats, const uint4 &four,
+                                                 uint32_t mask)
+{
+    uint32_t rg01 = __byte_perm(four.x, four.y, 0x5140), rg23 = __byte_perm(four.z, four.w, 0x5140);
+    uint32_t ba01 = __byte_perm(four.x, four.y, 0x7362), ba23 = __byte_perm(four.z, four.w, 0x7362);
+    take_four(&stats[0], __byte_perm(rg01, rg23, 0x5410), mask);
+    take_four(&stats[1], __byte_perm(rg01, rg23, 0x7632), mask);
+    take_four(&stats[2], __byte_perm(ba01, ba23, 0x5410), mask);
+    take_four(&stats[3], __byte_perm(ba01, ba23, 0x7632), mask);
+}
+
+template <int C>
+static __device__ __forceinline__ void take_part(lane_stats *stats, row_part<C> *part,
+                                                 uint8_t *stage, int lane, int left)
+{
+    if constexpr (C == 4) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            take_rgba(stats, part->words[j], first_bytes(left - (lane + j * WARP) * 4));
+    } else {
+        if (C == 3)
+            row_turn_rgb(reinterpret_cast<row_part<3> *>(part), stage, lane);
+        const uint32_t *words = reinterpret_cast<const uint32_t *>(part->words);
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            uint32_t mask = first_bytes(left - lane * LANE_PIXELS - m * 4);
+            if constexpr (C == 3)
+                take_rgb(stats, words[3 * m], words[3 * m + 1], words[3 * m + 2], mask);
+            else
+                take_four(stats, words[m], mask);
+        }
+    }
+}
+
+static __device__ __forceinline__ uint32_t greater_half(uint32_t two)
+{
+    return max(two & 0xffffu, two >> 16);
+}
+
+template <int C>
+static __global__ void __launch_bounds__(SWEEP_THREADS)
+    stats_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
+                 int stretch_count, struct stats_channel *result)
+{
+    __shared__ alignas(16) uint8_t stage[C == 3 ? SWEEP_WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
+    __shared__ unsigned long long sums[C];
+    __shared__ unsigned maxes[C], rooms[C];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (threadIdx.x < C) {
+        sums[threadIdx.x] = 0;
+        maxes[threadIdx.x] = rooms[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    lane_stats stats[C] = {};
+    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < stretch_count;
+         item += gridDim.x * SWEEP_WARPS) {
+        int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+        row_part<C> part;
+        row_load<C>(&part, from + (size_t)y * from_stride, x0, width, lane);
+        take_part<C>(stats, &part, stage[C == 3 ? warp : 0], lane, width - x0);
+    }
+#pragma unroll
+    for (int c = 0; c < C; c++) {
+        unsigned long long sum = stats[c].sum;
+        uint32_t high = greater_half(stats[c].max);
+        uint32_t room = greater_half(stats[c].room);
+        for (int step = WARP / 2; step > 0; step /= 2) {
+            sum += __shfl_xor_sync(0xffffffffu, sum, step);
+            high = max(high, __shfl_xor_sync(0xffffffffu, high, step));
+            room = max(room, __shfl_xor_sync(0xffffffffu, room, step));
+        }
+        if (lane == 0) {
+            atomicAdd(&sums[c], sum);
+            atomicMax(&maxes[c], high);
+            atomicMax(&rooms[c], room);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x < C) {
+        struct stats_channel *channel = &result[threadIdx.x];
+        atomicAdd(reinterpret_cast<unsigned long long *>(&channel->sum), sums[threadIdx.x]);
+        atomicMax(&channel->max, maxes[threadIdx.x]);
+        atomicMax(&channel->room, rooms[threadIdx.x]);
+    }
+}
+
+/* ---- launchers ---- */
+
+extern "C" int stats_cuda(const struct pass *pass, const struct image *from,
+                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    struct stats_channel *result = reinterpret_cast<struct stats_channel *>(work);
+    struct sweep sweep;
+    cudaError_t error = sweep_of(from, 4, &sweep);
+    (void)pass, (void)to;
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(result, 0, from->channels * sizeof(*result), stream);
+    if (error != cudaSuccess)
+        return error;
+    int width = (int)from->width;
+    if (from->channels == 1)
+        stats_kernel<1><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
+            from->pixels, from->stride, width, sweep.stretches, sweep.count, result);
+    else if (from->channels == 3)
+        stats_kernel<3><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
+            from->pixels, from->stride, width, sweep.stretches, sweep.count, result);
+    else
+        stats_kernel<4><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
+            from->pixels, from->stride, width, sweep.stretches, sweep.count, result);
+    return cudaGetLastError();
+}

@@ -1,0 +1,62 @@
+/* bench_cub.cu - cub::DeviceHistogram over the same pictures, to measure the histogram against. */
+#include "tests/bench/bench_device.h"
+
+#include <cub/device/device_histogram.cuh>
+
+/* The call of several channels with plain arrays is the one that every CUB has. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#pragma nv_diag_suppress 1444
+
+#include "gpu/cuda_try.h"
+#include "gpu/pass.h"
+
+struct cub_run {
+    void *temporary;
+    size_t temporary_bytes;
+    int *counts;
+};
+
+template <int C>
+static cudaError_t cub_histogram(const struct plan *plan, uint8_t *base, cub_run *run,
+                                 cudaStream_t stream)
+{
+    struct image image = plan_input(plan, base);
+    int *counts[C], levels[C], lower[C], upper[C];
+    for (int c = 0; c < C; c++) {
+        counts[c] = run->counts + c * 256;
+        levels[c] = 257;
+        lower[c] = 0;
+        upper[c] = 256;
+    }
+    if constexpr (C == 1)
+        return cub::DeviceHistogram::HistogramEven(
+            run->temporary, run->temporary_bytes, (const uint8_t *)image.pixels, counts[0],
+            levels[0], lower[0], upper[0], (int)image.width, (int)image.height, image.stride,
+            stream);
+    else
+        return cub::DeviceHistogram::MultiHistogramEven<C, C>(
+            run->temporary, run->temporary_bytes, (const uint8_t *)image.pixels, counts, levels,
+            lower, upper, (int)image.width, (int)image.height, image.stride, stream);
+}
+
+static int launch_cub(const struct plan *plan, uint8_t *base, void *context, cudaStream_t stream)
+{
+    cub_run *run = (cub_run *)context;
+    cudaError_t result = plan->source.channels == 1 ? cub_histogram<1>(plan, base, run, stream)
+                                                    : cub_histogram<3>(plan, base, run, stream);
+    return CUDA_TRY(result) == cudaSuccess ? 0 : -1;
+}
+
+extern "C" double bench_cub_s(const struct plan *plan, const uint8_t *picture)
+{
+    cub_run run = {NULL, 0, NULL};
+    double s = -1;
+    /* The first call only says how much memory it wants. */
+    if (launch_cub(plan, NULL, &run, 0) == 0 &&
+        CUDA_TRY(cudaMalloc(&run.temporary, run.temporary_bytes)) == cudaSuccess &&
+        CUDA_TRY(cudaMalloc(&run.counts, 3 * 256 * sizeof(int))) == cudaSuccess)
+        s = bench_rounds_s(plan, picture, launch_cub, &run);
+    (void)cudaFree(run.temporary);
+    (void)cudaFree(run.counts);
+    return s;
+}

@@ -1,0 +1,151 @@
+/* test_values.c - jobs whose results hold values, with pictures and without, on each engine. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/reference.h"
+
+static struct world world;
+static struct world *const w = &world;
+
+static int open_world(const char *engine)
+{
+    char option[32];
+    snprintf(option, sizeof option, "--engine=%s", engine);
+    world_open(w, redis_server_start(NULL, NULL));
+    world_start(w, 0, option, NULL);
+    return world_ready(&w->daemons[0]) ? 0 : -1;
+}
+
+static int open_cpu(void **state)
+{
+    (void)state;
+    return open_world("cpu");
+}
+
+static int open_cuda(void **state)
+{
+    (void)state;
+    if (world_has_cuda())
+        return open_world("cuda");
+    print_error("skipped: no CUDA device here, or a daemon built without CUDA\n");
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static void need_engine(void)
+{
+    if (!w->folder[0])
+        skip();
+    assert_true(process_running(&w->daemons[0]));
+    world_settle(w);
+}
+
+static void check_counts(const cJSON *result, const char *place, const struct raster *raster,
+                         uint32_t channel)
+{
+    double counts[256] = {0};
+    for (uint32_t y = 0; y < raster->height; y++)
+        for (uint32_t x = 0; x < raster->width; x++)
+            counts[raster_at(raster, x, y)[channel]]++;
+    const cJSON *list = json_at(result, place), *item;
+    assert_int_equal(cJSON_GetArraySize(list), 256);
+    int i = 0;
+    cJSON_ArrayForEach(item, list)
+        assert_true(item->valuedouble == counts[i++]);
+}
+
+static void test_values_without_a_picture(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_photo(w, "a.jpg", 333, 222);
+    cJSON *result = check_answer(w, "{'input':'a.jpg','ops':['histogram','stats','otsu']}");
+    struct raster colour = world_load_in(w, "a.jpg", RASTER_COLOUR);
+    check_counts(result, "outputs.0.values.histogram.0", &colour, 0);
+    check_counts(result, "outputs.0.values.histogram.2", &colour, 2);
+    double sum = 0;
+    for (uint32_t i = 0; i < 333 * 222; i++)
+        sum += colour.pixels[3 * i + 1];
+    assert_true(json_number(result, "outputs.0.values.stats.mean.1") == sum / (333 * 222));
+    assert_non_null(json_at(result, "outputs.0.values.otsu"));
+    assert_null(json_at(result, "outputs.0.path"));
+    assert_null(json_at(result, "outputs.0.format"));
+    assert_null(json_at(result, "outputs.0.bytes"));
+    assert_true(json_number(result, "input.width") == 333);
+    raster_clear(&colour);
+    check_done(result);
+}
+
+static void test_values_beside_a_picture(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_photo(w, "b.jpg", 200, 100);
+    cJSON *result = check_answer(w, "{'input':'b.jpg','output':'b.png',"
+                                    "'ops':['grayscale','histogram','sobel']}");
+    check_message(result);
+    struct raster luma = world_load_in(w, "b.jpg", RASTER_LUMA);
+    check_counts(result, "outputs.0.values.histogram.0", &luma, 0);
+    check_done(result);
+    check_output(w, "b.png", reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
+    raster_clear(&luma);
+}
+
+/* Pictures, values and both in one job; the source itself stays the result where operations only
+ * looked at it. */
+static void test_several(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_photo(w, "c.jpg", 64, 48);
+    cJSON *result = check_answer(
+        w, "{'input':'c.jpg','outputs':[{'output':'c1.png','ops':['stats']},"
+           "{'ops':['stats']},{'output':'c2.png'},"
+           "{'output':{'key':'gpuimgd:img:c','format':'png'},'ops':['otsu']},{'ops':['sobel']}]}");
+    struct raster colour = world_load_in(w, "c.jpg", RASTER_COLOUR);
+    double mean = json_number(result, "outputs.0.values.stats.mean.0");
+    assert_true(mean == json_number(result, "outputs.1.values.stats.mean.0"));
+    assert_null(json_at(result, "outputs.2.values"));
+    assert_string_equal(json_text(result, "outputs.3.key"), "gpuimgd:img:c");
+    assert_non_null(json_at(result, "outputs.3.values.otsu"));
+    assert_string_equal(json_text(result, "outputs.4.error.code"), "bad_job");
+    assert_non_null(strstr(json_text(result, "outputs.4.error.message"), "outputs[4]"));
+    check_failed(result, "bad_job", "outputs[4] has no output", NULL);
+    check_output(w, "c1.png", raster_copy(&colour), 0);
+    check_output(w, "c2.png", raster_copy(&colour), 0);
+    raster_clear(&colour);
+}
+
+static void test_no_values_no_picture(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_photo(w, "d.jpg", 64, 48);
+    check_failed(check_answer(w, "{'input':'d.jpg','ops':['sobel']}"), "bad_job",
+                 "the job has no output", "no operation that gives values", NULL);
+    check_failed(check_answer(w, "{'input':'d.jpg'}"), "bad_job", "the job has no output", NULL);
+}
+
+#define ON(engine, test) {#test " on " engine, test, NULL, NULL, NULL}
+#define ALL(engine)                                                                                \
+    {                                                                                              \
+        ON(engine, test_values_without_a_picture), ON(engine, test_values_beside_a_picture),       \
+            ON(engine, test_several), ON(engine, test_no_values_no_picture),                       \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest on_cpu[] = ALL("cpu");
+    const struct CMUnitTest on_cuda[] = ALL("cuda");
+    int failed = cmocka_run_group_tests(on_cpu, open_cpu, close_world);
+    return failed + cmocka_run_group_tests(on_cuda, open_cuda, close_world);
+}
