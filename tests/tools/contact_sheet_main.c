@@ -23,6 +23,7 @@
 #define GAP 20
 #define TITLE 64
 #define PAPER 248
+#define HISTOGRAM_LEFT 40 /* columns before its 256 */
 
 struct tile {
     const char *operation, *parameters; /* as a job has them, without quotes and braces */
@@ -147,7 +148,8 @@ static struct image landscape(void)
 
 /* ---- a tile ---- */
 
-static struct image apply(struct image image, int orientation, const char *json)
+/* values: what the operations found out, to be deleted; may be NULL. */
+static struct image apply(struct image image, int orientation, const char *json, cJSON **values)
 {
     struct error error = {0};
     struct plan plan;
@@ -171,6 +173,13 @@ static struct image apply(struct image image, int orientation, const char *json)
     for (uint32_t y = 0; y < view.height; y++)
         memcpy(result.pixels + y * result.stride, view.pixels + y * view.stride,
                (size_t)view.width * view.channels);
+    if (values) {
+        cJSON *made = plan_values(&plan, 0, memory.output);
+        char *text = cJSON_PrintUnformatted(made);
+        *values = cJSON_Parse(text); /* as a reader of the result has them: long ones are text */
+        free(text);
+        cJSON_Delete(made);
+    }
     engine_release(engine, &memory);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
@@ -215,18 +224,64 @@ static void paste(struct image sheet, struct image image, uint32_t left, uint32_
     }
 }
 
+/* A histogram over the lower half of its picture, each channel's line in its colour. */
+static void draw_histogram(struct image image, const cJSON *channels)
+{
+    const cJSON *counts, *each;
+    double most = 1;
+    int channel = 0;
+    cJSON_ArrayForEach(counts, channels)
+        cJSON_ArrayForEach(each, counts)
+            most = each->valuedouble > most ? each->valuedouble : most;
+    cJSON_ArrayForEach(counts, channels)
+    {
+        int value = 0;
+        cJSON_ArrayForEach(each, counts)
+        {
+            uint32_t bar = (uint32_t)(each->valuedouble / most * image.height / 2);
+            for (uint32_t y = image.height - bar; y < image.height; y++)
+                image.pixels[y * image.stride +
+                             (HISTOGRAM_LEFT + (size_t)value) * 3 + (size_t)channel] = 255;
+            value++;
+        }
+        channel++;
+    }
+}
+
+/* The means beside each other, "otsu 118"; nothing where there is nothing to say. */
+static void describe(const cJSON *values, char *text, size_t size)
+{
+    const cJSON *stats = cJSON_GetObjectItem(values, "stats"), *mean;
+    const cJSON *otsu = cJSON_GetObjectItem(values, "otsu");
+    size_t length = 0;
+    if (otsu)
+        snprintf(text, size, "gives the threshold: %d", otsu->valueint);
+    if (!stats)
+        return;
+    length = (size_t)snprintf(text, size, "gives mean");
+    cJSON_ArrayForEach(mean, cJSON_GetObjectItem(stats, "mean"))
+        length += (size_t)snprintf(text + length, size - length, " %.2f", mean->valuedouble);
+    snprintf(text + length, size - length, ", min, max");
+}
+
 /* Whole if it fits, else its largest view. Small ones are shown as they are, in the middle. */
 static void draw_tile(struct image sheet, struct image photo, const struct tile *tile,
                       uint32_t left, uint32_t top)
 {
-    char json[600];
+    char json[600], text[120];
+    cJSON *values = NULL;
     write_json(tile, json, sizeof(json));
-    struct image result = apply(photo, 1, json);
+    snprintf(text, sizeof(text), "%s", tile->parameters);
+    struct image result = apply(photo, 1, json, &values);
+    if (result.channels == 3 && result.width > HISTOGRAM_LEFT + 256)
+        draw_histogram(result, cJSON_GetObjectItem(values, "histogram"));
+    describe(values, text, sizeof(text));
+    cJSON_Delete(values);
     if (result.width > TILE_WIDTH || result.height > TILE_HEIGHT) {
         char fit[120];
         snprintf(fit, sizeof(fit), "[{\"op\":\"resize\",\"width\":%d,\"height\":%d}]", TILE_WIDTH,
                  TILE_HEIGHT);
-        struct image smaller = apply(result, 1, fit);
+        struct image smaller = apply(result, 1, fit, NULL);
         free(result.pixels);
         result = smaller;
     }
@@ -237,7 +292,7 @@ static void draw_tile(struct image sheet, struct image photo, const struct tile 
           top + (TILE_HEIGHT - result.height) / 2);
     const char *name = *tile->operation ? tile->operation : "the picture itself";
     lettering_draw(&sheet, left, top + TILE_HEIGHT + 6, 2, TILE_WIDTH, 30, name);
-    lettering_draw(&sheet, left, top + TILE_HEIGHT + 26, 1, TILE_WIDTH, 110, tile->parameters);
+    lettering_draw(&sheet, left, top + TILE_HEIGHT + 26, 1, TILE_WIDTH, 110, text);
     free(result.pixels);
 }
 
@@ -310,7 +365,7 @@ int main(int argc, char **argv)
     snprintf(cover, sizeof(cover),
              "[{\"op\":\"resize\",\"width\":%d,\"height\":%d,\"fit\":\"cover\",\"enlarge\":true}]",
              TILE_WIDTH, TILE_HEIGHT);
-    struct image photo = apply(whole, orientation, cover);
+    struct image photo = apply(whole, orientation, cover, NULL);
 
     uint32_t rows = (TILES + COLUMNS - 1) / COLUMNS;
     struct image sheet = image_new(COLUMNS * (TILE_WIDTH + GAP) + GAP,
