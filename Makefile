@@ -110,7 +110,7 @@ help:
 ## make bench         the daemon against its own codec floor: make bench FOLDER=/some/photographs
 ## make bench-gpu     the engine and its kernels fed from memory
 ## make bench-cpu     the CPU engine's passes fed from memory, one thread
-## make check-peers   the operations against OpenCV, Pillow and SciPy, which it installs
+## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
 ## make clean         remove build/

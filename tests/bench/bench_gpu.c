@@ -429,6 +429,7 @@ int main(int argc, char **argv)
         streams[i - 1] = (uint32_t)atoi(argv[i]);
         count = (size_t)i;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* into a file, too: tables take minutes */
     for (size_t i = 0; i < LOADS; i++)
         load_open(&loads[i]);
 
