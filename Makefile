@@ -35,6 +35,18 @@ ifeq ($(VARIANT),asan)
 else ifeq ($(VARIANT),tsan)
   CUDA_WANTED = no
   SANITIZE = -fsanitize=thread -fno-omit-frame-pointer
+else ifeq ($(VARIANT),coverage)
+  # Every line counts its runs, in processes that end by _exit, too; not those of the tests.
+  CUDA_WANTED = no
+  SANITIZE =
+  COUNT_ALL = --coverage -fprofile-update=atomic -include tests/coverage/exit.h
+  COUNT = $(COUNT_ALL)
+else ifeq ($(VARIANT),fuzz)
+  # Counters for libFuzzer in every object; libFuzzer itself and its main are linked to fuzz_* alone.
+  CUDA_WANTED = no
+  CC = clang
+  SANITIZE = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+             -fno-omit-frame-pointer
 else
   CUDA_WANTED = $(CUDA)
   SANITIZE =
@@ -53,6 +65,10 @@ endif
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
            -Wno-format-nonliteral
+# clang's alone: & between conditions is for the vectoriser.
+ifeq ($(VARIANT),fuzz)
+  WARNINGS += -Wno-bitwise-instead-of-logical
+endif
 ifeq ($(WERROR),yes)
   WARNINGS += -Werror
   NVCC_WERROR = -Werror all-warnings -Xcompiler -Werror
@@ -62,8 +78,8 @@ CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) $(CPPFLAGS)
 # No contraction: float steps must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
-             $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
-LDLIBS_ALL = $(SANITIZE) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
+             $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
+LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
 
 ifeq ($(HAVE_CUDA),yes)
   CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
@@ -85,12 +101,23 @@ LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
 TEST_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/tools/*_main.c),$(wildcard tests/tools/*.c)))
-TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test_*.c tests/e2e/test_*.c)))
+TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test_*.c tests/e2e/test_*.c \
+             tests/scale/test_*.c)))
+FUZZ_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/fuzz/fuzz_*.c) tests/fuzz/replay.c,\
+             $(wildcard tests/fuzz/*.c)))
+REPLAYS  = $(patsubst tests/fuzz/fuzz_%.c,$(O)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS  = $(patsubst %.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
+# The daemon that dies where a test wants it to: all its objects but the one that holds the hooks.
+FAULTY   = $(O)/tests/faults/gpuimgd
+SHIMS    = $(patsubst %.c,$(O)/%.so,$(wildcard tests/faults/shim_*.c))
+FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults/shim_%.c,$(wildcard tests/faults/*.c)))
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
-.PHONY: all help deps demo check check-asan check-tsan check-service check-peers chaos bench bench-gpu \
-        bench-cpu contact-sheet install uninstall clean build-tests run-check say-cuda
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-tls \
+        check-peers check-faults coverage \
+        check-scale chaos soak fuzz bench bench-gpu bench-cpu bench-queue contact-sheet install uninstall \
+        clean build-tests build-fuzz run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -99,17 +126,25 @@ all: say-cuda $(O)/gpuimgd
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-## make               build the daemon (CUDA=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan)
+## make               build the daemon (CUDA=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make deps          install what the build and the tests need (apt-get); nothing if all is there
 ## make demo          deps, build, and show the daemon at work on a private Redis
 ## make check         deps, build, all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
 ## make check-asan    the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
 ## make check-tsan    the tests under ThreadSanitizer, CPU engine
+## make check-valgrind the end-to-end tests with the daemon under valgrind memcheck, CPU engine
+## make coverage      which lines the whole suite runs, a table; what it leaves out, and why
 ## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
+## make check-tls     Redis behind TLS, by the README's stunnel recipe
+## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
+## make soak          50,000 jobs, three daemons, 1,000 kills -9
+## make check-scale   Sentinel and Cluster failovers, moving slots and many daemons, in full
 ## make chaos         10,000 jobs, two daemons, 20 kills -9: every job has exactly one result
+## make fuzz          libFuzzer (clang) on every parser: make fuzz FUZZ_SECONDS=600 [FUZZ="job png"]
 ## make bench         the daemon against its own codec floor: make bench FOLDER=/some/photographs
 ## make bench-gpu     the engine and its kernels fed from memory
 ## make bench-cpu     the CPU engine's passes fed from memory, one thread
+## make bench-queue   jobs that do nothing: what the queue carries, 1 and 4 daemons on one Redis
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
@@ -133,7 +168,10 @@ $(O)/%.o: %.c $(O)/flags
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # The CPU engine's loops are written for the vectoriser.
-$(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno
+$(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno \
+                            $(if $(COUNT),-fprofile-update=single)
+
+$(O)/tests/%.o $(O)/tests/%.so: private COUNT =
 
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
@@ -147,7 +185,7 @@ $(O)/flags: FORCE
 FORCE:
 
 # The protocol's scripts as C strings.
-$(O)/queue/scripts.inc: $(SCRIPTS) queue/embed.sh
+$(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/embed.sh
 	@mkdir -p $(@D)
 	queue/embed.sh $(SCRIPTS) > $@
 $(patsubst %.c,$(O)/%.o,$(wildcard queue/*.c)): | $(O)/queue/scripts.inc
@@ -158,10 +196,77 @@ $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
-# Bare copies and kernels, which the engine is measured against.
+$(O)/tests/faults/pipeline.o: private COUNT = $(COUNT_ALL)
+$(O)/tests/faults/pipeline.o: daemon/pipeline.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -DGPUIMGD_FAULT_HOOKS $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(FAULTY): $(filter-out $(O)/daemon/pipeline.o,$(OBJECTS)) $(O)/tests/faults/pipeline.o $(O)/tests/faults/hook.o \
+           $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
+$(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
+# Preloaded into a daemon; without a sanitizer of their own, before the daemon's.
+$(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(filter-out $(SANITIZE),$(CFLAGS_ALL)) -fPIC -shared -MMD -MP -o $@ $< -ldl
+$(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+
+# The system calls that systemd's @system-service without @privileged has, of those that this
+# architecture knows.
+$(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
+	@mkdir -p $(@D)
+	@sed 's/.*/#ifdef __NR_&\n__NR_&,\n#endif/' $< > $@
+$(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
+
+# The CUDA engine's own code without a device: gpu/ compiled as with CUDA, the host code of its .cu
+# files as C, against a runtime of the tests' own (tests/cuda/cuda_runtime.h).
+STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers $(basename $(wildcard gpu/*.c \
+                gpu/*.cu gpu/ops/*.c)))
+STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
+STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
+STANDIN_TESTS  = $(O)/tests/cuda/test_engine $(O)/tests/cuda/test_faults
+STANDIN_CC  = $(CC) $(filter-out -DGPUIMGD_CUDA,$(CPPFLAGS_ALL)) -DGPUIMGD_CUDA -Itests/cuda \
+              $(CFLAGS_ALL) -MMD -MP
+
+$(O)/tests/cuda/launchers.inc: $(wildcard gpu/ops/*.h)
+	@mkdir -p $(@D)
+	sed -n 's/^pass_cuda \(.*\);/\1/p' $^ | tr -d ' ' | tr ',' '\n' | sed 's/.*/LAUNCHER(&)/' > $@
+$(O)/tests/cuda/launchers.o: $(O)/tests/cuda/launchers.inc
+$(O)/tests/cuda/%.o: tests/cuda/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(STANDIN_CC) -c -o $@ $<
+$(O)/tests/cuda/gpu/%.o: gpu/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(STANDIN_CC) -c -o $@ $<
+$(O)/tests/cuda/gpu/%.o: gpu/%.cu $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(STANDIN_CC) -c -o $@ -x c $<
+$(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
+$(O)/tests/cuda/test_engine: $(O)/tests/unit/test_engine.o $(STANDIN_LIB)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+$(O)/tests/cuda/test_faults: $(O)/tests/cuda/test_faults.o $(STANDIN_LIB)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+
+# Bare copies and kernels, which the engine is measured against; NPP, where the toolkit has it.
+ifneq ($(and $(filter yes,$(HAVE_CUDA)),$(wildcard $(CUDA_HOME)/include/nppi.h)),)
+$(O)/tests/bench/bench_npp.cu.o: NVCCFLAGS += -DGPUIMGD_NPP
+$(O)/tests/bench/bench_gpu: LDLIBS_ALL += $(foreach l,if ig icc ist ial itc idei c,-lnpp$(l)) \
+                                          -Wl,-rpath,$(CUDA_HOME)/lib64
+endif
 $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE_CUDA)),$(wildcard tests/bench/*.cu)))
 
-build-tests: all $(TESTS) $(BENCHES)
+# Each fuzz target with libFuzzer, and without it as a test of its seeds and its corpus.
+FUZZ_SECONDS ?= 60
+$(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
+	$(call say,LD)$(CC) -fsanitize=fuzzer -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+$(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o \
+                                      $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+
+build-fuzz: $(FUZZERS) $(REPLAYS)
+build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
+             $(STANDIN_TESTS)
 
 run-check: build-tests
 	@tests/run.sh $(O)
@@ -172,12 +277,36 @@ check-asan: deps
 	@$(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g" run-check
 check-tsan: deps
 	@$(MAKE) --no-print-directory VARIANT=tsan CFLAGS="-O1 -g" run-check
+check-valgrind: deps
+	@tests/deps.sh valgrind
+	@$(MAKE) --no-print-directory CUDA=no O=build/cpu build-tests
+	@tests/valgrind/check.sh build/cpu
+coverage: deps
+	@$(MAKE) --no-print-directory VARIANT=coverage CFLAGS="-O0 -g" build-tests
+	@tests/coverage/report.sh build/coverage
+check-tls: deps
+	@tests/deps.sh tls
+	@$(MAKE) --no-print-directory all
+	@tests/service/tls.sh $(O)/gpuimgd
 check-service: deps
 	@$(MAKE) --no-print-directory all
 	@tests/service/check.sh
+check-faults: deps
+	@$(MAKE) --no-print-directory build-tests
+	@$(O)/tests/faults/faults --build $(O) $(FAULT)
+soak: deps
+	@$(MAKE) --no-print-directory chaos CHAOS="--jobs 50000 --kills 1000 --daemons 3 $(CHAOS)"
+check-scale: deps
+	@$(MAKE) --no-print-directory build-tests
+	@GPUIMGD_SCALE=full tests/run.sh $(O) tests/scale/
 chaos: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/tools/chaos --daemon $(O)/gpuimgd $(CHAOS)
+fuzz:
+	@tests/deps.sh
+	@tests/deps.sh fuzz
+	@$(MAKE) --no-print-directory VARIANT=fuzz CFLAGS="-O1 -g" build-fuzz
+	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@tests/demo.sh $(O)/gpuimgd
@@ -190,6 +319,9 @@ bench-gpu: deps
 bench-cpu: deps
 	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_gpu
 	@$(O)/tests/bench/bench_gpu cpu
+bench-queue: deps
+	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_queue
+	@$(O)/tests/bench/bench_queue --daemon $(O)/gpuimgd $(BENCH)
 check-peers: deps
 	@tests/deps.sh peers
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply
@@ -222,5 +354,8 @@ uninstall:
 clean:
 	rm -rf build
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
+         $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
+         $(O)/tests/faults/hook.d $(O)/tests/faults/pipeline.d $(SHIMS:.so=.d) \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))

@@ -130,8 +130,9 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
            (info->scales && (eighths == 1 || eighths == 2 || eighths == 4)));
     assert(dst->width == image_scaled(info->width, eighths));
     assert(dst->height == image_scaled(info->height, eighths));
-    assert(dst->channels == (request->gray ? 1 : info->channels));
-    assert(!request->gray || info->luma || info->channels == 1);
+    assert(dst->channels == (request->as == DECODE_LUMA ? 1 : info->channels));
+    assert(request->as == DECODE_COLOUR || info->ycc ||
+           (request->as == DECODE_LUMA && info->channels == 1));
     assert(dst->stride >= (size_t)dst->width * dst->channels);
     if (codec_late(limits->deadline_ns))
         return error_set(error, STATUS_DECODE_LIMIT, "the time for decoding was over at its start");

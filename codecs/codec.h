@@ -34,8 +34,8 @@ struct image_info {
     const struct codec *codec;
     uint32_t width, height;  /* as stored, before EXIF orientation */
     uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
-    bool luma;               /* a gray decode (decode_request.gray) is possible for 3 channels:
-                                the file is YCbCr and its Y channel can be decoded alone */
+    bool ycc;                /* the file is YCbCr: it can be decoded as DECODE_LUMA and
+                                DECODE_YCC, too */
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 where there is none or it is broken */
@@ -46,7 +46,8 @@ struct image_info {
 };
 
 struct decode_request {
-    bool gray; /* 1 channel out: the Y channel. Only where info.luma or channels == 1. */
+    enum decode_as as; /* DECODE_LUMA only where info.ycc or channels == 1, DECODE_YCC only where
+                          info.ycc */
     uint32_t eighths; /* sides of image_scaled, as djpeg -scale M/8 gives; 0 or 8: in full. Others
                          only where info.scales. */
 };
@@ -84,7 +85,7 @@ const struct codec *codec_by_suffix(const char *path);
 const char *codec_name(const struct codec *codec);
 /* Whether the format can hold alpha: PNG yes, JPEG no (the plan then flattens). */
 bool codec_has_alpha(const struct codec *codec);
-/* NULL-terminated list of the names, for the job parser. */
+/* NULL-terminated list of the names. */
 const char *const *codec_names(void);
 
 /* Reads the header: sniff, sides and pixels against the limits (before anything of that size is
@@ -96,7 +97,7 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
 void image_info_clear(struct image_info *info);
 
 /* Decodes into dst, whose sides are info's, scaled as the request says, and whose channels are 1
- * if request->gray, else info->channels. Every byte of every row (not the padding) is written on
+ * of DECODE_LUMA, else info->channels. Every byte of every row (not the padding) is written on
  * success. decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,

@@ -20,6 +20,13 @@ struct image {
     size_t stride;          /* bytes from one row to the next, a multiple of STRIDE_ALIGN */
 };
 
+/* What a decoder makes of a file's colours. */
+enum decode_as {
+    DECODE_COLOUR, /* gray, RGB or RGBA, as the file is */
+    DECODE_LUMA,   /* 1 channel: the Y of a YCbCr file, the gray of a gray one */
+    DECODE_YCC     /* 3 channels: Y, Cb and Cr of a YCbCr file, all of full size */
+};
+
 /* A decoder that scales gives M/8 of both sides, rounded up; M = 8, or 0: in full. */
 #define DECODE_EIGHTHS 8
 

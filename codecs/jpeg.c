@@ -17,6 +17,8 @@
 #include "codecs/codec_impl.h"
 #include "codecs/exif.h"
 
+#define MARKER_EXIF (JPEG_APP0 + 1)
+#define MARKER_ICC  (JPEG_APP0 + 2)
 /* Rows a call that libjpeg may give or take at once; it works in groups of at most 4. */
 #define ROWS_PER_CALL 16
 /* What libjpeg may allocate beyond codec_bytes before an array would go to a file, which would
@@ -38,6 +40,7 @@ struct jpeg_state {
     const struct encode_request *request;
     struct codec_sink *sink;
     uint64_t source_bytes;
+    uint64_t kept_bytes;
     uint32_t warnings, segments, monitor_calls;
 };
 
@@ -119,17 +122,35 @@ static bool loses_pixels(int code)
     }
 }
 
-static void on_message(j_common_ptr common, int level)
+/* Segments of these kinds are kept from here on, or no longer. */
+static void keep_segments(struct jpeg_state *state, bool keep)
 {
-    struct jpeg_state *state = common->client_data;
-    /* The only call that libjpeg makes for each APPn and COM segment while it reads a header. */
-    if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER &&
-        ++state->segments > JPEG_SEGMENTS_MAX) {
+    unsigned bytes_each = keep ? 0xFFFF : 0;
+    jpeg_save_markers(&state->reader, MARKER_EXIF, bytes_each);
+    jpeg_save_markers(&state->reader, MARKER_ICC, bytes_each);
+}
+
+static void count_segment(struct jpeg_state *state, int marker, int bytes)
+{
+    if (++state->segments > JPEG_SEGMENTS_MAX) {
         error_set(state->error, STATUS_DECODE_LIMIT,
                   "the JPEG has more than %d APPn and COM segments, the most that are allowed",
                   JPEG_SEGMENTS_MAX);
         leave(state);
     }
+    if (marker != MARKER_EXIF && marker != MARKER_ICC)
+        return;
+    state->kept_bytes += (uint64_t)bytes;
+    if (state->kept_bytes > JPEG_KEPT_BYTES_MAX)
+        keep_segments(state, false);
+}
+
+static void on_message(j_common_ptr common, int level)
+{
+    struct jpeg_state *state = common->client_data;
+    /* The only call that libjpeg makes for each APPn and COM segment while it reads a header. */
+    if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
+        count_segment(state, common->err->msg_parm.i[0], common->err->msg_parm.i[1]);
     if (level >= 0 || state->limits == NULL) /* traces; the encoder has no warnings */
         return;
     common->err->num_warnings++;
@@ -184,6 +205,7 @@ static void begin(struct jpeg_state *state, j_common_ptr common, struct error *e
     state->error = error;
     state->warnings = 0;
     state->segments = 0;
+    state->kept_bytes = 0;
     state->monitor_calls = 0;
     common->err = jpeg_std_error(&state->errors);
     state->errors.error_exit = on_error;
@@ -292,7 +314,7 @@ static enum status read_colour(const struct jpeg_decompress_struct *reader,
         info->channels = 1;
         return STATUS_OK;
     case JCS_YCbCr:
-        info->luma = true;
+        info->ycc = true;
         info->channels = 3;
         return STATUS_OK;
     case JCS_RGB:
@@ -311,7 +333,7 @@ static enum status read_colour(const struct jpeg_decompress_struct *reader,
 static int read_orientation(const struct jpeg_decompress_struct *reader)
 {
     for (jpeg_saved_marker_ptr marker = reader->marker_list; marker != NULL; marker = marker->next)
-        if (marker->marker == JPEG_APP0 + 1 && marker->data_length >= 6 &&
+        if (marker->marker == MARKER_EXIF && marker->data_length >= 6 &&
             memcmp(marker->data, "Exif\0\0", 6) == 0)
             return exif_orientation(marker->data, marker->data_length);
     return 1;
@@ -330,8 +352,7 @@ static void read_icc(struct jpeg_decompress_struct *reader, struct image_info *i
 static enum status read_info(struct jpeg_state *state, struct image_info *info)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
-    jpeg_save_markers(reader, JPEG_APP0 + 1, 0xFFFF); /* EXIF */
-    jpeg_save_markers(reader, JPEG_APP0 + 2, 0xFFFF); /* ICC */
+    keep_segments(state, true);
     jpeg_read_header(reader, TRUE);
     info->width = reader->image_width;
     info->height = reader->image_height;
@@ -409,6 +430,16 @@ static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct i
     }
 }
 
+static J_COLOR_SPACE output_space(const struct jpeg_decompress_struct *reader,
+                                  const struct decode_request *request, const struct image *dst)
+{
+    if (dst->channels == 1)
+        return JCS_GRAYSCALE;
+    if (reader->num_components == 4)
+        return JCS_CMYK;
+    return request->as == DECODE_YCC ? JCS_YCbCr : JCS_RGB;
+}
+
 static enum status decode_rows(struct jpeg_state *state, const struct image_info *info,
                                const struct decode_request *request, const struct image *dst)
 {
@@ -419,7 +450,7 @@ static enum status decode_rows(struct jpeg_state *state, const struct image_info
                          "the JPEG is %u x %u pixels, but was %u x %u when it was probed",
                          reader->image_width, reader->image_height, info->width, info->height);
     bool cmyk = reader->num_components == 4;
-    reader->out_color_space = dst->channels == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
+    reader->out_color_space = output_space(reader, request, dst);
     reader->dct_method = JDCT_ISLOW;
     reader->scale_num = request->eighths ? request->eighths : DECODE_EIGHTHS;
     reader->scale_denom = DECODE_EIGHTHS;

@@ -87,6 +87,16 @@ static void release(png_structp png, png_voidp memory)
     free(memory);
 }
 
+/* For want of memory libpng does without a chunk that no pixel depends on; a picture without its
+ * profile is not what was asked for. */
+static enum status check_memory(struct png_state *state)
+{
+    if (!state->out_of_memory)
+        return STATUS_OK;
+    return error_set(state->error, STATUS_OUT_OF_MEMORY,
+                     "there is no memory for all chunks of a PNG");
+}
+
 static void begin(struct png_state *state, struct error *error)
 {
     *state = (struct png_state){.error = error};
@@ -179,6 +189,8 @@ static enum status read_icc(struct png_state *state, struct image_info *info)
     int compression;
     png_bytep profile;
     png_uint_32 bytes;
+    if (check_memory(state) != STATUS_OK)
+        return state->error->status;
     if (info->channels < 3 || png_get_iCCP(state->png, state->info, &name, &compression, &profile,
                                            &bytes) != PNG_INFO_iCCP)
         return STATUS_OK;
@@ -391,7 +403,7 @@ static enum status write_rows(struct png_state *state, const struct image *src,
     png_write_end(state->png, state->info);
     if (state->used > 0)
         sink_flush(state);
-    return STATUS_OK;
+    return check_memory(state);
 }
 
 static enum status png_encode(void *opaque, const struct image *src,

@@ -50,6 +50,9 @@
 /* An honest 64 MiB file of full segments has 1,000. libjpeg walks its list of them for each new
  * one, so that 100,000 empty ones in 400 KB take it half a minute. */
 #define JPEG_SEGMENTS_MAX 4096
+/* Of APP1 and APP2 segments so much is kept while the header is read, which is before the job is
+ * admitted: room for EXIF and the largest profile behind 12 MiB of XMP (depth maps). */
+#define JPEG_KEPT_BYTES_MAX (4 * ICC_BYTES_MAX)
 /* Harmless warnings (bytes before a marker) before the file is called broken. */
 #define JPEG_WARNINGS_MAX 100
 /* zTXt, iCCP and friends: no honest profile or text is larger; stops decompression bombs. */
@@ -59,6 +62,10 @@
 #define ICC_BYTES_MAX (4 * MIB)
 /* An EXIF APP1 segment is at most 64 KiB; eXIf chunks are held to the same. */
 #define EXIF_BYTES_MAX (64 * KIB)
+
+/* Tables of a plan, which are made before the job is admitted: a resize at the default sides
+ * needs up to 2 MB, and a hostile job may hold 512 of them. */
+#define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)
 
 /* Rows start at a multiple of this: one GPU memory sector, and one AVX register. */
 #define STRIDE_ALIGN 32

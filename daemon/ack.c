@@ -9,13 +9,11 @@
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-/* with_values: keys are stored in the same step as the result. */
-static void fill_outputs(const struct work *work, struct result_output *outputs, bool with_values)
+static void fill_outputs(const struct work *work, struct result_output *outputs)
 {
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
-        bool written = output->bytes > 0 && output->error.status == STATUS_OK &&
-                       (with_values || !output->value.value);
+        bool written = output->bytes > 0 && output->error.status == STATUS_OK;
         outputs[i] = (struct result_output){
             .place = &work->job.outputs[i].place,
             .format = output->codec ? codec_name(output->codec) : NULL,
@@ -68,7 +66,7 @@ static char *message(const struct work *work, const char *status, const struct e
     result.ms.queue = work->queue_ms;
     result.ms.total = clock_ms(work->fetched_ns, clock_now_ns());
     if (!brief) {
-        fill_outputs(work, outputs, !error || !status_retryable(error->status));
+        fill_outputs(work, outputs);
         result.outputs = outputs;
         result.output_count = work->job.output_count;
         fill_rest(work, &result);
@@ -104,51 +102,55 @@ static void count(const struct work *work, bool done, bool retried, bool dead)
     stats_add(work->pipeline->parts.stats, &job);
 }
 
-static void give_lease_back(struct work *work)
+/* The outputs that go to Redis keys change hands. */
+static size_t take_values(struct work *work, struct queue_value values[JOB_OUTPUTS_MAX])
 {
-    queue_nack(work->pipeline->queue, work->lease, NACK_GIVE_BACK, NULL, work->job.id,
-               work->job.reply_to);
-}
-
-static void answer(struct work *work, const struct error *error, bool brief)
-{
-    struct pipeline *pipeline = work->pipeline;
-    struct queue_value values[JOB_OUTPUTS_MAX];
-    size_t value_count = 0;
-    bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
-    char *text =
-        message(work, ok ? "done" : retry ? "dead" : "failed", ok ? NULL : error, brief);
-    if (!text) {
-        log_error("job %" PRIu64 ": no memory for its result; the job goes back",
-                  work->lease->number);
-        give_lease_back(work);
-        return;
-    }
-    if (retry) {
-        log_warning("job %" PRIu64 ", attempt %u: %s: %s", work->lease->number,
-                    work->lease->attempt, status_name(error->status), error->text);
-        queue_nack(pipeline->queue, work->lease, NACK_RETRY, text, work->job.id,
-                   work->job.reply_to);
-        return;
-    }
-    if (!ok)
-        log_info("job %" PRIu64 " failed: %s: %s", work->lease->number,
-                 status_name(error->status), error->text);
-    for (size_t i = 0; !brief && i < work->job.output_count; i++) {
+    size_t count = 0;
+    for (size_t i = 0; i < work->job.output_count; i++) {
         if (work->outputs[i].value.value) {
-            values[value_count++] = work->outputs[i].value;
+            values[count++] = work->outputs[i].value;
             work->outputs[i].value = (struct queue_value){0};
         }
     }
-    queue_done(pipeline->queue, work->lease, text, work->job.id, work->job.reply_to, values,
-               value_count);
+    return count;
+}
+
+static void say_error(const struct work *work, const struct error *error)
+{
+    if (status_retryable(error->status))
+        log_warning("job %" PRIu64 ", attempt %u: %s: %s", work->lease->number,
+                    work->lease->attempt, status_name(error->status), error->text);
+    else if (error->status != STATUS_OK)
+        log_info("job %" PRIu64 " failed: %s: %s", work->lease->number,
+                 status_name(error->status), error->text);
+}
+
+/* Whatever the job ends with, its good outputs are there, those in Redis as well. */
+static void answer(struct work *work, const struct error *error, bool brief)
+{
+    struct queue *queue = work->pipeline->queue;
+    struct queue_value values[JOB_OUTPUTS_MAX];
+    bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
+    say_error(work, error);
+    struct queue_answer whole = {
+        .id = work->job.id, .reply_to = work->job.reply_to, .values = values};
+    const struct queue_answer *answer = NULL;
+    if (!retry || queue_last_attempt(work->lease)) {
+        whole.result =
+            message(work, ok ? "done" : retry ? "dead" : "failed", ok ? NULL : error, brief);
+        whole.value_count = brief ? 0 : take_values(work, values);
+        answer = &whole;
+    }
+    if (!(retry ? queue_retry(queue, work->lease, answer)
+                : queue_done(queue, work->lease, answer)))
+        work->give_back = true;
 }
 
 void work_enter_ack(struct work *work)
 {
     if (work->give_back || atomic_load(&work->lost)) {
         work_release(work);
-        give_lease_back(work);
+        queue_give_back(work->pipeline->queue, work->lease);
         return;
     }
     answer(work, &work->error, false);
@@ -169,7 +171,7 @@ void work_abandon(struct work *work, const struct error *error)
         answer(work, error, true);
         stats_add(pipeline->parts.stats, &job);
     } else {
-        give_lease_back(work);
+        queue_give_back(work->pipeline->queue, work->lease);
     }
     work->lease = NULL;
 }

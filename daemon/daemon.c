@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "conf/log.h"
+#include "daemon/canary.h"
 #include "daemon/clock.h"
 #include "daemon/files.h"
 #include "daemon/notify.h"
@@ -34,7 +35,9 @@ struct daemon {
 
     struct files files;
     struct engine *engine;
+    struct specimen *specimen;
     struct workers *workers;
+    struct canary *canary; /* NULL: of the CPU engine */
     struct stats *stats;
     struct pipeline *pipeline;
     struct queue *queue;
@@ -48,8 +51,10 @@ struct daemon {
 
     bool unwanted; /* told to end before it ran */
     bool running, paused, draining, closing;
+    bool hurried; /* told to end twice: nothing is waited for, Redis a second at most */
     uint64_t drain_began_ns;
     enum exit_status exit_status;
+    const char *why_failed; /* of EXIT_FAULT; static, or the engine's */
 };
 
 /* ---- views ---------------------------------------------------------------------------------- */
@@ -81,7 +86,9 @@ static void update_status(struct daemon *daemon)
 {
     const struct queue_view *view = queue_view(daemon->queue);
     const char *state = daemon->draining ? "draining" : daemon->paused ? "paused" : "running";
-    if (view->state != QUEUE_READY)
+    if (daemon->why_failed)
+        notify_status("failed: %s; %s, to be started anew", daemon->why_failed, state);
+    else if (view->state != QUEUE_READY)
         notify_status("%s on %s; Redis: %s", state, engine_label(daemon), view->reason);
     else
         notify_status("%s on %s; %.1f images/s, %u in flight, %" PRIu64 " queued, %" PRIu64
@@ -99,16 +106,21 @@ static void on_queue_closed(void *context)
     uv_stop(&daemon->loop);
 }
 
+/* What is left of the time goes to acknowledgements, but never less than a second. */
+static void close_queue(struct daemon *daemon)
+{
+    double spent_s = clock_ms(daemon->drain_began_ns, clock_now_ns()) / 1e3;
+    double left_s = daemon->hurried ? 0 : daemon->options->drain_timeout_s - spent_s;
+    queue_close(daemon->queue, left_s > 1 ? left_s : 1, on_queue_closed, daemon);
+}
+
 static void on_idle(void *context)
 {
     struct daemon *daemon = context;
     if (daemon->closing)
         return;
     daemon->closing = true;
-    /* What is left of the time goes to acknowledgements, but never less than a second. */
-    double spent_s = clock_ms(daemon->drain_began_ns, clock_now_ns()) / 1e3;
-    double left_s = daemon->options->drain_timeout_s - spent_s;
-    queue_close(daemon->queue, left_s > 1 ? left_s : 1, on_queue_closed, daemon);
+    close_queue(daemon);
 }
 
 static void give_back(struct daemon *daemon)
@@ -132,6 +144,7 @@ static void begin_drain(struct daemon *daemon, const char *why)
              pipeline_inflight(daemon->pipeline), daemon->options->drain_timeout_s);
     notify_stopping();
     update_status(daemon);
+    canary_set_interval(daemon->canary, 0);
     pipeline_pause(daemon->pipeline, true);
     uv_timer_start(&daemon->drain_timer, on_drain_timeout,
                    (uint64_t)(daemon->options->drain_timeout_s * 1e3), 0);
@@ -140,12 +153,15 @@ static void begin_drain(struct daemon *daemon, const char *why)
 
 static void on_terminate(struct daemon *daemon, const char *name)
 {
-    if (!daemon->draining)
+    if (!daemon->draining) {
         begin_drain(daemon, name);
-    else if (daemon->closing)
-        queue_close(daemon->queue, 1, on_queue_closed, daemon);
+        return;
+    }
+    daemon->hurried = true;
+    if (daemon->closing)
+        close_queue(daemon);
     else
-        give_back(daemon); /* a second one: at once */
+        give_back(daemon); /* and from there on_idle */
 }
 
 /* The engine or the workers are beyond repair; systemd starts a new process. */
@@ -155,10 +171,13 @@ static void on_failed(void *context, const char *why)
     if (daemon->exit_status == EXIT_FAULT)
         return;
     daemon->exit_status = EXIT_FAULT;
+    daemon->why_failed = why;
     log_error("%s: the daemon ends with exit status %d, to be started anew", why, EXIT_FAULT);
     pipeline_fail(daemon->pipeline);
     if (!daemon->draining)
         begin_drain(daemon, "fault");
+    else
+        update_status(daemon);
 }
 
 static void check_engine(struct daemon *daemon)
@@ -242,6 +261,11 @@ static void start_stats_timer(struct daemon *daemon)
         uv_timer_start(&daemon->stats_timer, on_stats, interval_ms, interval_ms);
 }
 
+static void start_canary(struct daemon *daemon)
+{
+    canary_set_interval(daemon->canary, daemon->draining ? 0 : daemon->options->canary_interval_s);
+}
+
 static struct queue_config queue_config(const struct daemon *daemon)
 {
     const struct options *options = daemon->options;
@@ -249,6 +273,8 @@ static struct queue_config queue_config(const struct daemon *daemon)
         .redis = options->redis,
         .username = options->redis_username,
         .password_file = options->redis_password_file,
+        .sentinel_username = options->sentinel_username,
+        .sentinel_password_file = options->sentinel_password_file,
         .database = (uint32_t)options->redis_database,
         .ns = options->namespace,
         .instance = daemon->instance,
@@ -277,6 +303,7 @@ static void reload(struct daemon *daemon)
         options_adopt(daemon->options, &fresh);
         log_set_level(log_level_parse(daemon->options->log_level));
         start_stats_timer(daemon);
+        start_canary(daemon);
         struct queue_config config = queue_config(daemon);
         queue_reload(daemon->queue, &config);
         log_info("configuration reloaded");
@@ -355,13 +382,16 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         .streams = (uint32_t)options->streams,
         .pinned_bytes = options->pinned_bytes,
         .device_bytes = options->device_bytes,
+        .hang_grace_s = options->hang_grace_s,
         .wake = wake_from_engine,
         .wake_context = daemon,
     };
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK)
         return false;
     options_resolve_inflight(options, engine_slots(daemon->engine));
-    return selftest_run(&daemon->loop, daemon->engine, error);
+    daemon->specimen = specimen_create(error);
+    return daemon->specimen &&
+           selftest_run(&daemon->loop, daemon->engine, daemon->specimen, error);
 }
 
 static enum exit_status open_parts(struct daemon *daemon)
@@ -392,7 +422,10 @@ static enum exit_status open_parts(struct daemon *daemon)
     };
     if (daemon->stats && daemon->workers)
         daemon->pipeline = pipeline_create(&parts);
-    if (!daemon->pipeline) {
+    if (daemon->pipeline && !engine_is_synchronous(daemon->engine))
+        daemon->canary = canary_create(&daemon->loop, daemon->engine, daemon->workers,
+                                       daemon->specimen);
+    if (!daemon->pipeline || (!daemon->canary && !engine_is_synchronous(daemon->engine))) {
         error_set(&error, STATUS_INTERNAL, "no memory or no threads for %" PRIu64 " workers",
                   options->workers);
         return refuse(EXIT_FAULT, &error);
@@ -423,6 +456,7 @@ static void start(struct daemon *daemon)
     stats_open_log(daemon->stats, daemon->options->stats_log);
     files_sweep(&daemon->files, leftover_age_s(daemon));
     start_stats_timer(daemon);
+    start_canary(daemon);
     uv_timer_start(&daemon->status_timer, on_status, STATUS_MS, STATUS_MS);
     uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
     if (watchdog_ms > 0)
@@ -457,6 +491,8 @@ static void close_parts(struct daemon *daemon)
     uv_walk(&daemon->loop, close_walk, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     pipeline_destroy(daemon->pipeline);
+    canary_destroy(daemon->canary);
+    specimen_destroy(daemon->specimen);
     workers_destroy(daemon->workers);
     engine_close(daemon->engine);
     stats_destroy(daemon->stats);
@@ -490,7 +526,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         write_stats(daemon);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  stats_jobs_total(daemon->stats), status);
-        *abrupt = pipeline_zombies(daemon->pipeline) > 0;
+        *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary);
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to what would be freed */

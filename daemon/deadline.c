@@ -27,6 +27,14 @@ bool work_withdraw(struct work *work)
     return true;
 }
 
+bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s)
+{
+    uint64_t from_ns = work->deadline_ns;
+    if (from_ns < work->pipeline->awake_ns)
+        from_ns = work->pipeline->awake_ns;
+    return now_ns > clock_after_s(from_ns, grace_s);
+}
+
 /* false: too many hang. A zombie keeps its place as well as its worker. */
 static bool replace_worker(struct work *work, const struct error *error)
 {
@@ -57,7 +65,7 @@ static bool check_deadline(struct work *work, uint64_t now)
         return true;
     }
     bool on_worker = work->stage != STAGE_GPU || engine_is_synchronous(pipeline->parts.engine);
-    if (on_worker && now > clock_after_s(work->deadline_ns, pipeline->parts.options->hang_grace_s))
+    if (on_worker && work_overdue(work, now, pipeline->parts.options->hang_grace_s))
         return replace_worker(work, &error);
     return true;
 }
@@ -66,10 +74,13 @@ void pipeline_on_tick(uv_timer_t *timer)
 {
     struct pipeline *pipeline = timer->data;
     uint64_t now = clock_now_ns();
-    bool usable = true, slept = now > clock_after_s(pipeline->ticked_ns, SLEPT_S);
+    bool usable = true;
+    /* After a stop of the whole process (SIGSTOP, a suspended host) the workers have not hung:
+     * from then on they have the grace that is theirs after a deadline. */
+    if (now > clock_after_s(pipeline->ticked_ns, SLEPT_S))
+        pipeline->awake_ns = now;
     pipeline->ticked_ns = now;
-    /* After a stop of the whole process (SIGSTOP, a suspended host) the workers have not hung. */
-    for (enum stage stage = 0; stage < STAGE_ACK && !slept; stage++)
+    for (enum stage stage = 0; stage < STAGE_ACK; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
             usable = check_deadline(container_of(node, struct work, node), now) && usable;
     if (!usable)

@@ -63,6 +63,15 @@ static void read_input(struct work *work, const char *input_root)
     codec_context_destroy(context);
 }
 
+static const char *decode_text(const struct work *work)
+{
+    if (work->decode.as == DECODE_LUMA)
+        return "luma, the Y channel alone";
+    if (work->decode.as == DECODE_YCC)
+        return "Y, Cb and Cr, for gray and for colours";
+    return work->info.channels == 1 ? "gray" : "colour";
+}
+
 static void print_input(const struct work *work, FILE *out)
 {
     const struct image_info *info = &work->info;
@@ -75,13 +84,10 @@ static void print_input(const struct work *work, FILE *out)
     fprintf(out, ", %" PRIu64 " bytes\n", work->file_bytes);
     struct image decoded = plan_input(&work->plan, NULL);
     char scale[24] = "";
-    if (work->eighths != DECODE_EIGHTHS)
-        snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", work->eighths, DECODE_EIGHTHS);
+    if (work->decode.eighths != DECODE_EIGHTHS)
+        snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", work->decode.eighths, DECODE_EIGHTHS);
     fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
-            work->gray             ? "luma, the Y channel alone"
-            : info->channels == 1 ? "gray"
-                                   : "colour",
-            scale, decoded.width, decoded.height, decoded.channels,
+            decode_text(work), scale, decoded.width, decoded.height, decoded.channels,
             decoded.stride * decoded.height);
 }
 
@@ -105,7 +111,7 @@ static void print_output(const struct work *work, size_t index, FILE *out)
 static void explain(struct work *work, const struct options *options, const char *text,
                     size_t length, FILE *out)
 {
-    struct job_rules rules = {options->namespace, codec_names(), options->job_timeout_s};
+    struct job_rules rules = {options->namespace, options->job_timeout_s};
     work_take_bounds(work, options);
     if (job_parse(&work->job, text, length, &rules, &work->error) == STATUS_OK)
         work_check_operations(work);

@@ -34,6 +34,43 @@ static bool make_folder(int parent, const char *name)
     return true;
 }
 
+/* "", "." and "..", which are no names of files. Jobs with such paths are refused before they
+ * come here (queue/job.c), but a walk must not depend on that. */
+static bool is_no_name(const char *part, size_t length)
+{
+    return length == 0 || (length == 1 && part[0] == '.') ||
+           (length == 2 && part[0] == '.' && part[1] == '.');
+}
+
+/* Closes it; errno stays. */
+static void leave_folder(int folder)
+{
+    int saved = errno;
+    close(folder);
+    errno = saved;
+}
+
+/* One step of the walk: opens the folder of this name, and makes it if need be. -1: errno. */
+static int step_into(int folder, const char *name, size_t length, bool make)
+{
+    int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    char part[NAME_MAX + 1];
+    if (length > NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (is_no_name(name, length)) {
+        errno = EXDEV; /* as openat2 says of what leaves its root */
+        return -1;
+    }
+    memcpy(part, name, length);
+    part[length] = '\0';
+    int next = openat(folder, part, flags);
+    if (next < 0 && errno == ENOENT && make && make_folder(folder, part))
+        next = openat(folder, part, flags);
+    return next;
+}
+
 /* Opens the folder part of path below root, one component at a time; make: missing ones are made.
  * Returns the folder's descriptor or -1; *name is the last component. */
 static int walk_to_parent(int root, const char *path, bool make, const char **name)
@@ -41,23 +78,14 @@ static int walk_to_parent(int root, const char *path, bool make, const char **na
     int folder = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *at = path;
     for (const char *slash; folder >= 0 && (slash = strchr(at, '/')); at = slash + 1) {
-        char part[NAME_MAX + 1];
-        size_t length = (size_t)(slash - at);
-        int next = -1;
-        if (length > NAME_MAX) {
-            errno = ENAMETOOLONG;
-        } else {
-            memcpy(part, at, length);
-            part[length] = '\0';
-            int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-            next = openat(folder, part, flags);
-            if (next < 0 && errno == ENOENT && make && make_folder(folder, part))
-                next = openat(folder, part, flags);
-        }
-        int saved = errno;
-        close(folder);
-        errno = saved;
+        int next = step_into(folder, at, (size_t)(slash - at), make);
+        leave_folder(folder);
         folder = next;
+    }
+    if (folder >= 0 && is_no_name(at, strlen(at))) {
+        close(folder);
+        errno = EXDEV;
+        folder = -1;
     }
     *name = at;
     return folder;
@@ -78,9 +106,7 @@ static int open_beneath(int root, const char *path, int flags)
     if (folder < 0)
         return -1;
     fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
-    int saved = errno;
-    close(folder);
-    errno = saved;
+    leave_folder(folder);
     return fd;
 }
 
@@ -376,6 +402,7 @@ enum status files_output_begin(struct files *files, struct files_output *output,
                         O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (output->fd < 0)
         return output_error(output, "created", error);
+    output->is_temporary = true;
     return STATUS_OK;
 }
 
@@ -386,7 +413,9 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
         ssize_t count = write(output->fd, bytes, length);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count < 0)
+        if (count == 0) /* no file does that; a disk that has no room would, if any */
+            errno = ENOSPC;
+        if (count <= 0)
             return output_error(output, "written", error);
         bytes += count;
         length -= (size_t)count;
@@ -394,22 +423,23 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
     return STATUS_OK;
 }
 
-enum status files_output_commit(struct files_output *output, bool sync, struct error *error)
+enum status files_output_finish(struct files_output *output, bool sync, struct error *error)
 {
     if (sync && fsync(output->fd) != 0)
         return output_error(output, "synced", error);
     int closed = close(output->fd);
     output->fd = -1;
-    if (closed != 0) { /* NFS tells of a full disk here */
-        unlinkat(output->temporary_folder, output->temporary_name, 0);
+    if (closed != 0) /* NFS tells of a full disk here */
         return output_error(output, "closed", error);
-    }
+    return STATUS_OK;
+}
+
+enum status files_output_place(struct files_output *output, bool sync, struct error *error)
+{
     if (renameat(output->temporary_folder, output->temporary_name, output->folder, output->name) !=
-        0) {
-        enum status status = output_error(output, "renamed into place", error);
-        unlinkat(output->temporary_folder, output->temporary_name, 0);
-        return status;
-    }
+        0)
+        return output_error(output, "renamed into place", error);
+    output->is_temporary = false;
     if (sync && fsync(output->folder) != 0)
         return output_error(output, "synced with its folder", error);
     return STATUS_OK;
@@ -417,11 +447,12 @@ enum status files_output_commit(struct files_output *output, bool sync, struct e
 
 void files_output_end(struct files_output *output)
 {
-    if (output->fd >= 0) {
+    if (output->fd >= 0)
         close(output->fd);
+    if (output->is_temporary)
         unlinkat(output->temporary_folder, output->temporary_name, 0);
-    }
     if (output->folder >= 0)
         close(output->folder);
     output->fd = output->folder = -1;
+    output->is_temporary = false;
 }

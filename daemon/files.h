@@ -54,6 +54,7 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
 struct files_output {
     int fd;              /* -1: not open */
     int folder;          /* of the target, -1: not open */
+    bool is_temporary;   /* there is a temporary file */
     int temporary_folder; /* files->temporary or folder */
     char temporary_name[INSTANCE_BYTES_MAX + 64];
     const char *path;    /* borrowed, for messages */
@@ -66,9 +67,12 @@ enum status files_output_begin(struct files *files, struct files_output *output,
                                struct error *error) MUST_CHECK;
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
                                struct error *error) MUST_CHECK;
-/* fsync (where sync), rename into place, fsync of the folder. */
-enum status files_output_commit(struct files_output *output, bool sync,
+/* All of it is written: fsync (where sync) and close, which may take as long as the disk likes. */
+enum status files_output_finish(struct files_output *output, bool sync,
                                 struct error *error) MUST_CHECK;
+/* After that: rename into place, fsync of the folder. */
+enum status files_output_place(struct files_output *output, bool sync,
+                               struct error *error) MUST_CHECK;
 /* Closes everything; removes the temporary file unless it was renamed. Idempotent. */
 void files_output_end(struct files_output *output);
 

@@ -42,29 +42,44 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     work->queue_ms = -1;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         work->ms[stage] = -1;
-    work->stage = STAGE_READ;
     work_take_bounds(work, pipeline->parts.options);
-    list_push(&pipeline->stages[STAGE_READ], &work->node);
     return work;
+}
+
+/* place: "outputs[1]", or "" of a job without a list. */
+static enum status check_format(const struct job_output *output, const char *place,
+                                struct error *error)
+{
+    char known[64] = "";
+    if (!output->format || codec_by_name(output->format))
+        return STATUS_OK;
+    for (const char *const *name = codec_names(); *name; name++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s\"%s\"", used ? " or " : "", *name);
+    }
+    return error_set(error, STATUS_BAD_JOB, "%s%soutput.format is \"%.60s\", must be %s",
+                     place, *place ? "." : "", output->format, known);
 }
 
 static bool check_output(struct work *work, size_t index)
 {
     const struct job_output *output = &work->job.outputs[index];
     struct error *error = &work->outputs[index].error;
-    bool single = work->job.output_count == 1;
-    char where[32] = "the job";
-    if (plan_check_ops(output->ops, single ? -1 : (int)index, error) != STATUS_OK)
+    bool listed = work->job.listed;
+    char place[32] = "";
+    if (listed)
+        snprintf(place, sizeof place, "outputs[%zu]", index);
+    if (check_format(output, place, error) != STATUS_OK ||
+        plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
         return false;
     if (output->place.path || output->place.key || plan_gives_values(output->ops))
         return true;
-    if (!single)
-        snprintf(where, sizeof where, "outputs[%zu]", index);
-    error_set(error, STATUS_BAD_JOB, "%s has no output, and no operation that gives values", where);
+    error_set(error, STATUS_BAD_JOB, "%s has no output, and no operation that gives values",
+              listed ? place : "the job");
     return false;
 }
 
-/* A bad operation fails its own output; the job goes on for the others, if there are any. */
+/* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
 void work_check_operations(struct work *work)
 {
     size_t good = 0;
@@ -77,14 +92,19 @@ void work_check_operations(struct work *work)
 static void parse(struct work *work, const struct lease *lease)
 {
     const struct options *options = work->pipeline->parts.options;
-    struct job_rules rules = {options->namespace, codec_names(), options->job_timeout_s};
+    struct job_rules rules = {options->namespace, options->job_timeout_s};
     if (!lease->raw) {
         error_set(&work->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
                   lease->raw_bytes, JOB_BYTES_MAX);
         return;
     }
-    if (job_parse(&work->job, lease->raw, lease->raw_bytes, &rules, &work->error) != STATUS_OK)
+    if (job_parse(&work->job, lease->raw, lease->raw_bytes, &rules, &work->error) != STATUS_OK) {
+        /* Who waits for the answer, and where, may not be known. */
+        work->give_back = work->error.status == STATUS_OUT_OF_MEMORY;
+        if (work->give_back)
+            log_error("job %" PRIu64 ": no memory to read it; it goes back", lease->number);
         return;
+    }
     work->deadline_ns = clock_after_s(work->fetched_ns, work->job.timeout_s);
     if (work->job.pushed > 0) {
         struct timespec now;
@@ -101,7 +121,7 @@ void intake_leased(void *context, struct lease *lease)
     struct work *work = take_work(pipeline, lease);
     if (!work) {
         assert(!"the queue fetched more than it was offered");
-        queue_nack(pipeline->queue, lease, NACK_GIVE_BACK, NULL, NULL, NULL);
+        queue_give_back(pipeline->queue, lease);
         return;
     }
     work->deadline_ns = clock_after_s(work->fetched_ns, pipeline->parts.options->job_timeout_s);
@@ -112,8 +132,8 @@ void intake_leased(void *context, struct lease *lease)
     parse(work, lease);
     if (pipeline->failed && work->error.status == STATUS_OK)
         work->give_back = true;
-    if (work->error.status != STATUS_OK || work->give_back)
-        pipeline_move(work, STAGE_ACK);
+    pipeline_enter(work, work->error.status != STATUS_OK || work->give_back ? STAGE_ACK
+                                                                            : STAGE_READ);
     pipeline_pump(pipeline);
 }
 

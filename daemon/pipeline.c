@@ -5,6 +5,7 @@
 
 #include "conf/log.h"
 #include "daemon/clock.h"
+#include "daemon/fault.h"
 #include "daemon/pipeline_impl.h"
 
 /* Inputs that come out of Redis pass through the client's memory; so many at a time. */
@@ -29,13 +30,18 @@ const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ACK] = {"ack", work_enter_ack, NULL, 0},
 };
 
+void pipeline_enter(struct work *work, enum stage stage)
+{
+    work->stage = stage;
+    list_push(&work->pipeline->stages[stage], &work->node);
+    fault_point("enter", stage_table[stage].name, work->job.id);
+    stage_table[stage].enter(work);
+}
+
 void pipeline_move(struct work *work, enum stage stage)
 {
-    struct pipeline *pipeline = work->pipeline;
-    list_remove(&pipeline->stages[work->stage], &work->node);
-    work->stage = stage;
-    list_push(&pipeline->stages[stage], &work->node);
-    stage_table[stage].enter(work);
+    list_remove(&work->pipeline->stages[work->stage], &work->node);
+    pipeline_enter(work, stage);
 }
 
 /* What an encoder that must hold the whole picture will take: that of a progressive JPEG. */
@@ -274,6 +280,7 @@ void work_run_errand(struct errand *errand, struct worker_tools *tools)
     struct work *work = container_of(errand, struct work, errand);
     enum stage stage = work->stage;
     uint64_t begin = clock_now_ns();
+    fault_point("run", stage_table[stage].name, work->job.id);
     stage_table[stage].run(work, tools);
     double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that waited for room */
     work->ms[stage] = before + clock_ms(begin, clock_now_ns());
@@ -424,8 +431,7 @@ bool pipeline_healthy(const struct pipeline *pipeline)
     uint64_t now = clock_now_ns();
     for (enum stage stage = 0; stage < STAGE_ACK; stage++) {
         list_each (node, &pipeline->stages[stage]) {
-            const struct work *work = container_of(node, struct work, node);
-            if (now > clock_after_s(work->deadline_ns, grace_s))
+            if (work_overdue(container_of(node, struct work, node), now, grace_s))
                 return false;
         }
     }

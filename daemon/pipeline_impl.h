@@ -24,6 +24,7 @@ struct pipeline {
     uint32_t key_reads;
     uv_timer_t tick;
     uint64_t ticked_ns;
+    uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     void (*drained)(void *context);
     void *drained_context;
 };
@@ -37,7 +38,8 @@ struct stage_row {
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
-/* pipeline.c. The one place where a work changes its stage. */
+/* pipeline.c. The one place where a work comes to a stage: its first, and from one to another. */
+void pipeline_enter(struct work *work, enum stage stage);
 void pipeline_move(struct work *work, enum stage stage);
 /* A stage has ended, well or badly: on to the next one, or to the end. */
 void pipeline_advance(struct work *work);
@@ -66,6 +68,8 @@ void work_abandon(struct work *work, const struct error *error);
 /* deadline.c. Takes a work that waits on the loop or for a worker out of its wait; false: it is
  * under way and cannot be stopped. */
 bool work_withdraw(struct work *work);
+/* Whether the work is that far past its deadline, and the process was awake all that time. */
+bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s);
 void pipeline_on_tick(uv_timer_t *timer);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * selftest.h - one image through the whole path, on every stream, compared with the CPU engine.
+ * selftest.h - the specimen through the whole path on every stream, before the daemon says READY.
  *
- * Run on the loop thread before the daemon says READY: decode, reserve, run, encode.
+ * Run on the loop thread: reserve, decode, run, compare with the CPU engine, encode.
  */
 #ifndef GPUIMGD_DAEMON_SELFTEST_H
 #define GPUIMGD_DAEMON_SELFTEST_H
@@ -10,11 +10,11 @@
 
 #include <uv.h>
 
-#include "conf/status.h"
-#include "gpu/engine.h"
+#include "daemon/specimen.h"
 
 /* false with a sentence in error: a codec or the engine gives wrong pixels, or none. The loop is
  * run meanwhile; the engine's wake must end in engine_reap. */
-bool selftest_run(uv_loop_t *loop, struct engine *engine, struct error *error) MUST_CHECK;
+bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct specimen *specimen,
+                  struct error *error) MUST_CHECK;
 
 #endif

@@ -56,7 +56,7 @@ static void read_loaded(struct work *work)
 }
 
 /* The output's format: as asked, else by its path's suffix, else as the input; NULL where it has
- * no place to go to. */
+ * no place to go to, or was refused for asking for a format that there is not. */
 static const struct codec *output_codec(const struct job_output *output,
                                         const struct image_info *info)
 {
@@ -64,15 +64,15 @@ static const struct codec *output_codec(const struct job_output *output,
     if (!output->place.path && !output->place.key)
         return NULL;
     if (output->format)
-        codec = codec_by_name(output->format);
-    else if (output->place.path)
+        return codec_by_name(output->format);
+    if (output->place.path)
         codec = codec_by_suffix(output->place.path);
     return codec ? codec : info->codec;
 }
 
-void work_build_plan(struct work *work)
+/* A target for each output that nothing is wrong with so far; returns how many. */
+static size_t take_targets(struct work *work, struct plan_target *targets)
 {
-    struct plan_target targets[JOB_OUTPUTS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < work->job.output_count; i++) {
         struct work_output *output = &work->outputs[i];
@@ -84,21 +84,47 @@ void work_build_plan(struct work *work)
             .ops = work->job.outputs[i].ops,
             .opaque = output->codec && !codec_has_alpha(output->codec),
             .no_picture = !output->codec,
+            .number = work->job.listed ? (unsigned)i + 1 : 0,
+            .error = &output->error,
         };
     }
-    work->gray = work->info.luma && plan_wants_gray(targets, count);
+    return count;
+}
+
+/* Chooses how the input is decoded; the source is what comes of that. No output's pixels may
+ * depend on which others there are: a smaller decode is for the job that can have but one. */
+static struct plan_source choose_decode(struct work *work, const struct plan_target *targets,
+                                        size_t count)
+{
+    const struct image_info *info = &work->info;
+    struct decode_request *decode = &work->decode;
     struct plan_source source = {
-        .width = work->info.width,
-        .height = work->info.height,
-        .channels = work->gray ? 1 : work->info.channels,
-        .orientation = work->job.orient ? work->info.orientation : 1,
+        .width = info->width,
+        .height = info->height,
+        .orientation = work->job.orient ? info->orientation : 1,
     };
     memcpy(source.background, work->job.background, sizeof source.background);
-    work->eighths = work->info.scales ? plan_eighths(&source, targets, count) : DECODE_EIGHTHS;
-    source.eighths = work->eighths;
-    enum status status = plan_build(&work->plan, &source, targets, count, &work->plan_limits,
-                                    &work->error);
-    (void)status; /* kept in work->error */
+    decode->as = info->ycc ? plan_decode_as(targets, count) : DECODE_COLOUR;
+    decode->eighths = info->scales && !work->job.listed ? plan_eighths(&source, targets[0].ops)
+                                                        : DECODE_EIGHTHS;
+    source.channels = decode->as == DECODE_LUMA ? 1 : info->channels;
+    source.ycc = decode->as == DECODE_YCC;
+    source.eighths = decode->eighths;
+    return source;
+}
+
+void work_build_plan(struct work *work)
+{
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    size_t count = take_targets(work, targets);
+    struct plan_source source = choose_decode(work, targets, count);
+    if (plan_build(&work->plan, &source, targets, count, &work->plan_limits, &work->error) !=
+        STATUS_OK)
+        return;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        if (work->outputs[i].error.status == STATUS_OK)
+            return;
+    work->error = work->outputs[0].error;
 }
 
 /* The earlier of the job's deadline and the given time from now. */
@@ -129,10 +155,9 @@ void work_decode(struct work *work, struct worker_tools *tools)
 {
     struct error error = {0};
     struct image image = plan_input(&work->plan, work->memory.input);
-    struct decode_request request = {.gray = work->gray, .eighths = work->eighths};
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
-    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
-                     &work->limits, &image, &error) == STATUS_OK)
+    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info,
+                     &work->decode, &work->limits, &image, &error) == STATUS_OK)
         return;
     if (error.status == STATUS_DECODE_LIMIT && clock_now_ns() >= work->deadline_ns)
         error_set(&work->error, STATUS_TIMEOUT, "the job did not end within its %g s: %s",
@@ -219,9 +244,11 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
                            work->fetch, index, &output->error);
     if (status == STATUS_OK)
         status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
-    /* Another daemon may be at this job by now: leave its output alone. */
+    if (status == STATUS_OK)
+        status = files_output_finish(&sink.file, work->sync, &output->error);
+    /* Another daemon may be at this job by now, or it was answered: leave its output alone. */
     if (status == STATUS_OK && !atomic_load(&work->lost))
-        status = files_output_commit(&sink.file, work->sync, &output->error);
+        status = files_output_place(&sink.file, work->sync, &output->error);
     files_output_end(&sink.file);
     output->bytes = sink.sink.total;
 }
@@ -254,6 +281,22 @@ static void take_values(struct work *work, struct work_output *output)
         error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an output's values");
 }
 
+/* The job's error is that of its first output which is worth trying again, or else of the first
+ * that failed: what can be had of an output must not depend on what is wrong with another. */
+static void judge(struct work *work)
+{
+    const struct error *first = NULL;
+    for (size_t i = 0; i < work->job.output_count; i++) {
+        const struct error *error = &work->outputs[i].error;
+        if (error->status == STATUS_OK)
+            continue;
+        if (!first || (status_retryable(error->status) && !status_retryable(first->status)))
+            first = error;
+    }
+    if (first)
+        work->error = *first;
+}
+
 void work_encode(struct work *work, struct worker_tools *tools)
 {
     for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost); i++) {
@@ -272,8 +315,5 @@ void work_encode(struct work *work, struct worker_tools *tools)
         else
             encode_to_key(work, i, &image, tools);
     }
-    for (size_t i = 0; i < work->job.output_count; i++)
-        if (work->outputs[i].error.status != STATUS_OK)
-            error_set(&work->error, work->outputs[i].error.status, "%s",
-                      work->outputs[i].error.text);
+    judge(work);
 }

@@ -79,8 +79,7 @@ struct work {
     struct pool_block file;    /* the input file's bytes */
     uint64_t file_bytes;
     struct image_info info;
-    bool gray;                 /* decoded to its Y channel */
-    uint32_t eighths;          /* of its size at which it is decoded */
+    struct decode_request decode;
     struct plan plan;
     struct engine_memory memory;
     size_t codec_bytes;        /* reserved for the libraries' own memory */
@@ -93,7 +92,7 @@ struct work {
 
 /* What the options say at this moment (intake.c). */
 void work_take_bounds(struct work *work, const struct options *options);
-/* A bad operation fails its own output; the job goes on for the others, if there are any. */
+/* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
 void work_check_operations(struct work *work);
 /* Formats, decode path and plan, of the job and what the header says (steps.c). */
 void work_build_plan(struct work *work);

@@ -23,6 +23,7 @@ struct workers {
     struct list threads;   /* struct worker, but for those given up */
     bool stopping;
     uint32_t given_up;
+    uint32_t away;         /* of these, such as have not come back; under the lock */
     uv_async_t async;
 };
 
@@ -44,7 +45,7 @@ static struct errand *take_errand(struct worker *worker)
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     struct errand *errand = NULL;
-    while (!worker->given_up && !(errand = next_errand(workers)) && !workers->stopping)
+    while (!(errand = next_errand(workers)) && !workers->stopping)
         pthread_cond_wait(&workers->wanted, &workers->lock);
     if (errand) {
         errand->worker = worker;
@@ -54,19 +55,22 @@ static struct errand *take_errand(struct worker *worker)
     return errand;
 }
 
-static void finish_errand(struct worker *worker, struct errand *errand)
+/* false: the worker was given up. Then this was its last touch of what belongs to the loop. */
+static bool finish_errand(struct worker *worker, struct errand *errand)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
-    bool first = list_empty(&workers->finished);
+    bool first = list_empty(&workers->finished), stays = !worker->given_up;
     worker->errand = NULL;
     errand->worker = NULL;
     list_push(&workers->finished, &errand->node);
+    if (!stays)
+        workers->away--;
     /* The loop may be gone when a thread that was left behind comes back at last. */
-    bool wake = first && !(worker->given_up && workers->stopping);
-    pthread_mutex_unlock(&workers->lock);
-    if (wake)
+    if (first && (stays || !workers->stopping))
         uv_async_send(&workers->async);
+    pthread_mutex_unlock(&workers->lock);
+    return stays;
 }
 
 static bool tools_create(struct worker_tools *tools)
@@ -86,15 +90,15 @@ static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     struct worker_tools tools;
-    bool usable = tools_create(&tools);
+    bool usable = tools_create(&tools), stays = true;
     if (!usable)
         log_error("a worker has no memory for its codecs and stays away");
-    for (struct errand *errand; usable && (errand = take_errand(worker));) {
+    for (struct errand *errand; usable && stays && (errand = take_errand(worker));) {
         errand->run(errand, &tools);
-        finish_errand(worker, errand);
+        stays = finish_errand(worker, errand);
     }
     tools_destroy(&tools);
-    if (worker->given_up)
+    if (!stays)
         free(worker); /* nobody joins it */
     return NULL;
 }
@@ -195,6 +199,7 @@ bool workers_give_up(struct workers *workers, struct errand *errand)
         list_remove(&workers->threads, &worker->node);
         pthread_detach(worker->thread);
         workers->given_up++;
+        workers->away++;
     }
     pthread_mutex_unlock(&workers->lock);
     return !worker || start_thread(workers);
@@ -224,7 +229,10 @@ void workers_destroy(struct workers *workers)
 {
     if (!workers)
         return;
-    if (workers->given_up)
+    pthread_mutex_lock(&workers->lock);
+    bool awaited = workers->away > 0;
+    pthread_mutex_unlock(&workers->lock);
+    if (awaited)
         return; /* a thread that was left behind may still come back to it */
     pthread_mutex_destroy(&workers->lock);
     pthread_cond_destroy(&workers->wanted);

@@ -15,10 +15,13 @@ static void *device_alloc(void *context, size_t bytes)
 {
     struct cuda_device *device = (struct cuda_device *)context;
     void *memory = NULL;
-    if (CUDA_TRY(cudaSetDevice(device->ordinal)) != cudaSuccess ||
-        CUDA_TRY(cudaMalloc(&memory, bytes)) != cudaSuccess)
-        return NULL;
-    return memory;
+    cudaError_t result = CUDA_TRY(cudaSetDevice(device->ordinal));
+    if (result == cudaSuccess)
+        result = CUDA_TRY(cudaMalloc(&memory, bytes));
+    if (result == cudaSuccess)
+        return memory;
+    cuda_note_error(device, "taking device memory", result);
+    return NULL;
 }
 
 static void device_free(void *context, void *memory, size_t bytes)
@@ -42,6 +45,9 @@ static void *pinned_alloc(void *context, size_t bytes)
     if (result == cudaSuccess)
         return memory;
     (void)cudaGetLastError();
+    cuda_note_error(&engine->devices[0], "taking pinned memory", result);
+    if (engine->base.fault.status)
+        return NULL;
     if (!engine->pageable_said)
         log_warning("no pinned memory (%s); going on with pageable memory, which copies slowly",
                     cudaGetErrorName(result));

@@ -15,8 +15,10 @@
 #include "gpu/engine_impl.h"
 
 /* A task that is still on a device this long after its deadline, and after it was put there, will
- * not come back. */
-#define DEVICE_GRACE_NS 5000000000ull
+ * not come back; unless the engine was told another time. */
+#define DEVICE_GRACE_S 5
+/* Tasks out and no look at them for so long: the process stood still, not the device. */
+#define DEVICE_SLEPT_NS 1000000000ull
 /* How often slots are asked how they are, when nothing else is heard of them. */
 #define DEVICE_POLL_NS 50000000ull
 /* How long engine_close waits for what is on the devices. */
@@ -72,7 +74,9 @@ struct cuda_engine {
     pthread_mutex_t lock; /* guards ended */
     struct list ended;    /* slots whose streams have reported */
     struct list finished; /* tasks that await their done, in engine_reap */
+    uint64_t hang_grace_ns;
     uint64_t polled_ns;
+    uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     bool pageable_said;
 };
 
@@ -97,6 +101,15 @@ bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, c
                      double *time_s);
 
 /* ---- cuda_task.cu ---- */
+
+/* Latches the fault and ends all tasks; those on the struck device (NULL: on none) may be the cause
+ * of it. result: cudaSuccess where `what` says all. */
+void cuda_latch_fault(struct cuda_engine *engine, const struct cuda_device *struck,
+                      const char *what, cudaError_t result);
+
+/* For calls beside tasks: a sticky error is somebody's fault, who is looked for among all devices;
+ * where nobody is found it is this one's. Other errors are the caller's. */
+void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
 void cuda_submit(struct engine *engine, struct engine_task *task);
 void cuda_reap(struct engine *engine);

@@ -27,14 +27,16 @@ static void fail_task(struct cuda_engine *cuda, struct engine_task *task, bool o
     list_push(&cuda->finished, &task->node);
 }
 
-/* Latches the fault and ends all tasks: those on the struck device may be the cause of it. Their
- * slots stay busy, since nobody knows what the device still does with their memory. */
-static void latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck,
-                        const char *what, cudaError_t result)
+/* The slots of the tasks stay busy, since nobody knows what the device still does with their
+ * memory. */
+void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck,
+                      const char *what, cudaError_t result)
 {
     if (cuda->base.fault.status)
         return;
-    if (result == cudaSuccess)
+    if (!struck)
+        error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s", what);
+    else if (result == cudaSuccess)
         error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s", struck->name, what);
     else
         error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s: %s (%s)", struck->name, what,
@@ -77,6 +79,8 @@ static cudaError_t enqueue_passes(const struct plan *plan, const struct pass_buf
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
             const struct pass *planned = &plan->variants[v].passes[p];
             struct pass bound;
+            if (planned->deferred)
+                continue;
             const struct pass *pass = pass_bind(planned, plan, buffers, &bound);
             struct image from = pass_from(pass, buffers);
             struct image to = pass_to(pass, buffers);
@@ -136,7 +140,7 @@ static void slot_start(struct cuda_slot *slot, struct engine_task *task)
     cudaError_t result = enqueue(slot, task);
     slot->measured = result == cudaSuccess;
     if (result != cudaSuccess && cuda_is_sticky(result)) {
-        latch_fault(cuda, device, "starting a job", result);
+        cuda_latch_fault(cuda, device, "starting a job", result);
         return;
     }
     if (result != cudaSuccess)
@@ -144,7 +148,7 @@ static void slot_start(struct cuda_slot *slot, struct engine_task *task)
                   cudaGetErrorString(result), cudaGetErrorName(result));
     result = CUDA_TRY(cudaLaunchHostFunc(slot->stream, stream_ended, slot));
     if (result != cudaSuccess)
-        latch_fault(cuda, device, "asking a stream to report", result);
+        cuda_latch_fault(cuda, device, "asking a stream to report", result);
 }
 
 /* Ends a waiting task whose deadline has passed; it is on no list. */
@@ -246,7 +250,7 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
         return; /* answered when the device failed; the slot stays out of use */
     cudaError_t result = cuda_query(slot->stream);
     if (result != cudaSuccess && result != cudaErrorNotReady) {
-        latch_fault(cuda, device, "at the end of a job", result);
+        cuda_latch_fault(cuda, device, "at the end of a job", result);
         return;
     }
     if (slot->measured)
@@ -258,6 +262,24 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
     slot->task = NULL;
     slot->busy = false;
     list_push(&cuda->finished, &task->node);
+}
+
+static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
+{
+    const struct cuda_engine *cuda = slot->device->engine;
+    return slot->task->deadline_ns && now_ns > slot->task->deadline_ns + cuda->hang_grace_ns &&
+           now_ns > slot->started_ns + cuda->hang_grace_ns &&
+           now_ns > cuda->awake_ns + cuda->hang_grace_ns;
+}
+
+/* Whether the report came since the ended list was looked at last. */
+static bool has_reported(const struct cuda_slot *slot)
+{
+    struct cuda_engine *cuda = slot->device->engine;
+    pthread_mutex_lock(&cuda->lock);
+    bool reported = slot->ended_node.next != NULL;
+    pthread_mutex_unlock(&cuda->lock);
+    return reported;
 }
 
 /* Ends what waits beyond its deadline, and finds out about devices that will not report. */
@@ -276,21 +298,41 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
         const struct cuda_slot *slot = &device->slots[s];
         if (!slot->task)
             continue;
-        bool late = expired(slot->task, now_ns) &&
-                    now_ns > slot->task->deadline_ns + DEVICE_GRACE_NS &&
-                    now_ns > slot->started_ns + DEVICE_GRACE_NS;
         cudaError_t result = cuda_query(slot->stream);
         if (result != cudaSuccess && result != cudaErrorNotReady)
-            latch_fault(cuda, device, "while jobs were on it", result);
-        else if (result == cudaErrorNotReady && late)
-            latch_fault(cuda, device, "a job hangs: its deadline is seconds past", cudaSuccess);
+            cuda_latch_fault(cuda, device, "while jobs were on it", result);
+        else if (!is_overdue(slot, now_ns) || has_reported(slot))
+            continue;
+        else if (result == cudaErrorNotReady)
+            cuda_latch_fault(cuda, device, "a job hangs: its deadline is long past", cudaSuccess);
+        else
+            cuda_latch_fault(cuda, device, "a stream has ended its job and does not report it",
+                             cudaSuccess);
     }
+}
+
+static void poll_devices(struct cuda_engine *cuda, uint64_t now_ns)
+{
+    cuda->polled_ns = now_ns;
+    for (uint32_t d = 0; d < cuda->device_count; d++)
+        poll_device(&cuda->devices[d], now_ns);
+}
+
+void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result)
+{
+    struct cuda_engine *cuda = device->engine;
+    if (!cuda_is_sticky(result))
+        return;
+    poll_devices(cuda, engine_now_ns());
+    cuda_latch_fault(cuda, device, what, result);
 }
 
 void cuda_reap(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
     uint64_t now_ns = engine_now_ns();
+    if (now_ns > cuda->polled_ns + DEVICE_SLEPT_NS)
+        cuda->awake_ns = now_ns;
     for (;;) {
         pthread_mutex_lock(&cuda->lock);
         struct list_node *node = list_pop(&cuda->ended);
@@ -301,11 +343,8 @@ void cuda_reap(struct engine *engine)
         slot_end(slot, now_ns);
         start_waiting(slot->device);
     }
-    if (now_ns - cuda->polled_ns >= DEVICE_POLL_NS) {
-        cuda->polled_ns = now_ns;
-        for (uint32_t d = 0; d < cuda->device_count; d++)
-            poll_device(&cuda->devices[d], now_ns);
-    }
+    if (now_ns - cuda->polled_ns >= DEVICE_POLL_NS)
+        poll_devices(cuda, now_ns);
     /* A done may submit a task that ends at once: that one is for the next call, which its
      * submission has asked for. */
     for (size_t left = cuda->finished.length; left > 0; left--) {

@@ -33,12 +33,14 @@ static inline cudaError_t cuda_query(cudaStream_t stream)
     return result;
 }
 
-/* Errors after which the context answers every call with an error until the process ends. */
+/* Errors after which the context answers every call with an error until the process ends. Those
+ * that not every toolkit has a name for are numbers. */
 static inline bool cuda_is_sticky(cudaError_t result)
 {
-    switch (result) {
+    switch ((int)result) {
     case cudaErrorECCUncorrectable:    /* 214 */
     case cudaErrorNvlinkUncorrectable: /* 220 */
+    case 226:                          /* cudaErrorContained */
     case cudaErrorIllegalAddress:      /* 700 */
     case cudaErrorLaunchTimeout:       /* 702 */
     case cudaErrorContextIsDestroyed:  /* 709 */
@@ -49,6 +51,8 @@ static inline bool cuda_is_sticky(cudaError_t result)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure: /* 719 */
+    case 721:                    /* cudaErrorTensorMemoryLeak */
+    case 810:                    /* cudaErrorMpsClientTerminated */
     case cudaErrorExternalDevice:
     case cudaErrorUnknown:
         return true;

@@ -61,6 +61,11 @@ const char *engine_description(const struct engine *engine)
     return engine->description;
 }
 
+uint32_t engine_devices(const struct engine *engine)
+{
+    return engine->table->devices(engine);
+}
+
 uint32_t engine_slots(const struct engine *engine)
 {
     return engine->table->slots(engine);
@@ -69,8 +74,15 @@ uint32_t engine_slots(const struct engine *engine)
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
                                     struct engine_memory *memory, struct error *error)
 {
+    return engine_reserve_on(engine, ENGINE_ANY_DEVICE, plan, memory, error);
+}
+
+enum engine_reserved engine_reserve_on(struct engine *engine, uint32_t device,
+                                       const struct plan *plan, struct engine_memory *memory,
+                                       struct error *error)
+{
     memset(memory, 0, sizeof(*memory));
-    return engine->table->reserve(engine, plan, memory, error);
+    return engine->table->reserve(engine, device, plan, memory, error);
 }
 
 void engine_release(struct engine *engine, struct engine_memory *memory)
@@ -100,6 +112,12 @@ void engine_reap(struct engine *engine)
 const struct error *engine_fault(const struct engine *engine)
 {
     return engine->fault.status ? &engine->fault : NULL;
+}
+
+void engine_condemn(struct engine *engine, const char *why)
+{
+    assert(!engine->table->synchronous);
+    engine->table->condemn(engine, why);
 }
 
 struct engine_activity engine_take_activity(struct engine *engine)

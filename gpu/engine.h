@@ -31,6 +31,8 @@ struct engine_config {
     uint32_t streams;     /* slots a device */
     size_t pinned_bytes;  /* budget of the pinned pool */
     size_t device_bytes;  /* budget a device; 0 = a quarter of what is free at start */
+    double hang_grace_s;  /* a task that is still on a device so long after its deadline will not
+                             come back; 0 = DEVICE_GRACE_S */
     void (*wake)(void *context); /* called from any thread: please call engine_reap on the loop */
     void *wake_context;
 };
@@ -73,6 +75,8 @@ bool engine_is_synchronous(const struct engine *engine);
 const char *engine_name(const struct engine *engine, uint32_t device);
 /* For people: "NVIDIA H200, 132 SMs, driver 13.0" or "CPU (avx512)". */
 const char *engine_description(const struct engine *engine);
+/* How many devices it has, 0 for the CPU engine. */
+uint32_t engine_devices(const struct engine *engine);
 /* Jobs that can be on the engine at once: devices x streams, 0 for the CPU engine. */
 uint32_t engine_slots(const struct engine *engine);
 
@@ -80,6 +84,10 @@ uint32_t engine_slots(const struct engine *engine);
  * try again after an engine_release; ENGINE_NEVER: over_budget, naming pool, need and option. */
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
                                     struct engine_memory *memory, struct error *error);
+/* The same on the device of this index, of engine_devices. */
+enum engine_reserved engine_reserve_on(struct engine *engine, uint32_t device,
+                                       const struct plan *plan, struct engine_memory *memory,
+                                       struct error *error);
 void engine_release(struct engine *engine, struct engine_memory *memory); /* idempotent */
 
 /* Synchronous engine: runs the plan on the calling worker; sets task->error and the times. */
@@ -95,6 +103,9 @@ void engine_reap(struct engine *engine);
 /* The sticky fault that struck the engine, or NULL. Once set, every task ends in gpu_failed and
  * the process must be replaced. */
 const struct error *engine_fault(const struct engine *engine);
+/* Asynchronous engine: makes a fault of what somebody else found out about it. No task is charged
+ * with that one. */
+void engine_condemn(struct engine *engine, const char *why);
 
 /* Sums since the last call (and then reset), from the events: for gpu_busy and overlap.
  * Seconds, over all devices; the unions are computed a device. */

@@ -33,15 +33,17 @@ static const char *cpu_name(const struct engine *engine, uint32_t device)
     return "cpu";
 }
 
-static uint32_t cpu_slots(const struct engine *engine)
+static uint32_t cpu_none(const struct engine *engine)
 {
     (void)engine;
     return 0;
 }
 
-static enum engine_reserved cpu_reserve(struct engine *engine, const struct plan *plan,
-                                        struct engine_memory *memory, struct error *error)
+static enum engine_reserved cpu_reserve(struct engine *engine, uint32_t device,
+                                        const struct plan *plan, struct engine_memory *memory,
+                                        struct error *error)
 {
+    (void)device;
     return engine_take_pinned(engine, plan, plan->scratch_bytes, memory, error);
 }
 
@@ -51,13 +53,27 @@ static void cpu_release(struct engine *engine, struct engine_memory *memory)
 }
 
 static void run_pass(const struct pass *pass, const struct plan *plan,
-                     const struct pass_buffers *buffers)
+                     const struct pass_buffers *buffers, uint64_t deadline_ns)
 {
-    struct pass bound;
+    struct pass own, bound;
+    if (pass->deferred)
+        return;
     struct image from = pass_from(pass, buffers);
     struct image to = pass_to(pass, buffers);
-    pass->type->cpu(pass_bind(pass, plan, buffers, &bound), &from, &to,
+    own = *pass;
+    own.deadline_ns = deadline_ns;
+    pass->type->cpu(pass_bind(&own, plan, buffers, &bound), &from, &to,
                     pass_address(buffers, pass->work_place));
+}
+
+bool pass_is_late(const struct pass *pass)
+{
+    return pass->deadline_ns && engine_now_ns() > pass->deadline_ns;
+}
+
+static bool is_late(const struct engine_task *task, uint64_t now_ns)
+{
+    return task->deadline_ns && now_ns > task->deadline_ns;
 }
 
 static void cpu_run(struct engine *engine, struct engine_task *task)
@@ -74,13 +90,14 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
     for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
         const struct plan_variant *variant = &plan->variants[v];
         for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {
-            if (task->deadline_ns && now_ns > task->deadline_ns)
+            if (!is_late(task, now_ns)) {
+                run_pass(&variant->passes[p], plan, &buffers, task->deadline_ns);
+                now_ns = engine_now_ns();
+            }
+            if (is_late(task, now_ns))
                 error_set(&task->error, STATUS_TIMEOUT,
-                          "the deadline passed before %s, operation %u of %u",
+                          "the deadline passed at %s, pass %u of %u",
                           variant->passes[p].type->name, p + 1, variant->pass_count);
-            else
-                run_pass(&variant->passes[p], plan, &buffers);
-            now_ns = engine_now_ns();
         }
     }
     task->h2d_ms = task->d2h_ms = 0;
@@ -111,7 +128,8 @@ static const struct engine_table cpu_table = {
     .synchronous = true,
     .close = cpu_close,
     .name = cpu_name,
-    .slots = cpu_slots,
+    .devices = cpu_none,
+    .slots = cpu_none,
     .reserve = cpu_reserve,
     .release = cpu_release,
     .run = cpu_run,

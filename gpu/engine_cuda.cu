@@ -24,6 +24,11 @@ static const char *cuda_name(const struct engine *engine, uint32_t device)
     return cuda->devices[device < cuda->device_count ? device : 0].name;
 }
 
+static uint32_t cuda_devices(const struct engine *engine)
+{
+    return cuda_engine_const(engine)->device_count;
+}
+
 static uint32_t cuda_slots(const struct engine *engine)
 {
     const struct cuda_engine *cuda = cuda_engine_const(engine);
@@ -55,14 +60,19 @@ static void order_devices(struct cuda_engine *cuda, uint32_t *order)
     }
 }
 
-static enum engine_reserved take_device(struct cuda_engine *cuda, size_t bytes,
+static enum engine_reserved take_device(struct cuda_engine *cuda, uint32_t wanted, size_t bytes,
                                         struct engine_memory *memory, struct error *error)
 {
-    uint32_t order[DEVICES_MAX], never = 0;
+    uint32_t order[DEVICES_MAX], never = 0, count = 1;
     if (bytes == 0)
         return ENGINE_RESERVED;
-    order_devices(cuda, order);
-    for (uint32_t i = 0; i < cuda->device_count; i++) {
+    if (wanted == ENGINE_ANY_DEVICE) {
+        count = cuda->device_count;
+        order_devices(cuda, order);
+    } else {
+        order[0] = wanted;
+    }
+    for (uint32_t i = 0; i < count; i++) {
         struct cuda_device *device = &cuda->devices[order[i]];
         bool exhausted;
         if (pool_take(device->pool, bytes, &memory->device_block, &exhausted)) {
@@ -72,27 +82,9 @@ static enum engine_reserved take_device(struct cuda_engine *cuda, size_t bytes,
         }
         never += exhausted;
     }
-    if (never < cuda->device_count)
+    if (never < count)
         return ENGINE_WAIT;
     return engine_never(cuda->devices[order[0]].pool, bytes, "device_bytes", error);
-}
-
-static enum engine_reserved cuda_reserve(struct engine *engine, const struct plan *plan,
-                                         struct engine_memory *memory, struct error *error)
-{
-    struct cuda_engine *cuda = cuda_engine(engine);
-    if (engine_fault(engine)) /* copies of tasks that were answered may still run */
-        return ENGINE_WAIT;
-    enum engine_reserved reserved = engine_take_pinned(engine, plan, 0, memory, error);
-    if (reserved != ENGINE_RESERVED)
-        return reserved;
-    memory->scratch = NULL;
-    reserved = take_device(cuda, plan->device_bytes, memory, error);
-    if (reserved != ENGINE_RESERVED) {
-        pool_give(engine->pinned, &memory->pinned_block);
-        memset(memory, 0, sizeof(*memory));
-    }
-    return reserved;
 }
 
 static void cuda_release(struct engine *engine, struct engine_memory *memory)
@@ -104,6 +96,29 @@ static void cuda_release(struct engine *engine, struct engine_memory *memory)
         pool_give(device->pool, &memory->device_block);
     }
     pool_give(engine->pinned, &memory->pinned_block);
+}
+
+static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
+                                         const struct plan *plan, struct engine_memory *memory,
+                                         struct error *error)
+{
+    struct cuda_engine *cuda = cuda_engine(engine);
+    if (engine_fault(engine)) /* copies of tasks that were answered may still run */
+        return ENGINE_WAIT;
+    enum engine_reserved reserved = engine_take_pinned(engine, plan, 0, memory, error);
+    if (reserved == ENGINE_RESERVED) {
+        memory->scratch = NULL;
+        reserved = take_device(cuda, device, plan->device_bytes, memory, error);
+    }
+    if (engine_fault(engine)) { /* which an allocation has found */
+        error->status = STATUS_OK;
+        reserved = ENGINE_WAIT;
+    }
+    if (reserved != ENGINE_RESERVED) {
+        cuda_release(engine, memory);
+        memset(memory, 0, sizeof(*memory));
+    }
+    return reserved;
 }
 
 /* ---- figures ---- */
@@ -172,9 +187,16 @@ static void cuda_close(struct engine *engine)
     free(cuda);
 }
 
+static void cuda_condemn(struct engine *engine, const char *why)
+{
+    cuda_latch_fault(cuda_engine(engine), NULL, why, cudaSuccess);
+}
+
 static const struct engine_table cuda_table = {
-    false,      cuda_close,  cuda_name, cuda_slots,         cuda_reserve,      cuda_release,
-    NULL /* run */, cuda_submit, cuda_reap, cuda_take_activity, cuda_device_usage,
+    false,        cuda_close,     cuda_name,   cuda_devices,
+    cuda_slots,   cuda_reserve,   cuda_release, NULL /* run */,
+    cuda_submit,  cuda_reap,      cuda_condemn, cuda_take_activity,
+    cuda_device_usage,
 };
 
 /* ---- opening ---- */
@@ -270,6 +292,8 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     cuda->base.table = &cuda_table;
     cuda->wake = config->wake;
     cuda->wake_context = config->wake_context;
+    cuda->hang_grace_ns =
+        (uint64_t)((config->hang_grace_s > 0 ? config->hang_grace_s : DEVICE_GRACE_S) * 1e9);
     pthread_mutex_init(&cuda->lock, NULL);
     list_init(&cuda->ended);
     list_init(&cuda->finished);

@@ -16,16 +16,22 @@ struct engine_table {
     bool synchronous;
     void (*close)(struct engine *engine);
     const char *(*name)(const struct engine *engine, uint32_t device);
+    uint32_t (*devices)(const struct engine *engine);
     uint32_t (*slots)(const struct engine *engine);
-    enum engine_reserved (*reserve)(struct engine *engine, const struct plan *plan,
-                                    struct engine_memory *memory, struct error *error);
+    enum engine_reserved (*reserve)(struct engine *engine, uint32_t device,
+                                    const struct plan *plan, struct engine_memory *memory,
+                                    struct error *error);
     void (*release)(struct engine *engine, struct engine_memory *memory);
     void (*run)(struct engine *engine, struct engine_task *task);    /* synchronous only */
     void (*submit)(struct engine *engine, struct engine_task *task); /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */
+    void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
     struct engine_activity (*take_activity)(struct engine *engine);
     struct pool_usage (*device_usage)(const struct engine *engine);
 };
+
+/* For reserve: whichever has most room. */
+#define ENGINE_ANY_DEVICE UINT32_MAX
 
 /* The first member of either engine. */
 struct engine {

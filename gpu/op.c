@@ -33,6 +33,30 @@ bool op_gives_values(const struct op *op)
     return false;
 }
 
+bool op_moves(const struct op *op)
+{
+#define X(name)                                                                                    \
+    if (op == &op_##name)                                                                          \
+        return true;
+    OP_MOVES_TABLE(X)
+#undef X
+    return false;
+}
+
+const char *const op_no_parameters[] = {NULL};
+
+enum status op_parse_nothing(const struct op_item *item, void *params)
+{
+    (void)item, (void)params;
+    return STATUS_OK;
+}
+
+bool op_always_gray(const void *params)
+{
+    (void)params;
+    return true;
+}
+
 static const char *kind_of(const cJSON *value)
 {
     return cJSON_IsNumber(value)   ? "a number"
@@ -228,18 +252,12 @@ enum status op_boolean(const struct op_item *item, const char *name, bool *value
     return STATUS_OK;
 }
 
-enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
-                      double *values, bool *given)
+/* Rows of `columns` numbers each, row after row. */
+static enum status read_rows(const struct op_item *item, const char *name, const cJSON *matrix,
+                             size_t columns, double *values)
 {
-    const cJSON *matrix = parameter(item, name), *row, *each;
-    *given = matrix != NULL;
-    if (!matrix)
-        return STATUS_OK;
+    const cJSON *row, *each;
     size_t y = 0;
-    if (!cJSON_IsArray(matrix) || (size_t)cJSON_GetArraySize(matrix) != rows)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s must be an array of %zu rows of %zu numbers", item->place, name,
-                         rows, columns);
     cJSON_ArrayForEach(row, matrix)
     {
         size_t x = 0;
@@ -260,6 +278,20 @@ enum status op_matrix(const struct op_item *item, const char *name, size_t rows,
     return STATUS_OK;
 }
 
+enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
+                      double *values, bool *given)
+{
+    const cJSON *matrix = parameter(item, name);
+    *given = matrix != NULL;
+    if (!matrix)
+        return STATUS_OK;
+    if (!cJSON_IsArray(matrix) || (size_t)cJSON_GetArraySize(matrix) != rows)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s must be an array of %zu rows of %zu numbers", item->place, name,
+                         rows, columns);
+    return read_rows(item, name, matrix, columns, values);
+}
+
 static enum status odd_side(const struct op_item *item, const char *name, const char *what,
                             size_t side, size_t side_max)
 {
@@ -273,35 +305,20 @@ static enum status odd_side(const struct op_item *item, const char *name, const 
 enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
                           double *values, size_t *rows, size_t *columns)
 {
-    const cJSON *matrix = parameter(item, name), *row, *each;
+    const cJSON *matrix = parameter(item, name);
     if (!cJSON_IsArray(matrix))
         return error_set(item->error, STATUS_BAD_OP,
                          "%s: %s is %s; it must be an array of rows of numbers", item->place, name,
                          matrix ? kind_of(matrix) : "missing");
     *rows = (size_t)cJSON_GetArraySize(matrix);
-    *columns = (size_t)cJSON_GetArraySize(matrix->child);
     enum status status = odd_side(item, name, "rows", *rows, side_max);
-    if (!status && cJSON_IsArray(matrix->child))
-        status = odd_side(item, name, "columns", *columns, side_max);
     if (status)
         return status;
-    size_t y = 0;
-    cJSON_ArrayForEach(row, matrix)
-    {
-        size_t x = 0;
-        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != *columns)
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%zu] must be an array of %zu numbers, as the first row is",
-                             item->place, name, y, *columns);
-        cJSON_ArrayForEach(each, row)
-        {
-            if (!cJSON_IsNumber(each))
-                return error_set(item->error, STATUS_BAD_OP,
-                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
-                                 y, x, kind_of(each));
-            values[y * *columns + x++] = each->valuedouble;
-        }
-        y++;
-    }
-    return STATUS_OK;
+    if (!cJSON_IsArray(matrix->child))
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s[0] is %s; it must be an array of numbers", item->place, name,
+                         kind_of(matrix->child));
+    *columns = (size_t)cJSON_GetArraySize(matrix->child);
+    status = odd_side(item, name, "columns", *columns, side_max);
+    return status ? status : read_rows(item, name, matrix, *columns, values);
 }

@@ -33,16 +33,26 @@
     X(unsharp)                                                                                     \
     X(convolve)                                                                                    \
     X(median)                                                                                      \
+    X(canny)                                                                                       \
     X(histogram)                                                                                   \
     X(stats)                                                                                       \
     X(otsu)                                                                                        \
-    X(equalize)
+    X(equalize)                                                                                    \
+    X(phash)
 
 /* Those of them that give values. */
 #define OP_VALUES_TABLE(X)                                                                         \
     X(histogram)                                                                                   \
     X(stats)                                                                                       \
-    X(otsu)
+    X(otsu)                                                                                        \
+    X(phash)
+
+/* Those of them that only move pixels: gray made before one and after it is the same. */
+#define OP_MOVES_TABLE(X)                                                                          \
+    X(transpose)                                                                                   \
+    X(rotate)                                                                                      \
+    X(flip)                                                                                        \
+    X(crop)
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -83,6 +93,15 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
 /* NULL: no operation has this name. */
 const struct op *op_find(const char *name);
 bool op_gives_values(const struct op *op);
+bool op_moves(const struct op *op);
+
+/* ---- for the row of an operation ---- */
+
+/* parameters and parse of one that has none. */
+extern const char *const op_no_parameters[];
+enum status op_parse_nothing(const struct op_item *item, void *params) MUST_CHECK;
+/* starts_gray of one that works on gray, whatever its parameters are. */
+bool op_always_gray(const void *params);
 
 /* ---- for an operation's parse; each leaves *value alone where the parameter is absent ---- */
 

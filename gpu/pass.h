@@ -11,6 +11,11 @@
  * A pass may also give values. Its work space then lies in the output buffer, comes back with the
  * pictures, and is turned into JSON at the end. One that only looks at its image writes none: the
  * next pass reads what it has read.
+ *
+ * Passes may lead aside, to an image that only a last one there looks at: the next pass then reads
+ * what the first of them has read. Those last ones may have their images, all of the same small
+ * shape, stacked one above the other, over all variants of the plan: then the last of them all
+ * looks at the whole stack at once, and the others are deferred to it.
  */
 #ifndef GPUIMGD_GPU_PASS_H
 #define GPUIMGD_GPU_PASS_H
@@ -37,7 +42,22 @@ extern "C" {
 struct CUstream_st;
 struct pass;
 
-/* work: pass->work_bytes of memory that nobody else uses, BUFFER_ALIGNed. */
+/* Whether the deadline of a pass that the CPU engine runs has passed. */
+bool pass_is_late(const struct pass *pass);
+
+/* Rows between two looks at the clock. */
+#define PASS_ROWS_PER_LOOK 16
+
+/* The same for a pass that is about to make row y, asked before each. */
+static inline bool pass_is_late_at(const struct pass *pass, uint32_t y)
+{
+    return y % PASS_ROWS_PER_LOOK == 0 && pass_is_late(pass);
+}
+
+/* work: pass->work_bytes of memory that nobody else uses, BUFFER_ALIGNed. One that does more than
+ * read or write each pixel once asks now and then whether it is late, and returns where it is: the
+ * largest images (and what lies between the two passes of a resize is larger still) take longer
+ * than a worker may hang. */
 typedef void pass_cpu(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work);
 /* Pixels and work are in device memory. Returns a cudaError_t. */
@@ -83,8 +103,12 @@ struct pass {
     size_t work_bytes;
     pass_values *values; /* NULL: it gives none */
     bool looks;          /* `to` is `from`, and it writes nothing but its work space */
+    bool aside;          /* what it reads or writes is not the chain's, but beside it */
+    bool stacked;        /* it looks at an image of the stack; if not deferred, at all of it */
+    bool deferred;       /* the last stacked pass does its work; its values are at work_place */
     size_t constants_at, constants_bytes; /* in plan->constants */
     const uint8_t *constants; /* set by pass_bind: where they are for the engine at work */
+    uint64_t deadline_ns;     /* set by the CPU engine; CLOCK_MONOTONIC, 0 = none */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
 
@@ -173,7 +197,12 @@ struct chain {
     uint32_t count, capacity;
     struct pass_shape shape;         /* of what the chain gives: the window's rectangle */
     struct pass_window window;       /* in what the last pass (or the source) gives */
+    bool ycc;                        /* what it gives is Y, Cb and Cr, not yet gray or RGB */
     const uint8_t *background;       /* under alpha, RGB */
+    uint32_t first;                  /* passes before this one are no neighbours any more */
+    bool aside;                      /* between chain_leave and chain_look_stacked: */
+    struct pass_shape left_shape;    /* what the chain gave before, and gives again then */
+    struct pass_window left_window;
 };
 
 /* The last pass if it is of this type and its whole result is what the chain gives, so that a
@@ -190,14 +219,21 @@ bool chain_is_cropped(const struct chain *chain);
 /* Makes the chain give the rectangle of these sides that begins at (x, y) of its shape. */
 void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
 /* Room, zeroed and 8-byte aligned, for tables that the pass reads at pass->constants: to be filled
- * before the next call. NULL when memory is short. */
-void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes);
+ * before the next call. NULL: out_of_memory, or over_budget beyond PLAN_CONSTANTS_BYTES_MAX. */
+void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes, struct error *error);
 /* image_too_large where an image of this size may not be a result. */
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
                              struct error *error) MUST_CHECK;
 /* Appends a pass that only looks, for values in work_bytes. */
 struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
                         size_t params_bytes, size_t work_bytes, pass_values *values);
+/* What is appended from here on leads aside, until chain_look_stacked. */
+void chain_leave(struct chain *chain);
+/* Appends the last pass aside, with work_bytes for the values of each image of the stack, and goes
+ * back to the chain. All such passes of a plan have one type and one shape, whose bytes are a
+ * multiple of BUFFER_ALIGN. */
+struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
+                                size_t work_bytes, pass_values *values);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include "gpu/ops/grayscale.h"
 #include "gpu/ops/orient.h"
 #include "gpu/ops/resize.h"
+#include "gpu/ops/ycc.h"
 #include "gpu/pass.h"
 
 static size_t plan_align(size_t bytes)
@@ -26,7 +27,7 @@ static size_t shape_bytes(struct pass_shape shape)
 
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 {
-    if (chain->count == 0 || chain_is_cropped(chain))
+    if (chain->count == chain->first || chain_is_cropped(chain))
         return NULL;
     struct pass *last = &chain->passes[chain->count - 1];
     return last->type == type ? last : NULL;
@@ -34,7 +35,7 @@ struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 
 void chain_drop(struct chain *chain)
 {
-    assert(chain->count > 0);
+    assert(chain->count > chain->first);
     const struct pass *last = &chain->passes[--chain->count];
     chain->shape = last->from;
     chain->window = last->window;
@@ -65,19 +66,29 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
     pass->from = chain->shape;
     pass->window = chain->window;
     pass->to = to;
+    pass->aside = chain->aside;
     memcpy(pass->params, params, params_bytes);
     chain->shape = to;
     chain->window = pass_window_whole(to);
     return pass;
 }
 
-void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes)
+void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes, struct error *error)
 {
     struct plan *plan = chain->plan;
     size_t at = plan_align(plan->constants_bytes);
-    uint8_t *grown = realloc(plan->constants, at + bytes);
-    if (!grown)
+    if (at + bytes > PLAN_CONSTANTS_BYTES_MAX) {
+        error_set(error, STATUS_OVER_BUDGET,
+                  "the job's operations need more than %llu bytes of tables, the most there may be",
+                  PLAN_CONSTANTS_BYTES_MAX);
         return NULL;
+    }
+    uint8_t *grown = realloc(plan->constants, at + bytes);
+    if (!grown) {
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of an operation's tables",
+                  bytes);
+        return NULL;
+    }
     memset(grown + plan->constants_bytes, 0, at + bytes - plan->constants_bytes);
     plan->constants = grown;
     plan->constants_bytes = at + bytes;
@@ -110,6 +121,32 @@ struct pass *chain_look(struct chain *chain, const struct pass_type *type, const
     pass->work_bytes = work_bytes;
     pass->values = values;
     pass->looks = true;
+    return pass;
+}
+
+void chain_leave(struct chain *chain)
+{
+    assert(!chain->aside);
+    chain->aside = true;
+    chain->first = chain->count;
+    chain->left_shape = chain->shape;
+    chain->left_window = chain->window;
+}
+
+struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
+                                size_t work_bytes, pass_values *values)
+{
+    assert(chain->aside);
+    /* An image that is right as it is has yet to come into the stack. */
+    if (chain->count == chain->first)
+        orient_copy(chain);
+    struct pass *pass = chain_look(chain, type, "", 0, work_bytes, values);
+    assert(shape_bytes(pass->from) % BUFFER_ALIGN == 0);
+    pass->stacked = true;
+    chain->aside = false;
+    chain->first = chain->count;
+    chain->shape = chain->left_shape;
+    chain->window = chain->left_window;
     return pass;
 }
 
@@ -159,22 +196,34 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error)
     return status;
 }
 
-bool plan_wants_gray(const struct plan_target *targets, size_t count)
+static bool starts_gray(const struct op_parsed *parsed)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct op_parsed parsed;
-        struct error ignored = {0};
-        const cJSON *first = targets[i].ops ? targets[i].ops->child : NULL;
-        if (!first || op_parse(&parsed, first, -1, 0, &ignored) != STATUS_OK)
-            return false;
-        if (!parsed.op->starts_gray || !parsed.op->starts_gray(parsed.params))
-            return false;
-    }
-    return count > 0;
+    return parsed->op->starts_gray && parsed->op->starts_gray(parsed->params);
 }
 
-/* What one variant would have the source decoded at. */
-static uint32_t variant_eighths(const struct plan_source *source, const cJSON *ops)
+/* Whether the Y channel is all that these operations need; add_ops follows the same rule. */
+static bool takes_luma(const cJSON *ops)
+{
+    struct op_parsed parsed;
+    struct error ignored = {0};
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
+        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
+            return false;
+        if (!op_moves(parsed.op))
+            return starts_gray(&parsed);
+    }
+    return false;
+}
+
+enum decode_as plan_decode_as(const struct plan_target *targets, size_t count)
+{
+    size_t luma = 0;
+    for (size_t i = 0; i < count; i++)
+        luma += takes_luma(targets[i].ops);
+    return luma == 0 ? DECODE_COLOUR : luma == count ? DECODE_LUMA : DECODE_YCC;
+}
+
+uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops)
 {
     struct op_parsed parsed;
     struct error ignored = {0};
@@ -189,16 +238,6 @@ static uint32_t variant_eighths(const struct plan_source *source, const cJSON *o
             break;
     }
     return DECODE_EIGHTHS;
-}
-
-uint32_t plan_eighths(const struct plan_source *source, const struct plan_target *targets,
-                      size_t count)
-{
-    uint32_t eighths = count > 0 ? variant_eighths(source, targets[0].ops) : DECODE_EIGHTHS;
-    for (size_t i = 1; i < count; i++)
-        if (variant_eighths(source, targets[i].ops) != eighths)
-            return DECODE_EIGHTHS;
-    return eighths;
 }
 
 bool plan_gives_values(const cJSON *ops)
@@ -239,6 +278,19 @@ static void set_sides(struct chain *chain, const struct plan_source *source)
         chain->down.margin = chain->shape.height - chain->down.full * unit;
 }
 
+/* Where the source is Y, Cb and Cr: pixels are moved as they are, and the first pass that looks at
+ * them is given gray, which is Y, or RGB. */
+static void leave_ycc(struct chain *chain, bool for_gray)
+{
+    if (!chain->ycc)
+        return;
+    chain->ycc = false;
+    if (for_gray)
+        ycc_add_luma(chain);
+    else
+        ycc_add_rgb(chain);
+}
+
 static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
                            struct error *error)
 {
@@ -248,39 +300,44 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
     for (; !status && item; item = item->next) {
         struct op_parsed parsed;
         status = op_parse(&parsed, item, output, position++, error);
+        if (!status && !op_moves(parsed.op))
+            leave_ycc(chain, starts_gray(&parsed));
         if (!status)
             status = parsed.op->step(&parsed.item, parsed.params, chain);
         if (!status)
             status = chain_check_size(chain, chain->shape.width, chain->shape.height, error);
     }
+    leave_ycc(chain, false);
     return status;
 }
 
+/* Passes that write the chain's images. */
 static uint32_t writer_count(const struct pass *passes, uint32_t pass_count)
 {
     uint32_t count = 0;
     for (uint32_t p = 0; p < pass_count; p++)
-        count += !passes[p].looks;
+        count += !passes[p].looks && !passes[p].aside;
     return count;
 }
 
 /* Where only values are wanted, what comes after the last of them is work for nothing. */
 static void drop_pictures(struct chain *chain)
 {
-    while (chain->count > 0 && !chain->passes[chain->count - 1].values)
+    while (chain->count > chain->first && !chain->passes[chain->count - 1].values)
         chain_drop(chain);
 }
 
 /* Orientation, the operations, and the flattening that the output's format asks for. */
 static enum status build_variant(struct plan *plan, size_t index,
-                                 const struct plan_target *target, int output,
+                                 const struct plan_target *target,
                                  const struct plan_limits *limits, struct error *error)
 {
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
-    /* An operation adds two passes at most (a crop's is the copy before the next one, or at the
-     * end), and two more may stand around them. */
-    uint32_t capacity = 2 * (uint32_t)cJSON_GetArraySize(target->ops) + 2;
+    /* An operation adds five passes at most (phash's copy, gray, two of a resize, hash; a crop's is
+     * the copy before the next one, or at the end), and three more may stand around them:
+     * orientation, colours of YCbCr, flattening. */
+    uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 3;
     struct pass_shape shape = source_shape(source);
 
     variant->passes = calloc(capacity, sizeof(*variant->passes));
@@ -293,12 +350,13 @@ static enum status build_variant(struct plan *plan, size_t index,
                           .capacity = capacity,
                           .shape = shape,
                           .window = pass_window_whole(shape),
+                          .ycc = source->ycc,
                           .background = source->background};
     orient_step(&chain, source->orientation);
     set_sides(&chain, source);
     enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height, error);
     if (!status)
-        status = add_ops(&chain, target->ops, output, error);
+        status = add_ops(&chain, target->ops, (int)target->number - 1, error);
     if (status)
         return status;
     if (target->no_picture)
@@ -321,31 +379,70 @@ static enum status build_variant(struct plan *plan, size_t index,
     return STATUS_OK;
 }
 
+/* Keeps its number, and has no pass, no picture and no values. */
+static void leave_out(struct plan_variant *variant)
+{
+    free(variant->passes);
+    *variant = (struct plan_variant){.no_picture = true};
+}
+
 /* Scratch is two images that the writing passes of all variants use in turn, one variant after
- * the other, and the passes' own work space behind them. */
+ * the other; a third one, which passes aside use in turn with that of the two which the chain has
+ * yet to write; the stack; and the passes' own work space. */
+enum seat { SEAT_EVEN, SEAT_ODD, SEAT_ASIDE, SEAT_STACK, SEAT_WORK, SEATS, SEAT_RESULT = SEATS };
+
 struct scratch {
-    size_t side[2], work;
+    size_t bytes[SEATS];
+    uint32_t stacked, left;  /* images in the stack, and those that are still to be laid out */
+    size_t stacked_values;   /* where theirs begin in the output buffer, in the stack's order */
 };
+
+/* A way through a variant's passes: its images, and how many have been written. */
+struct walk {
+    const struct plan_variant *variant;
+    uint32_t writers, written, written_aside;
+};
+
+static struct walk walk_along(const struct plan_variant *variant)
+{
+    return (struct walk){variant, writer_count(variant->passes, variant->pass_count), 0, 0};
+}
+
+/* Where pass p, which is the next that does not only look, writes. */
+static enum seat walk_seat(struct walk *walk, uint32_t p)
+{
+    const struct pass *pass = &walk->variant->passes[p];
+    enum seat seat = walk->written % 2 ? SEAT_ODD : SEAT_EVEN;
+    if (!pass->aside) {
+        walk->written++;
+        return walk->variant->no_picture || walk->written < walk->writers ? seat : SEAT_RESULT;
+    }
+    if (!pass[1].stacked) /* there is one behind the last pass aside */
+        return walk->written_aside++ % 2 ? SEAT_ASIDE : seat;
+    walk->written_aside = 0;
+    return SEAT_STACK;
+}
 
 static struct scratch measure_scratch(const struct plan *plan)
 {
-    struct scratch scratch = {{0, 0}, 0};
+    struct scratch scratch = {.stacked = 0};
     for (size_t v = 0; v < plan->variant_count; v++) {
-        const struct plan_variant *variant = &plan->variants[v];
-        uint32_t writers = writer_count(variant->passes, variant->pass_count), writer = 0;
-        for (uint32_t p = 0; p < variant->pass_count; p++) {
-            const struct pass *pass = &variant->passes[p];
-            size_t bytes = plan_align(shape_bytes(pass->to));
-            if (!pass->values && plan_align(pass->work_bytes) > scratch.work)
-                scratch.work = plan_align(pass->work_bytes);
-            if (pass->looks)
-                continue;
-            bool inner = variant->no_picture || writer + 1 < writers;
-            if (inner && bytes > scratch.side[writer % 2])
-                scratch.side[writer % 2] = bytes;
-            writer++;
+        struct walk walk = walk_along(&plan->variants[v]);
+        for (uint32_t p = 0; p < walk.variant->pass_count; p++) {
+            const struct pass *pass = &walk.variant->passes[p];
+            size_t bytes = plan_align(shape_bytes(pass->to)), work = plan_align(pass->work_bytes);
+            if (!pass->values && work > scratch.bytes[SEAT_WORK])
+                scratch.bytes[SEAT_WORK] = work;
+            enum seat seat = pass->looks ? SEATS : walk_seat(&walk, p);
+            if (seat == SEAT_STACK) {
+                scratch.bytes[seat] += bytes;
+                scratch.stacked++;
+            } else if (seat < SEATS && bytes > scratch.bytes[seat]) {
+                scratch.bytes[seat] = bytes;
+            }
         }
     }
+    scratch.left = scratch.stacked;
     return scratch;
 }
 
@@ -357,11 +454,39 @@ static size_t take_output(struct plan *plan, size_t bytes)
     return offset;
 }
 
-static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
-                            const struct scratch *scratch)
+static struct pass_place seat_place(const struct scratch *scratch, enum seat seat)
 {
-    uint32_t writers = writer_count(variant->passes, variant->pass_count), writer = 0;
-    struct pass_place place = {PASS_INPUT, 0};
+    struct pass_place place = {PASS_SCRATCH, 0};
+    for (enum seat before = 0; before < seat; before++)
+        place.offset += scratch->bytes[before];
+    if (seat == SEAT_STACK)
+        place.offset += scratch->bytes[seat] / scratch->stacked * (scratch->left - 1);
+    return place;
+}
+
+/* The stack grows downwards: the last pass, which looks at all of it, finds its own image and
+ * values at the beginning. */
+static void lay_out_stacked(struct plan *plan, struct pass *pass, struct scratch *scratch)
+{
+    if (scratch->left == scratch->stacked)
+        scratch->stacked_values = take_output(plan, scratch->stacked * pass->work_bytes);
+    scratch->left--;
+    pass->work_place.buffer = PASS_OUTPUT;
+    pass->work_place.offset = scratch->stacked_values + scratch->left * pass->work_bytes;
+    pass->deferred = scratch->left > 0;
+    if (pass->deferred)
+        return;
+    pass->work_bytes *= scratch->stacked;
+    pass->from.height *= scratch->stacked;
+    pass->window = pass_window_whole(pass->from);
+    pass->to = pass->from;
+}
+
+static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
+                            struct scratch *scratch)
+{
+    struct walk walk = walk_along(variant);
+    struct pass_place place = {PASS_INPUT, 0}, chain_place = place;
     if (!variant->is_source && !variant->no_picture)
         variant->offset = take_output(
             plan, image_bytes(variant->width, variant->height, variant->channels));
@@ -369,16 +494,21 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
         struct pass *pass = &variant->passes[p];
         pass->from_place = place;
         if (!pass->looks) {
-            bool inner = variant->no_picture || writer + 1 < writers;
-            place = inner ? (struct pass_place){PASS_SCRATCH, writer % 2 ? scratch->side[0] : 0}
-                          : (struct pass_place){PASS_OUTPUT, variant->offset};
-            writer++;
+            enum seat seat = walk_seat(&walk, p);
+            place = seat == SEAT_RESULT ? (struct pass_place){PASS_OUTPUT, variant->offset}
+                                        : seat_place(scratch, seat);
         }
         pass->to_place = place;
-        pass->work_place =
-            pass->values
-                ? (struct pass_place){PASS_OUTPUT, take_output(plan, pass->work_bytes)}
-                : (struct pass_place){PASS_SCRATCH, scratch->side[0] + scratch->side[1]};
+        pass->work_place = seat_place(scratch, SEAT_WORK);
+        if (pass->stacked)
+            lay_out_stacked(plan, pass, scratch);
+        else if (pass->values)
+            pass->work_place =
+                (struct pass_place){PASS_OUTPUT, take_output(plan, pass->work_bytes)};
+        if (pass->stacked)
+            place = chain_place;
+        if (!pass->aside)
+            chain_place = place;
     }
 }
 
@@ -393,7 +523,9 @@ static void lay_out(struct plan *plan)
         plan->input_bytes = plan->constants_at + plan->constants_bytes;
     }
     plan->idle = plan->output_bytes == 0;
-    plan->scratch_bytes = scratch.side[0] + scratch.side[1] + scratch.work;
+    plan->scratch_bytes = 0;
+    for (enum seat seat = 0; seat < SEATS; seat++)
+        plan->scratch_bytes += scratch.bytes[seat];
     plan->device_bytes = plan->idle ? 0
                                     : plan_align(plan->input_bytes) +
                                           plan_align(plan->output_bytes) + plan->scratch_bytes;
@@ -407,16 +539,25 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     assert(source->width >= 1 && source->width <= SIDE_CEILING);
     assert(source->height >= 1 && source->height <= SIDE_CEILING);
     assert(source->channels == 1 || source->channels == 3 || source->channels == 4);
+    assert(!source->ycc || source->channels == 3);
 
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;
     plan->variant_count = (uint32_t)count;
     plan->input_bytes = shape_bytes(source_shape(source));
     for (size_t i = 0; i < count; i++) {
-        int output = count > 1 ? (int)i : -1;
-        enum status status = build_variant(plan, i, &targets[i], output, limits, error);
-        if (status)
-            return status;
+        struct error own = {0};
+        size_t constants_bytes = plan->constants_bytes;
+        enum status status = build_variant(plan, i, &targets[i], limits, &own);
+        bool alone = status == STATUS_BAD_OP || status == STATUS_IMAGE_TOO_LARGE ||
+                     status == STATUS_UNKNOWN_OP;
+        if (status && !(alone && targets[i].error))
+            return error_set(error, status, "%s", own.text);
+        if (status) {
+            *targets[i].error = own;
+            leave_out(&plan->variants[i]);
+            plan->constants_bytes = constants_bytes;
+        }
     }
     lay_out(plan);
     return STATUS_OK;

@@ -29,7 +29,8 @@ struct pass; /* gpu/pass.h: one kernel with its parameters and geometry */
 
 /* What will be decoded. */
 struct plan_source {
-    uint32_t width, height, channels; /* in full; channels: 1 if plan_wants_gray was followed */
+    uint32_t width, height, channels; /* in full; channels: 1 of DECODE_LUMA */
+    bool ycc;                         /* the 3 channels are Y, Cb and Cr: DECODE_YCC */
     uint32_t eighths;                 /* plan_eighths: it is decoded at M/8; 0: in full */
     int orientation;                  /* EXIF 1..8, applied as the first operation; 1 = none */
     uint8_t background[3];            /* under alpha, RGB */
@@ -40,6 +41,9 @@ struct plan_target {
     const cJSON *ops;
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool no_picture; /* only what plan_values gives is wanted */
+    unsigned number; /* in messages: among the job's outputs, from 1 on; 0: it has but one */
+    struct error *error; /* takes unknown_op, bad_op, image_too_large, and the others are built
+                            without this variant; NULL: the plan fails with it */
 };
 
 struct plan_limits {
@@ -75,20 +79,22 @@ struct plan {
  * operation's place and name in the text. `index` < 0 leaves the output's number out. */
 enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUST_CHECK;
 
-/* Whether every variant begins by making gray of the source with the default weights, so that a
- * YCbCr JPEG's Y channel alone serves them all. ops must have passed plan_check_ops. */
-bool plan_wants_gray(const struct plan_target *targets, size_t count);
+/* How a YCbCr source is to be decoded. A variant that begins by making gray of it with the default
+ * weights, but for operations that only move pixels, takes its Y channel, any other one its
+ * colours: DECODE_YCC serves both kinds. ops must have passed plan_check_ops. */
+enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 
 /* Whether one of the operations gives values, so that an output without a picture makes sense. */
 bool plan_gives_values(const cJSON *ops);
-/* At how many eighths of its size the source is to be decoded by a codec that can: 1, 2 or 4 where
- * every variant begins with a reduction (grayscale before it aside) that agrees to the same, else
- * 8. source: in full, with its orientation; ops must have passed plan_check_ops. */
-uint32_t plan_eighths(const struct plan_source *source, const struct plan_target *targets,
-                      size_t count);
+/* At how many eighths of its size the source of a single output is to be decoded by a codec that
+ * can: 1, 2 or 4 where the operations begin with a reduction (grayscale before it aside) that
+ * permits it, else 8. source: in full, with its orientation; ops must have passed
+ * plan_check_ops. */
+uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops);
 
-/* Builds the plan; *plan is overwritten, and plan_clear is due in any case. bad_op (a parameter
- * that does not fit this image), image_too_large (an output), out_of_memory. */
+/* Builds the plan; *plan is overwritten, and plan_clear is due in any case. Of one target: bad_op
+ * (a parameter that does not fit this image), image_too_large (an output). Of all together:
+ * over_budget (tables), out_of_memory. */
 enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;

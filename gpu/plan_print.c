@@ -48,6 +48,10 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
         print_shape(pass->from, out);
         fprintf(out, " ->");
         print_shape(pass->to, out);
+        if (pass->deferred) {
+            fprintf(out, "  done with the last %s\n", pass->type->name);
+            continue;
+        }
         fprintf(out, "  reads %zu of %s", shape_bytes(pass->from),
                 place_name(pass->from_place.buffer));
         print_window(pass->window, pass->from.width, pass->from.height, out);

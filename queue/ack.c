@@ -1,5 +1,5 @@
 /*
- * ack.c - queue_done and queue_nack: settled leases gather in a lane until Redis acknowledged them.
+ * ack.c - the ends of leases: settled ones gather in a lane until Redis acknowledged them.
  *
  * A lane has one call out at a time; what is settled meanwhile makes the next batch. A call
  * without an answer may have been carried out: its leases are sent again, and that Redis does not
@@ -32,7 +32,7 @@ static void finish(struct entry *entry, long long answer)
     if (stale && entry->sent_before && !entry->lease.lost && (nack || answer == ANSWER_GONE)) {
         stale = false; /* an earlier call did it */
         dead = entry->kind == ACK_RETRY && answer == ANSWER_GONE &&
-               entry->lease.attempt >= entry->lease.attempts_max;
+               queue_last_attempt(&entry->lease);
     }
     queue->view.stale += stale;
     queue->view.dead += dead;
@@ -103,7 +103,10 @@ static void answered(void *context, redisReply *reply)
     for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++)
         finish(entry_of(node), script_reply_integer(reply, i));
     ack_pump(lane);
-    fetch_pump(queue);
+    if (lane == &queue->nack)
+        fetch_wake(queue); /* to hear when what was delayed is due */
+    else
+        fetch_pump(queue);
     queue_close_check(queue);
 }
 
@@ -128,8 +131,6 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     script_call_text(call, entry->result ? entry->result : "");
     script_call_text(call, entry->id ? "1" : "0");
     script_call_text(call, entry->reply_to ? "1" : "0");
-    if (entry->kind != ACK_DONE)
-        return;
     script_call_number(call, entry->value_count);
     for (size_t i = 0; i < entry->value_count; i++) {
         script_call_bytes(call, entry->values[i].value, entry->values[i].bytes);
@@ -205,40 +206,23 @@ void ack_timer_cb(uv_timer_t *timer)
     queue_close_check(queue);
 }
 
-/* NULL stays NULL; when memory is short the result goes to :results alone. */
-static char *copy_or_null(const char *text)
+/* false: no memory. NULL stays NULL. */
+static bool copy(char **to, const char *text)
 {
-    return text ? strdup(text) : NULL;
+    *to = text ? strdup(text) : NULL;
+    return *to || !text;
 }
 
-void ack_push(struct entry *entry, enum ack_kind kind, char *result, const char *id,
-              const char *reply_to)
+/* Copies the array; the values themselves change hands in any case. */
+static bool take_values(struct entry *entry, const struct queue_value *values, size_t count)
 {
-    struct queue *queue = entry->queue;
-    struct lane *lane = kind == ACK_DONE ? &queue->done : &queue->nack;
-    entry->kind = kind;
-    entry->result = result;
-    entry->id = copy_or_null(id);
-    entry->reply_to = copy_or_null(reply_to);
-    entry->bytes += result ? strlen(result) : 0;
-    entry->lease.settled = true;
-    list_push(&lane->waiting, &entry->lease.node);
-    /* Nothing is called back from inside the daemon's call, and its neighbours may come yet. */
-    if (!queue->shut && !uv_is_active((uv_handle_t *)lane->timer))
-        uv_timer_start(lane->timer, ack_timer_cb, 0, 0);
-}
-
-/* Copies the array; the values themselves change hands. */
-static void take_values(struct entry *entry, const struct queue_value *values, size_t count)
-{
+    bool whole = true;
     entry->values = count ? calloc(count, sizeof *values) : NULL;
     for (size_t i = 0; i < count; i++) {
         char *key = entry->values ? strdup(values[i].key) : NULL;
-        if (!key) { /* the job then runs again when its lease expires */
-            log_error("out of memory for the outputs of job %llu",
-                      (unsigned long long)entry->lease.number);
+        if (!key) {
             free(values[i].value);
-            entry->lease.lost = true;
+            whole = false;
             continue;
         }
         struct queue_value *value = &entry->values[entry->value_count++];
@@ -246,28 +230,72 @@ static void take_values(struct entry *entry, const struct queue_value *values, s
         value->key = key;
         entry->bytes += value->bytes;
     }
+    return whole;
 }
 
-void queue_done(struct queue *queue, struct lease *lease, char *result, const char *id,
-                const char *reply_to, struct queue_value *values, size_t count)
+/* false: it cannot be kept whole. */
+static bool take_answer(struct entry *entry, const struct queue_answer *answer)
+{
+    bool whole = take_values(entry, answer->values, answer->value_count);
+    whole = copy(&entry->id, answer->id) && whole;
+    whole = copy(&entry->reply_to, answer->reply_to) && whole;
+    entry->result = answer->result;
+    entry->bytes += entry->result ? strlen(entry->result) : 0;
+    return whole && entry->result;
+}
+
+/* A part of an answer is none. The job goes back, but one that is being buried must not run again:
+ * the next reaper buries it when this lease has expired. */
+static void do_without_answer(struct entry *entry)
+{
+    log_error("job %llu: no memory for its answer; it goes back",
+              (unsigned long long)entry->lease.number);
+    queue_entry_drop_answer(entry);
+    entry->lease.lost |= entry->internal;
+    entry->kind = ACK_BACK;
+}
+
+void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer)
+{
+    struct queue *queue = entry->queue;
+    entry->kind = kind;
+    if (answer && !take_answer(entry, answer))
+        do_without_answer(entry);
+    struct lane *lane = entry->kind == ACK_DONE ? &queue->done : &queue->nack;
+    entry->lease.settled = true;
+    list_push(&lane->waiting, &entry->lease.node);
+    /* Nothing is called back from inside the daemon's call, and its neighbours may come yet. */
+    if (!queue->shut && !uv_is_active((uv_handle_t *)lane->timer))
+        uv_timer_start(lane->timer, ack_timer_cb, 0, 0);
+}
+
+/* false: it went back for want of memory. */
+static bool settle(struct queue *queue, struct lease *lease, enum ack_kind kind,
+                   const struct queue_answer *answer)
 {
     struct entry *entry = lease->pending;
     assert(!lease->settled && entry->queue == queue);
     list_remove(&queue->running, &lease->node);
-    take_values(entry, values, count);
-    if (!result) {
-        log_error("out of memory for the result of job %llu",
-                  (unsigned long long)lease->number);
-        lease->lost = true;
-    }
-    ack_push(entry, ACK_DONE, result, id, reply_to);
+    ack_push(entry, kind, answer);
+    return entry->kind == kind;
 }
 
-void queue_nack(struct queue *queue, struct lease *lease, enum nack_kind kind, char *result,
-                const char *id, const char *reply_to)
+bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer)
 {
-    struct entry *entry = lease->pending;
-    assert(!lease->settled && entry->queue == queue);
-    list_remove(&queue->running, &lease->node);
-    ack_push(entry, kind == NACK_RETRY ? ACK_RETRY : ACK_BACK, result, id, reply_to);
+    return settle(queue, lease, ACK_DONE, answer);
+}
+
+bool queue_retry(struct queue *queue, struct lease *lease, const struct queue_answer *answer)
+{
+    return settle(queue, lease, ACK_RETRY, answer);
+}
+
+bool queue_last_attempt(const struct lease *lease)
+{
+    return lease->attempt >= lease->attempts_max;
+}
+
+void queue_give_back(struct queue *queue, struct lease *lease)
+{
+    (void)settle(queue, lease, ACK_BACK, NULL);
 }

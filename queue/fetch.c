@@ -68,9 +68,10 @@ static void peeked(void *context, redisReply *reply)
     if (queue->shut || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
-        queue->peek_refused = true; /* until the idle timer's next turn */
         if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
             redis_drop(queue->peek, reply->str);
+        else
+            queue->peek_refused = true; /* until the idle timer's next turn */
     } else if (reply->type != REDIS_REPLY_NIL) {
         redis_good(queue->peek);
         fetch_wake(queue);
@@ -101,7 +102,7 @@ static void hand_out(struct queue *queue, struct entry *entry)
 {
     if (queue->places == 0 || queue->closing) {
         entry->internal = true;
-        ack_push(entry, ACK_BACK, NULL, NULL, NULL);
+        ack_push(entry, ACK_BACK, NULL);
         return;
     }
     queue->places--;

@@ -10,6 +10,7 @@
 #include "conf/limits.h"
 #include "queue/queue.h"
 #include "queue/redis.h"
+#include "queue/route.h"
 #include "queue/script.h"
 
 /* Under load a call waits this long for company, so that batches form; a call after a pause of
@@ -57,7 +58,8 @@ struct queue {
     struct queue_config config; /* strings are copies */
     struct redis_address address;
     struct queue_events events;
-    struct redis *redis, *peek; /* NULL before the start and after the close */
+    struct route *route;
+    struct redis *redis, *peek; /* NULL, as the route, before the start and after the close */
     uv_timer_t timers[TIMER_COUNT];
     unsigned short dice[3];     /* for erand48: each daemon has its own sequence */
     size_t open_handles;
@@ -100,6 +102,7 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
 void queue_accepted(struct queue *queue, enum script script);
 struct entry *queue_entry_new(struct queue *queue);
 void queue_entry_free(struct entry *entry);
+void queue_entry_drop_answer(struct entry *entry);
 /* Calls visit for each lease that is not yet acknowledged. It must not change the lists. */
 void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
                       void *context);
@@ -116,9 +119,8 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
 /* ack.c */
 void ack_pump(struct lane *lane);
 void ack_timer_cb(uv_timer_t *timer);
-/* Takes the result over. */
-void ack_push(struct entry *entry, enum ack_kind kind, char *result, const char *id,
-              const char *reply_to);
+/* answer: NULL where the lease ends without one. */
+void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer);
 
 /* lease.c */
 void lease_renew(struct queue *queue);

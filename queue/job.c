@@ -236,19 +236,12 @@ static bool read_format(const struct check *check, const cJSON *object, const ch
                         const char **format)
 {
     const cJSON *item = member(object, "format");
-    char known[128] = "";
     if (!item)
         return true;
-    for (size_t i = 0; check->rules->formats[i]; i++) {
-        const char *name = check->rules->formats[i];
-        if (cJSON_IsString(item) && strcmp(item->valuestring, name) == 0) {
-            *format = name;
-            return true;
-        }
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s\"%s\"", i ? " or " : "", name);
-    }
-    return refuse(check, "%s.format is %s, must be %s", where, shown(item), known);
+    if (!cJSON_IsString(item))
+        return refuse(check, "%s.format is %s, must be a string", where, shown(item));
+    *format = item->valuestring;
+    return true;
 }
 
 static bool read_output(const struct check *check, const cJSON *item, const char *where,
@@ -360,6 +353,7 @@ static bool read_variants(const struct check *check, struct job *job, const cJSO
     if (count < 1 || count > JOB_OUTPUTS_MAX)
         return refuse(check, "outputs is %s, must be an array of 1 to %d objects", shown(list),
                       JOB_OUTPUTS_MAX);
+    job->listed = true;
     cJSON_ArrayForEach(item, list)
     {
         char where[64], output[80], ops[80];
@@ -400,28 +394,21 @@ static bool read_id(const struct check *check, struct job *job)
     return true;
 }
 
-/* meta is given back as it was written, not as a double and back: its node is replaced by the raw
- * text. Line breaks can only stand between tokens there, and a result is one line. */
+/* meta is given back as it was written, not as a double and back: its node is the raw text. Line
+ * breaks can only stand between tokens there, and a result is one line. */
 static bool read_meta(const struct check *check, struct job *job, const struct json_member *raw)
 {
     if (!raw->at)
         return true;
     char *text = strndup(raw->at, raw->length);
-    cJSON *node = NULL;
-    if (text) {
-        for (char *at = text; *at; at++)
-            if (*at == '\n' || *at == '\r' || *at == '\t')
-                *at = ' ';
-        node = cJSON_CreateRaw(text);
-        free(text);
-    }
-    if (!node || !cJSON_ReplaceItemInObjectCaseSensitive(job->root, "meta", node)) {
-        cJSON_Delete(node);
+    for (char *at = text; at && *at; at++)
+        if (*at == '\n' || *at == '\r' || *at == '\t')
+            *at = ' ';
+    job->meta = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    if (!job->meta)
         error_set(check->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
-        return false;
-    }
-    job->meta = node;
-    return true;
+    return job->meta != NULL;
 }
 
 static bool read_reply_to(const struct check *check, struct job *job)
@@ -515,5 +502,6 @@ enum status job_parse(struct job *job, const char *text, size_t length,
 void job_clear(struct job *job)
 {
     cJSON_Delete(job->root);
+    cJSON_Delete(job->meta);
     memset(job, 0, sizeof *job);
 }

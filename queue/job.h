@@ -2,7 +2,7 @@
  * job.h - a job as users push it: strict JSON in, a checked struct out.
  *
  * Loop thread only. A job owns its parsed JSON; every string points into it. `ops` pass through
- * as opaque cJSON: the operation table in gpu checks them.
+ * as opaque cJSON, and formats as names: the operation table in gpu and the codecs judge them.
  */
 #ifndef GPUIMGD_QUEUE_JOB_H
 #define GPUIMGD_QUEUE_JOB_H
@@ -25,7 +25,7 @@ struct job_place {
 struct job_output {
     struct job_place place; /* neither path nor key: the job gave none. Its ops are not empty then;
                                whether they give values is for others to say */
-    const char *format;   /* one of rules->formats, or NULL: by suffix, else as the input */
+    const char *format;   /* as given: whether it is one is for others to say; or NULL */
     int quality;          /* 1..100, default 85 */
     int compression;      /* 0..9, default 3 */
     bool progressive;
@@ -37,11 +37,12 @@ struct job_output {
 struct job {
     cJSON *root;
     const char *id;       /* or NULL */
-    const cJSON *meta;    /* or NULL */
+    cJSON *meta;          /* or NULL; its own, beside the one in root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;
     struct job_output outputs[JOB_OUTPUTS_MAX];
     size_t output_count;
+    bool listed;          /* they stand in `outputs`, be it only one */
     double timeout_s;     /* at most rules->timeout_s, which is the default */
     uint8_t background[3];
     bool orient;
@@ -50,7 +51,6 @@ struct job {
 
 struct job_rules {
     const char *ns;               /* the namespace */
-    const char *const *formats;   /* NULL-terminated */
     double timeout_s;
 };
 

@@ -190,8 +190,7 @@ static void daemon_name(const char *inst, char *name, size_t size)
 /* The last word on a job whose attempts are used up: it took its daemons down, or lost them. */
 static void bury(struct queue *queue, struct entry *entry)
 {
-    static const char *const formats[] = {NULL};
-    struct job_rules rules = {queue->config.ns, formats, 1};
+    struct job_rules rules = {queue->config.ns, 1};
     struct job job = {0};
     struct error ignored = {0}, error = {0};
     char daemon[INSTANCE_BYTES_MAX];
@@ -213,7 +212,9 @@ static void bury(struct queue *queue, struct entry *entry)
     };
     entry->internal = true;
     log_warning("job %llu is dead: %s", (unsigned long long)entry->lease.number, error.text);
-    ack_push(entry, ACK_RETRY, result_write(&result), job.id, job.reply_to);
+    struct queue_answer answer = {
+        .result = result_write(&result), .id = job.id, .reply_to = job.reply_to};
+    ack_push(entry, ACK_RETRY, &answer);
     job_clear(&job);
 }
 

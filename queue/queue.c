@@ -26,7 +26,7 @@ struct entry *queue_entry_new(struct queue *queue)
     return entry;
 }
 
-void queue_entry_free(struct entry *entry)
+void queue_entry_drop_answer(struct entry *entry)
 {
     for (size_t i = 0; i < entry->value_count; i++) {
         free((char *)entry->values[i].key);
@@ -36,6 +36,14 @@ void queue_entry_free(struct entry *entry)
     free(entry->result);
     free(entry->id);
     free(entry->reply_to);
+    entry->values = NULL;
+    entry->result = entry->id = entry->reply_to = NULL;
+    entry->value_count = entry->bytes = 0;
+}
+
+void queue_entry_free(struct entry *entry)
+{
+    queue_entry_drop_answer(entry);
     free(entry->lease.raw);
     free(entry);
 }
@@ -145,15 +153,30 @@ static bool info_value(const redisReply *reply, const char *name, char *value, s
     return true;
 }
 
-static void version_read(void *context, redisReply *reply)
+/* All of a script's keys must be in one slot: those of one hash tag are. */
+static bool has_hash_tag(const char *ns)
 {
-    char version[32];
+    const char *open = strchr(ns, '{');
+    return open && open[1] && open[1] != '}' && strchr(open, '}');
+}
+
+static void server_read(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    char version[32], mode[32];
     unsigned major, minor;
-    (void)context;
+    if (!reply)
+        return;
+    queue->greeted = true;
     if (info_value(reply, "redis_version:", version, sizeof version) &&
         sscanf(version, "%u.%u", &major, &minor) == 2 &&
         major * 100 + minor < REDIS_VERSION_LEAST)
         log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
+    if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
+        !has_hash_tag(queue->config.ns))
+        log_error("Redis is a Cluster, and the namespace %s has no hash tag, so that its keys are "
+                  "in many slots and no script can run: set namespace = {%s}", queue->config.ns,
+                  queue->config.ns);
 }
 
 static void check_policy(const char *policy)
@@ -194,7 +217,7 @@ static void policy_read(void *context, redisReply *reply)
 
 static void check_server(struct queue *queue)
 {
-    send_words(queue->redis, 2, (const char *[]){"INFO", "server"}, version_read, queue);
+    send_words(queue->redis, 2, (const char *[]){"INFO", "server"}, server_read, queue);
     send_words(queue->redis, 3, (const char *[]){"CONFIG", "GET", "maxmemory-policy"}, policy_read,
                queue);
 }
@@ -216,7 +239,6 @@ static void main_up(void *context)
     lease_renew(queue);
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
     if (!queue->greeted) {
-        queue->greeted = true;
         check_server(queue);
         lease_reap(queue, false);
     }
@@ -264,9 +286,13 @@ static bool copy_config(struct queue_config *to, const struct queue_config *from
     to->redis = strdup(from->redis);
     to->username = strdup(from->username ? from->username : "");
     to->password_file = strdup(from->password_file ? from->password_file : "");
+    to->sentinel_username = strdup(from->sentinel_username ? from->sentinel_username : "");
+    to->sentinel_password_file =
+        strdup(from->sentinel_password_file ? from->sentinel_password_file : "");
     to->ns = strdup(from->ns);
     to->instance = strdup(from->instance);
-    return to->redis && to->username && to->password_file && to->ns && to->instance;
+    return to->redis && to->username && to->password_file && to->sentinel_username &&
+           to->sentinel_password_file && to->ns && to->instance;
 }
 
 static void clear_config(struct queue_config *config)
@@ -274,6 +300,8 @@ static void clear_config(struct queue_config *config)
     free((char *)config->redis);
     free((char *)config->username);
     free((char *)config->password_file);
+    free((char *)config->sentinel_username);
+    free((char *)config->sentinel_password_file);
     free((char *)config->ns);
     free((char *)config->instance);
 }
@@ -334,23 +362,28 @@ void queue_start(struct queue *queue)
     char name[320];
     snprintf(name, sizeof name, "Redis at %s", config->redis);
     struct redis_options options = {
-        .address = queue->address,
         .name = name,
-        .username = config->username,
-        .password_file = config->password_file,
-        .database = config->database,
+        .username = config->sentinel_username,
+        .password_file = config->sentinel_password_file,
         .connect_timeout_s = config->connect_timeout_s,
         .command_timeout_s = config->command_timeout_s,
         .auth_retry_s = config->auth_retry_s,
         .dice = queue->dice,
     };
-    struct redis_events main_events = {queue, main_up, main_down};
-    struct redis_events peek_events = {queue, peek_up, peek_down};
+    struct redis_events main_events = {queue, main_up, main_down, NULL};
+    struct redis_events peek_events = {queue, peek_up, peek_down, NULL};
     assert(!queue->started);
-    queue->redis = redis_create(queue->loop, &options, &main_events);
+    queue->route = route_create(queue->loop, &queue->address, &options);
+    options.route = queue->route;
+    options.username = config->username;
+    options.password_file = config->password_file;
+    options.database = config->database;
+    if (queue->route)
+        queue->redis = redis_create(queue->loop, &options, &main_events);
     options.name = "";
-    queue->peek = redis_create(queue->loop, &options, &peek_events);
-    if (!queue->redis || !queue->peek) {
+    if (queue->redis)
+        queue->peek = redis_create(queue->loop, &options, &peek_events);
+    if (!queue->peek) {
         log_error("out of memory for the connections to Redis");
         abort(); /* at start, before anything was taken */
     }
@@ -358,7 +391,7 @@ void queue_start(struct queue *queue)
         uv_timer_init(queue->loop, &queue->timers[i]);
         queue->timers[i].data = queue;
     }
-    queue->open_handles = TIMER_COUNT + 2;
+    queue->open_handles = TIMER_COUNT + 3;
     queue->started = true;
     redis_start(queue->redis);
     redis_start(queue->peek);
@@ -398,6 +431,7 @@ static void handle_closed(struct queue *queue)
     if (--queue->open_handles > 0)
         return;
     queue->redis = queue->peek = NULL;
+    queue->route = NULL;
     if (queue->destroyed)
         free_all(queue);
     else
@@ -409,7 +443,7 @@ static void timer_closed(uv_handle_t *handle)
     handle_closed(handle->data);
 }
 
-static void redis_closed(void *context)
+static void connection_closed(void *context)
 {
     handle_closed(context);
 }
@@ -424,8 +458,9 @@ static void shut(struct queue *queue)
                     unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
-    redis_close(queue->peek, redis_closed, queue);
-    redis_close(queue->redis, redis_closed, queue);
+    redis_close(queue->peek, connection_closed, queue);
+    redis_close(queue->redis, connection_closed, queue);
+    route_close(queue->route, connection_closed, queue);
 }
 
 static void close_cb(uv_timer_t *timer)

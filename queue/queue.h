@@ -3,8 +3,8 @@
  *
  * Loop thread only. The queue keeps its connection up by itself: it reconnects, waits out LOADING
  * and friends, keeps what must not be lost (DONE, NACK) until Redis has acknowledged it, and says
- * so once. A lease handed to `leased` is the daemon's until it calls queue_done or queue_nack;
- * then it is the queue's again, which frees it after Redis's answer.
+ * so once. A lease handed to `leased` is the daemon's until it calls queue_done, queue_retry or
+ * queue_give_back; then it is the queue's again, which frees it after Redis's answer.
  */
 #ifndef GPUIMGD_QUEUE_QUEUE_H
 #define GPUIMGD_QUEUE_QUEUE_H
@@ -32,23 +32,32 @@ struct lease {
     uint64_t fetch;         /* the daemon's fetch counter: with INST this is the token */
     bool alone;             /* last attempt, no other job may run beside it */
     bool lost;              /* another daemon has it: do not rename into place, do not answer */
-    bool settled;           /* queue_done or queue_nack was called */
+    bool settled;           /* the daemon has ended it */
     void *job;              /* the daemon's */
     void *pending;          /* the queue's */
 };
 
-/* An output that DONE stores in Redis in the same atomic step as the result. */
+/* An output that is stored in Redis in the same atomic step as the result. */
 struct queue_value {
     const char *key;   /* borrowed from the job's text; copied by the queue */
-    uint8_t *value;    /* malloc'd, owned by the queue from queue_done on */
+    uint8_t *value;    /* malloc'd, owned by the queue once it is in an answer */
     size_t bytes;
     uint32_t ttl_s;    /* 0 = none */
 };
 
+/* What a job comes to. */
+struct queue_answer {
+    char *result;               /* JSON, malloc'd, taken over; NULL: there was no memory for it */
+    const char *id, *reply_to;  /* or NULL; copied */
+    struct queue_value *values; /* their bytes are taken over, the array stays the caller's */
+    size_t value_count;
+};
+
 struct queue_config {
-    const char *redis;          /* "host:port", "[v6]:port", "unix:/path"; rediss:// is refused */
+    const char *redis;          /* see address.h */
     const char *username;       /* NULL or "" = none */
     const char *password_file;  /* NULL or "" = none; read at each connect, trailing newline cut */
+    const char *sentinel_username, *sentinel_password_file; /* the same, for Sentinels */
     uint32_t database;
     const char *ns;
     const char *instance;       /* INST (instance.h) */
@@ -62,11 +71,11 @@ struct queue_config {
 struct queue_events {
     void *context;
     void (*leased)(void *context, struct lease *lease);
-    /* The lease is another's now. lease->lost is set already; the daemon still ends it with
-     * queue_done or queue_nack (which then tell Redis nothing). */
+    /* The lease is another's now. lease->lost is set already; the daemon still ends it as any
+     * other (which then tells Redis nothing). */
     void (*lost)(void *context, struct lease *lease);
-    /* Redis acknowledged (or called stale) a queue_done or queue_nack; the lease is gone after
-     * this returns. `dead`: a nack found no attempt left. Counts for the stats. */
+    /* Redis acknowledged (or called stale) a lease's end; the lease is gone after this returns.
+     * `dead`: a retry found no attempt left. Counts for the stats. */
     void (*settled)(void *context, struct lease *lease, bool stale, bool dead);
 };
 
@@ -76,7 +85,7 @@ struct queue_view {
     enum queue_state state;
     const char *reason;     /* why not READY, a sentence; "" when READY */
     uint64_t length;        /* LLEN NS:jobs at the last fetch */
-    uint64_t unacknowledged; /* done or nacked, not yet acknowledged */
+    uint64_t unacknowledged; /* ended, not yet acknowledged */
     uint64_t redelivered, stale, dropped, dead, trimmed; /* since start */
 };
 
@@ -92,17 +101,15 @@ void queue_reload(struct queue *queue, const struct queue_config *config);
  * Redis for at most min(places, batch) at once. 0 pauses. */
 void queue_set_places(struct queue *queue, uint32_t places);
 
-/* Ends a lease with its result. result: JSON text, malloc'd, taken over. id and reply_to may be
- * NULL, are copied. Of values[0..count) the bytes are taken over; the array stays the caller's. */
-void queue_done(struct queue *queue, struct lease *lease, char *result, const char *id,
-                const char *reply_to, struct queue_value *values, size_t count);
-enum nack_kind {
-    NACK_RETRY,    /* the attempt counts; again after 1 s, 4 s, ... 1 h; dead when none is left,
-                      with `result` (JSON, malloc'd, taken over) as the last word */
-    NACK_GIVE_BACK /* drain, or a neighbour's fault: at once, the attempt is given back */
-};
-void queue_nack(struct queue *queue, struct lease *lease, enum nack_kind kind, char *result,
-                const char *id, const char *reply_to);
+/* Ends a lease with its answer. false, here and below: there was no memory to keep the answer
+ * whole, and the lease is given back instead. */
+bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
+/* The attempt counts; again after 1 s, 4 s, ... 1 h. Where none is left (queue_last_attempt) the
+ * job is dead, with the answer as the last word, and only there is it needed: else NULL. */
+bool queue_retry(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
+bool queue_last_attempt(const struct lease *lease);
+/* Drain, or a neighbour's fault: at once, the attempt is given back. */
+void queue_give_back(struct queue *queue, struct lease *lease);
 
 /* Reads an image that lies in Redis: STRLEN, then GET. The callback gets malloc'd bytes (its own
  * from then on), or an error: input_missing, input_too_large, input_unreadable. Returns a handle

@@ -1,5 +1,5 @@
-/* read.c - queue_read: an image that lies in Redis. STRLEN before GET, so that a key that is too
- * large costs nothing. */
+/* read.c - queue_read: an image that lies in Redis. A small one comes whole with its first part;
+ * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 /* Lost connections, failed connects and refusals that one read outlives. */
 #define READ_TRIES_MAX 8
 #define READ_RETRY_MS 200
+/* One command instead of two for a thumbnail, a hundredth more to carry for what is large. */
+#define FIRST_BYTES (64 * KIB)
 
 struct read {
     struct list_node node;
@@ -71,6 +73,14 @@ static void try_failed(struct read *read, const char *reason)
         retry_later(read);
 }
 
+/* The slot moves from one Cluster node to another, and the key with it: that says nothing about the
+ * key, and is waited out for as long as the job has. */
+static bool is_on_its_way(const char *error)
+{
+    return strncmp(error, "ASK ", 4) == 0 || strncmp(error, "TRYAGAIN", 8) == 0 ||
+           strncmp(error, "CLUSTERDOWN", 11) == 0;
+}
+
 /* True when the reply was dealt with: no answer, an error, a read that nobody wants any more. */
 static bool settled(struct read *read, redisReply *reply)
 {
@@ -85,7 +95,9 @@ static bool settled(struct read *read, redisReply *reply)
     }
     if (reply->type != REDIS_REPLY_ERROR)
         return false;
-    if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
+    if (is_on_its_way(reply->str))
+        retry_later(read);
+    else if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not hold a string", read->key);
     else
         try_failed(read, reply->str);
@@ -106,6 +118,13 @@ static void too_large(struct read *read, uint64_t bytes)
          read->key, (unsigned long long)bytes, (unsigned long long)read->bytes_max);
 }
 
+static void take(struct read *read, redisReply *reply)
+{
+    uint8_t *bytes = (uint8_t *)reply->str;
+    reply->str = NULL;
+    finish(read, bytes, (size_t)reply->len, NULL);
+}
+
 static void got(void *context, redisReply *reply)
 {
     struct read *read = context;
@@ -118,9 +137,7 @@ static void got(void *context, redisReply *reply)
     } else if ((uint64_t)reply->len > read->bytes_max) { /* it grew since STRLEN */
         too_large(read, (uint64_t)reply->len);
     } else {
-        uint8_t *bytes = (uint8_t *)reply->str;
-        reply->str = NULL;
-        finish(read, bytes, (size_t)reply->len, NULL);
+        take(read, reply);
     }
 }
 
@@ -137,12 +154,40 @@ static void measured(void *context, redisReply *reply)
         try_failed(read, "the connection to Redis was lost");
 }
 
+static uint64_t first_bytes(const struct read *read)
+{
+    return read->bytes_max < FIRST_BYTES ? read->bytes_max + 1 : FIRST_BYTES;
+}
+
+static void got_first(void *context, redisReply *reply)
+{
+    struct read *read = context;
+    if (settled(read, reply))
+        return;
+    if (reply->type != REDIS_REPLY_STRING)
+        try_failed(read, "an answer of an unexpected form");
+    else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
+        take(read, reply);
+    else if (!send_read(read, "STRLEN", measured)) /* there is more, or nothing: no key perhaps */
+        try_failed(read, "the connection to Redis was lost");
+}
+
+static bool send_first(struct read *read)
+{
+    char last[24];
+    snprintf(last, sizeof last, "%llu", (unsigned long long)first_bytes(read) - 1);
+    const char *argv[] = {"GETRANGE", read->key, "0", last};
+    size_t lengths[] = {8, strlen(read->key), 1, strlen(last)};
+    read->out = redis_send(read->queue->redis, 4, argv, lengths, 0, got_first, read);
+    return read->out;
+}
+
 /* What is not sent because the connection is down goes when it is up. */
 static void start(struct read *read)
 {
     struct queue *queue = read->queue;
     if (queue->redis && !queue->shut && redis_up(queue->redis) &&
-        !send_read(read, "STRLEN", measured))
+        !send_first(read))
         retry_later(read); /* memory is short */
 }
 

@@ -1,137 +1,68 @@
-/*
- * redis.c - see redis.h.
- *
- * struct redis lives as long as its owner wants; each connection it makes is a struct link of its
- * own, which goes its way alone once it has been let go of: its handles close, and the last close
- * callback frees it. So no callback of an old connection can reach a new one.
- */
+/* redis.c - see redis.h: what keeps a connection up. The connection itself is a struct link. */
 #include "queue/redis.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "conf/list.h"
 #include "conf/log.h"
 #include "conf/text.h"
+#include "queue/link.h"
 #include "queue/lookup.h"
+#include "queue/route.h"
 
-#define READ_BYTES (64 * KIB)
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS 5000
 #define PASSWORD_BYTES_MAX 4096
-#define KEEPALIVE_S 60
-/* A large command has this much more time: Redis reads it, copies it and writes it to its
- * append-only file before it answers (32 MiB a second, a slow disk). */
-#define SENT_BYTES_PER_MS (32 * KIB)
-/* What is under way when the last of a command leaves says nothing of how fast the line is. */
-#define SENT_BYTES_LEAST (64 * KIB)
 
 struct redis {
     uv_loop_t *loop;
     struct redis_options options;
     struct redis_events events;
+    struct route_member member;
+    struct redis_point at;   /* where the link goes, or went last */
     struct link *link;       /* NULL between two tries */
     struct lookup *lookup;   /* of the host's name; a slow one outlives the try that began it */
     struct addrinfo *found;  /* what it found between two tries */
     bool up, closing;
+    bool lost_way;           /* the next try waits until the route knows the server */
     bool doubtful;           /* it was dropped, and has not shown since that it is of use */
     uv_timer_t retry;
     uint64_t backoff_ms;
+    char refusal[ERROR_TEXT_MAX]; /* the first error among the answers to the greeting */
     char said[ERROR_TEXT_MAX]; /* what the log was told last, so that it is told once */
     void (*closed)(void *context);
     void *closed_context;
 };
 
-/* A command whose answer is awaited. */
-struct call {
-    struct list_node node;
-    redis_reply_cb callback;
-    void *context;
-    uint64_t timeout_ms;
-    uint64_t deadline_ms;
-};
-
-struct link {
-    struct redis *redis;     /* NULL once it was let go of */
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } at;
-    bool stream_open;
-    uv_timer_t timer;        /* of the connect, then of the oldest call */
-    bool timer_open;
-    uint64_t connect_end_ms;
-    struct addrinfo *found, *next; /* the addresses, and the one that is tried */
-    uv_connect_t connect;
-    redisReader *reader;
-    struct list calls;
-    int64_t given_bytes;     /* to the stream, ever */
-    int64_t sent_bytes;      /* of these had arrived when the timer last looked */
-    char *read_buffer;
-    char refusal[ERROR_TEXT_MAX]; /* the first error among the answers to AUTH, SELECT and PING */
-};
-
-struct write {
-    uv_write_t request;
-    char *command;
-};
-
 static void try_connect(struct redis *redis);
-static void link_open(struct link *link);
-static bool next_address(struct link *link);
 
-/* ---- letting go of a link ----------------------------------------------------------------- */
-
-static void link_free_when_closed(struct link *link)
-{
-    if (link->stream_open || link->timer_open)
-        return;
-    if (link->reader)
-        redisReaderFree(link->reader);
-    if (link->found)
-        freeaddrinfo(link->found);
-    free(link->read_buffer);
-    free(link);
-}
-
-static void stream_closed(uv_handle_t *handle)
-{
-    struct link *link = handle->data;
-    link->stream_open = false;
-    if (link->redis) /* the next of several addresses */
-        link_open(link);
-    else
-        link_free_when_closed(link);
-}
-
-static void timer_closed(uv_handle_t *handle)
-{
-    struct link *link = handle->data;
-    link->timer_open = false;
-    link_free_when_closed(link);
-}
+/* ---- down --------------------------------------------------------------------------------- */
 
 static void retry_cb(uv_timer_t *timer)
 {
     try_connect(timer->data);
 }
 
+/* The same reason is said once, whichever of several servers gives it. */
 static void say_down(struct redis *redis, const char *reason)
 {
-    if (*redis->options.name && strcmp(redis->said, reason) != 0)
-        log_warning("%s: %s; trying again", redis->options.name, reason);
+    char point[REDIS_POINT_TEXT_MAX];
+    bool known = strcmp(redis->said, reason) == 0;
     text_copy(redis->said, sizeof redis->said, reason);
+    if (!*redis->options.name || known)
+        return;
+    redis_point_text(&redis->at, point, sizeof point);
+    if (route_varies(redis->options.route) && !redis->lost_way)
+        log_warning("%s: %s: %s; trying again", redis->options.name, point, reason);
+    else
+        log_warning("%s: %s; trying again", redis->options.name, reason);
 }
 
 /* Detaches the link: it closes by itself, what was sent on it gets NULL, and the next try is due
@@ -145,22 +76,13 @@ static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
     text_copy(text, sizeof text, reason);
     redis->link = NULL;
     redis->up = false;
-    link->redis = NULL;
-    if (link->stream_open && !uv_is_closing(&link->at.handle))
-        uv_close(&link->at.handle, stream_closed);
-    uv_close((uv_handle_t *)&link->timer, timer_closed);
+    link_let_go(link);
     if (!redis->closing) {
         say_down(redis, text);
         uv_timer_start(&redis->retry, retry_cb, delay_ms, 0);
         redis->events.down(redis->events.context, text);
     }
-    struct list_node *node;
-    while ((node = list_pop(&link->calls)) != NULL) {
-        struct call *call = container_of(node, struct call, node);
-        if (call->callback)
-            call->callback(call->context, NULL);
-        free(call);
-    }
+    link_abandon(link);
 }
 
 static uint64_t next_backoff(struct redis *redis)
@@ -168,6 +90,13 @@ static uint64_t next_backoff(struct redis *redis)
     uint64_t now_ms = redis->backoff_ms;
     redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
     return (uint64_t)((double)now_ms * (0.75 + 0.25 * erand48(redis->options.dice)));
+}
+
+static void broken(void *context, const char *reason)
+{
+    struct redis *redis = context;
+    route_failed(redis->options.route, &redis->at, redis->up);
+    let_go(redis, reason, next_backoff(redis));
 }
 
 __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, const char *format,
@@ -179,7 +108,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, cons
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     text_make_printable(text);
-    let_go(redis, text, next_backoff(redis));
+    broken(redis, text);
 }
 
 static void fail_auth(struct redis *redis, const char *text)
@@ -187,190 +116,61 @@ static void fail_auth(struct redis *redis, const char *text)
     let_go(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
 }
 
-/* ---- timeouts ----------------------------------------------------------------------------- */
-
-/* Bytes of commands that have arrived: neither libuv nor, on TCP, the socket holds them. */
-static int64_t sent_bytes(struct link *link)
+/* Goes to another server, or to the same one with a new connection: at once if this one had been of
+ * use, else after a pause. */
+static void turn_away(struct redis *redis, const char *reason)
 {
-    int fd, held = 0;
-    if (!link->redis->options.address.is_unix && uv_fileno(&link->at.handle, &fd) == 0 &&
-        ioctl(fd, SIOCOUTQ, &held) != 0)
-        held = 0;
-    return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
+    uint64_t delay_ms = redis->doubtful ? next_backoff(redis) : 0;
+    redis->doubtful = true;
+    let_go(redis, reason, delay_ms);
 }
 
-/* Looks whether a large command is still on its way, or was a moment ago. */
-static bool line_moves(struct link *link)
-{
-    int64_t sent = sent_bytes(link), moved = sent - link->sent_bytes;
-    link->sent_bytes = sent;
-    return moved > 0 && (sent < link->given_bytes || moved > (int64_t)SENT_BYTES_LEAST);
-}
+/* ---- where to ----------------------------------------------------------------------------- */
 
-static void connect_timed_out(struct link *link)
+static void turned(void *context)
 {
-    struct redis *redis = link->redis;
-    double timeout_s = redis->options.connect_timeout_s;
-    if (!redis->options.address.is_unix && !link->found)
-        fail(redis, "the name %s is not found within %g s", redis->options.address.host, timeout_s);
-    else if (!next_address(link))
-        fail(redis, "no connection within %g s", timeout_s);
-}
-
-static void timer_cb(uv_timer_t *timer)
-{
-    struct link *link = timer->data;
-    struct redis *redis = link->redis;
-    struct list_node *first = list_first(&link->calls);
-    if (!redis)
+    struct redis *redis = context;
+    char point[REDIS_POINT_TEXT_MAX], text[ERROR_TEXT_MAX];
+    struct redis_point here;
+    if (redis->closing || !route_here(redis->options.route, &here))
         return;
-    if (!first) {
-        if (!redis->up)
-            connect_timed_out(link);
-        return;
+    bool elsewhere = !redis_point_equal(&here, &redis->at);
+    if (redis->lost_way) {
+        try_connect(redis);
+    } else if (elsewhere && !redis->link) {
+        redis->backoff_ms = BACKOFF_FIRST_MS;
+        uv_timer_start(&redis->retry, retry_cb, next_backoff(redis), 0);
+    } else if (elsewhere) {
+        redis_point_text(&here, point, sizeof point);
+        snprintf(text, sizeof text, "going over to %s", point);
+        turn_away(redis, text);
     }
-    struct call *call = container_of(first, struct call, node);
-    uint64_t now = uv_now(redis->loop);
-    if (line_moves(link))
-        call->deadline_ms = now + call->timeout_ms;
-    if (now >= call->deadline_ms)
-        fail(redis, "no answer within %g s", (double)call->timeout_ms / 1000);
-    else
-        uv_timer_start(&link->timer, timer_cb, call->deadline_ms - now, 0);
 }
 
-/* Looks at the oldest call: answers come in the order of the commands. */
-static void watch_calls(struct link *link)
+static void way_lost(void *context, const char *reason)
 {
-    struct list_node *first = list_first(&link->calls);
-    if (!first) {
-        uv_timer_stop(&link->timer);
+    struct redis *redis = context;
+    if (redis->closing || !redis->lost_way)
         return;
-    }
-    struct call *call = container_of(first, struct call, node);
-    uint64_t now = uv_now(link->redis->loop);
-    link->sent_bytes = sent_bytes(link);
-    uv_timer_start(&link->timer, timer_cb, call->deadline_ms > now ? call->deadline_ms - now : 0,
-                   0);
+    say_down(redis, reason);
+    redis->events.down(redis->events.context, reason);
 }
 
-/* ---- commands and replies ----------------------------------------------------------------- */
-
-static void written(uv_write_t *request, int status)
+/* A message, or a Cluster node's word that another one has the slot: nothing for who waits. */
+static bool sift(void *context, const redisReply *reply)
 {
-    struct write *write = request->data;
-    (void)status; /* a failed write shows itself as an end of reading */
-    redisFreeCommand(write->command);
-    free(write);
-}
-
-static bool send_call(struct link *link, int argc, const char **argv, const size_t *lengths,
-                           uint64_t timeout_ms, redis_reply_cb callback, void *context)
-{
-    struct call *call = calloc(1, sizeof *call);
-    struct write *write = calloc(1, sizeof *write);
-    char *command = NULL;
-    long long bytes = call && write ? redisFormatCommandArgv(&command, argc, argv, lengths) : -1;
-    if (bytes < 0) {
-        free(call);
-        free(write);
+    struct redis *redis = context;
+    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "MOVED ", 6) == 0)
+        return route_moved(redis->options.route, &redis->at, reply->str + 6);
+    if (!redis->events.pushed || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
+        reply->element[0]->type != REDIS_REPLY_STRING ||
+        strcmp(reply->element[0]->str, "message") != 0)
         return false;
-    }
-    write->command = command;
-    write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(command, (unsigned)bytes);
-    if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
-        redisFreeCommand(command);
-        free(call);
-        free(write);
-        return false;
-    }
-    call->callback = callback;
-    call->context = context;
-    call->timeout_ms = timeout_ms + (uint64_t)bytes / SENT_BYTES_PER_MS;
-    call->deadline_ms = uv_now(link->redis->loop) + call->timeout_ms;
-    link->given_bytes += bytes;
-    list_push(&link->calls, &call->node);
-    if (link->calls.length == 1)
-        watch_calls(link);
+    redis->events.pushed(redis->events.context, reply);
     return true;
 }
 
-bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
-                double timeout_s, redis_reply_cb callback, void *context)
-{
-    if (!redis->up)
-        return false;
-    timeout_s = timeout_s > 0 ? timeout_s : redis->options.command_timeout_s;
-    return send_call(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000),
-                     callback, context);
-}
-
-/* Hands one reply to whoever waits for it; false when the link is no more. */
-static bool deliver(struct link *link, redisReply *reply)
-{
-    struct list_node *node = list_pop(&link->calls);
-    if (!node) {
-        freeReplyObject(reply);
-        fail(link->redis, "an answer that nothing was asked for");
-        return false;
-    }
-    struct call *call = container_of(node, struct call, node);
-    if (!list_empty(&link->calls)) { /* its time begins when what was before it is through */
-        struct call *next = container_of(list_first(&link->calls), struct call, node);
-        next->deadline_ms = uv_now(link->redis->loop) + next->timeout_ms;
-    }
-    watch_calls(link);
-    if (call->callback)
-        call->callback(call->context, reply);
-    freeReplyObject(reply);
-    free(call);
-    return link->redis != NULL;
-}
-
-static void parse(struct link *link)
-{
-    void *reply;
-    for (;;) {
-        if (redisReaderGetReply(link->reader, &reply) != REDIS_OK) {
-            fail(link->redis, "not the Redis protocol: %s", link->reader->errstr);
-            return;
-        }
-        if (!reply || !deliver(link, reply))
-            return;
-    }
-}
-
-static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
-{
-    struct link *link = handle->data;
-    (void)suggested;
-    *buffer = uv_buf_init(link->read_buffer, READ_BYTES);
-}
-
-static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
-{
-    struct link *link = stream->data;
-    if (!link->redis || bytes == 0)
-        return;
-    if (bytes < 0) {
-        fail(link->redis, bytes == UV_EOF ? "the server closed the connection%s" : "%s",
-             bytes == UV_EOF ? "" : uv_strerror((int)bytes));
-        return;
-    }
-    if (redisReaderFeed(link->reader, buffer->base, (size_t)bytes) != REDIS_OK) {
-        fail(link->redis, "out of memory for an answer");
-        return;
-    }
-    struct list_node *first = list_first(&link->calls);
-    if (first) { /* bytes of an answer are a sign of life */
-        struct call *call = container_of(first, struct call, node);
-        call->deadline_ms = uv_now(link->redis->loop) + call->timeout_ms;
-    }
-    parse(link);
-}
-
-/* ---- AUTH, SELECT, PING ------------------------------------------------------------------- */
+/* ---- the greeting: AUTH, SELECT, ROLE, PING ----------------------------------------------- */
 
 /* The file's text without its last line break; NULL with `reason` set. Read at each connect, so
  * that a changed password needs no restart. */
@@ -395,30 +195,33 @@ static char *read_password(const char *path, char *reason, size_t size)
 
 static void say_up(struct redis *redis)
 {
+    char point[REDIS_POINT_TEXT_MAX];
     redis->doubtful = false;
     redis->backoff_ms = BACKOFF_FIRST_MS;
     redis->said[0] = '\0';
-    if (*redis->options.name)
+    redis_point_text(&redis->at, point, sizeof point);
+    if (*redis->options.name && route_varies(redis->options.route))
+        log_info("%s: connected to %s", redis->options.name, point);
+    else if (*redis->options.name)
         log_info("%s: connected", redis->options.name);
 }
 
-static void greeted(void *context, redisReply *reply)
+static void refuse(struct redis *redis, const char *why)
 {
-    struct link *link = context;
-    if (!reply || !link->redis)
+    if (!*redis->refusal)
+        text_copy(redis->refusal, sizeof redis->refusal, why);
+}
+
+static void greeting_read(struct redis *redis)
+{
+    if (!link_is_idle(redis->link))
         return;
-    if (reply->type == REDIS_REPLY_ERROR && !*link->refusal &&
-        !(list_empty(&link->calls) && redis_error_is(reply->str, "NOPERM")))
-        text_copy(link->refusal, sizeof link->refusal, reply->str);
-    if (!list_empty(&link->calls))
-        return;
-    struct redis *redis = link->redis;
-    if (*link->refusal) {
-        text_make_printable(link->refusal);
-        if (redis_refusal(link->refusal) == REDIS_REFUSAL_AUTH)
-            fail_auth(redis, link->refusal);
+    if (*redis->refusal) {
+        text_make_printable(redis->refusal);
+        if (redis_refusal(redis->refusal) == REDIS_REFUSAL_AUTH)
+            fail_auth(redis, redis->refusal);
         else
-            fail(redis, "%s", link->refusal);
+            fail(redis, "%s", redis->refusal);
         return;
     }
     redis->up = true;
@@ -427,21 +230,49 @@ static void greeted(void *context, redisReply *reply)
     redis->events.up(redis->events.context);
 }
 
-static bool greet(struct link *link, int argc, const char **argv)
+static void greeted(void *context, redisReply *reply)
+{
+    struct redis *redis = context;
+    if (!reply)
+        return;
+    bool is_ping = link_is_idle(redis->link); /* it comes last, and an ACL may forbid it */
+    if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
+        refuse(redis, reply->str);
+    greeting_read(redis);
+}
+
+/* A Sentinel may know less than the server itself. */
+static void role_read(void *context, redisReply *reply)
+{
+    struct redis *redis = context;
+    if (!reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR)
+        refuse(redis, reply->str);
+    else if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
+             reply->element[0]->type != REDIS_REPLY_STRING ||
+             strcmp(reply->element[0]->str, "master") != 0)
+        refuse(redis, "it is not the master");
+    greeting_read(redis);
+}
+
+static bool greet(struct redis *redis, int argc, const char **argv, redis_reply_cb callback)
 {
     size_t lengths[3];
     for (int i = 0; i < argc; i++)
         lengths[i] = strlen(argv[i]);
-    double timeout_s = link->redis->options.connect_timeout_s;
-    return send_call(link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), greeted, link);
+    double timeout_s = redis->options.connect_timeout_s;
+    return link_send(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), callback,
+                     redis);
 }
 
-static void start_greeting(struct link *link)
+static void connected(void *context)
 {
-    struct redis *redis = link->redis;
+    struct redis *redis = context;
     const struct redis_options *options = &redis->options;
     char reason[ERROR_TEXT_MAX], number[16];
     bool ok = true;
+    redis->refusal[0] = '\0';
     if (options->password_file && *options->password_file) {
         char *password = read_password(options->password_file, reason, sizeof reason);
         if (!password) {
@@ -449,100 +280,41 @@ static void start_greeting(struct link *link)
             return;
         }
         if (options->username && *options->username)
-            ok = greet(link, 3, (const char *[]){"AUTH", options->username, password});
+            ok = greet(redis, 3, (const char *[]){"AUTH", options->username, password}, greeted);
         else
-            ok = greet(link, 2, (const char *[]){"AUTH", password});
+            ok = greet(redis, 2, (const char *[]){"AUTH", password}, greeted);
         explicit_bzero(password, strlen(password));
         free(password);
     }
     if (ok && options->database > 0) {
         snprintf(number, sizeof number, "%u", options->database);
-        ok = greet(link, 2, (const char *[]){"SELECT", number});
+        ok = greet(redis, 2, (const char *[]){"SELECT", number}, greeted);
     }
-    if (!ok || !greet(link, 1, (const char *[]){"PING"}))
+    if (ok && route_wants_master(options->route))
+        ok = greet(redis, 1, (const char *[]){"ROLE"}, role_read);
+    if (!ok || !greet(redis, 1, (const char *[]){"PING"}, greeted))
         fail(redis, "the connection broke while it was made");
 }
 
 /* ---- connecting --------------------------------------------------------------------------- */
-
-/* The address that was tried is no good: goes on to the next one, if there is one. */
-static bool next_address(struct link *link)
-{
-    if (!link->next || !link->next->ai_next)
-        return false;
-    link->next = link->next->ai_next;
-    uv_timer_stop(&link->timer);
-    uv_close(&link->at.handle, stream_closed); /* and from there link_open */
-    return true;
-}
-
-/* The addresses that are left share the time that is left. */
-static void start_connect_timer(struct link *link)
-{
-    uint64_t now = uv_now(link->redis->loop), count = 1;
-    uint64_t left_ms = link->connect_end_ms > now ? link->connect_end_ms - now : 0;
-    for (struct addrinfo *at = link->next; at && at->ai_next; at = at->ai_next)
-        count++;
-    uv_timer_start(&link->timer, timer_cb, left_ms / count, 0);
-}
-
-static void connected(uv_connect_t *request, int status)
-{
-    struct link *link = request->data;
-    struct redis *redis = link->redis;
-    if (!redis || uv_is_closing(&link->at.handle)) /* it took too long */
-        return;
-    if (status != 0) {
-        if (!next_address(link))
-            fail(redis, "cannot connect: %s", uv_strerror(status));
-        return;
-    }
-    if (!redis->options.address.is_unix) {
-        uv_tcp_nodelay(&link->at.tcp, 1);
-        uv_tcp_keepalive(&link->at.tcp, 1, KEEPALIVE_S);
-    }
-    link->reader = redisReaderCreate();
-    if (!link->reader || uv_read_start(&link->at.stream, alloc_cb, read_cb) != 0) {
-        fail(redis, "out of memory for a connection");
-        return;
-    }
-    start_greeting(link);
-}
-
-/* Opens the stream and connects it, to the socket or to the address that is next. */
-static void link_open(struct link *link)
-{
-    struct redis *redis = link->redis;
-    bool is_unix = redis->options.address.is_unix;
-    int status = is_unix ? uv_pipe_init(redis->loop, &link->at.pipe, 0)
-                         : uv_tcp_init(redis->loop, &link->at.tcp);
-    link->at.handle.data = link;
-    link->connect.data = link;
-    link->stream_open = status == 0;
-    if (status == 0) {
-        start_connect_timer(link);
-        if (is_unix)
-            uv_pipe_connect(&link->connect, &link->at.pipe, redis->options.address.host,
-                            connected);
-        else
-            status = uv_tcp_connect(&link->connect, &link->at.tcp, link->next->ai_addr, connected);
-    }
-    if (status != 0 && !(link->stream_open && next_address(link)))
-        fail(redis, "cannot connect: %s", uv_strerror(status));
-}
 
 static uint64_t connect_timeout_ms(const struct redis *redis)
 {
     return (uint64_t)ceil(redis->options.connect_timeout_s * 1000);
 }
 
-static void use_addresses(struct link *link)
+static void late(void *context)
 {
-    struct redis *redis = link->redis;
-    link->found = link->next = redis->found;
+    struct redis *redis = context;
+    fail(redis, "the name %s is not found within %g s", redis->at.host,
+         redis->options.connect_timeout_s);
+}
+
+static void use_addresses(struct redis *redis)
+{
+    struct addrinfo *found = redis->found;
     redis->found = NULL;
-    link->connect_end_ms = uv_now(redis->loop) + connect_timeout_ms(redis);
-    link_open(link);
+    link_open(redis->link, found, connect_timeout_ms(redis));
 }
 
 static void looked_up(void *context, struct addrinfo *found, const char *reason)
@@ -551,46 +323,49 @@ static void looked_up(void *context, struct addrinfo *found, const char *reason)
     redis->lookup = NULL;
     redis->found = found; /* without a link: for the next one */
     if (redis->link && found)
-        use_addresses(redis->link);
+        use_addresses(redis);
     else if (redis->link)
-        fail(redis, "the name %s is not found: %s", redis->options.address.host, reason);
+        fail(redis, "the name %s is not found: %s", redis->at.host, reason);
 }
 
 static void look_up(struct redis *redis)
 {
-    const struct redis_address *address = &redis->options.address;
     if (!redis->lookup)
-        redis->lookup = lookup_start(redis->loop, address->host, address->port, looked_up, redis);
+        redis->lookup = lookup_start(redis->loop, redis->at.host, redis->at.port, looked_up,
+                                     redis);
     if (!redis->lookup)
-        fail(redis, "the name %s cannot be looked up: no memory or threads", address->host);
+        fail(redis, "the name %s cannot be looked up: no memory or threads", redis->at.host);
+}
+
+static void forget_addresses(struct redis *redis)
+{
+    lookup_drop(redis->lookup);
+    redis->lookup = NULL;
+    if (redis->found)
+        freeaddrinfo(redis->found);
+    redis->found = NULL;
 }
 
 static void try_connect(struct redis *redis)
 {
-    struct link *link = calloc(1, sizeof *link);
-    char *buffer = malloc(READ_BYTES);
+    const struct link_events events = {redis, connected, broken, late, sift};
+    struct redis_point here;
     assert(!redis->link);
-    if (redis->closing || !link || !buffer) {
-        free(link);
-        free(buffer);
-        if (!redis->closing)
-            uv_timer_start(&redis->retry, retry_cb, BACKOFF_LAST_MS, 0);
+    if (redis->closing)
         return;
-    }
-    redis->link = link;
-    link->redis = redis;
-    link->read_buffer = buffer;
-    list_init(&link->calls);
-    uv_timer_init(redis->loop, &link->timer);
-    link->timer.data = link;
-    link->timer_open = true;
-    uv_update_time(redis->loop);
-    link->connect_end_ms = uv_now(redis->loop) + connect_timeout_ms(redis);
-    uv_timer_start(&link->timer, timer_cb, connect_timeout_ms(redis), 0);
-    if (redis->options.address.is_unix)
-        link_open(link);
+    redis->lost_way = !route_here(redis->options.route, &here);
+    if (redis->lost_way)
+        return;
+    if (!redis_point_equal(&here, &redis->at))
+        forget_addresses(redis);
+    redis->at = here;
+    redis->link = link_new(redis->loop, &events, connect_timeout_ms(redis));
+    if (!redis->link)
+        uv_timer_start(&redis->retry, retry_cb, BACKOFF_LAST_MS, 0);
+    else if (here.is_unix)
+        link_open_socket(redis->link, here.host);
     else if (redis->found)
-        use_addresses(link);
+        use_addresses(redis);
     else
         look_up(redis);
 }
@@ -614,6 +389,8 @@ struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
     redis->options.username = copy(options->username);
     redis->options.password_file = copy(options->password_file);
     redis->events = *events;
+    redis->member = (struct route_member){.context = redis, .turned = turned, .lost = way_lost};
+    route_join(options->route, &redis->member);
     redis->backoff_ms = BACKOFF_FIRST_MS;
     uv_timer_init(loop, &redis->retry);
     redis->retry.data = redis;
@@ -623,6 +400,16 @@ struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
 void redis_start(struct redis *redis)
 {
     try_connect(redis);
+}
+
+bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
+                double timeout_s, redis_reply_cb callback, void *context)
+{
+    if (!redis->up)
+        return false;
+    timeout_s = timeout_s > 0 ? timeout_s : redis->options.command_timeout_s;
+    return link_send(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), callback,
+                     context);
 }
 
 bool redis_up(const struct redis *redis)
@@ -638,8 +425,8 @@ void redis_good(struct redis *redis)
 
 void redis_drop(struct redis *redis, const char *reason)
 {
-    redis->doubtful = true;
-    let_go(redis, reason, next_backoff(redis));
+    route_failed(redis->options.route, &redis->at, false);
+    turn_away(redis, reason);
 }
 
 static void retry_closed(uv_handle_t *handle)
@@ -647,8 +434,6 @@ static void retry_closed(uv_handle_t *handle)
     struct redis *redis = handle->data;
     void (*closed)(void *context) = redis->closed;
     void *context = redis->closed_context;
-    if (redis->found)
-        freeaddrinfo(redis->found);
     free((char *)redis->options.name);
     free((char *)redis->options.username);
     free((char *)redis->options.password_file);
@@ -661,8 +446,8 @@ void redis_close(struct redis *redis, void (*closed)(void *context), void *conte
     redis->closing = true;
     redis->closed = closed;
     redis->closed_context = context;
-    lookup_drop(redis->lookup);
-    redis->lookup = NULL;
+    route_leave(redis->options.route, &redis->member);
+    forget_addresses(redis);
     let_go(redis, "closing", 0);
     uv_close((uv_handle_t *)&redis->retry, retry_closed);
 }

@@ -1,5 +1,5 @@
 /*
- * redis.h - one connection to Redis over a libuv stream, which keeps itself up.
+ * redis.h - a connection to Redis over libuv streams, which keeps itself up and follows its route.
  *
  * hiredis formats commands and parses replies; connecting, timeouts and reconnecting are done
  * here, because its asynchronous half resolves names while the loop waits, reports no refused
@@ -17,23 +17,14 @@
 #include <uv.h>
 
 #include "conf/status.h"
+#include "queue/address.h"
+#include "queue/link.h"
 
 struct redis;
-
-/* Where a server is. */
-struct redis_address {
-    bool is_unix;
-    char host[256]; /* or the socket's path */
-    char port[8];
-};
-
-/* "host:port", "host" (port 6379), "[v6]:port", "unix:/path". bad_job, with a sentence, for
- * anything else; rediss:// among it. */
-enum status redis_address_parse(struct redis_address *address, const char *text,
-                                struct error *error) MUST_CHECK;
+struct route;
 
 struct redis_options {
-    struct redis_address address;
+    struct route *route;       /* borrowed, for longer than the connection; see route.h */
     const char *name;          /* for the log; "" keeps this connection out of it */
     const char *username, *password_file; /* NULL or "" = none */
     uint32_t database;
@@ -47,16 +38,16 @@ struct redis_events {
     void (*up)(void *context);
     /* Down, or still not up: why, a sentence. Comes before the callbacks of what was sent. */
     void (*down)(void *context, const char *reason);
+    /* A message of a channel that was subscribed to. NULL where there is none. */
+    void (*pushed)(void *context, const redisReply *message);
 };
 
-/* reply is NULL when the connection went down before the answer: the command may have been carried
- * out or not. It is freed after the callback, which may keep reply->str by setting it to NULL. */
-typedef void (*redis_reply_cb)(void *context, redisReply *reply);
+typedef link_reply_cb redis_reply_cb; /* reply: NULL, or freed afterwards (link.h) */
 
 /* What an error reply asks for. */
 enum redis_refusal {
     REDIS_REFUSAL_WAIT,      /* LOADING, BUSY, OOM, ...: the same again, later */
-    REDIS_REFUSAL_RECONNECT, /* READONLY, UNBLOCKED: this is not the server any more */
+    REDIS_REFUSAL_RECONNECT, /* READONLY, MOVED, ...: it is not the server any more */
     REDIS_REFUSAL_AUTH,      /* NOAUTH, WRONGPASS, NOPERM: a person must help */
     REDIS_REFUSAL_NOSCRIPT,
     REDIS_REFUSAL_OTHER
@@ -77,8 +68,9 @@ bool redis_up(const struct redis *redis);
 bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
                 double timeout_s, redis_reply_cb callback, void *context);
 
-/* Lets go of a connection that is up but of no use, and tries again. Until redis_good is called,
- * tries become rarer and a reason that stays the same is not said again. */
+/* Lets go of a connection that is up but of no use, and tries again, at once the first time, with
+ * the next server where the route has several. Until redis_good is called, tries become rarer and a
+ * reason that stays the same is not said again. */
 void redis_drop(struct redis *redis, const char *reason);
 void redis_good(struct redis *redis);
 

@@ -25,9 +25,9 @@ static bool is_one_of(const char *error, const char *const *codes)
 enum redis_refusal redis_refusal(const char *error)
 {
     static const char *const wait[] = {"LOADING", "BUSY", "OOM", "MISCONF", "NOREPLICAS",
-                                       "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "MOVED", "ASK",
-                                       NULL};
-    static const char *const reconnect[] = {"READONLY", "UNBLOCKED", NULL};
+                                       "TRYAGAIN", "ASK", NULL};
+    static const char *const reconnect[] = {"READONLY", "UNBLOCKED", "MOVED", "CLUSTERDOWN",
+                                            "MASTERDOWN", NULL};
     static const char *const person[] = {"NOAUTH", "WRONGPASS", "NOPERM", NULL};
     if (strncmp(error, "NOSCRIPT", 8) == 0)
         return REDIS_REFUSAL_NOSCRIPT;

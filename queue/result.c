@@ -57,10 +57,19 @@ static bool add_input(cJSON *root, const struct result *result)
                                 result->input_height, result->input_bytes);
 }
 
-/* The item borrows them: values can be thousands of numbers. */
+/* Takes the item over, in any case. */
+static bool add_item(cJSON *object, const char *key, cJSON *item)
+{
+    if (item && cJSON_AddItemToObject(object, key, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+/* An object, which the item borrows: values can be thousands of numbers. */
 static bool add_values(cJSON *item, const cJSON *values)
 {
-    return !values || cJSON_AddItemReferenceToObject(item, "values", (cJSON *)values);
+    return !values || add_item(item, "values", cJSON_CreateObjectReference(values->child));
 }
 
 static bool add_outputs(cJSON *root, const struct result *result)
@@ -85,13 +94,7 @@ static bool add_outputs(cJSON *root, const struct result *result)
 
 static bool add_meta(cJSON *root, const struct job *job)
 {
-    if (!job || !job->meta)
-        return true;
-    cJSON *copy = cJSON_Duplicate(job->meta, true);
-    if (!copy)
-        return false;
-    cJSON_AddItemToObject(root, "meta", copy);
-    return true;
+    return !job || !job->meta || add_item(root, "meta", cJSON_Duplicate(job->meta, true));
 }
 
 static bool add_times(cJSON *root, const struct result *result)

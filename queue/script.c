@@ -210,11 +210,32 @@ static void answered(void *context, redisReply *reply)
     call_free(call);
 }
 
+/* One key more, which never exists. While a Cluster's slot moves to another node, Redis refuses a
+ * script with such a key before it begins; without it the script might begin and then be refused
+ * halfway, at the first key that is not there, with what it took from one list not yet in the
+ * other. */
+static void add_guard_key(struct script_call *call)
+{
+    size_t at = HEAD + call->keys;
+    script_call_ns_key(call, "never");
+    if (call->failed)
+        return;
+    char *key = call->owned[call->count - 1];
+    size_t length = call->lengths[call->count - 1], behind = call->count - 1 - at;
+    memmove(&call->argv[at + 1], &call->argv[at], behind * sizeof *call->argv);
+    memmove(&call->lengths[at + 1], &call->lengths[at], behind * sizeof *call->lengths);
+    memmove(&call->owned[at + 1], &call->owned[at], behind * sizeof *call->owned);
+    call->argv[at] = key;
+    call->lengths[at] = length;
+    call->owned[at] = key;
+}
+
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
                       void *context)
 {
     if (!call)
         return false;
+    add_guard_key(call);
     snprintf(call->key_count, sizeof call->key_count, "%zu", call->keys);
     call->redis = redis;
     call->callback = callback;

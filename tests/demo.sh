@@ -11,6 +11,7 @@ if [ $# -ne 1 ] || [ ! -x "$1" ]; then
     exit 64
 fi
 readonly daemon=$1
+. "$(dirname "$0")/redis.sh"
 dir=$(mktemp -d /tmp/gpuimgd-demo.XXXXXX)
 readonly dir in=$dir/in out=$dir/out log=$dir/gpuimgd.log
 port="" redis="" gpuimgd="" results=()
@@ -113,29 +114,6 @@ show() {
 
 # ---- Redis and the daemon ------------------------------------------------------------------------
 
-# Any free port will do: redis-server itself finds out, by binding it, whether one is free.
-start_redis() {
-    local try i
-    for try in 1 2 3 4 5 6 7 8 9 10; do
-        port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
-        redis-server --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' --appendonly no \
-            >"$dir/redis.log" 2>&1 &
-        redis=$!
-        for ((i = 0; i < 100; i++)); do
-            kill -0 "$redis" 2>/dev/null || break
-            if redis-cli -p "$port" INFO server 2>/dev/null | grep -q "^process_id:$redis"; then
-                echo "\$ redis-server --port $port --save '' &"
-                return
-            fi
-            sleep 0.1
-        done
-        kill "$redis" 2>/dev/null || true
-        wait "$redis" 2>/dev/null || true
-        redis=""
-    done
-    die "redis-server did not start in $try tries; its last words are in $dir/redis.log"
-}
-
 # With a file of its own, so that one in /etc is left out of this.
 start_daemon() {
     cat >"$dir/gpuimgd.conf" <<END
@@ -234,7 +212,8 @@ main() {
     run ls -l "$in"
 
     title "Redis and the daemon"
-    start_redis
+    start_redis "$dir" --port || die "no Redis"
+    echo "\$ redis-server --port $port --save '' &"
     start_daemon
 
     title "Jobs"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need. Looks first, by function rather than by package, so that a
-# machine that has everything (from wherever) is left alone.
+# comparisons with other libraries need, with `fuzz`, `valgrind` and `tls` what those targets need
+# besides. Looks first, by function rather than by package, so that a machine that has everything
+# (from wherever) is left alone.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
@@ -25,6 +26,14 @@ if [ "${1:-}" = peers ]; then
     need_module PIL python3-pil
     need_module numpy python3-numpy
     need_module scipy python3-scipy
+elif [ "${1:-}" = fuzz ]; then
+    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null || missing=clang
+elif [ "${1:-}" = valgrind ]; then
+    need_command valgrind valgrind
+elif [ "${1:-}" = tls ]; then
+    need_command stunnel stunnel4
+    need_command openssl openssl
 else
     need_command "${CC:-cc}" gcc
     [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"

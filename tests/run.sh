@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs every test of a build folder and counts: tests/run.sh build/release [name-part ...]
 # `tests/run.sh build/release peers` runs the comparisons with other libraries, and nothing else.
+# GPUIMGD_SCALE=full in the environment: tests/scale runs in full, not only its quick part.
 #
 # C tests print TAP (cmocka); script tests print TAP too. The last lines name what failed and what
 # was skipped, with the reason, and end in "N passed, N failed, N skipped".
@@ -8,7 +9,7 @@ set -u
 build=$1
 shift
 export CMOCKA_MESSAGE_OUTPUT=TAP
-export GPUIMGD=$PWD/$build/gpuimgd
+export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # a wrapper of it
 # Sanitized builds: the first report ends the process.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -60,10 +61,20 @@ wanted() { # name
 }
 parts=("$@")
 
-for source in tests/unit/test_*.c tests/e2e/test_*.c; do
+for source in tests/unit/test_*.c tests/e2e/test_*.c tests/scale/test_*.c; do
     name=${source%.c}
     wanted "$name" && run_one "$name" "$build/$name"
 done
+for source in tests/fuzz/fuzz_*.c; do
+    name=${source%.c} target=${source#tests/fuzz/fuzz_}
+    target=${target%.c}
+    wanted "$name" && run_one "$name" "$build/tests/fuzz/replay_$target" "tests/fuzz/corpus/$target"
+done
+# The CUDA engine on the tests' own runtime.
+wanted tests/cuda/test_engine && GPUIMGD_TEST_QUICK=1 run_one tests/cuda/test_engine "$build/tests/cuda/test_engine"
+wanted tests/cuda/test_faults && run_one tests/cuda/test_faults "$build/tests/cuda/test_faults"
+# The fault cases that take no long time; `make check-faults` runs them all.
+wanted tests/faults && run_one tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
 for script in tests/scripts/test_*.sh; do
     [ -e "$script" ] && wanted "$script" && run_one "$script" "$script" "$build"
 done

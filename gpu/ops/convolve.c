@@ -56,6 +56,8 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     window_open(&window, from, convolve->border, convolve->columns / 2, down, work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[CONVOLVE_SIDE_MAX];
+        if (pass_is_late_at(pass, y))
+            return;
         uint8_t *row = to->pixels + y * to->stride;
         for (int j = -down; j <= down; j++)
             rows[j + down] = window_row(&window, (int)y, j);
@@ -69,6 +71,12 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
 const struct pass_type pass_convolve = {"convolve", convolve_cpu, PASS_CUDA(convolve_cuda)};
 
 /* ---- the operation ---- */
+
+/* Bounds of the numbers in a kernel and of what they are divided by: no step overflows. */
+#define NUMBER_MAX 1e9
+#define SCALE_MIN 1e-9
+/* 225 numbers are summed with an error of less than this part of their sizes' sum. */
+#define SUM_ERROR 1e-13
 
 /* Weights in 1/65536; bad_op where they are too large together. */
 static enum status make_weights(const struct op_item *item, const double *kernel, double scale,
@@ -88,6 +96,25 @@ static enum status make_weights(const struct op_item *item, const double *kernel
     return STATUS_OK;
 }
 
+/* What the kernel is divided by where the job does not say. */
+static enum status sum_kernel(const struct op_item *item, const struct convolve *convolve,
+                              const double *kernel, double *scale)
+{
+    double sum = 0, size = 0;
+    for (int i = 0; i < convolve->rows * convolve->columns; i++) {
+        if (!(fabs(kernel[i]) <= NUMBER_MAX))
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: kernel[%d][%d] is %.10g; it must be %.10g to %.10g", item->place,
+                             i / convolve->columns, i % convolve->columns, kernel[i], -NUMBER_MAX,
+                             NUMBER_MAX);
+        sum += kernel[i];
+        size += fabs(kernel[i]);
+    }
+    /* 0.1 + 0.2 - 0.3 is not quite 0. */
+    *scale = fabs(sum) <= size * SUM_ERROR ? 1 : sum;
+    return STATUS_OK;
+}
+
 static enum status convolve_parse(const struct op_item *item, void *params)
 {
     static const char *const borders[] = {"reflect101", "replicate", "zero", NULL};
@@ -100,15 +127,13 @@ static enum status convolve_parse(const struct op_item *item, void *params)
         return status;
     own->rows = (int)rows;
     own->columns = (int)columns;
-    for (size_t i = 0; i < rows * columns; i++)
-        scale += kernel[i];
-    if (scale == 0)
-        scale = 1;
-    status = op_number(item, "scale", -1e9, 1e9, &scale);
-    if (!status && fabs(scale) < 1e-9)
+    status = sum_kernel(item, own, kernel, &scale);
+    if (!status)
+        status = op_number(item, "scale", -NUMBER_MAX, NUMBER_MAX, &scale);
+    if (!status && fabs(scale) < SCALE_MIN)
         status = error_set(item->error, STATUS_BAD_OP,
-                           "%s: scale is %.10g; it must be 1e-9 at least, without its sign",
-                           item->place, scale);
+                           "%s: scale is %.10g; it must be %.10g at least, without its sign",
+                           item->place, scale, SCALE_MIN);
     if (!status)
         status = op_number(item, "offset", -CONVOLVE_OFFSET_MAX, CONVOLVE_OFFSET_MAX, &offset);
     if (!status)

@@ -93,11 +93,8 @@ static __global__ void __launch_bounds__(WARPS *WARP)
             convolve_lane<K>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
         if (C != 1)
             __syncthreads();
-        if (row < rows) {
-#pragma unroll
-            for (int j = 0; j < LANE_ROWS; j++)
-                tile_put(memory, a.tile, x0, y0, row + j, c, lane, result[j]);
-        }
+        if (row < rows)
+            tile_put(memory, a.tile, x0, y0, row, c, lane, result);
     }
     tile_store(memory, a.tile, x0, y0, rows);
 }

@@ -32,12 +32,6 @@ const struct pass_type pass_equalize = {"equalize", equalize_cpu, PASS_CUDA(equa
 
 /* ---- the operation ---- */
 
-static enum status equalize_parse(const struct op_item *item, void *params)
-{
-    (void)item, (void)params;
-    return STATUS_OK;
-}
-
 static enum status equalize_step(const struct op_item *item, const void *params,
                                  struct chain *chain)
 {
@@ -46,12 +40,5 @@ static enum status equalize_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-static bool equalize_starts_gray(const void *params)
-{
-    (void)params;
-    return true;
-}
-
-static const char *const names[] = {NULL};
-const struct op op_equalize = {"equalize", names, equalize_parse, equalize_step,
-                               equalize_starts_gray};
+const struct op op_equalize = {"equalize", op_no_parameters, op_parse_nothing, equalize_step,
+                               op_always_gray};

@@ -108,7 +108,7 @@ static void gaussian_cpu(const struct pass *pass, const struct image *from,
     const struct gaussian *gaussian = (const struct gaussian *)pass->params;
     size_t bytes = (size_t)from->width * from->channels;
     uint16_t *sums = (uint16_t *)(void *)work + (size_t)gaussian->radius * from->channels;
-    for (uint32_t y = 0; y < from->height; y++) {
+    for (uint32_t y = 0; y < from->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *source = from->pixels + y * from->stride;
         uint8_t *row = to->pixels + y * to->stride;
         sum_down(gaussian, from, (int)y, sums);

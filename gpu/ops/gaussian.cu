@@ -32,7 +32,7 @@ template <int R> struct gaussian_args {
 /* Rows a lane makes, warps a block. */
 template <int R> struct gaussian_shape {
     static constexpr int lane_rows = R <= 4 ? 8 : 16;
-    static constexpr int warps = R <= 4 ? 8 : R <= 8 ? 4 : 3;
+    static constexpr int warps = R == 4 ? 8 : R <= 8 ? 4 : 3;
     static constexpr int rows = lane_rows * warps;
 };
 
@@ -136,11 +136,8 @@ static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
             blur<R>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
         if (C != 1)
             __syncthreads();
-        if (row < rows) {
-#pragma unroll
-            for (int j = 0; j < shape::lane_rows; j++)
-                tile_put(memory, a.tile, x0, y0, row + j, c, lane, result[j]);
-        }
+        if (row < rows)
+            tile_put(memory, a.tile, x0, y0, row, c, lane, result);
     }
     tile_store(memory, a.tile, x0, y0, rows);
 }

@@ -56,14 +56,12 @@ extern "C" int gray_table_run_cuda(const struct pass *pass, const struct image *
     struct gray_table *table = reinterpret_cast<struct gray_table *>(work);
     const struct histogram *histogram = reinterpret_cast<const struct histogram *>(pass->params);
     const struct image *gray = from->channels == 1 ? from : to;
-    struct sweep sweep;
     int result = histogram_count_cuda(from, histogram, to, table->counts, stream);
     if (result == cudaSuccess)
         result = make(table, from->width * from->height, stream);
-    if (result == cudaSuccess)
-        result = sweep_of(to, 4, &sweep);
     if (result != cudaSuccess)
         return result;
+    struct sweep sweep = sweep_of(to, SWEEP_WARPS, 4);
     look_up_kernel<<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
         gray->pixels, gray->stride, to->pixels, to->stride, (int)to->width, sweep.stretches,
         sweep.count, table->table);

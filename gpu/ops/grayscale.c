@@ -83,7 +83,7 @@ static enum status grayscale_parse(const struct op_item *item, void *params)
 
 static uint16_t weight_16(int64_t weight)
 {
-    return (uint16_t)(weight > 65535 ? 65535 : weight);
+    return (uint16_t)(weight > GRAYSCALE_WHOLE ? GRAYSCALE_WHOLE : weight);
 }
 
 static enum status grayscale_step(const struct op_item *item, const void *params,

@@ -20,6 +20,8 @@ extern "C" {
 
 /* Each weight fits 16 bits, so that two multiply in one instruction: the only larger one, 65536,
  * stands alone, and (65535 v + 32768) >> 16 = v = (65536 v + 32768) >> 16 for every byte v. */
+#define GRAYSCALE_WHOLE 65535
+
 struct grayscale {
     uint16_t r, g, b;
     uint8_t background[3];

@@ -1,212 +1,248 @@
 /*
- * histogram.cu - counts in shared memory, several tables a block, so that few warps meet in one.
+ * histogram.cu - counts in shared memory; a block adds each bin to the result once.
  *
- * A warp's atomics on one shared word are one step where each adds 1 (that is why nothing else is
- * added here): an image of one colour takes no longer than noise. The next stretch is on its way
- * while one is counted. A block adds each bin to the result once.
+ * Gray: one table a block, and blocks as large as they can be: what a block costs beside its pixels
+ * is clearing the table and adding it to the result. The instruction that adds a constant 1 counts
+ * lanes of equal address together, and takes the longer the more addresses there are: so lanes have
+ * neighbouring words of the picture, whose pixels are alike in photographs.
+ *
+ * A table a channel: several copies of it, interleaved: bin b of copy k is word b * copies + k, and
+ * lane l counts in copy l % copies. There are three times as many atomics to a byte that was read,
+ * and one that adds what it gets from a register takes less time as long as few lanes meet; a
+ * picture of one colour makes two or four of them meet. So `one` is an argument.
+ *
+ * The next stretch is on its way while one is counted.
  */
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/histogram.h"
 #include "gpu/pass.h"
 
-/* A block's tables of each plane; warps share them in turn. */
-#define TABLES 4
-#define BLOCKS_AN_SM 2
+/* Gray: warps a block, by the picture's channels, and blocks a multiprocessor. */
+#define GRAY_WARPS(channels) ((channels) == 1 ? 32 : 16)
+#define GRAY_BLOCKS 2
+/* A table a channel. */
+#define COLOUR_BLOCKS 2
+#define COPIES(channels) ((channels) == 3 ? 16 : 8)
 
 /* ---- kernels ---- */
 
-static __device__ __forceinline__ void count_byte(uint32_t *table, uint32_t word, int i)
+/* The first pixel of the four in a lane's word m. */
+template <int C> static __device__ __forceinline__ int gray_place(int x0, int lane, int m)
 {
-    atomicAdd(table + (word >> (8 * i) & 255u), 1u);
+    return gray_word_x<C == 1 ? 4 : C>(x0, lane, m);
+}
+
+/* Byte i of a word, counted in a table whose bins are `step` bytes apart; one __dp4a finds it. */
+template <unsigned STEP>
+static __device__ __forceinline__ uint32_t *bin_of(uint32_t *table, uint32_t word, int i)
+{
+    return reinterpret_cast<uint32_t *>(reinterpret_cast<uint8_t *>(table) +
+                                        __dp4a(word, STEP << (8 * i), 0u));
+}
+
+static __device__ __forceinline__ void count_gray(uint32_t *table, uint32_t word)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        atomicAdd(bin_of<4>(table, word, i), 1u);
 }
 
 /* The first n bytes of a word; n may be anything. */
-static __device__ __forceinline__ void count_some(uint32_t *table, uint32_t word, int n)
+static __device__ __forceinline__ void count_some_gray(uint32_t *table, uint32_t word, int n)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
         if (i < n)
-            count_byte(table, word, i);
+            atomicAdd(bin_of<4>(table, word, i), 1u);
 }
 
-static __device__ __forceinline__ void count_four(uint32_t *table, uint32_t word)
+/* A stretch on its way: of gray, lanes have neighbouring words, four times. */
+template <int C> struct gray_part {
+    row_part<C> part;
+};
+
+template <> struct gray_part<1> {
+    uint32_t words[4];
+};
+
+template <int C>
+static __device__ __forceinline__ void gray_load(gray_part<C> *held, const uint8_t *row, int x0,
+                                                 int width, int lane)
 {
+    if constexpr (C == 1) {
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        count_byte(table, word, i);
-}
-
-template <int PLANES>
-static __device__ __forceinline__ void clear_tables(uint32_t (*tables)[PLANES * HISTOGRAM_BINS])
-{
-    for (int i = threadIdx.x; i < TABLES * PLANES * HISTOGRAM_BINS; i += SWEEP_THREADS)
-        tables[0][i] = 0;
-    __syncthreads();
-}
-
-template <int PLANES>
-static __device__ __forceinline__ void
-add_to_result(const uint32_t (*tables)[PLANES * HISTOGRAM_BINS], uint32_t *counts)
-{
-    __syncthreads();
-    for (int i = threadIdx.x; i < PLANES * HISTOGRAM_BINS; i += SWEEP_THREADS) {
-        uint32_t sum = 0;
-#pragma unroll
-        for (int t = 0; t < TABLES; t++)
-            sum += tables[t][i];
-        if (sum)
-            atomicAdd(&counts[i], sum);
+        for (int m = 0; m < 4; m++) {
+            int x = gray_place<1>(x0, lane, m);
+            held->words[m] = 0;
+            if (x < width)
+                held->words[m] = __ldg(reinterpret_cast<const uint32_t *>(row + x));
+        }
+    } else {
+        row_load<C>(&held->part, row, x0, width, lane);
     }
 }
 
-/* Where a stretch is. */
-struct place {
-    int y, x0;
-};
-
-static __device__ __forceinline__ place place_of(int item, int stretches)
+template <int C>
+static __device__ __forceinline__ void gray_of(uint32_t *words, gray_part<C> *held, uint8_t *stage,
+                                               int lane, const gray_words &gray)
 {
-    int y = item / stretches;
-    return {y, (item - y * stretches) * WARP_PIXELS};
+    if constexpr (C == 1) {
+#pragma unroll
+        for (int m = 0; m < 4; m++)
+            words[m] = held->words[m];
+    } else {
+        uint4 pixels = gray_lane<C>(&held->part, stage, lane, gray);
+        words[0] = pixels.x, words[1] = pixels.y, words[2] = pixels.z, words[3] = pixels.w;
+    }
 }
 
+/* A lane's sixteen gray pixels into their place in the result's row. */
 template <int C>
-static __device__ __forceinline__ void load_item(row_part<C> *part, const uint8_t *from,
-                                                 size_t from_stride, int width, int stretches,
-                                                 int item, int lane)
+static __device__ __forceinline__ void keep_gray(uint8_t *row, const uint32_t *words, int x0,
+                                                 int lane, int width)
 {
-    place at = place_of(item, stretches);
-    row_load<C>(part, from + (size_t)at.y * from_stride, at.x0, width, lane);
+    if constexpr (C == 3) {
+        int x = x0 + lane * LANE_PIXELS;
+        if (x < width)
+            *reinterpret_cast<uint4 *>(row + x) =
+                make_uint4(words[0], words[1], words[2], words[3]);
+    } else {
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            int x = gray_place<C>(x0, lane, m);
+            if (x < width)
+                *reinterpret_cast<uint32_t *>(row + x) = words[m];
+        }
+    }
 }
 
 /* One table. keep: where the gray goes, or NULL. */
 template <int C>
-static __global__ void __launch_bounds__(SWEEP_THREADS)
+static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
     histogram_gray_kernel(const uint8_t *from, size_t from_stride, uint8_t *keep,
                           size_t keep_stride, int width, int stretches, int stretch_count,
                           gray_words gray, uint32_t *counts)
 {
-    __shared__ uint32_t tables[TABLES][HISTOGRAM_BINS];
-    __shared__ alignas(16) uint8_t stage[C == 3 ? SWEEP_WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * SWEEP_WARPS;
-    int item = blockIdx.x * SWEEP_WARPS + warp;
-    row_part<C> part, next;
+    constexpr int warps = GRAY_WARPS(C);
+    __shared__ uint32_t table[HISTOGRAM_BINS];
+    __shared__ alignas(16) uint8_t stage[C == 3 ? warps : 1][C == 3 ? WARP_PIXELS * 3 : 16];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * warps;
+    int item = blockIdx.x * warps + warp;
+    sweep_place at = sweep_begin(item, step, stretches);
+    gray_part<C> held, next;
     if (item < stretch_count)
-        load_item<C>(&next, from, from_stride, width, stretches, item, lane);
-    clear_tables<1>(tables);
-    uint32_t *table = tables[warp % TABLES];
+        gray_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+    if (threadIdx.x < HISTOGRAM_BINS)
+        table[threadIdx.x] = 0;
+    __syncthreads();
     for (; item < stretch_count; item += step) {
-        part = next;
+        int y = at.y, x0 = at.x0;
+        held = next;
+        sweep_next(&at);
         if (item + step < stretch_count)
-            load_item<C>(&next, from, from_stride, width, stretches, item + step, lane);
-        place at = place_of(item, stretches);
-        uint4 pixels = gray_lane<C>(&part, stage[C == 3 ? warp : 0], lane, gray);
-        uint32_t words[4] = {pixels.x, pixels.y, pixels.z, pixels.w};
-        uint8_t *row = keep + (size_t)at.y * keep_stride;
-        if (C == 3 && keep && at.x0 + lane * LANE_PIXELS < width)
-            *reinterpret_cast<uint4 *>(row + at.x0 + lane * LANE_PIXELS) = pixels;
+            gray_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+        uint32_t words[4];
+        gray_of<C>(words, &held, stage[C == 3 ? warp : 0], lane, gray);
+        if (C != 1 && keep)
+            keep_gray<C>(keep + (size_t)y * keep_stride, words, x0, lane, width);
+        if (x0 + WARP_PIXELS <= width) {
 #pragma unroll
-        for (int m = 0; m < 4; m++) {
-            int x = gray_word_x<C>(at.x0, lane, m);
-            if (C == 4 && keep && x < width)
-                *reinterpret_cast<uint32_t *>(row + x) = words[m];
-            if (at.x0 + WARP_PIXELS <= width)
-                count_four(table, words[m]);
-            else
-                count_some(table, words[m], width - x);
+            for (int m = 0; m < 4; m++)
+                count_gray(table, words[m]);
+        } else {
+#pragma unroll
+            for (int m = 0; m < 4; m++)
+                count_some_gray(table, words[m], width - gray_place<C>(x0, lane, m));
         }
     }
-    add_to_result<1>(tables, counts);
+    __syncthreads();
+    if (threadIdx.x < HISTOGRAM_BINS && table[threadIdx.x])
+        atomicAdd(&counts[threadIdx.x], table[threadIdx.x]);
 }
 
 /* The 16 bytes of piece j. Three channels: pieces begin 16 bytes apart, and 16 is 1 modulo 3, so
  * the channel of a byte follows from its place; planes[] begins with that of the lane's first. */
 template <int C, bool WHOLE>
 static __device__ __forceinline__ void count_piece(uint32_t *const *planes, const uint4 &piece,
-                                                   int j, int left)
+                                                   int j, int left, uint32_t one)
 {
     uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
     for (int i = 0; i < 16; i++)
         if (WHOLE || i < left)
-            count_byte(planes[C == 3 ? (j * 2 + i) % 3 : i % C], words[i / 4], i % 4);
+            atomicAdd(bin_of<COPIES(C) * 4>(planes[C == 3 ? (j * 2 + i) % 3 : i % C],
+                                            words[i / 4], i % 4),
+                      one);
 }
 
 /* A table a channel. */
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
     histogram_colour_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
-                            int stretch_count, uint32_t *counts)
+                            int stretch_count, uint32_t *counts, uint32_t one)
 {
-    __shared__ uint32_t tables[TABLES][C * HISTOGRAM_BINS];
+    constexpr int copies = COPIES(C), bins = C * HISTOGRAM_BINS;
+    __shared__ alignas(16) uint32_t tables[bins * copies];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * SWEEP_WARPS;
     int item = blockIdx.x * SWEEP_WARPS + warp;
+    sweep_place at = sweep_begin(item, step, stretches);
     row_part<C> part, next;
     if (item < stretch_count)
-        load_item<C>(&next, from, from_stride, width, stretches, item, lane);
-    clear_tables<C>(tables);
+        row_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+    for (int i = threadIdx.x; i < bins * copies / 4; i += SWEEP_THREADS)
+        reinterpret_cast<uint4 *>(tables)[i] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
     uint32_t *planes[C];
 #pragma unroll
     for (int c = 0; c < C; c++)
-        planes[c] = tables[warp % TABLES] + (C == 3 ? (lane + c) % 3 : c) * HISTOGRAM_BINS;
+        planes[c] = tables + (C == 3 ? (lane + c) % 3 : c) * HISTOGRAM_BINS * copies +
+                    lane % copies;
     for (; item < stretch_count; item += step) {
+        int left = width - at.x0;
         part = next;
+        sweep_next(&at);
         if (item + step < stretch_count)
-            load_item<C>(&next, from, from_stride, width, stretches, item + step, lane);
-        int left = width - place_of(item, stretches).x0;
+            row_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
 #pragma unroll
         for (int j = 0; j < C; j++) {
             if (left >= WARP_PIXELS)
-                count_piece<C, true>(planes, part.words[j], j, 16);
+                count_piece<C, true>(planes, part.words[j], j, 16, one);
             else
-                count_piece<C, false>(planes, part.words[j], j, left * C - (lane + j * WARP) * 16);
+                count_piece<C, false>(planes, part.words[j], j, left * C - (lane + j * WARP) * 16,
+                                      one);
         }
     }
-    add_to_result<C>(tables, counts);
+    __syncthreads();
+    /* A thread a bin; neighbouring lanes are one copy apart in each step, or they would meet. */
+    for (int i = threadIdx.x; i < bins; i += SWEEP_THREADS) {
+        uint32_t sum = 0;
+#pragma unroll
+        for (int k = 0; k < copies; k++)
+            sum += tables[i * copies + (k + i) % copies];
+        if (sum)
+            atomicAdd(&counts[i], sum);
+    }
 }
 
 /* ---- launchers ---- */
 
-static cudaError_t launch_gray(const struct image *from, const struct histogram *histogram,
-                               const struct image *gray, uint32_t *counts, cudaStream_t stream)
+template <int C>
+static void launch_gray(const struct image *from, const struct histogram *histogram,
+                        const struct image *gray, uint32_t *counts, cudaStream_t stream)
 {
-    struct sweep sweep;
-    cudaError_t result = sweep_of(from, BLOCKS_AN_SM, &sweep);
-    if (result != cudaSuccess)
-        return result;
-    gray_words words = gray_words_of(&histogram->gray);
-    uint8_t *keep = gray ? gray->pixels : NULL;
-    size_t keep_stride = gray ? gray->stride : 0;
-    int width = (int)from->width;
-    if (from->channels == 1)
-        histogram_gray_kernel<1><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, NULL, 0, width, sweep.stretches, sweep.count, words,
-            counts);
-    else if (from->channels == 3)
-        histogram_gray_kernel<3><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, keep, keep_stride, width, sweep.stretches, sweep.count,
-            words, counts);
-    else
-        histogram_gray_kernel<4><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, keep, keep_stride, width, sweep.stretches, sweep.count,
-            words, counts);
-    return cudaGetLastError();
+    struct sweep sweep = sweep_of(from, GRAY_WARPS(C), GRAY_BLOCKS);
+    histogram_gray_kernel<C><<<sweep.blocks, GRAY_WARPS(C) * WARP, 0, stream>>>(
+        from->pixels, from->stride, gray ? gray->pixels : NULL, gray ? gray->stride : 0,
+        (int)from->width, sweep.stretches, sweep.count, gray_words_of(&histogram->gray), counts);
 }
 
-static cudaError_t launch_colour(const struct image *from, uint32_t *counts, cudaStream_t stream)
+template <int C>
+static void launch_colour(const struct image *from, uint32_t *counts, cudaStream_t stream)
 {
-    struct sweep sweep;
-    cudaError_t result = sweep_of(from, BLOCKS_AN_SM, &sweep);
-    if (result != cudaSuccess)
-        return result;
-    if (from->channels == 3)
-        histogram_colour_kernel<3><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, (int)from->width, sweep.stretches, sweep.count, counts);
-    else
-        histogram_colour_kernel<4><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, (int)from->width, sweep.stretches, sweep.count, counts);
-    return cudaGetLastError();
+    struct sweep sweep = sweep_of(from, SWEEP_WARPS, COLOUR_BLOCKS);
+    histogram_colour_kernel<C><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
+        from->pixels, from->stride, (int)from->width, sweep.stretches, sweep.count, counts, 1);
 }
 
 extern "C" int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
@@ -218,8 +254,17 @@ extern "C" int histogram_count_cuda(const struct image *from, const struct histo
         cudaMemsetAsync(counts, 0, planes * HISTOGRAM_BINS * sizeof(*counts), stream);
     if (result != cudaSuccess)
         return result;
-    return planes == 1 ? launch_gray(from, histogram, gray, counts, stream)
-                       : launch_colour(from, counts, stream);
+    if (planes == 1 && from->channels == 1)
+        launch_gray<1>(from, histogram, NULL, counts, stream);
+    else if (planes == 1 && from->channels == 3)
+        launch_gray<3>(from, histogram, gray, counts, stream);
+    else if (planes == 1)
+        launch_gray<4>(from, histogram, gray, counts, stream);
+    else if (from->channels == 3)
+        launch_colour<3>(from, counts, stream);
+    else
+        launch_colour<4>(from, counts, stream);
+    return cudaGetLastError();
 }
 
 extern "C" int histogram_cuda(const struct pass *pass, const struct image *from,

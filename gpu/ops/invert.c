@@ -2,12 +2,6 @@
 #include "gpu/op.h"
 #include "gpu/ops/point.h"
 
-static enum status invert_parse(const struct op_item *item, void *params)
-{
-    (void)item, (void)params;
-    return STATUS_OK;
-}
-
 static enum status invert_step(const struct op_item *item, const void *params, struct chain *chain)
 {
     uint8_t table[256];
@@ -18,5 +12,4 @@ static enum status invert_step(const struct op_item *item, const void *params, s
     return STATUS_OK;
 }
 
-static const char *const names[] = {NULL};
-const struct op op_invert = {"invert", names, invert_parse, invert_step, NULL};
+const struct op op_invert = {"invert", op_no_parameters, op_parse_nothing, invert_step, NULL};

@@ -127,11 +127,8 @@ static __global__ void __launch_bounds__(WARPS *WARP) median_kernel(tile_args a)
         }
         if (C != 1)
             __syncthreads();
-        if (row < rows) {
-#pragma unroll
-            for (int j = 0; j < LANE_ROWS; j++)
-                tile_put(memory, a, x0, y0, row + j, c, lane, result[j]);
-        }
+        if (row < rows)
+            tile_put(memory, a, x0, y0, row, c, lane, result);
     }
     tile_store(memory, a, x0, y0, rows);
 }

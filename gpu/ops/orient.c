@@ -27,12 +27,12 @@ static void gather(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t co
         copy_run(from, step, to, count, 4);
 }
 
-static void orient_rows(const struct orient *orient, const struct image *from,
-                        const struct image *to)
+static void orient_rows(const struct pass *pass, const struct image *from, const struct image *to)
 {
+    const struct orient *orient = (const struct orient *)pass->params;
     uint32_t channels = from->channels;
     size_t row_bytes = (size_t)from->width * channels;
-    for (uint32_t y = 0; y < to->height; y++) {
+    for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++) {
         uint32_t source_y = orient->flip_y ? from->height - 1 - y : y;
         const uint8_t *source = from->pixels + source_y * from->stride;
         uint8_t *row = to->pixels + y * to->stride;
@@ -43,12 +43,13 @@ static void orient_rows(const struct orient *orient, const struct image *from,
     }
 }
 
-static void orient_swapped(const struct orient *orient, const struct image *from,
+static void orient_swapped(const struct pass *pass, const struct image *from,
                            const struct image *to)
 {
+    const struct orient *orient = (const struct orient *)pass->params;
     uint32_t channels = from->channels;
     ptrdiff_t step = orient->flip_y ? -(ptrdiff_t)from->stride : (ptrdiff_t)from->stride;
-    for (uint32_t block_y = 0; block_y < to->height; block_y += BLOCK) {
+    for (uint32_t block_y = 0; block_y < to->height && !pass_is_late(pass); block_y += BLOCK) {
         uint32_t y_end = to->height - block_y < BLOCK ? to->height : block_y + BLOCK;
         for (uint32_t x = 0; x < to->width; x += BLOCK) {
             uint32_t count = to->width - x < BLOCK ? to->width - x : BLOCK;
@@ -68,9 +69,9 @@ static void orient_cpu(const struct pass *pass, const struct image *from, const 
     const struct orient *orient = (const struct orient *)pass->params;
     (void)work;
     if (orient->swap)
-        orient_swapped(orient, from, to);
+        orient_swapped(pass, from, to);
     else
-        orient_rows(orient, from, to);
+        orient_rows(pass, from, to);
 }
 
 const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};

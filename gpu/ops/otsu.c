@@ -42,12 +42,6 @@ static cJSON *otsu_values(const struct pass *pass, const uint8_t *work)
     return cJSON_CreateNumber(((const struct gray_table *)work)->threshold);
 }
 
-static enum status otsu_parse(const struct op_item *item, void *params)
-{
-    (void)item, (void)params;
-    return STATUS_OK;
-}
-
 static enum status otsu_step(const struct op_item *item, const void *params, struct chain *chain)
 {
     (void)item, (void)params;
@@ -55,11 +49,4 @@ static enum status otsu_step(const struct op_item *item, const void *params, str
     return STATUS_OK;
 }
 
-static bool otsu_starts_gray(const void *params)
-{
-    (void)params;
-    return true;
-}
-
-static const char *const names[] = {NULL};
-const struct op op_otsu = {"otsu", names, otsu_parse, otsu_step, otsu_starts_gray};
+const struct op op_otsu = {"otsu", op_no_parameters, op_parse_nothing, otsu_step, op_always_gray};

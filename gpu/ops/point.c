@@ -8,13 +8,18 @@
 
 /* ---- the CPU's loops ---- */
 
+void point_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256])
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = table[from[i]];
+}
+
 /* May work in place. */
 static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t channels,
                       const uint8_t *table)
 {
     if (channels != 4) {
-        for (size_t i = 0; i < count * channels; i++)
-            to[i] = table[from[i]];
+        point_look_up(from, to, count * channels, table);
         return;
     }
     for (size_t x = 0; x < count; x++) {
@@ -77,7 +82,7 @@ static void point_run(const struct point *point, const uint8_t *from, uint8_t *t
     memcpy(&matrix, point->matrix, sizeof(matrix));
     if (point->mix == POINT_GRAY)
         grayscale_row(from, to, count, channels, &point->gray);
-    else if (point->mix == POINT_MATRIX && channels == 3)
+    else if (point->mix == POINT_YCC || (point->mix == POINT_MATRIX && channels == 3))
         matrix_run_rgb(from, to, count, matrix);
     else if (point->mix == POINT_MATRIX)
         matrix_run_rgba(from, to, count, matrix);
@@ -92,7 +97,7 @@ static void point_cpu(const struct pass *pass, const struct image *from, const s
 {
     const struct point *point = (const struct point *)pass->params;
     (void)work;
-    for (uint32_t y = 0; y < to->height; y++) {
+    for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *source = from->pixels + y * from->stride;
         uint8_t *row = to->pixels + y * to->stride;
         for (uint32_t x = 0; x < to->width; x += RUN) {
@@ -115,6 +120,7 @@ static const struct pass_type forms[POINT_MIXES][2][2] = {
     [POINT_TABLE] = {{FORM("table"), FORM("table")}, {FORM("table"), FORM("table")}},
     [POINT_GRAY] = FORMS("gray"),
     [POINT_MATRIX] = FORMS("matrix"),
+    [POINT_YCC] = FORMS("ycc to rgb"),
     [POINT_TINT] = {{FORM("tint"), FORM("tint")}, {FORM("tint"), FORM("tint")}},
 };
 
@@ -213,12 +219,26 @@ static struct point tint(const int32_t rows[3][4], const uint8_t before[256])
     return point;
 }
 
-void point_add_matrix(struct chain *chain, const int32_t coefficients[12])
+/* With 1/2 for rounding. */
+static struct point mixture(enum point_mix mix, const int32_t coefficients[12])
 {
-    struct point last, point = plain(POINT_MATRIX);
+    struct point point = plain(mix);
     memcpy(point.matrix, coefficients, sizeof(point.matrix));
     for (int c = 0; c < 3; c++)
         point.matrix[c][3] += 32768;
+    return point;
+}
+
+void point_add_ycc(struct chain *chain, const int32_t coefficients[12])
+{
+    struct point point = mixture(POINT_YCC, coefficients);
+    assert(chain->shape.channels == 3);
+    append(chain, &point);
+}
+
+void point_add_matrix(struct chain *chain, const int32_t coefficients[12])
+{
+    struct point last, point = mixture(POINT_MATRIX, coefficients);
     if (last_point(chain, &last) && last.mix == POINT_TABLE) {
         chain_drop(chain);
         memcpy(point.tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
@@ -246,4 +266,24 @@ void point_add_gray(struct chain *chain, const struct grayscale *gray)
         memcpy(point.tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
     }
     append(chain, &point);
+}
+
+bool point_lift_gray(struct chain *chain, struct grayscale *gray, uint8_t table[256])
+{
+    const struct pass *last = chain_last(chain, &pass_grayscale);
+    struct point point;
+    if (last) {
+        memcpy(gray, last->params, sizeof(*gray));
+        chain_drop(chain);
+        return false;
+    }
+    bool one = chain->shape.channels == 1;
+    if (!one || !last_point(chain, &point) || point.before != (point.mix == POINT_TABLE) ||
+        (point.mix != POINT_TABLE && point.mix != POINT_GRAY))
+        return false;
+    if (point.mix == POINT_GRAY)
+        *gray = point.gray;
+    memcpy(table, point.tables[point.mix == POINT_TABLE ? POINT_BEFORE : POINT_AFTER], 256);
+    chain_drop(chain);
+    return true;
 }

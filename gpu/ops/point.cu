@@ -17,54 +17,16 @@
 
 #include "gpu/ops/point.h"
 #include "gpu/ops/rows.cuh"
+#include "gpu/ops/tables.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
 /* 16-byte pieces a thread has in flight where no pixel needs another. */
 #define PIECES 4
 
-/* ---- tables ---- */
-
 struct point_tables {
     uint4 pieces[POINT_TABLES * 16];
 };
-
-/* The first COUNT tables to shared memory. Each warp asks for its own pieces, one address at a
- * time, so that the misses of all warps are out together. */
-template <int COUNT>
-static __device__ __forceinline__ void tables_copy(uint8_t *shared, const point_tables &tables,
-                                                   int warp, int lane)
-{
-    constexpr int share = 16 * COUNT / WARPS;
-#pragma unroll
-    for (int k = 0; k < share; k++) {
-        uint4 piece = tables.pieces[warp * share + k];
-        if (lane == k)
-            reinterpret_cast<uint4 *>(shared)[warp * share + k] = piece;
-    }
-}
-
-static __device__ __forceinline__ uint32_t word_of(uint32_t b0, uint32_t b1, uint32_t b2,
-                                                   uint32_t b3)
-{
-    return __byte_perm(__byte_perm(b0, b1, 0x0040), __byte_perm(b2, b3, 0x0040), 0x5410);
-}
-
-/* Four bytes, or the colours of an RGBA pixel. */
-template <bool ALPHA>
-static __device__ __forceinline__ uint32_t look_up(uint32_t word, const uint8_t *table)
-{
-    uint32_t b0 = table[word & 255u], b1 = table[word >> 8 & 255u];
-    uint32_t b2 = table[word >> 16 & 255u], b3 = word >> 24;
-    return word_of(b0, b1, b2, ALPHA ? b3 : table[b3]);
-}
-
-template <bool ALPHA>
-static __device__ __forceinline__ uint4 look_up_four(const uint4 &four, const uint8_t *table)
-{
-    return make_uint4(look_up<ALPHA>(four.x, table), look_up<ALPHA>(four.y, table),
-                      look_up<ALPHA>(four.z, table), look_up<ALPHA>(four.w, table));
-}
 
 /* ---- kernels ---- */
 
@@ -86,7 +48,7 @@ static __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < PIECES; j++)
         if (first + j * THREADS < row_pieces)
             held[j] = __ldg(source + first + j * THREADS);
-    tables_copy<1>(table, tables, threadIdx.x / WARP, threadIdx.x % WARP);
+    tables_copy<1, WARPS>(table, tables.pieces, threadIdx.x / WARP, threadIdx.x % WARP);
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < PIECES; j++)
@@ -199,7 +161,7 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
     if (any)
         row_load<C>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
     if constexpr (BEFORE || AFTER) {
-        tables_copy<2>(tables[0], a.tables, warp, lane);
+        tables_copy<2, WARPS>(tables[0], a.tables.pieces, warp, lane);
         __syncthreads();
     }
     if (!any)
@@ -227,7 +189,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
     row_part<1> gray;
     if (any)
         row_load<1>(&gray, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
-    tables_copy<POINT_TABLES>(tables[0], a.tables, warp, lane);
+    tables_copy<POINT_TABLES, WARPS>(tables[0], a.tables.pieces, warp, lane);
     __syncthreads();
     for (int v = threadIdx.x; v < 256; v += THREADS)
         colours[v] = tables[0][v] | (uint32_t)tables[1][v] << 8 | (uint32_t)tables[2][v] << 16;

@@ -25,6 +25,7 @@ enum point_mix {
     POINT_TABLE,  /* nothing: the first table is all there is */
     POINT_GRAY,   /* 3 or 4 channels to 1 */
     POINT_MATRIX, /* of the three colours */
+    POINT_YCC,    /* the same, by another name: from Y, Cb, Cr */
     POINT_TINT,   /* 1 channel to 3, with a table for each: a matrix on gray */
     POINT_MIXES
 };
@@ -65,10 +66,19 @@ void point_add_table(struct chain *chain, const uint8_t table[256]);
 /* coefficients: 3 rows of R, G, B and an offset, in 1/65536. Gray counts as R = G = B, and
  * becomes RGB. */
 void point_add_matrix(struct chain *chain, const int32_t coefficients[12]);
+/* The same of 3 channels that are Y, Cb and Cr. */
+void point_add_ycc(struct chain *chain, const int32_t coefficients[12]);
 /* Nothing on one channel. */
 void point_add_gray(struct chain *chain, const struct grayscale *gray);
 /* Whether the last pass is one that point_add_gray would take its place in. */
 bool point_takes_gray(const struct chain *chain);
+/* For a pass that makes gray by itself and can look it up in a table. Where the last pass is gray,
+ * with or without a table behind it, or on one channel a table alone, takes it off: *gray (not on
+ * one channel) and the table are what it did. Returns whether there was a table. */
+bool point_lift_gray(struct chain *chain, struct grayscale *gray, uint8_t table[256]);
+
+/* On the CPU: bytes of gray, or of anything without alpha. May work in place. */
+void point_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
 
 pass_cuda point_cuda;
 

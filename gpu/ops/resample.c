@@ -101,7 +101,7 @@ static void resample_x_cpu(const struct pass *pass, const struct image *from,
     int32_t *planes = (int32_t *)work;
     size_t pitch = (size_t)from->width + resample->taps; /* weights of 0 may reach beyond the row */
     memset(planes, 0, pitch * from->channels * sizeof(*planes));
-    for (uint32_t y = 0; y < to->height; y++) {
+    for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *row = from->pixels + (size_t)(resample->skip + y) * from->stride;
         uint8_t *result = to->pixels + (size_t)y * to->stride;
         split_row(row, planes, pitch, from->width, from->channels);
@@ -176,7 +176,8 @@ static void resample_y_cpu(const struct pass *pass, const struct image *from,
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->height;
     size_t row_bytes = (size_t)to->width * to->channels;
     (void)work;
-    for (uint32_t y = 0; y < to->height; y++) {
+    /* A row of few is made of nearly all the image. */
+    for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y++) {
         uint8_t *row = to->pixels + (size_t)y * to->stride;
         for (size_t at = 0; at < row_bytes; at += SUMS)
             sum_columns(from, resample, (size_t)first[y], weights + (size_t)y * resample->taps, at,

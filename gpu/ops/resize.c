@@ -229,21 +229,15 @@ static void axis_pick(const struct axis *axis, int32_t *table)
 
 /* ---- passes ---- */
 
-static enum status no_memory(const struct op_item *item, size_t bytes)
-{
-    return error_set(item->error, STATUS_OUT_OF_MEMORY, "%s: no memory for %zu bytes of tables",
-                     item->place, bytes);
-}
-
 static enum status add_pick(const struct op_item *item, struct chain *chain, const struct axis *x,
                             const struct axis *y)
 {
     struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
     size_t bytes = ((size_t)x->outputs + y->outputs) * sizeof(int32_t);
     struct pass *pass = chain_add(chain, &pass_pick, to, "", 0);
-    int32_t *table = chain_constants(chain, pass, bytes);
+    int32_t *table = chain_constants(chain, pass, bytes, item->error);
     if (!table)
-        return no_memory(item, bytes);
+        return item->error->status;
     axis_pick(x, table);
     axis_pick(y, table + x->outputs);
     return STATUS_OK;
@@ -257,9 +251,9 @@ static enum status add_resample(const struct op_item *item, struct chain *chain,
     resample->taps = axis_taps(axis);
     size_t bytes = axis_bytes(axis, resample->taps);
     struct pass *pass = chain_add(chain, type, to, resample, sizeof(*resample));
-    int32_t *table = chain_constants(chain, pass, bytes);
+    int32_t *table = chain_constants(chain, pass, bytes, item->error);
     if (!table)
-        return no_memory(item, bytes);
+        return item->error->status;
     axis_fill(axis, resample->taps, table);
     if (type == &pass_resample_x)
         pass->work_bytes = ((size_t)width + resample->taps) * channels * sizeof(int32_t);
@@ -337,18 +331,18 @@ static enum status resize_parse(const struct op_item *item, void *params)
     return STATUS_OK;
 }
 
-static enum status resize_step(const struct op_item *item, const void *params, struct chain *chain)
+static struct geometry chain_geometry(const struct params *own, const struct chain *chain)
 {
-    const struct params *own = params;
+    return geometry_of(own, chain->across.full ? chain->across.full : chain->shape.width,
+                       chain->down.full ? chain->down.full : chain->shape.height);
+}
+
+static enum status add_resize(const struct op_item *item, const struct params *own,
+                              const struct geometry *g, struct chain *chain)
+{
     struct pass_shape shape = chain->shape;
-    struct chain_side across = chain->across, down = chain->down;
-    struct geometry g = geometry_of(own, across.full ? across.full : shape.width,
-                                    down.full ? down.full : shape.height);
-    enum status status = chain_check_size(chain, g.width, g.height, item->error);
-    if (status)
-        return status;
-    struct axis x = axis_of(own, &across, shape.width, g.width, g.x, g.across);
-    struct axis y = axis_of(own, &down, shape.height, g.height, g.y, g.down);
+    struct axis x = axis_of(own, &chain->across, shape.width, g->width, g->x, g->across);
+    struct axis y = axis_of(own, &chain->down, shape.height, g->height, g->y, g->down);
     chain->across.full = chain->down.full = 0;
     if (axis_is_same(&x) && axis_is_same(&y) && x.inputs == shape.width &&
         y.inputs == shape.height)
@@ -357,6 +351,24 @@ static enum status resize_step(const struct op_item *item, const void *params, s
     if (own->filter == FILTER_NEAREST || (axis_is_same(&x) && axis_is_same(&y)))
         return add_pick(item, chain, &x, &y);
     return add_filtered(item, chain, &x, &y);
+}
+
+static enum status resize_step(const struct op_item *item, const void *params, struct chain *chain)
+{
+    const struct params *own = params;
+    struct geometry g = chain_geometry(own, chain);
+    enum status status = chain_check_size(chain, g.width, g.height, item->error);
+    return status ? status : add_resize(item, own, &g, chain);
+}
+
+enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,
+                         uint32_t height)
+{
+    const struct params own = {.width = width, .height = height, .fit = FIT_EXACT,
+                               .filter = FILTER_LANCZOS3, .enlarge = true};
+    struct geometry g = chain_geometry(&own, chain);
+    assert(chain->across.full == 0 && chain->down.full == 0);
+    return add_resize(item, &own, &g, chain);
 }
 
 static const char *const names[] = {"width",   "height",      "fit", "filter",

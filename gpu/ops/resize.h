@@ -17,4 +17,9 @@
  * params: what op_resize.parse has filled. */
 uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height);
 
+/* Appends what makes the chain's picture, decoded in full, one of exactly these sides, by lanczos3:
+ * no pass where it has them. item: for messages. */
+enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,
+                         uint32_t height) MUST_CHECK;
+
 #endif

@@ -1,9 +1,11 @@
 /* rotate.c - turns by quarters: the operation. */
+#include <math.h>
+
 #include "gpu/op.h"
 #include "gpu/ops/orient.h"
 
 struct params {
-    int64_t angle;
+    int angle;
     bool clockwise;
 };
 
@@ -11,13 +13,14 @@ static enum status rotate_parse(const struct op_item *item, void *params)
 {
     struct params *own = params;
     *own = (struct params){90, true};
-    enum status status = op_integer(item, "angle", 90, 270, &own->angle);
+    double angle = 90;
+    enum status status = op_number(item, "angle", -INFINITY, INFINITY, &angle);
     if (status)
         return status;
-    if (own->angle % 90 != 0)
+    if (angle != 90 && angle != 180 && angle != 270)
         return error_set(item->error, STATUS_BAD_OP,
-                         "%s: angle is %lld; it must be 90, 180 or 270", item->place,
-                         (long long)own->angle);
+                         "%s: angle is %.10g; it must be 90, 180 or 270", item->place, angle);
+    own->angle = (int)angle;
     return op_boolean(item, "clockwise", &own->clockwise);
 }
 
@@ -27,7 +30,7 @@ static enum status rotate_step(const struct op_item *item, const void *params,
     static const int turns[] = {ORIENT_NONE, ORIENT_TURNED_90, ORIENT_TURNED_180,
                                 ORIENT_TURNED_270};
     const struct params *own = params;
-    int64_t quarters = own->angle / 90;
+    int quarters = own->angle / 90;
     (void)item;
     orient_step(chain, turns[own->clockwise ? quarters : 4 - quarters]);
     return STATUS_OK;

@@ -8,22 +8,6 @@
 
 /* ---- the CPU's loops ---- */
 
-/* Columns left and right stand for x - 1 and x + 1 of the rows above (a), at (m), below (b). */
-PIXEL int sobel_gx(const uint8_t *a, const uint8_t *m, const uint8_t *b, size_t left, size_t right)
-{
-    return (a[left] + 2 * m[left] + b[left]) - (a[right] + 2 * m[right] + b[right]);
-}
-
-PIXEL int sobel_gy(const uint8_t *a, const uint8_t *b, size_t left, size_t x, size_t right)
-{
-    return (a[left] + 2 * a[x] + a[right]) - (b[left] + 2 * b[x] + b[right]);
-}
-
-PIXEL int sobel_sum(int gx, int gy)
-{
-    return (gx < 0 ? -gx : gx) + (gy < 0 ? -gy : gy);
-}
-
 PIXEL int sobel_length(int gx, int gy, enum sobel_magnitude magnitude)
 {
     if (magnitude == SOBEL_L2)
@@ -82,16 +66,21 @@ static void sobel_row(const uint8_t *a, const uint8_t *m, const uint8_t *b, uint
 /* The gray row at `y`: the source itself, or one of three rows that go round in `ring`; the rows
  * before it have been made already. */
 static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8_t *ring,
-                               size_t ring_stride, const struct grayscale *gray)
+                               size_t ring_stride, const struct sobel *sobel)
 {
-    if (from->channels == 1)
-        return from->pixels + (size_t)y * from->stride;
+    const uint8_t *source = from->pixels + (size_t)y * from->stride;
+    if (from->channels == 1 && !sobel->looks_up)
+        return source;
     uint8_t *row = ring + (size_t)(y % 3) * ring_stride;
-    if (*made < y) {
-        grayscale_row(from->pixels + (size_t)y * from->stride, row, from->width, from->channels,
-                      gray);
-        *made = y;
+    if (*made >= y)
+        return row;
+    if (from->channels != 1) {
+        grayscale_row(source, row, from->width, from->channels, &sobel->gray);
+        source = row;
     }
+    if (sobel->looks_up)
+        point_look_up(source, row, from->width, sobel->table);
+    *made = y;
     return row;
 }
 
@@ -101,14 +90,14 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     const struct sobel *sobel = (const struct sobel *)pass->params;
     int width = (int)from->width, height = (int)from->height, made = -1;
     size_t ring_stride = image_stride(from->width, 1);
-    for (int y = 0; y < height; y++) {
+    for (int y = 0; y < height && !pass_is_late_at(pass, (uint32_t)y); y++) {
         /* In order of need: a row that is made takes the place of the one three before it. */
         int above = sobel_inside(y - 1, height, sobel->border);
         int below = sobel_inside(y + 1, height, sobel->border);
         uint8_t *row = to->pixels + (size_t)y * to->stride;
-        const uint8_t *m = gray_row(from, y, &made, work, ring_stride, &sobel->gray);
-        const uint8_t *b = gray_row(from, below, &made, work, ring_stride, &sobel->gray);
-        const uint8_t *a = gray_row(from, above, &made, work, ring_stride, &sobel->gray);
+        const uint8_t *m = gray_row(from, y, &made, work, ring_stride, sobel);
+        const uint8_t *b = gray_row(from, below, &made, work, ring_stride, sobel);
+        const uint8_t *a = gray_row(from, above, &made, work, ring_stride, sobel);
         if (sobel->border == SOBEL_ZERO && (y == 0 || y == height - 1))
             memset(row, 0, (size_t)width);
         else
@@ -117,6 +106,7 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
 }
 
 const struct pass_type pass_sobel = {"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)};
+static const struct pass_type pass_table_sobel = {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)};
 
 /* ---- the operation ---- */
 
@@ -147,23 +137,14 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
 
     if (point_takes_gray(chain))
         point_add_gray(chain, &sobel.gray); /* one channel between the passes, not three */
-    const struct pass *gray = chain_last(chain, &pass_grayscale);
-    if (gray) {
-        memcpy(&sobel.gray, gray->params, sizeof(sobel.gray));
-        chain_drop(chain);
-    }
+    sobel.looks_up = point_lift_gray(chain, &sobel.gray, sobel.table);
     struct pass_shape to = {chain->shape.width, chain->shape.height, 1};
-    bool colour = chain->shape.channels != 1;
-    struct pass *pass = chain_add(chain, &pass_sobel, to, &sobel, sizeof(sobel));
-    pass->work_bytes = colour ? 3 * image_stride(to.width, 1) : 0;
+    bool makes_rows = chain->shape.channels != 1 || sobel.looks_up;
+    struct pass *pass = chain_add(chain, sobel.looks_up ? &pass_table_sobel : &pass_sobel, to,
+                                  &sobel, sizeof(sobel));
+    pass->work_bytes = makes_rows ? 3 * image_stride(to.width, 1) : 0;
     return STATUS_OK;
 }
 
-static bool sobel_starts_gray(const void *params)
-{
-    (void)params;
-    return true;
-}
-
 static const char *const names[] = {"magnitude", "border", NULL};
-const struct op op_sobel = {"sobel", names, sobel_parse, sobel_step, sobel_starts_gray};
+const struct op op_sobel = {"sobel", names, sobel_parse, sobel_step, op_always_gray};

@@ -26,9 +26,12 @@
  */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <string.h>
 
+#include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/sobel.h"
+#include "gpu/ops/tables.cuh"
 
 #define WARPS 8
 #define WARP_ROWS 2
@@ -38,7 +41,7 @@
 #define MARGIN 16
 #define RING_PITCH (MARGIN + WARP_PIXELS + MARGIN)
 /* Blocks that fit a multiprocessor, by registers: four channels in flight take more of them. */
-#define BLOCKS_A_MULTIPROCESSOR(channels) ((channels) == 4 ? 2 : 3)
+#define BLOCKS_A_MULTIPROCESSOR(channels) ((channels) == 4 ? 2 : (channels) == 3 ? 3 : 4)
 /* Steps a block at most. */
 #define STEPS_MAX 16
 
@@ -53,6 +56,11 @@ struct sobel_args {
     int block_rows; /* of the result */
     enum sobel_border border;
     gray_words gray;
+};
+
+/* Of gray, where it is looked up. */
+template <bool TABLE> struct sobel_table {
+    uint4 pieces[TABLE ? 16 : 1];
 };
 
 /* What a warp has in flight of a row: its stretch and, in lanes 0 and 1, the pixel before the
@@ -80,28 +88,34 @@ static __device__ __forceinline__ void sobel_load(sobel_row<C> *held, const sobe
 
 /* Makes gray of a loaded row in its place in the ring. The halo comes after the stretch: where
  * the image ends within the strip, it replaces what lies behind the last pixel. */
-template <int C>
+template <int C, bool TABLE>
 static __device__ __forceinline__ void sobel_keep(sobel_row<C> *held, uint8_t *ring_row,
-                                                  uint8_t *stage, const sobel_args &a, int x0,
-                                                  int lane)
+                                                  uint8_t *stage, const uint8_t *table,
+                                                  const sobel_args &a, int x0, int lane)
 {
     uint8_t *pixels = ring_row + MARGIN;
     uint32_t halo = held->halo;
-    if constexpr (C == 1) {
-        *reinterpret_cast<uint4 *>(pixels + lane * LANE_PIXELS) = held->part.words[0];
-    } else if constexpr (C == 3) {
-        row_turn_rgb(&held->part, stage, lane);
-        *reinterpret_cast<uint4 *>(pixels + lane * LANE_PIXELS) =
-            gray_lane_rgb(held->part, a.gray);
-        halo = grayscale_rgb(halo & 255u, halo >> 8 & 255u, halo >> 16, a.gray.r, a.gray.g,
-                             a.gray.b);
-    } else {
+    if constexpr (C == 4) {
 #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 4; j++) {
+            uint32_t four = gray_four_rgba(held->part.words[j], a.gray);
             *reinterpret_cast<uint32_t *>(pixels + (lane + j * WARP) * 4) =
-                gray_four_rgba(held->part.words[j], a.gray);
+                TABLE ? look_up<false>(four, table) : four;
+        }
         halo = gray_one_rgba(halo, a.gray);
+    } else {
+        uint4 gray = held->part.words[0];
+        if constexpr (C == 3) {
+            row_turn_rgb(&held->part, stage, lane);
+            gray = gray_lane_rgb(held->part, a.gray);
+            halo = grayscale_rgb(halo & 255u, halo >> 8 & 255u, halo >> 16, a.gray.r, a.gray.g,
+                                 a.gray.b);
+        }
+        *reinterpret_cast<uint4 *>(pixels + lane * LANE_PIXELS) =
+            TABLE ? look_up_four<false>(gray, table) : gray;
     }
+    if (TABLE)
+        halo = table[halo];
     __syncwarp();
     if (lane == 0)
         pixels[-1] = (uint8_t)halo;
@@ -218,10 +232,11 @@ static __device__ __forceinline__ void sobel_store(uint4 pixels, const sobel_arg
 /* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1; row j of its result
  * needs rows j, j + 1, j + 2 of gray. Step t makes rows 16 t..16 t + 15 of gray, and from then on
  * rows 16 t - 2..16 t + 13 of the result can be computed. */
-template <int C, int M>
+template <int C, int M, bool TABLE>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
-    sobel_kernel(sobel_args a)
+    sobel_kernel(sobel_args a, const __grid_constant__ sobel_table<TABLE> given)
 {
+    __shared__ alignas(16) uint8_t table[TABLE ? 256 : 16];
     __shared__ alignas(16) uint8_t ring[RING_ROWS][RING_PITCH];
     __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -238,14 +253,18 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
         if (i < rows + 2)
             sobel_load<C>(&held[k], a, y0 - 1 + i, x0, lane);
     }
+    if constexpr (TABLE) {
+        tables_copy<1, WARPS>(table, given.pieces, warp, lane);
+        __syncthreads();
+    }
     int ring_base = 0; /* 16 t mod 48 */
     for (int t = 0; t < steps; t++) {
 #pragma unroll
         for (int k = 0; k < WARP_ROWS; k++) {
             int i = t * STEP_ROWS + warp * WARP_ROWS + k;
             if (i < rows + 2)
-                sobel_keep<C>(&held[k], ring[ring_base + warp * WARP_ROWS + k],
-                              stage[C == 3 ? warp : 0], a, x0, lane);
+                sobel_keep<C, TABLE>(&held[k], ring[ring_base + warp * WARP_ROWS + k],
+                                     stage[C == 3 ? warp : 0], table, a, x0, lane);
         }
 #pragma unroll
         for (int k = 0; k < WARP_ROWS; k++) {
@@ -281,29 +300,34 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
  * more than STEPS_MAX steps; 2 rows of gray in 16 t are shared with the neighbours. */
 static int block_rows(int width, int height, int channels)
 {
-    int device = 0, multiprocessors = 0;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
-            cudaSuccess)
-        multiprocessors = 1;
     int strips = (width + WARP_PIXELS - 1) / WARP_PIXELS;
-    int wanted = multiprocessors * BLOCKS_A_MULTIPROCESSOR(channels) / strips;
+    int wanted = multiprocessors() * BLOCKS_A_MULTIPROCESSOR(channels) / strips;
     int rows = wanted < 1 ? height : (height + wanted - 1) / wanted;
     int steps = (rows + 2 + STEP_ROWS - 1) / STEP_ROWS;
     return (steps < STEPS_MAX ? steps : STEPS_MAX) * STEP_ROWS - 2;
 }
 
+template <int C, bool TABLE>
+static cudaError_t launch_form(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
+                               cudaStream_t stream)
+{
+    sobel_table<TABLE> table;
+    memcpy(table.pieces, sobel->table, sizeof(table.pieces));
+    if (sobel->magnitude == SOBEL_HALF)
+        sobel_kernel<C, SOBEL_HALF, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    else if (sobel->magnitude == SOBEL_L1)
+        sobel_kernel<C, SOBEL_L1, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    else
+        sobel_kernel<C, SOBEL_L2, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    return cudaGetLastError();
+}
+
 template <int C>
-static cudaError_t launch(const sobel_args &args, unsigned blocks, enum sobel_magnitude magnitude,
+static cudaError_t launch(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
                           cudaStream_t stream)
 {
-    if (magnitude == SOBEL_HALF)
-        sobel_kernel<C, SOBEL_HALF><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    else if (magnitude == SOBEL_L1)
-        sobel_kernel<C, SOBEL_L1><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    else
-        sobel_kernel<C, SOBEL_L2><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    return cudaGetLastError();
+    return sobel->looks_up ? launch_form<C, true>(args, blocks, sobel, stream)
+                           : launch_form<C, false>(args, blocks, sobel, stream);
 }
 
 extern "C" int sobel_cuda(const struct pass *pass, const struct image *from,
@@ -325,8 +349,8 @@ extern "C" int sobel_cuda(const struct pass *pass, const struct image *from,
     unsigned down = (unsigned)((args.height + args.block_rows - 1) / args.block_rows);
     unsigned blocks = (unsigned)args.strips * down;
     if (from->channels == 1)
-        return launch<1>(args, blocks, sobel->magnitude, stream);
+        return launch<1>(args, blocks, sobel, stream);
     if (from->channels == 3)
-        return launch<3>(args, blocks, sobel->magnitude, stream);
-    return launch<4>(args, blocks, sobel->magnitude, stream);
+        return launch<3>(args, blocks, sobel, stream);
+    return launch<4>(args, blocks, sobel, stream);
 }

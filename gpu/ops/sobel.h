@@ -9,11 +9,13 @@
  * Gy^2))). Borders: reflect101 (as OpenCV's default), replicate, or zero: the output's outermost
  * frame is 0. A side of one pixel reflects onto itself.
  *
- * One pass makes gray of 1, 3 or 4 channels and takes its gradient: a colour pixel is read once.
+ * One pass makes gray of 1, 3 or 4 channels, looks it up in a table where there is one, and takes
+ * its gradient: a colour pixel is read once.
  */
 #ifndef GPUIMGD_GPU_OPS_SOBEL_H
 #define GPUIMGD_GPU_OPS_SOBEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu/ops/grayscale.h"
@@ -31,6 +33,8 @@ struct sobel {
     enum sobel_magnitude magnitude;
     enum sobel_border border;
     struct grayscale gray; /* not used on 1 channel */
+    bool looks_up;
+    uint8_t table[256]; /* of gray */
 };
 
 /* The index inside 0..size-1 that stands for index -1..size. A zero border needs any. */
@@ -41,6 +45,22 @@ PIXEL int sobel_inside(int index, int size, enum sobel_border border)
     if (index >= size)
         return border == SOBEL_REFLECT101 && size > 1 ? 2 * size - 2 - index : size - 1;
     return index;
+}
+
+/* Columns left and right stand for x - 1 and x + 1 of the rows above (a), at (m), below (b). */
+PIXEL int sobel_gx(const uint8_t *a, const uint8_t *m, const uint8_t *b, size_t left, size_t right)
+{
+    return (a[left] + 2 * m[left] + b[left]) - (a[right] + 2 * m[right] + b[right]);
+}
+
+PIXEL int sobel_gy(const uint8_t *a, const uint8_t *b, size_t left, size_t x, size_t right)
+{
+    return (a[left] + 2 * a[x] + a[right]) - (b[left] + 2 * b[x] + b[right]);
+}
+
+PIXEL int sobel_sum(int gx, int gy)
+{
+    return (gx < 0 ? -gx : gx) + (gy < 0 ? -gy : gy);
 }
 
 /* min(255, floor(sqrt(n))) for 0 <= n < 2^22, so that n + 1/2 is exact in a float. With k^2 <= n <

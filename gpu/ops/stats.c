@@ -108,12 +108,6 @@ static cJSON *stats_values(const struct pass *pass, const uint8_t *work)
 
 /* ---- the operation ---- */
 
-static enum status stats_parse(const struct op_item *item, void *params)
-{
-    (void)item, (void)params;
-    return STATUS_OK;
-}
-
 static enum status stats_step(const struct op_item *item, const void *params, struct chain *chain)
 {
     static const char nothing = 0;
@@ -123,5 +117,4 @@ static enum status stats_step(const struct op_item *item, const void *params, st
     return STATUS_OK;
 }
 
-static const char *const names[] = {NULL};
-const struct op op_stats = {"stats", names, stats_parse, stats_step, NULL};
+const struct op op_stats = {"stats", op_no_parameters, op_parse_nothing, stats_step, NULL};

@@ -135,11 +135,9 @@ extern "C" int stats_cuda(const struct pass *pass, const struct image *from,
                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
     struct stats_channel *result = reinterpret_cast<struct stats_channel *>(work);
-    struct sweep sweep;
-    cudaError_t error = sweep_of(from, 4, &sweep);
+    struct sweep sweep = sweep_of(from, SWEEP_WARPS, 4);
     (void)pass, (void)to;
-    if (error == cudaSuccess)
-        error = cudaMemsetAsync(result, 0, from->channels * sizeof(*result), stream);
+    cudaError_t error = cudaMemsetAsync(result, 0, from->channels * sizeof(*result), stream);
     if (error != cudaSuccess)
         return error;
     int width = (int)from->width;

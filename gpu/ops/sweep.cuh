@@ -6,32 +6,57 @@
 #ifndef GPUIMGD_GPU_OPS_SWEEP_CUH
 #define GPUIMGD_GPU_OPS_SWEEP_CUH
 
+#include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
 
 #define SWEEP_WARPS 16
 #define SWEEP_THREADS (SWEEP_WARPS * WARP)
 
-/* Stretches are numbered row by row; warp w of all takes w, w + warps, and so on. */
+/* Stretches are numbered row by row; warp w of all takes w, w + warps, and so on: sweep_place. */
 struct sweep {
     int stretches; /* a row */
     int count;     /* of the image */
     unsigned blocks;
 };
 
-/* blocks_an_sm: as many as can be there at once. */
-static inline cudaError_t sweep_of(const struct image *from, int blocks_an_sm,
-                                   struct sweep *sweep)
+/* warps: of a block; blocks_an_sm: as many as can be there at once. */
+static inline struct sweep sweep_of(const struct image *from, int warps, int blocks_an_sm)
 {
-    int device = 0, sms = 1;
-    cudaError_t result = cudaGetDevice(&device);
-    if (result == cudaSuccess)
-        result = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
-    sweep->stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
-    sweep->count = sweep->stretches * (int)from->height;
-    int all = (sweep->count + SWEEP_WARPS - 1) / SWEEP_WARPS;
-    int fill = sms * blocks_an_sm;
-    sweep->blocks = (unsigned)(fill < all ? fill : all);
-    return result;
+    struct sweep sweep;
+    sweep.stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
+    sweep.count = sweep.stretches * (int)from->height;
+    int all = (sweep.count + warps - 1) / warps;
+    int fill = multiprocessors() * blocks_an_sm;
+    sweep.blocks = (unsigned)(fill < all ? fill : all);
+    return sweep;
+}
+
+/* Where a warp is. Steps are added, as dividing anew costs about as much as counting 16 pixels. */
+struct sweep_place {
+    int y, x0;
+    int rows_a_step, pixels_a_step; /* on by so many rows, and then to the right */
+    int row_pixels;                 /* of a row's stretches */
+};
+
+static __device__ __forceinline__ sweep_place sweep_begin(int item, int step, int stretches)
+{
+    sweep_place at;
+    at.y = item / stretches;
+    at.x0 = (item - at.y * stretches) * WARP_PIXELS;
+    at.rows_a_step = step / stretches;
+    at.pixels_a_step = (step - at.rows_a_step * stretches) * WARP_PIXELS;
+    at.row_pixels = stretches * WARP_PIXELS;
+    return at;
+}
+
+static __device__ __forceinline__ void sweep_next(sweep_place *at)
+{
+    at->y += at->rows_a_step;
+    at->x0 += at->pixels_a_step;
+    if (at->x0 >= at->row_pixels) {
+        at->x0 -= at->row_pixels;
+        at->y++;
+    }
 }
 
 /* The first pixel of the four in word m (0..3) of a lane's gray: RGBA is loaded so that a lane

@@ -29,12 +29,6 @@ static enum status threshold_step(const struct op_item *item, const void *params
     return STATUS_OK;
 }
 
-static bool threshold_starts_gray(const void *params)
-{
-    (void)params;
-    return true;
-}
-
 static const char *const names[] = {"value", "invert", NULL};
 const struct op op_threshold = {"threshold", names, threshold_parse, threshold_step,
-                                threshold_starts_gray};
+                                op_always_gray};

@@ -108,42 +108,72 @@ static __device__ __forceinline__ uint4 tile_mix_rgba(uint32_t red, uint32_t gre
                       __byte_perm(__byte_perm(second, blue, 0x0732), alpha.w, 0x7210));
 }
 
-/* Three rows from `first` on: 90 pieces of 16 bytes, three a lane. */
-static __device__ __forceinline__ void tile_take_rgb(const tile_args &a, int x0, int top,
-                                                     int first, int rows, int lane, uint4 *held)
+/* How the warps of a block share the pieces of a tile: each takes `group` rows in `loads` pieces a
+ * lane, of which some lanes may have none; a round of all warps takes `step` rows. Gray, of which a
+ * group is one piece a lane, takes several groups in a round. */
+template <int C, int WARPS> struct tile_share {
+    static constexpr int pieces = TILE_PITCH * C / 16; /* in a row: 10, 30, 40 */
+    static constexpr int group = C == 4 ? 4 : 3;
+    static constexpr int loads = C == 1 ? 4 : C == 3 ? 3 : 5;
+    static constexpr int step = group * WARPS * (C == 1 ? loads : 1);
+
+    /* Of load j: the row of the round, or `step` where the lane has none, and the piece in it. */
+    static __device__ __forceinline__ int row(int lane, int warp, int j)
+    {
+        int i = C == 1 ? lane : lane + j * WARP;
+        int within = i / pieces, before = C == 1 ? (j * WARPS + warp) * group : warp * group;
+        return group * pieces % WARP == 0 || within < group ? before + within : step;
+    }
+    static __device__ __forceinline__ int piece(int lane, int j)
+    {
+        return (C == 1 ? lane : lane + j * WARP) % pieces;
+    }
+};
+
+/* A round's pieces from row `first` of the tile on. INSIDE: the whole tile lies in the image, so
+ * there is nothing to ask but which rows there are. */
+template <int C, int WARPS, bool INSIDE>
+static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int top, int first,
+                                                 int rows, uint4 *held)
 {
-    constexpr int pieces = TILE_PITCH * 3 / 16;
+    using share = tile_share<C, WARPS>;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, left = (x0 - TILE_MARGIN) * C;
+    const uint8_t *base = a.from + (ptrdiff_t)(top + first) * (ptrdiff_t)a.from_stride + left;
 #pragma unroll
-    for (int j = 0; j < 3; j++) {
-        int piece = lane + j * WARP, row = piece / pieces;
+    for (int j = 0; j < share::loads; j++) {
+        int row = share::row(lane, warp, j), piece = share::piece(lane, j);
         held[j] = make_uint4(0, 0, 0, 0);
-        if (row < 3 && first + row < rows)
-            held[j] = tile_piece(a, top + first + row,
-                                 (x0 - TILE_MARGIN) * 3 + (piece - row * pieces) * 16,
-                                 a.width * 3);
+        if (row == share::step || first + row >= rows)
+            continue;
+        if constexpr (INSIDE)
+            held[j] = __ldg(reinterpret_cast<const uint4 *>(base + row * (int)a.from_stride +
+                                                            piece * 16));
+        else
+            held[j] = tile_piece(a, top + first + row, left + piece * 16, a.width * C);
     }
 }
 
 /* Three rows a warp at a time, the next three in flight meanwhile; 30 lanes take 48 bytes each. */
-template <int WARPS, int ROWS>
+template <int WARPS, int ROWS, bool INSIDE>
 static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS> &memory,
                                                      const tile_args &a, int x0, int top,
                                                      int rows)
 {
+    using share = tile_share<3, WARPS>;
     constexpr int groups = TILE_PITCH / 16;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     uint4 *stage = reinterpret_cast<uint4 *>(memory.stage[warp]);
-    uint4 held[3];
-    tile_take_rgb(a, x0, top, warp * 3, rows, lane, held);
-    for (int first = warp * 3; first < rows; first += WARPS * 3) {
+    uint4 held[share::loads];
+    tile_take<3, WARPS, INSIDE>(a, x0, top, 0, rows, held);
+    for (int first = 0; first < rows; first += share::step) {
         __syncwarp();
 #pragma unroll
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < share::loads; j++)
             stage[lane + j * WARP] = held[j];
-        tile_take_rgb(a, x0, top, first + WARPS * 3, rows, lane, held);
+        tile_take<3, WARPS, INSIDE>(a, x0, top, first + share::step, rows, held);
         __syncwarp();
-        int row = first + lane / groups, group = lane % groups;
-        if (lane >= 3 * groups || row >= rows)
+        int row = first + warp * share::group + lane / groups, group = lane % groups;
+        if (lane >= share::group * groups || row >= rows)
             continue;
         uint4 u = stage[lane * 3], v = stage[lane * 3 + 1], w = stage[lane * 3 + 2];
         uint4 red, green, blue;
@@ -157,38 +187,42 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS>
     }
 }
 
-/* Gray, and colours with alpha: pieces of 16 bytes, several of a thread in flight. */
+/* Gray, and colours with alpha: what tile_take took of the round that begins in row `first`. */
 template <int C, int WARPS, int ROWS>
-static __device__ __forceinline__ void tile_load_words(tile_memory<C, WARPS, ROWS> &memory,
-                                                       const tile_args &a, int x0, int top,
-                                                       int rows)
+static __device__ __forceinline__ void tile_place(tile_memory<C, WARPS, ROWS> &memory, int first,
+                                                  int rows, const uint4 *held)
 {
-    constexpr int pieces = TILE_PITCH * C / 16, threads = WARPS * WARP;
-    constexpr int rounds = (ROWS * pieces + threads - 1) / threads, batch = rounds < 4 ? rounds : 4;
-    for (int first = threadIdx.x; first < rows * pieces; first += threads * batch) {
-        uint4 held[batch];
+    using share = tile_share<C, WARPS>;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
-        for (int k = 0; k < batch; k++) {
-            int i = first + k * threads, row = i / pieces, piece = i - row * pieces;
-            held[k] = make_uint4(0, 0, 0, 0);
-            if (row < rows)
-                held[k] = tile_piece(a, top + row, (x0 - TILE_MARGIN) * C + piece * 16,
-                                     a.width * C);
+    for (int j = 0; j < share::loads; j++) {
+        int within = share::row(lane, warp, j), row = first + within;
+        int piece = share::piece(lane, j);
+        if (within == share::step || row >= rows)
+            continue;
+        if constexpr (C == 1) {
+            *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = held[j];
+        } else {
+            uint32_t red, green, blue;
+            tile_sort_rgba(held[j], &red, &green, &blue);
+            *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) = red;
+            *reinterpret_cast<uint32_t *>(&memory.plane[1][row][piece * 4]) = green;
+            *reinterpret_cast<uint32_t *>(&memory.plane[2][row][piece * 4]) = blue;
         }
-#pragma unroll
-        for (int k = 0; k < batch; k++) {
-            int i = first + k * threads, row = i / pieces, piece = i - row * pieces;
-            if (row >= rows)
-                continue;
-            if constexpr (C == 1) {
-                *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = held[k];
-            } else {
-                uint32_t red, green, blue;
-                tile_sort_rgba(held[k], &red, &green, &blue);
-                *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) = red;
-                *reinterpret_cast<uint32_t *>(&memory.plane[1][row][piece * 4]) = green;
-                *reinterpret_cast<uint32_t *>(&memory.plane[2][row][piece * 4]) = blue;
-            }
+    }
+}
+
+template <int C, int WARPS, int ROWS, bool INSIDE>
+static __device__ __forceinline__ void tile_fill(tile_memory<C, WARPS, ROWS> &memory,
+                                                 const tile_args &a, int x0, int top, int rows)
+{
+    if constexpr (C == 3) {
+        tile_load_rgb<WARPS, ROWS, INSIDE>(memory, a, x0, top, rows);
+    } else {
+        for (int first = 0; first < rows; first += tile_share<C, WARPS>::step) {
+            uint4 held[tile_share<C, WARPS>::loads];
+            tile_take<C, WARPS, INSIDE>(a, x0, top, first, rows, held);
+            tile_place(memory, first, rows, held);
         }
     }
 }
@@ -220,10 +254,12 @@ static __device__ __forceinline__ void tile_load(tile_memory<C, WARPS, ROWS> &me
                                                  const tile_args &a, int x0, int top, int rows,
                                                  int across)
 {
-    if constexpr (C == 3)
-        tile_load_rgb(memory, a, x0, top, rows);
+    bool inside = top >= 0 && top + rows <= a.height && x0 >= TILE_MARGIN &&
+                  x0 + TILE_WIDTH + TILE_MARGIN <= a.width;
+    if (inside)
+        tile_fill<C, WARPS, ROWS, true>(memory, a, x0, top, rows);
     else
-        tile_load_words(memory, a, x0, top, rows);
+        tile_fill<C, WARPS, ROWS, false>(memory, a, x0, top, rows);
     __syncthreads();
     if (x0 == 0 || a.width - x0 < TILE_WIDTH + across) {
         tile_make_sides(memory, a, x0, rows, across);
@@ -231,19 +267,31 @@ static __device__ __forceinline__ void tile_load(tile_memory<C, WARPS, ROWS> &me
     }
 }
 
-/* Four results at column x0 + 4 lane of row y0 + row: gray is written, colours go into their
- * plane, whose rows nobody may still want to read. */
-template <int C, int WARPS, int ROWS>
+/* COUNT results of four pixels, one below the other: at column x0 + 4 lane, from row y0 + row on.
+ * Gray is written, colours go into their plane, whose rows nobody may still want to read. */
+template <int C, int WARPS, int ROWS, int COUNT>
 static __device__ __forceinline__ void tile_put(tile_memory<C, WARPS, ROWS> &memory,
                                                 const tile_args &a, int x0, int y0, int row,
-                                                int channel, int lane, uint32_t four)
+                                                int channel, int lane,
+                                                const uint32_t (&results)[COUNT])
 {
     if constexpr (C == 1) {
-        int x = x0 + lane * 4;
-        if (x < a.width && y0 + row < a.height)
-            *reinterpret_cast<uint32_t *>(a.to + (size_t)(y0 + row) * a.to_stride + x) = four;
+        int x = x0 + lane * 4, left = a.height - y0 - row;
+        uint8_t *to = a.to + (size_t)(y0 + row) * a.to_stride + x;
+        if (x >= a.width)
+            return;
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) {
+            if (j < left)
+                *reinterpret_cast<uint32_t *>(to) = results[j];
+            to += a.to_stride;
+        }
     } else {
-        *reinterpret_cast<uint32_t *>(&memory.plane[channel][row][TILE_MARGIN + lane * 4]) = four;
+        uint32_t *to =
+            reinterpret_cast<uint32_t *>(&memory.plane[channel][row][TILE_MARGIN + lane * 4]);
+#pragma unroll
+        for (int j = 0; j < COUNT; j++)
+            to[j * (TILE_PITCH / 4)] = results[j];
     }
 }
 

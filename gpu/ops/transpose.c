@@ -2,12 +2,6 @@
 #include "gpu/op.h"
 #include "gpu/ops/orient.h"
 
-static enum status transpose_parse(const struct op_item *item, void *params)
-{
-    (void)item, (void)params;
-    return STATUS_OK;
-}
-
 static enum status transpose_step(const struct op_item *item, const void *params,
                                   struct chain *chain)
 {
@@ -16,5 +10,5 @@ static enum status transpose_step(const struct op_item *item, const void *params
     return STATUS_OK;
 }
 
-static const char *const names[] = {NULL};
-const struct op op_transpose = {"transpose", names, transpose_parse, transpose_step, NULL};
+const struct op op_transpose = {"transpose", op_no_parameters, op_parse_nothing, transpose_step,
+                                NULL};

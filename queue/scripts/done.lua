@@ -13,69 +13,55 @@
 local lease, results = KEYS[1], KEYS[2]
 local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local function wrong_type(key, kind)
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= kind then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
-    end
-end
+-- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list')
 if wrong then return wrong end
 
-local trimmed = 0
-local function push_bounded(key, value, max)
-    local over = redis.call('LPUSH', key, value) - max
-    if max > 0 and over > 0 then
-        redis.call('LTRIM', key, 0, max - 1)
-        trimmed = trimmed + over
-    end
-end
-
+local posted = {}
 local function post(result, id_key, reply_key)
     if reply_key and not wrong_type(reply_key, 'list') then
         redis.call('LPUSH', reply_key, result)
         redis.call('PEXPIRE', reply_key, ttl_ms)
     else
-        push_bounded(results, result, results_max)
+        posted[#posted + 1] = result
     end
     if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
 end
 
-local k, a = 3, 3
-local function next_key()
-    k = k + 1
-    return KEYS[k - 1]
-end
-local function next_arg()
-    a = a + 1
-    return ARGV[a - 1]
-end
+-- include parts/store.lua
 
-local reply = {0}
+local k, a = 3, 3
+-- include parts/arguments.lua
+
+-- What each lease comes to; then the writes, each kind in one call where that can be.
+local reply, ended, numbers, jobs = {0}, {}, {}, {}
 while a <= #ARGV do
     local number, token, result = next_arg(), next_arg(), next_arg()
     local has_id, has_reply, count = next_arg() == '1', next_arg() == '1', tonumber(next_arg())
     local job = next_key()
-    local id_key = has_id and next_key()
-    local reply_key = has_reply and next_key()
-    local held = redis.pcall('HGET', job, 'token')
-    local mine = held == token
-    if mine then redis.call('ZREM', lease, number) end -- first: it only frees memory
-    for _ = 1, count do
-        local key, value, ttl_s = next_key(), next_arg(), tonumber(next_arg())
-        if mine and ttl_s > 0 then
-            redis.call('SET', key, value, 'EX', ttl_s)
-        elseif mine then
-            redis.call('SET', key, value)
-        end
-    end
-    if mine then
-        post(result, id_key, reply_key)
-        redis.call('DEL', job)
+    local one = {result = result, id_key = has_id and next_key(),
+                 reply_key = has_reply and next_key(), values = {}}
+    for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
+    if redis.pcall('HGET', job, 'token') == token then
+        ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
         reply[#reply + 1] = 1
     else
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     end
 end
-reply[1] = trimmed
+if #ended == 0 then return reply end
+
+redis.call('ZREM', lease, unpack(numbers)) -- first: it only frees memory
+for _, one in ipairs(ended) do
+    for _, value in ipairs(one.values) do store(unpack(value)) end
+    post(one.result, one.id_key, one.reply_key)
+end
+if #posted > 0 then
+    local over = redis.call('LPUSH', results, unpack(posted)) - results_max
+    if results_max > 0 and over > 0 then
+        redis.call('LTRIM', results, 0, results_max - 1)
+        reply[1] = over
+    end
+end
+redis.call('DEL', unpack(jobs))
 return reply

@@ -15,12 +15,7 @@ local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
-local function wrong_type(key, kind)
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= kind then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
-    end
-end
+-- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
     or wrong_type(seq, 'string')
@@ -30,8 +25,7 @@ if counter and not (counter:match('^%d+$') and #counter <= 15) then
     return redis.error_reply('WRONGTYPE ' .. seq .. ' is not a number of at most 15 digits')
 end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include parts/now.lua
 local expiry = string.format('%.0f', now + lease_ms)
 -- Over maxmemory Redis permits any write to a script that began with one which only frees.
 redis.call('ZREM', lease, '')
@@ -65,15 +59,22 @@ for i = #due, 1, -1 do
     end
 end
 
-local taken, leases = {}, 0
-local function take(number, attempt)
-    local job = ns .. ':job:' .. number
-    redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
-    redis.call('ZADD', lease, expiry, number)
-    local bytes = redis.call('HSTRLEN', job, 'raw')
+-- raw: the text of a job that has just been given its number.
+local taken, leases, ends = {}, 0, {}
+local function take(number, attempt, raw)
+    local job, bytes = ns .. ':job:' .. number, raw and #raw
+    if raw then
+        redis.call('HSET', job, 'raw', raw, 'state', 'leased', 'token', token, 'owner', me,
+                   'attempt', attempt)
+    else
+        redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
+        bytes = redis.call('HSTRLEN', job, 'raw')
+    end
+    ends[#ends + 1] = expiry
+    ends[#ends + 1] = number
     taken[#taken + 1] = number
     taken[#taken + 1] = attempt
-    taken[#taken + 1] = bytes <= bytes_max and redis.call('HGET', job, 'raw') or bytes
+    taken[#taken + 1] = bytes <= bytes_max and (raw or redis.call('HGET', job, 'raw')) or bytes
     leases = leases + 1
 end
 
@@ -100,30 +101,47 @@ elseif holder == me then
     redis.call('DEL', owner)
 end
 
-local function new_number()
-    local number
-    repeat -- a number that is in use was given before somebody deleted or lowered :seq
-        number = string.format('%.0f', redis.call('INCR', seq))
-    until redis.call('EXISTS', ns .. ':job:' .. number) == 0
-    return number
+-- One that is in use was given before somebody deleted or lowered :seq.
+local function new_numbers(count)
+    local numbers = {}
+    while #numbers < count do
+        local missing, some, keys = count - #numbers, {}, {}
+        local last = redis.call('INCRBY', seq, missing)
+        for i = 1, missing do
+            some[i] = string.format('%.0f', last - missing + i)
+            keys[i] = ns .. ':job:' .. some[i]
+        end
+        local free = redis.call('EXISTS', unpack(keys)) == 0
+        for i = 1, missing do
+            if free or redis.call('EXISTS', keys[i]) == 0 then numbers[#numbers + 1] = some[i] end
+        end
+    end
+    return numbers
 end
 
 -- Each call drops a bounded number of forged entries, so that none takes long.
 local pops = claimed and 0 or 2 * places + 64
 while leases < places and pops > 0 do
-    pops = pops - 1
-    local entry = redis.call('RPOP', jobs)
-    if not entry then break end
-    local number = #entry <= 17 and entry:match('^@(%d+)$')
-    if number then
-        local attempt = used(number, 'ready')
-        if attempt then take(number, attempt + 1) end
-    else
-        number = new_number()
-        redis.call('HSET', ns .. ':job:' .. number, 'raw', entry)
-        take(number, 1)
+    local entries = redis.call('RPOP', jobs, math.min(places - leases, pops))
+    if not entries then break end
+    pops = pops - #entries
+    local named, fresh = {}, 0
+    for i, entry in ipairs(entries) do
+        named[i] = #entry <= 17 and entry:match('^@(%d+)$')
+        fresh = fresh + (named[i] and 0 or 1)
+    end
+    local numbers, next_fresh = new_numbers(fresh), 1
+    for i, entry in ipairs(entries) do
+        if named[i] then
+            local attempt = used(named[i], 'ready')
+            if attempt then take(named[i], attempt + 1) end
+        else
+            take(numbers[next_fresh], 1, entry)
+            next_fresh = next_fresh + 1
+        end
     end
 end
+if #ends > 0 then redis.call('ZADD', lease, unpack(ends)) end
 
 local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 local reply = {redis.call('LLEN', jobs), next_due and math.max(0, next_due - now) or -1, dropped,

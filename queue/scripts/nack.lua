@@ -2,10 +2,11 @@
 -- for its next one, or is dead where none is left.
 --
 -- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead, then for each lease job:N,
---       result:ID if it has an id, the reply list if it has one
+--       result:ID if it has an id, the reply list if it has one, and the key of each value
 -- ARGV  1 results_max  2 life of kept results, ms  3 dead_max  4 attempts  5 first delay, ms, then
 --       for each lease number, token, kind (retry, back), result in case it is dead ("" for none),
---       has an id (1, 0), has a reply list (1, 0)
+--       has an id (1, 0), has a reply list (1, 0), count of values, and of each value its bytes
+--       and its life in seconds (0: for ever); they are stored if it is dead
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another has it), -1 stale (the job is gone)}
 --
@@ -19,18 +20,12 @@ local results_max, ttl_ms, dead_max, attempts, delay_ms =
 
 local DELAY_LAST_MS = 3600000
 
-local function wrong_type(key, kind)
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= kind then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
-    end
-end
+-- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list') or wrong_type(jobs, 'list')
     or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
 if wrong then return wrong end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include parts/now.lua
 
 local trimmed = 0
 local function push_bounded(key, value, max)
@@ -57,15 +52,10 @@ local function give_back(job, number, attempt)
     redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
 end
 
+-- include parts/store.lua
+
 local k, a = 7, 6
-local function next_key()
-    k = k + 1
-    return KEYS[k - 1]
-end
-local function next_arg()
-    a = a + 1
-    return ARGV[a - 1]
-end
+-- include parts/arguments.lua
 
 local reply = {0}
 while a <= #ARGV do
@@ -74,6 +64,10 @@ while a <= #ARGV do
     local job = next_key()
     local id_key = has_id and next_key()
     local reply_key = has_reply and next_key()
+    local values = {}
+    for i = 1, tonumber(next_arg()) do
+        values[i] = {next_key(), next_arg(), tonumber(next_arg())}
+    end
     local found = redis.pcall('HMGET', job, 'token', 'attempt')
     if found.err or found[1] ~= token then
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
@@ -89,6 +83,7 @@ while a <= #ARGV do
             redis.call('ZADD', delayed, string.format('%.0f', due), number)
         else
             push_bounded(dead, redis.call('HGET', job, 'raw') or '', dead_max)
+            for _, value in ipairs(values) do store(unpack(value)) end
             if result ~= '' then post(result, id_key, reply_key) end
             redis.call('DEL', job)
         end

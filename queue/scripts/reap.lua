@@ -16,18 +16,12 @@ local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local lease_ms, attempts, bytes_max, limit =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
-local function wrong_type(key, kind)
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= kind then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
-    end
-end
+-- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(jobs, 'list')
     or wrong_type(alone, 'list') or wrong_type(owner, 'string')
 if wrong then return wrong end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include parts/now.lua
 -- Over maxmemory Redis permits any write to a script that began with one which only frees.
 redis.call('ZREM', lease, '')
 -- An entry outlives its daemon for a while, so that one which starts again there can tell.

@@ -10,17 +10,11 @@
 local lease, inst, owner = KEYS[1], KEYS[2], KEYS[3]
 local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
-local function wrong_type(key, kind)
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= kind then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
-    end
-end
+-- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
 if wrong then return wrong end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include parts/now.lua
 local expiry = string.format('%.0f', now + lease_ms)
 -- Over maxmemory Redis permits any write to a script that began with one which only frees.
 redis.call('ZREM', lease, '')

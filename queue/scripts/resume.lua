@@ -10,12 +10,7 @@
 local lease, jobs, alone = KEYS[1], KEYS[2], KEYS[3]
 local ns, me, attempts, fetch_end = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
-local function wrong_type(key, kind)
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= kind then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. found .. ', not a ' .. kind)
-    end
-end
+-- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(jobs, 'list') or wrong_type(alone, 'list')
 if wrong then return wrong end
 

@@ -147,6 +147,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
             const struct pass *planned = &plan->variants[v].passes[p];
             struct pass bound;
+            if (planned->deferred)
+                continue;
             const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
             struct image from = pass_from(pass, &buffers);
             struct image to = pass_to(pass, &buffers);
@@ -157,33 +159,62 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     return 0;
 }
 
+/* The median of rounds over `sets` sets of buffers of set_bytes each, one behind the other. */
+static double rounds_s(rig *r, const struct plan *plan, size_t set_bytes, size_t sets,
+                       bench_launch *launch, void *context)
+{
+    double times_s[ROUNDS];
+    for (int round = -2; round < ROUNDS; round++) {
+        float ms = 0;
+        OR_FAIL(cudaEventRecord(r->start, r->up));
+        for (size_t s = 0; s < sets; s++)
+            if (launch(plan, r->device[0] + s * set_bytes, context, r->up) < 0)
+                return -1;
+        OR_FAIL(cudaEventRecord(r->end, r->up));
+        OR_FAIL(cudaStreamSynchronize(r->up));
+        OR_FAIL(cudaEventElapsedTime(&ms, r->start, r->end));
+        if (round >= 0)
+            times_s[round] = (double)ms * 1e-3 / (double)sets;
+    }
+    std::sort(times_s, times_s + ROUNDS);
+    return times_s[ROUNDS / 2];
+}
+
+static size_t sets_of(size_t set_bytes)
+{
+    return std::min((ROTATED_BYTES + set_bytes - 1) / set_bytes, (size_t)SETS_MAX);
+}
+
 extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels,
                                  bench_launch *launch, void *context)
 {
     rig r;
-    size_t set_bytes = engine_align(plan->device_bytes);
-    size_t sets = std::min((ROTATED_BYTES + set_bytes - 1) / set_bytes, (size_t)SETS_MAX);
-    double rounds_s[ROUNDS];
+    size_t set_bytes = engine_align(plan->device_bytes), sets = sets_of(set_bytes);
     if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
         return -1;
     plan_put_constants(plan, r.host[0]);
     for (size_t s = 0; s < sets; s++)
         OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
                            plan->input_bytes, cudaMemcpyHostToDevice));
-    for (int round = -2; round < ROUNDS; round++) {
-        float ms = 0;
-        OR_FAIL(cudaEventRecord(r.start, r.up));
-        for (size_t s = 0; s < sets; s++)
-            if (launch(plan, r.device[0] + s * set_bytes, context, r.up) < 0)
-                return -1;
-        OR_FAIL(cudaEventRecord(r.end, r.up));
-        OR_FAIL(cudaStreamSynchronize(r.up));
-        OR_FAIL(cudaEventElapsedTime(&ms, r.start, r.end));
-        if (round >= 0)
-            rounds_s[round] = (double)ms * 1e-3 / (double)sets;
-    }
-    std::sort(rounds_s, rounds_s + ROUNDS);
-    return rounds_s[ROUNDS / 2];
+    return rounds_s(&r, plan, set_bytes, sets, launch, context);
+}
+
+static int launch_copy(const struct plan *plan, uint8_t *base, void *context, cudaStream_t stream)
+{
+    size_t bytes = *static_cast<const size_t *>(context);
+    (void)plan;
+    OR_FAIL(cudaMemcpyAsync(base + engine_align(bytes), base, bytes, cudaMemcpyDeviceToDevice,
+                            stream));
+    return 0;
+}
+
+extern "C" double bench_device_copy_s(size_t bytes)
+{
+    rig r;
+    size_t set_bytes = 2 * engine_align(bytes), sets = sets_of(set_bytes);
+    if (rig_open(&r, sets * set_bytes, 0, 0) < 0)
+        return -1;
+    return rounds_s(&r, NULL, set_bytes, sets, launch_copy, &bytes);
 }
 
 extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)

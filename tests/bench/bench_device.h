@@ -36,6 +36,10 @@ double bench_kernels_s(const struct plan *plan, const uint8_t *pixels);
 /* Seconds for one job at a time: the host writes the input, the passes run, the host reads the
  * result; the median. */
 double bench_memory_s(const struct plan *plan, enum bench_memory kind);
+/* Seconds for one device-to-device copy of so many bytes, by the same rounds. */
+double bench_device_copy_s(size_t bytes);
+/* Seconds for NPP's counterpart of the load of this name; 0 where NPP has none, or is not there. */
+double bench_npp_s(const char *name, const struct plan *plan);
 /* The same for cub::DeviceHistogram's histogram of each channel. */
 double bench_cub_s(const struct plan *plan, const uint8_t *pixels);
 
@@ -65,6 +69,16 @@ static inline double bench_memory_s(const struct plan *plan, enum bench_memory k
 {
     (void)plan, (void)kind;
     return -1;
+}
+static inline double bench_device_copy_s(size_t bytes)
+{
+    (void)bytes;
+    return -1;
+}
+static inline double bench_npp_s(const char *name, const struct plan *plan)
+{
+    (void)name, (void)plan;
+    return 0;
 }
 static inline double bench_cub_s(const struct plan *plan, const uint8_t *picture)
 {

@@ -1,12 +1,16 @@
 /*
  * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
- * or one table alone: bench_gpu kernels, bench_gpu memory, bench_gpu cpu.
+ * or one table alone: bench_gpu kernels [WIDTHxHEIGHT [NAME]], bench_gpu memory or cpu. NAME:
+ * only rows that have it in theirs.
  *
  * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
  * the larger of copies alone and kernels alone for the same jobs in the same run, then kinds of
  * host memory, then each kernel against the device's copy rate, on a picture as smooth as
- * photographs are and on noise, where lookups in tables meet in the banks of shared memory, and the
- * histogram against CUB's. Without a device: the CPU engine's passes, one thread.
+ * photographs are and on noise, where lookups in tables meet in the banks of shared memory, beside
+ * NPP where the CUDA toolkit has it, and the histogram against CUB's. A kernel's start and end take
+ * about 3 us, so its share grows with the picture: the table is made for one of 15 and for one of
+ * 48 megapixels, where the default limit of 50 is near. Without a device: the CPU engine's passes,
+ * one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,9 +21,13 @@
 #include "gpu/engine.h"
 #include "tests/bench/bench_device.h"
 
-#define WIDTH 5120
-#define HEIGHT 2880
-#define MPIXELS ((double)WIDTH * HEIGHT * 1e-6)
+/* Of the picture. */
+static uint32_t width = 5120, height = 2880;
+
+static double mpixels(void)
+{
+    return (double)width * height * 1e-6;
+}
 
 struct load {
     const char *name;
@@ -30,6 +38,7 @@ struct load {
     unsigned jobs; /* of a run of the engine; 0: kernels only */
     cJSON *json;
     struct plan plan;
+    bool ycc; /* the source is Y, Cb and Cr */
 };
 
 #define KERNEL_3 "[[-1,-1,-1],[-1,9,-1],[-1,-1,-1]]"
@@ -39,21 +48,24 @@ struct load {
 #define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
 #define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
 
-#define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}}
+#define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}, false}
+#define LOAD_YCC(...) {__VA_ARGS__, 0, NULL, {.idle = false}, true}
 
 #define GAMMA "{\"op\":\"gamma\",\"gamma\":2.2}"
 #define LEVELS "{\"op\":\"levels\",\"in_black\":16,\"in_white\":235}"
 #define SEPIA                                                                                      \
     "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
     "[0.272,0.534,0.131,0]]}"
-#define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":5119,\"height\":2880}"
-#define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":2880,\"height\":5119}"
+/* @ and a letter: see load_open. */
+#define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":@n,\"height\":@h}"
+#define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":@h,\"height\":@n}"
 
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
     LOAD("RGB to edges", 3, 1, false, "[\"grayscale\",\"sobel\"]", 400),
     LOAD("RGB to edges, l2", 3, 1, false, "[{\"op\":\"sobel\",\"magnitude\":\"l2\"}]", 0),
     LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
+    LOAD("levels, edges, RGB", 3, 1, false, "[\"grayscale\"," LEVELS ",\"sobel\"]", 0),
     LOAD("grayscale, RGB", 3, 1, false, "[\"grayscale\"]", 0),
     LOAD("flatten, RGBA", 4, 1, true, "[]", 0),
     LOAD("transpose, gray", 1, 1, false, "[\"transpose\"]", 0),
@@ -81,6 +93,9 @@ static struct load loads[] = {
     LOAD("threshold, RGBA", 4, 1, false, "[\"threshold\"]", 0),
     LOAD("matrix, RGB", 3, 1, false, "[" SEPIA "]", 0),
     LOAD("matrix, RGBA", 4, 1, false, "[" SEPIA "]", 0),
+    LOAD_YCC("YCC to RGB", 3, 1, false, "[]"),
+    LOAD_YCC("YCC to RGB, table", 3, 1, false, "[" GAMMA "]"),
+    LOAD_YCC("YCC to Y", 3, 1, false, "[\"grayscale\"]"),
     LOAD("tint, gray", 1, 1, false, "[" SEPIA "]", 0),
     LOAD("4 tables, RGB", 3, 1, false, "[\"invert\"," GAMMA "," LEVELS "," GAMMA "]", 0),
     LOAD("table gray table", 3, 1, false, "[" GAMMA ",\"grayscale\"," LEVELS "]", 0),
@@ -98,12 +113,14 @@ static struct load loads[] = {
     LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
     LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
     LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
+    LOAD("canny, gray", 1, 1, false, "[\"canny\"]", 0),
+    LOAD("canny, RGB", 3, 1, false, "[\"canny\"]", 0),
     LOAD("512, gray", 1, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
     LOAD("512, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
     LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
-    LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":2560}]", 0),
+    LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":@d}]", 0),
     LOAD("1.5 times, RGB", 3, 1, false,
-         "[{\"op\":\"resize\",\"width\":7680,\"enlarge\":true}]", 0),
+         "[{\"op\":\"resize\",\"width\":@m,\"enlarge\":true}]", 0),
     LOAD("histogram, gray", 1, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB", 3, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB>Y", 3, 1, false, "[{\"op\":\"histogram\",\"gray\":true}]", 0),
@@ -112,6 +129,8 @@ static struct load loads[] = {
     LOAD("otsu, gray", 1, 1, false, "[\"otsu\"]", 0),
     LOAD("otsu, RGB", 3, 1, false, "[\"otsu\"]", 0),
     LOAD("equalize, gray", 1, 1, false, "[\"equalize\"]", 0),
+    LOAD("phash, gray", 1, 1, false, "[\"phash\"]", 0),
+    LOAD("phash, RGB", 3, 1, false, "[\"phash\"]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define MEMORY_LOAD 1 /* the one that kinds of host memory are compared with */
@@ -129,12 +148,35 @@ static void die(const char *what, const struct error *error)
     exit(1);
 }
 
+/* Sizes in ops, which follow the picture's. */
+static uint32_t side_named(char letter)
+{
+    return letter == 'h'   ? height
+           : letter == 'n' ? width - 1 /* narrower */
+           : letter == 'd' ? width / 2
+                           : width * 3 / 2; /* m: more */
+}
+
+static cJSON *load_ops(const struct load *load)
+{
+    char text[1024];
+    size_t at = 0;
+    for (const char *from = load->ops; *from && at < sizeof(text) - 16; from++) {
+        if (*from != '@')
+            text[at++] = *from;
+        else
+            at += (size_t)sprintf(text + at, "%u", side_named(*++from));
+    }
+    text[at] = '\0';
+    return cJSON_Parse(text);
+}
+
 static void load_open(struct load *load)
 {
     struct error error = {0};
-    load->json = cJSON_Parse(load->ops);
-    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = load->channels,
-                                 .orientation = load->orientation,
+    load->json = load_ops(load);
+    struct plan_source source = {.width = width, .height = height, .channels = load->channels,
+                                 .ycc = load->ycc, .orientation = load->orientation,
                                  .background = {255, 255, 255}};
     struct plan_target target = {.ops = load->json, .opaque = load->opaque};
     struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
@@ -147,7 +189,7 @@ static double bytes_a_pixel(const struct load *load)
 {
     const struct plan_variant *result = &load->plan.variants[0];
     double written = result->is_source ? 0 : (double)result->width * result->height;
-    return load->channels + written * result->channels / ((double)WIDTH * HEIGHT);
+    return load->channels + written * result->channels / ((double)width * height);
 }
 
 /* Photographs are smooth with some noise: so is this. */
@@ -286,22 +328,34 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
         exit(1);
     double bound_s = copies_s > kernels_s ? copies_s : kernels_s;
     printf("\n%s: %u jobs of %.1f MP; alone: copies both ways %.1f ms, kernels %.1f ms\n",
-           load->name, load->jobs, MPIXELS, copies_s * 1e3, kernels_s * 1e3);
+           load->name, load->jobs, mpixels(), copies_s * 1e3, kernels_s * 1e3);
     printf("%8s %10s %9s %9s %9s %8s %14s\n", "streams", "wall ms", "up GB/s", "down GB/s",
            "GP/s", "overlap", "wall / bound");
     for (size_t i = 0; i < count; i++) {
         struct outcome o = bench_streams(load, streams[i], bound_s);
         printf("%8u %10.1f %9.1f %9.1f %9.2f %8.2f %11.2f    up is %.0f%% of one way\n",
-               streams[i], o.wall_s * 1e3, o.up, o.down, MPIXELS * load->jobs / o.wall_s * 1e-3,
+               streams[i], o.wall_s * 1e3, o.up, o.down, mpixels() * load->jobs / o.wall_s * 1e-3,
                o.overlap, o.wall_s / o.bound_s, 100 * o.up / rates->h2d);
     }
 }
 
-static void bench_kernels(const struct device_rates *rates)
+static void bench_kernels(const struct device_rates *rates, const char *name)
 {
-    printf("\n%-20s %9s %9s %9s %14s %10s\n", "kernel", "us", "Gpx/s", "GB/s", "of device copy",
-           "of noise");
+    printf("\n%u x %u\n%-20s %9s %9s %9s %14s %10s %9s\n", width, height, "kernel", "us",
+           "Gpx/s", "GB/s", "of device copy", "of noise", "NPP us");
+    for (uint32_t channels = 1; channels <= 4; channels++) {
+        size_t bytes = (size_t)width * height * channels;
+        double s = channels == 2 ? 0 : bench_device_copy_s(bytes);
+        if (s < 0)
+            exit(1);
+        if (channels != 2)
+            printf("copy, %u channels     %9.1f %9.0f %9.0f %13.0f%%\n", channels, s * 1e6,
+                   mpixels() / s * 1e-3, 2e-9 * (double)bytes / s,
+                   200e-9 * (double)bytes / s / rates->copy);
+    }
     for (size_t i = 0; i < LOADS; i++) {
+        if (!strstr(loads[i].name, name))
+            continue;
         uint8_t *pixels = malloc(loads[i].plan.input_bytes);
         if (!pixels)
             exit(1);
@@ -311,10 +365,14 @@ static void bench_kernels(const struct device_rates *rates)
         free(pixels);
         if (s < 0 || noise_s < 0)
             exit(1);
-        double gpx = MPIXELS / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
-        double share = 100 * gb / rates->copy;
-        printf("%-20s %9.1f %9.0f %9.0f %13.0f%% %9.0f%%\n", loads[i].name, s * 1e6, gpx, gb,
-               share, share * s / noise_s);
+        double gpx = mpixels() / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
+        double share = 100 * gb / rates->copy, npp_s = bench_npp_s(loads[i].name, &loads[i].plan);
+        printf("%-20s %9.1f %9.0f %9.0f %13.0f%% %9.0f%%", loads[i].name, s * 1e6, gpx, gb, share,
+               share * s / noise_s);
+        if (npp_s > 0)
+            printf(" %9.1f\n", npp_s * 1e6);
+        else
+            printf(" %9s\n", "-");
     }
 }
 
@@ -336,13 +394,13 @@ static void bench_memory(const struct load *load)
 }
 
 /* The one kernel whose time could depend on the picture, beside CUB's. */
-static void bench_histograms(void)
+static void bench_histograms(const char *name)
 {
     printf("\n%-18s %-10s %9s %9s %9s %9s\n", "histogram", "picture", "us", "GB/s", "cub us",
            "cub/ours");
     for (size_t i = 0; i < LOADS; i++) {
         const struct load *load = &loads[i];
-        if (strcmp(load->ops, "[\"histogram\"]") != 0)
+        if (strcmp(load->ops, "[\"histogram\"]") != 0 || !strstr(load->name, name))
             continue;
         uint8_t *picture = malloc(load->plan.input_bytes);
         for (int flat = 0; picture && flat < 2; flat++) {
@@ -355,7 +413,7 @@ static void bench_histograms(void)
                 exit(1);
             printf("%-18s %-10s %9.1f %9.0f %9.1f %9.2f\n", load->name,
                    flat ? "one value" : "photograph", s * 1e6,
-                   MPIXELS / s * 1e-3 * load->channels, cub_s * 1e6, cub_s / s);
+                   mpixels() / s * 1e-3 * load->channels, cub_s * 1e6, cub_s / s);
         }
         free(picture);
     }
@@ -368,7 +426,7 @@ static void bench_cpu(void)
     struct engine *engine = open_engine("cpu", 1);
     if (!engine)
         exit(1);
-    printf("\n%s, one thread, %d x %d\n%-20s %9s %9s\n", engine_description(engine), WIDTH, HEIGHT,
+    printf("\n%s, one thread, %d x %d\n%-20s %9s %9s\n", engine_description(engine), width, height,
            "pass", "MP/s", "GB/s");
     for (size_t i = 0; i < LOADS; i++) {
         const struct load *load = &loads[i];
@@ -384,8 +442,8 @@ static void bench_cpu(void)
             if (task.kernel_ms * 1e-3 < best_s)
                 best_s = task.kernel_ms * 1e-3;
         }
-        printf("%-20s %9.0f %9.1f\n", load->name, MPIXELS / best_s,
-               MPIXELS / best_s * 1e-3 * bytes_a_pixel(load));
+        printf("%-20s %9.0f %9.1f\n", load->name, mpixels() / best_s,
+               mpixels() / best_s * 1e-3 * bytes_a_pixel(load));
         engine_release(engine, &memory);
     }
     engine_close(engine);
@@ -397,7 +455,7 @@ static bool wanted(const char *only, const char *table)
     return !only || strcmp(only, table) == 0;
 }
 
-static int bench_device(const char *only, const uint32_t *streams, size_t count)
+static int bench_device(const char *only, const char *name, const uint32_t *streams, size_t count)
 {
     struct device_rates rates;
     if (bench_device_rates(&rates) < 0)
@@ -413,10 +471,16 @@ static int bench_device(const char *only, const uint32_t *streams, size_t count)
     if (wanted(only, "memory"))
         bench_memory(&loads[MEMORY_LOAD]);
     if (wanted(only, "kernels")) {
-        bench_kernels(&rates);
-        bench_histograms();
+        bench_kernels(&rates, name);
+        bench_histograms(name);
     }
     return 0;
+}
+
+static bool take_size(const char *text)
+{
+    return sscanf(text, "%ux%u", &width, &height) == 2 && width >= 16 && height >= 16 &&
+           width <= SIDE_CEILING / 3 * 2 && height <= SIDE_CEILING;
 }
 
 int main(int argc, char **argv)
@@ -424,7 +488,12 @@ int main(int argc, char **argv)
     uint32_t streams[8] = {1, 2, 4, 8};
     size_t count = 4;
     bool cpu = argc == 2 && strcmp(argv[1], "cpu") == 0;
-    const char *only = argc == 2 && atoi(argv[1]) == 0 ? argv[1] : NULL;
+    const char *only = argc >= 2 && atoi(argv[1]) == 0 ? argv[1] : NULL;
+    if (only && argc >= 3 && !take_size(argv[2])) {
+        fprintf(stderr, "bench_gpu: %s is no size such as 8000x6000, of 16 to %u a side\n",
+                argv[2], SIDE_CEILING / 3 * 2);
+        return 1;
+    }
     for (int i = 1; i < argc && i <= 8 && !only; i++) {
         streams[i - 1] = (uint32_t)atoi(argv[i]);
         count = (size_t)i;
@@ -438,7 +507,7 @@ int main(int argc, char **argv)
     if (engine) {
         printf("%s\n", engine_description(engine));
         engine_close(engine);
-        result = bench_device(only, streams, count);
+        result = bench_device(only, only && argc == 4 ? argv[3] : "", streams, count);
     } else {
         if (!cpu)
             printf("no CUDA device: the CPU engine only\n");

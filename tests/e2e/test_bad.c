@@ -149,12 +149,17 @@ static void test_bad_keys(void **state)
         {"{'input':{},'output':'x.png'}", "bad_job", "input"},
         {"{'input':{'path':'good.jpg','key':'gpuimgd:img:x'},'output':'x.png'}", "bad_job", NULL},
         {"{'input':'good.jpg'}", "bad_job", "output"},
+        {"{'input':'good.jpg','ops':['sobel']}", "bad_job", "the job has no output"},
+        {"{'input':'good.jpg','outputs':[{'ops':['sobel']}]}", "bad_job",
+         "outputs[0] has no output"},
         {"{'input':'good.jpg','output':'x.png','opps':['sobel']}", "bad_job", "opps"},
         {"{'input':'good.jpg','output':'x.png','Ops':[]}", "bad_job", "Ops"},
         {"{'input':'good.jpg','output':{'path':'x.png','compresion':3}}", "bad_job", "compresion"},
         {"{'input':'good.jpg','output':'x.png','id':7}", "bad_job", "id"},
         {"{'input':'good.jpg','output':'x.png','ops':'sobel'}", "bad_job", "ops"},
-        {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job", "gif"},
+        {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job",
+         "output.format is \"gif\", must be \"jpeg\" or \"png\""},
+        {"{'input':'good.jpg','output':{'path':'x.png','format':'PNG'}}", "bad_job", "PNG"},
         {"{'input':'good.jpg','output':{'path':'x.jpg','quality':0}}", "bad_job", "quality"},
         {"{'input':'good.jpg','output':{'path':'x.jpg','quality':101}}", "bad_job", "100"},
         {"{'input':'good.jpg','output':{'path':'x.png','compression':10}}", "bad_job",
@@ -447,6 +452,16 @@ static void test_over_budget(void **state)
     push_good();
     check_failed(answer_to_bad(), "over_budget", "pinned", NULL);
     check_stop(small);
+    /* A progressive JPEG's coefficients are the codec's own memory. */
+    const struct picture_jpeg progressive = {.width = 800, .height = 600, .progressive = true};
+    world_put_picture(w, "coefficients.jpg", picture_jpeg(&progressive));
+    struct process *narrow = world_start(w, 1, "--host_bytes=1M", "--input_bytes_max=512K", NULL);
+    check_ready(narrow);
+    check_failed(check_answer(w, "{'input':'coefficients.jpg','output':'x.png'}"), "over_budget",
+                 "decoding", "half of host_bytes, 524288", NULL);
+    push_good();
+    check_done(check_next(w));
+    check_stop(narrow);
     check_clean(w);
     strcpy(w->ns, "gpuimgd");
 }

@@ -107,9 +107,31 @@ static void test_colour(void **state)
     (void)state;
     check_lines(explain("{'input':'cat.jpg','orient':false,'outputs':[{'output':'e.png','ops':"
                         "['sobel']},{'output':'same.jpg'}]}", 0, ""),
-                "EXIF orientation 6 (ignored)", "decode   colour: 640 x 427 x 3, 819840 bytes\n",
+                "EXIF orientation 6 (ignored)",
+                "decode   Y, Cb and Cr, for gray and for colours: 640 x 427 x 3, 819840 bytes\n",
                 "output   e.png: png, 640 x 427 x 1\n", "pass 1  sobel ", "works in 1920\n",
+                "output   same.jpg: jpeg, 640 x 427 x 3\n", "pass 1  ycc to rgb ",
+                "reads 819840 of input, writes 819840 of results\n",
+                "pinned   1913344 bytes: input 819840, results 1093248\n", NULL);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':'same.jpg'}", 0, ""),
+                "decode   colour: 640 x 427 x 3, 819840 bytes\n",
                 "output   same.jpg: jpeg, 640 x 427 x 3\n", "no pass", NULL);
+}
+
+/* Passes beside the chain, and hashes that one pass makes for all outputs. */
+static void test_aside(void **state)
+{
+    (void)state;
+    check_lines(explain("{'input':'glass.png','outputs':[{'ops':['phash']},{'output':'o.png','ops':"
+                        "['phash','flip']}]}", 0, ""),
+                "pass 1  grayscale ", "reads 4160 of input, writes 1280 of scratch\n",
+                "pass 2  resample x ", "32 x 10 x 1  reads 1280 of scratch, writes 320 of scratch",
+                "pass 3  resample y ", "32 x 32 x 1  reads 320 of scratch, writes 1024 of scratch",
+                "pass 4  phash ", "done with the last phash\n", "pass 1  grayscale ",
+                "reads 4160 of input, ", "pass 2  resample x ", "pass 3  resample y ",
+                "pass 4  phash ", "32 x 64 x 1  reads 2048 of scratch, values in 16\n",
+                "pass 5  orient ", "reads 4160 of input, writes 4160 of results\n", "pinned ",
+                NULL);
 }
 
 static void test_decoded_smaller(void **state)
@@ -120,6 +142,10 @@ static void test_decoded_smaller(void **state)
                 "decode   colour, at 4/8: 320 x 214 x 3, 205440 bytes\n",
                 "output   s.png: png, 100 x 150 x 3\n", "pass 1  orient ", "pass 2  resample x ",
                 "pass 3  resample y ", NULL);
+    check_lines(explain("{'input':'cat.jpg','outputs':[{'output':'s.png','ops':[{'op':'resize',"
+                        "'width':100,'fast_shrink':true}]}]}", 0, ""),
+                "decode   colour: 640 x 427 x 3, ", "output   s.png: png, 100 x 150 x 3\n",
+                "pass 1  orient ", "pass 2  resample x ", "pass 3  resample y ", NULL);
 }
 
 /* What is fused is one pass, and the bytes are those that the buffers have. */
@@ -228,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_luma),
         cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_aside),
         cmocka_unit_test(test_decoded_smaller),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_cropped),

@@ -10,60 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
+#include "tests/e2e/on_engines.h"
 #include "tests/tools/reference.h"
 #include "tests/tools/text_file.h"
 
 static const uint8_t white[3] = {255, 255, 255};
 
-/* ---- the world of one engine ----------------------------------------------------------------- */
-
-static struct world world;
-static struct world *const w = &world;
-static const char *engine; /* "cpu" or "cuda" */
-
-static void open_world(const char *name)
+static void start_world(const char *option)
 {
-    engine = name;
     world_open(w, redis_server_start(NULL, NULL));
-    char option[32];
-    snprintf(option, sizeof option, "--engine=%s", engine);
     world_start(w, 0, option, NULL);
-    if (!world_ready(&w->daemons[0]))
-        process_clear(&w->daemons[0]);
-}
-
-static int open_cpu(void **state)
-{
-    (void)state;
-    open_world("cpu");
-    return 0;
-}
-
-static int open_cuda(void **state)
-{
-    (void)state;
-    engine = "cuda";
-    if (world_has_cuda())
-        open_world("cuda");
-    else
-        print_error("skipped: no CUDA device here, or a daemon built without CUDA\n");
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
-
-static void need_engine(void)
-{
-    if (!w->folder[0])
-        skip();
-    assert_true(process_running(&w->daemons[0]));
-    world_settle(w);
 }
 
 /* ---- the first job --------------------------------------------------------------------------- */
@@ -439,13 +395,15 @@ static void test_several_outputs(void **state)
     check_output(w, "s/gray.png", raster_copy(&luma), 0);
     check_output(w, "s/edges.png", reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
     check_output(w, "s/l2.png", reference_sobel(&luma, REFERENCE_L2, REFERENCE_REFLECT101), 0);
-    raster_clear(&luma);
 
-    /* One wants colour: now gray is made of the colours, by the formula. */
+    /* Gray is the Y channel beside colours, too, and own weights are of the colours. */
     check_done(check_answer(w, "{'input':'s.jpg','outputs':[{'output':'s/copy.png','ops':[]},"
-                               "{'output':'s/gray2.png','ops':['grayscale']}]}"));
+                               "{'output':'s/gray2.png','ops':['grayscale']},"
+                               "{'output':'s/own.png','ops':[{'op':'grayscale',"
+                               "'weights':[16384,32768,16384]}]}]}"));
     struct raster colour = world_load_in(w, "s.jpg", RASTER_COLOUR);
-    check_output(w, "s/gray2.png", reference_gray(&colour, NULL, white), 0);
+    check_output(w, "s/gray2.png", luma, 0);
+    check_output(w, "s/own.png", reference_gray(&colour, own_weights, white), 0);
     check_output(w, "s/copy.png", colour, 0);
 }
 

@@ -315,6 +315,11 @@ static void test_stats_log(void **state)
     check_stats_line(text);
     free(text);
     check_stop(daemon);
+    /* One that cannot be opened is said, and nothing waits for it. */
+    daemon = world_start(w, 0, "--stats_log=/does/not/exist", NULL);
+    check_ready(daemon);
+    assert_true(process_logged(daemon, 0, "stats_log is \"/does/not/exist\", which cannot be", 10));
+    check_stop(daemon);
 }
 
 /* ---- pause and reload ------------------------------------------------------------------------ */

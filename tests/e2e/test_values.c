@@ -4,49 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
+#include "tests/e2e/on_engines.h"
 #include "tests/tools/reference.h"
 
-static struct world world;
-static struct world *const w = &world;
-
-static int open_world(const char *engine)
+static void start_world(const char *option)
 {
-    char option[32];
-    snprintf(option, sizeof option, "--engine=%s", engine);
     world_open(w, redis_server_start(NULL, NULL));
     world_start(w, 0, option, NULL);
-    return world_ready(&w->daemons[0]) ? 0 : -1;
-}
-
-static int open_cpu(void **state)
-{
-    (void)state;
-    return open_world("cpu");
-}
-
-static int open_cuda(void **state)
-{
-    (void)state;
-    if (world_has_cuda())
-        return open_world("cuda");
-    print_error("skipped: no CUDA device here, or a daemon built without CUDA\n");
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
-
-static void need_engine(void)
-{
-    if (!w->folder[0])
-        skip();
-    assert_true(process_running(&w->daemons[0]));
-    world_settle(w);
 }
 
 static void check_counts(const cJSON *result, const char *place, const struct raster *raster,
@@ -125,6 +89,31 @@ static void test_several(void **state)
     raster_clear(&colour);
 }
 
+/* Changes nothing, but wants colours. */
+#define SAME "{'op':'color_matrix','matrix':[[1,0,0,0],[0,1,0,0],[0,0,1,0]]}"
+
+/* Of the same picture as it was made 32 x 32 and gray, the definition gives the same hash: of the
+ * JPEG's colours, not of its Y channel, and beside other outputs with a hash of their own. */
+static void test_hash(void **state)
+{
+    (void)state;
+    need_engine();
+    world_put_photo(w, "e.jpg", 640, 427);
+    cJSON *result = check_answer(
+        w, "{'input':'e.jpg','outputs':[{'ops':['phash']},{'output':'e.png','ops':[" SAME
+           ",'grayscale',{'op':'resize','width':32,'height':32,'fit':'exact'}]},{'output':'f.png',"
+           "'ops':['phash','flip','phash','sobel']}]}");
+    struct raster small = world_load_out(w, "e.png");
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)reference_phash(&small));
+    assert_string_equal(json_text(result, "outputs.0.values.phash"), text);
+    assert_string_equal(json_text(result, "outputs.2.values.phash"), text);
+    assert_string_not_equal(json_text(result, "outputs.2.values.phash_2"), text);
+    assert_null(json_at(result, "outputs.1.values"));
+    raster_clear(&small);
+    check_done(result);
+}
+
 static void test_no_values_no_picture(void **state)
 {
     (void)state;
@@ -139,7 +128,8 @@ static void test_no_values_no_picture(void **state)
 #define ALL(engine)                                                                                \
     {                                                                                              \
         ON(engine, test_values_without_a_picture), ON(engine, test_values_beside_a_picture),       \
-            ON(engine, test_several), ON(engine, test_no_values_no_picture),                       \
+            ON(engine, test_several), ON(engine, test_hash),                                       \
+            ON(engine, test_no_values_no_picture),                                                 \
     }
 
 int main(void)

@@ -33,7 +33,7 @@ def apply(tool, image, ops, full=None, eighths=0):
     out = subprocess.run(arguments + ([str(eighths)] if eighths else []), input=image.tobytes(),
                          stdout=subprocess.PIPE, check=True).stdout
     head, pixels = out.split(b"\n", 1)
-    width, height, channels = map(int, head.split())
+    width, height, channels = map(int, head.split()[:3])
     return Image.frombytes(MODES[channels], (width, height), pixels)
 
 

@@ -15,13 +15,23 @@ def picture(width, height, channels):
     return image
 
 
-def apply(tool, image, ops):
+def run(tool, image, ops):
+    """The result's sides and channels, its values, its pixels."""
     height, width, channels = image.shape
     out = subprocess.run([tool, str(width), str(height), str(channels), json.dumps(ops)],
                          input=image.tobytes(), stdout=subprocess.PIPE, check=True).stdout
     head, pixels = out.split(b"\n", 1)
-    width, height, channels = map(int, head.split())
+    *sides, values = head.split()
+    return [int(side) for side in sides], json.loads(values), pixels
+
+
+def apply(tool, image, ops):
+    (width, height, channels), _, pixels = run(tool, image, ops)
     return numpy.frombuffer(pixels, numpy.uint8).reshape(height, width, channels)
+
+
+def values(tool, image, ops):
+    return run(tool, image, ops)[1]
 
 
 class Report:

@@ -122,6 +122,12 @@ if [ -e README.md ]; then
 else
     skip "every error code is in README.md" "there is no README.md yet"
 fi
+if [ -x "${1:-}/gpuimgd" ]; then
+    "$1/gpuimgd" --sample | diff - conf/gpuimgd.conf |
+        check "conf/gpuimgd.conf is what --sample prints"
+else
+    skip "conf/gpuimgd.conf is what --sample prints" "no daemon was built"
+fi
 for key in $(sed -n '/"stats interval_s=/,/;/p' daemon/stats.c | grep -oE '[a-z_0-9]+=' | tr -d =); do
     grep -q "\`$key\`" README.md || echo "$key"
 done | check "every key of the stats line is in README.md"

@@ -3,46 +3,13 @@
 # Prints one TAP line a fact; check.sh counts them.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
+. ./tap.sh
 
 readonly unit=gpuimgd.service
 readonly in=/var/lib/gpuimgd/in out=/var/lib/gpuimgd/out conf_d=/etc/gpuimgd/conf.d
 readonly load=120 # jobs, a few seconds for two workers
 readonly dropins=/run/systemd/system/gpuimgd.service.d
 cursor=
-
-# ---- reporting -----------------------------------------------------------------------------------
-
-chapter() { printf '\n# %s\n' "$*"; }
-
-# check "what must be true" command...
-check() {
-    local what=$1 output status=0
-    shift
-    output=$("$@" 2>&1) || status=$?
-    if [ $status -eq 0 ]; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        printf '    %s\n' "command: $*" "status:  $status"
-        [ -z "$output" ] || head -40 <<<"$output" | sed 's/^/    | /'
-    fi
-}
-
-not() { ! "$@"; }
-equal() { [ "$1" = "$2" ] || { echo "got '$1', not '$2'"; false; }; }
-less() { awk -v a="$1" -v b="$2" 'BEGIN { print a, "<", b; exit !(a < b) }'; }
-seconds() { date +%s.%N; }
-since() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f", b - a }'; }
-
-# within SECONDS command... : until it succeeds
-within() {
-    local limit=$1 start=$SECONDS
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ $((SECONDS - start)) -lt "$limit" ] || { echo "not within $limit s"; "$@"; return 1; }
-        sleep 0.1
-    done
-}
 
 # ---- the service as systemd sees it --------------------------------------------------------------
 
@@ -69,7 +36,6 @@ push() { redis-cli LPUSH gpuimgd:jobs "$1" >/dev/null; }
 result() { redis-cli --raw BRPOP gpuimgd:results 20 | tail -n +2; }
 # begins_with HEX FILE
 begins_with() { equal "$(head -c $((${#1} / 2)) "$2" | od -An -tx1 | tr -d ' \n')" "$1"; }
-has() { grep -F -- "$2" >/dev/null <<<"$1" || { echo "no $2 in: $1"; false; }; }
 
 # push_many PREFIX COUNT: jobs with ids PREFIX-1 ... that take a while each
 push_many() {
@@ -276,11 +242,16 @@ stop_under_load() {
 broken_configuration() {
     chapter "start with a broken configuration"
     systemctl stop "$unit"
-    echo "workers = many" >$conf_d/20-check.conf
+    start_is_refused "workers = many" 'workers.*many|many.*workers'
+    start_is_refused "redis = rediss://redis.example.com:6380" 'rediss://.*TLS.*stunnel'
+    start_is_refused "input_root = $in/missing" 'input_root.*missing'
+}
+start_is_refused() { # line of the configuration, what the journal shall say
+    echo "$1" >$conf_d/20-check.conf
     mark
-    check "systemctl start fails" not systemctl start "$unit"
+    check "with $1, systemctl start fails" not systemctl start "$unit"
     check "with exit status 78" equal "$(property ExecMainStatus)" 78
-    check "the journal says why" logged 'workers.*many|many.*workers'
+    check "the journal says why" logged "$2"
     sleep 3
     check "and systemd does not try again" equal "$(property ActiveState)" failed
     rm $conf_d/20-check.conf
@@ -298,9 +269,14 @@ watchdog() {
     mark
     sleep 5
     check "and feeds it" equal "$(main_pid)" "$pid"
+    push_many frozen $load
+    check "work has begun" within 20 results_at_least 3
+    check "work is left" test "$(redis-cli LLEN gpuimgd:results)" -lt $load
     kill -STOP "$pid"
     check "frozen, it is replaced" within 20 restarted "$pid"
     check "because of the watchdog" logged "Watchdog timeout"
+    check "its jobs end" within 120 results_at_least $load
+    check "each with one result" results_complete frozen $load
     systemctl stop "$unit"
     rm $dropins/watchdog.conf
     systemctl daemon-reload
@@ -310,18 +286,56 @@ password() {
     chapter "a Redis password as a systemd credential"
     redis-cli CONFIG SET requirepass "open sesame" >/dev/null
     export REDISCLI_AUTH="open sesame"
-    (umask 077 && echo "open sesame" >/etc/gpuimgd/redis-password)
-    echo "redis_password_file = /run/credentials/$unit/redis-password" >$conf_d/20-check.conf
+    (umask 077 && echo "open barley" >/etc/gpuimgd/redis-password)
+    printf '%s\n' "redis_password_file = /run/credentials/$unit/redis-password" \
+        "auth_retry_s = 0.5" >$conf_d/20-check.conf
     mkdir -p $dropins
     printf '[Service]\nLoadCredential=redis-password:/etc/gpuimgd/redis-password\n' \
         >$dropins/password.conf
     systemctl daemon-reload
-    check "the service starts" systemctl start "$unit"
     push '{"id":"secret","input":"small.jpg","output":"secret.png","ops":["sobel"]}'
-    check "and does jobs" has "$(result)" '"status":"done"'
+
     mark
+    check "with a wrong one the service starts, to wait for a better one" systemctl start "$unit"
+    check "and says what is wrong" within 10 logged 'WRONGPASS.*password'
+    check "in systemctl status, too" within 10 status_says WRONGPASS
+    check "but not the password" not logged 'barley'
+    sleep 2
+    check "the job waits" equal "$(redis-cli LLEN gpuimgd:jobs)" 1
+
+    (umask 077 && echo "open sesame" >/etc/gpuimgd/redis-password)
+    mark
+    check "with the right one the service starts" systemctl restart "$unit"
+    check "and does the job" has "$(result)" '"status":"done"'
+    check "which nobody else can read" \
+        equal "$(stat -c '%U %a' "/run/credentials/$unit/redis-password")" "gpuimgd 400"
     check "it stops" systemctl stop "$unit"
     check "with success" equal "$(property Result)" success
+    rm $conf_d/20-check.conf $dropins/password.conf
+    systemctl daemon-reload
+    redis-cli CONFIG SET requirepass "" >/dev/null
+    unset REDISCLI_AUTH
+}
+status_says() { has "$(property StatusText)" "$1"; }
+
+# The list that tests/tools/confine is made of, where systemd is the one that it was made from.
+list_of_calls() {
+    chapter "the system calls that the unit allows"
+    if [ "$(systemctl --version | awk 'NR == 1 { print $2 }')" != 252 ]; then
+        echo "ok - the tests' list is systemd's # SKIP it was made from systemd 252"
+        return
+    fi
+    check "the tests' list is systemd's @system-service without @privileged" \
+        diff <(calls_of @system-service | grep -vxFf <(calls_of @privileged)) system_service.calls
+}
+calls_of() { # set: its calls, those of the sets in it among them
+    systemd-analyze syscall-filter "$1" | sed -n 's/^    //p' | while read -r word; do
+        case $word in
+        '#'*) ;;
+        @*) calls_of "$word" ;;
+        *) echo "$word" ;;
+        esac
+    done | LC_ALL=C sort -u
 }
 
 main() {
@@ -337,6 +351,7 @@ main() {
     broken_configuration
     watchdog
     password
+    list_of_calls
     chapter "systemd-analyze security"
     systemd-analyze security --no-pager "$unit" | tail -1
     echo "end of the transcript"

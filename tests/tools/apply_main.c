@@ -4,8 +4,9 @@
  *
  *     apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS] < pixels > result
  *
- * Pixels come in as tight rows and go out so, behind a line "WIDTH HEIGHT CHANNELS". With EIGHTHS
- * they are those of a picture of these sides that was decoded at EIGHTHS / 8.
+ * Pixels come in as tight rows and go out so, behind a line "WIDTH HEIGHT CHANNELS VALUES", where
+ * VALUES is what the operations found out, as JSON. With EIGHTHS the pixels are those of a picture
+ * of these sides that was decoded at EIGHTHS / 8.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,19 @@ static bool copy_rows(struct image image, FILE *file, bool out)
     return true;
 }
 
+static bool write_result(const struct plan *plan, const struct engine_memory *memory)
+{
+    struct image result = plan_result(plan, 0, memory->input, memory->output);
+    cJSON *values = plan_values(plan, 0, memory->output);
+    char *text = cJSON_PrintUnformatted(values);
+    if (text)
+        printf("%u %u %u %s\n", result.width, result.height, result.channels, text);
+    bool written = text && copy_rows(result, stdout, true);
+    cJSON_free(text);
+    cJSON_Delete(values);
+    return written;
+}
+
 static int apply(struct engine *engine, const struct plan *plan, struct error *error)
 {
     struct engine_memory memory;
@@ -42,9 +56,7 @@ static int apply(struct engine *engine, const struct plan *plan, struct error *e
     else
         fprintf(stderr, "apply: there are fewer pixels than that\n");
     if (read && task.error.status == STATUS_OK) {
-        struct image result = plan_result(plan, 0, memory.input, memory.output);
-        printf("%u %u %u\n", result.width, result.height, result.channels);
-        written = copy_rows(result, stdout, true);
+        written = write_result(plan, &memory);
     } else if (read) {
         die(&task.error);
     }

@@ -2,13 +2,13 @@
  * chaos - thousands of jobs of all kinds, daemons killed at random moments, nothing lost.
  *
  *     chaos [--daemon PATH] [--jobs 10000] [--kills 20] [--daemons 2] [--seed N]
- *     chaos --rss
+ *     chaos --rss [--jobs 20000]
  *
  * Several daemons work on one private Redis. Each kill is a SIGKILL at a seeded random moment;
  * the daemon comes back at once or after its leases have run out. In the end each job must have
  * exactly one result of the right kind, each picture must be right, and nothing may be left
  * behind. With --rss one daemon is left alone and its resident memory after 2,000 and after
- * 20,000 jobs is compared.
+ * all jobs is compared.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +29,8 @@
 #define STALL_S 60.0         /* without any result: something is stuck */
 #define RSS_GROWTH_MAX 1.05
 #define INPUTS 12
-#define CHAINS 5
+#define CHAINS 14
+#define PROVEN_CHAINS 5 /* the first ones are held to the reference, the others to each other */
 
 /* ---- what is pushed -------------------------------------------------------------------------- */
 
@@ -57,7 +58,16 @@ static const struct {
 };
 static const char *const chains[CHAINS] = {
     "[]", "['grayscale']", "['sobel']", "['grayscale',{'op':'sobel','magnitude':'l2'}]",
-    "[{'op':'sobel','border':'replicate','magnitude':'l1'}]"};
+    "[{'op':'sobel','border':'replicate','magnitude':'l1'}]",
+    "['otsu']",
+    "['equalize','stats']",
+    "[{'op':'resize','width':24,'fast_shrink':false}]",
+    "[{'op':'rotate','angle':90},{'op':'gaussian','ksize':7}]",
+    "['median','invert']",
+    "[{'op':'canny','low':40,'high':90},'phash']",
+    "[{'op':'convolve','kernel':[[0,1,0],[1,2,1],[0,1,0]]},{'op':'flip','axis':'vertical'}]",
+    "['unsharp',{'op':'gamma','gamma':1.8},'histogram']",
+    "[{'op':'crop','width':20,'height':20},'transpose',{'op':'threshold','value':90}]"};
 
 struct job {
     uint8_t kind, input, chain, results;
@@ -222,6 +232,13 @@ static bool prove(struct chaos *chaos, const struct job *job, bool jpeg, const u
 {
     char where[160] = "";
     struct raster got = raster_decode(bytes, length, RASTER_COLOUR);
+    if (job->chain >= PROVEN_CHAINS) {
+        bool whole = got.pixels != NULL;
+        if (!whole)
+            complain(chaos, "input %u, operations %s: no picture", job->input, chains[job->chain]);
+        raster_clear(&got);
+        return whole;
+    }
     struct raster expected = expected_pixels(chaos, job->input, job->chain);
     int limit = 0;
     if (jpeg && expected.channels == 1) {
@@ -507,9 +524,8 @@ static int chaos_run(struct chaos *chaos)
 
 static int rss_run(struct chaos *chaos)
 {
-    static const unsigned marks[] = {2000, 20000};
+    const unsigned marks[] = {2000, chaos->jobs};
     size_t kib[2] = {0, 0};
-    chaos->jobs = marks[1];
     chaos->kills = 0;
     chaos->daemons = 1;
     open_chaos(chaos);
@@ -537,7 +553,7 @@ int main(int argc, char **argv)
         {"kills", required_argument, NULL, 'k'},  {"daemons", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},   {"rss", no_argument, NULL, 'r'},
         {NULL, 0, NULL, 0}};
-    struct chaos chaos = {.jobs = 10000, .kills = 20, .daemons = 2,
+    struct chaos chaos = {.kills = 20, .daemons = 2,
                           .random = (uint32_t)time(NULL) | 1};
     bool rss = false;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -552,7 +568,9 @@ int main(int argc, char **argv)
         default: return 64;
         }
     }
-    if (!getenv("GPUIMGD") || chaos.jobs == 0 || chaos.daemons == 0 ||
+    if (chaos.jobs == 0)
+        chaos.jobs = rss ? 20000 : 10000;
+    if (!getenv("GPUIMGD") || chaos.daemons == 0 ||
         chaos.daemons > WORLD_DAEMONS_MAX || optind != argc) {
         fprintf(stderr, "usage: chaos --daemon PATH [--jobs N] [--kills N] [--daemons 1-%d] "
                         "[--seed N] [--rss]\n", WORLD_DAEMONS_MAX);

@@ -54,10 +54,13 @@ static const struct tile tiles[] = {
     {"convolve", "kernel:[[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]]"},
     {"median", "size:3"},
     {"median", "size:5"},
+    {"canny", ""},
+    {"canny", "low:100,high:300"},
     {"histogram", ""},
     {"stats", ""},
     {"otsu", ""},
     {"equalize", ""},
+    {"phash", ""},
 };
 #define TILES (sizeof(tiles) / sizeof(tiles[0]))
 
@@ -86,7 +89,7 @@ static struct image decode(const char *path, int *orientation)
     struct image_info info = {0};
     struct codec_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING,
                                   .jpeg_scans_max = 100, .jpeg_warnings_max = 100};
-    struct decode_request request = {.gray = false};
+    struct decode_request request = {.as = DECODE_COLOUR};
     struct codec_context *context = codec_context_create();
     size_t length = 0;
     unsigned char *bytes = text_file_bytes(path, &length);
@@ -253,9 +256,12 @@ static void describe(const cJSON *values, char *text, size_t size)
 {
     const cJSON *stats = cJSON_GetObjectItem(values, "stats"), *mean;
     const cJSON *otsu = cJSON_GetObjectItem(values, "otsu");
+    const cJSON *phash = cJSON_GetObjectItem(values, "phash");
     size_t length = 0;
     if (otsu)
         snprintf(text, size, "gives the threshold: %d", otsu->valueint);
+    if (phash)
+        snprintf(text, size, "gives %s", phash->valuestring);
     if (!stats)
         return;
     length = (size_t)snprintf(text, size, "gives mean");

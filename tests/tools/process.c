@@ -1,5 +1,6 @@
 #include "tests/tools/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/tools/call_filter.h"
 #include "tests/tools/text_file.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -117,6 +119,9 @@ static void run_child(const struct process *process, const struct process_option
     }
     if (options->unprivileged)
         drop_file_rights();
+    if (options->no_openat2 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                                !call_refuse(SYS_openat2, ENOSYS)))
+        _exit(126);
     execv(argv[0], (char *const *)argv);
     dprintf(2, "cannot execute %s (is GPUIMGD set?): %s\n", argv[0], strerror(errno));
     _exit(127);
@@ -281,15 +286,39 @@ bool process_logged(struct process *process, size_t mark, const char *text, doub
     }
 }
 
-size_t process_rss_kib(const struct process *process)
+/* A line of /proc/PID/status, such as "VmRSS:". */
+static size_t status_number(const struct process *process, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/status", (long)process->pid);
     char *status = text_file_read(path);
-    char *line = strstr(status, "VmRSS:");
-    size_t kib = line ? strtoul(line + 6, NULL, 10) : 0;
+    char *line = strstr(status, name);
+    size_t number = line ? strtoul(line + strlen(name), NULL, 10) : 0;
     free(status);
-    return kib;
+    return number;
+}
+
+size_t process_rss_kib(const struct process *process)
+{
+    return status_number(process, "VmRSS:");
+}
+
+size_t process_peak_kib(const struct process *process)
+{
+    return status_number(process, "VmHWM:");
+}
+
+size_t process_descriptors(const struct process *process)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%ld/fd", (long)process->pid);
+    DIR *folder = opendir(path);
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
 }
 
 double process_cpu_s(const struct process *process)

@@ -19,6 +19,7 @@ struct process_options {
     const char *name;
     double watchdog_s;           /* 0: no watchdog is asked for */
     bool unprivileged;           /* without the right to pass over file modes, even as root */
+    bool no_openat2;             /* as under an old kernel, or the unit's RestrictSUIDSGID */
 };
 
 struct process {
@@ -65,8 +66,11 @@ size_t process_log_mark(const struct process *process);
 bool process_logged(struct process *process, size_t mark, const char *text, double seconds);
 size_t process_log_count(const struct process *process, size_t mark, const char *text);
 
-/* Resident memory in KiB; 0 when it is gone. */
+/* Resident memory in KiB, now and at most so far; 0 when it is gone. */
 size_t process_rss_kib(const struct process *process);
+size_t process_peak_kib(const struct process *process);
+/* How many file descriptors it has open (and two more, the same each time). */
+size_t process_descriptors(const struct process *process);
 /* User and system seconds so far; of an ended one, 0. */
 double process_cpu_s(const struct process *process);
 

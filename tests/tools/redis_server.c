@@ -12,13 +12,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define LINE_CLIENTS_MAX 16
-#define LINE_TICK_MS 10
 
 #define START_TRIES 2000 /* of 10 ms: valgrind on a busy machine starts slowly */
 
@@ -39,17 +35,29 @@ static void nap_ms(long ms)
     nanosleep(&wait, NULL);
 }
 
-static int free_port(void)
+/* The port, or any where it is 0; 0 when it is taken. */
+static int try_port(int port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     socklen_t size = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) < 0)
-        die("no free port: %s", strerror(errno));
-    close(fd);
-    return ntohs(address.sin_port);
+    bool free = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+                getsockname(fd, (struct sockaddr *)&address, &size) == 0;
+    if (fd >= 0)
+        close(fd);
+    return free ? ntohs(address.sin_port) : 0;
+}
+
+/* With the one that a Cluster's bus takes, 10,000 above it. */
+static int free_port(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        int port = try_port(0);
+        if (port && port < 65536 - 10000 && try_port(port + 10000))
+            return port;
+    }
+    die("no free port");
 }
 
 static void launch(struct redis_server *server)
@@ -58,7 +66,10 @@ static void launch(struct redis_server *server)
     char *argv[REDIS_SERVER_ARGS_MAX + 32];
     int n = 0;
     snprintf(port, sizeof port, "%d", server->port);
-    const char *base[] = {"redis-server", "--port", port, "--bind", "127.0.0.1", "--unixsocket",
+    argv[n++] = (char *)"redis-server";
+    if (*server->config)
+        argv[n++] = server->config;
+    const char *base[] = {"--port", port, "--bind", "127.0.0.1", "--unixsocket",
                           server->socket, "--dir", server->folder, "--logfile", "redis.log",
                           "--save", "", "--appendonly", "yes", "--appendfsync", "no",
                           "--daemonize", "no"};
@@ -114,7 +125,7 @@ static void wait_until_up(struct redis_server *server)
     die("redis-server did not answer; see %s/redis.log", server->folder);
 }
 
-struct redis_server *redis_server_start(const char *first, ...)
+static struct redis_server *new_server(void)
 {
     struct redis_server *server = calloc(1, sizeof *server);
     const char *tmp = getenv("TMPDIR");
@@ -129,13 +140,41 @@ struct redis_server *redis_server_start(const char *first, ...)
     snprintf(server->address, sizeof server->address, "unix:%s", server->socket);
     server->port = free_port();
     snprintf(server->tcp, sizeof server->tcp, "127.0.0.1:%d", server->port);
+    return server;
+}
+
+static void add_arg(struct redis_server *server, const char *arg)
+{
+    if (server->arg_count == REDIS_SERVER_ARGS_MAX)
+        die("too many arguments");
+    server->args[server->arg_count++] = strdup(arg);
+}
+
+struct redis_server *redis_sentinel_start(const char *master, int port)
+{
+    struct redis_server *server = new_server();
+    snprintf(server->config, sizeof server->config, "%s/sentinel.conf", server->folder);
+    FILE *file = fopen(server->config, "w");
+    if (!file)
+        die("cannot write %s: %s", server->config, strerror(errno));
+    fprintf(file, "sentinel monitor %s 127.0.0.1 %d 2\n"
+                  "sentinel down-after-milliseconds %s 1000\n"
+                  "sentinel failover-timeout %s 4000\n", master, port, master, master);
+    if (fclose(file) != 0)
+        die("cannot write %s: %s", server->config, strerror(errno));
+    add_arg(server, "--sentinel");
+    launch(server);
+    wait_until_up(server);
+    return server;
+}
+
+struct redis_server *redis_server_start(const char *first, ...)
+{
+    struct redis_server *server = new_server();
     va_list args;
     va_start(args, first);
-    for (const char *arg = first; arg; arg = va_arg(args, const char *)) {
-        if (server->arg_count == REDIS_SERVER_ARGS_MAX)
-            die("too many arguments");
-        server->args[server->arg_count++] = strdup(arg);
-    }
+    for (const char *arg = first; arg; arg = va_arg(args, const char *))
+        add_arg(server, arg);
     va_end(args);
     launch(server);
     wait_until_up(server);
@@ -170,76 +209,6 @@ void redis_server_freeze(struct redis_server *server, bool frozen)
         kill(server->pid, frozen ? SIGSTOP : SIGCONT);
 }
 
-/* Forwards what there is, at most so much; false when an end has closed. */
-static bool forward(int from, int to, size_t most)
-{
-    char bytes[64 * 1024];
-    ssize_t got = recv(from, bytes, most < sizeof bytes ? most : sizeof bytes, MSG_DONTWAIT);
-    if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
-    for (ssize_t at = 0, sent; at < got; at += sent)
-        if ((sent = send(to, bytes + at, (size_t)(got - at), MSG_NOSIGNAL)) <= 0)
-            return false;
-    return got > 0;
-}
-
-static int connect_unix(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%.100s", path);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-__attribute__((noreturn)) static void carry(int listener, const char *socket_path, size_t bytes)
-{
-    int pairs[LINE_CLIENTS_MAX][2];
-    size_t count = 0;
-    for (;; nap_ms(LINE_TICK_MS)) {
-        int client = count < LINE_CLIENTS_MAX ? accept(listener, NULL, NULL) : -1;
-        if (client >= 0) {
-            pairs[count][0] = client;
-            pairs[count++][1] = connect_unix(socket_path);
-        }
-        for (size_t i = 0; i < count; i++) {
-            if (forward(pairs[i][0], pairs[i][1], bytes) &&
-                forward(pairs[i][1], pairs[i][0], SIZE_MAX))
-                continue;
-            close(pairs[i][0]);
-            close(pairs[i][1]);
-            memcpy(pairs[i], pairs[--count], sizeof pairs[i]);
-            i--;
-        }
-    }
-}
-
-void redis_server_slow_line(struct redis_server *server, size_t bytes_per_ms)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int buffer = 16 * 1024, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) < 0 ||
-        bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) < 0 || listen(fd, 8) < 0)
-        die("no slow line: %s", strerror(errno));
-    snprintf(server->line, sizeof server->line, "127.0.0.1:%d", ntohs(address.sin_port));
-    pid_t parent = getpid();
-    server->line_pid = fork();
-    if (server->line_pid < 0)
-        die("fork: %s", strerror(errno));
-    if (server->line_pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
-        carry(fd, server->socket, bytes_per_ms * LINE_TICK_MS);
-    }
-    close(fd);
-}
-
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
     (void)st;
@@ -253,10 +222,6 @@ void redis_server_stop(struct redis_server *server)
     if (!server)
         return;
     redis_server_kill9(server);
-    if (server->line_pid) {
-        kill(server->line_pid, SIGKILL);
-        waitpid(server->line_pid, NULL, 0);
-    }
     nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     for (int i = 0; i < server->arg_count; i++)
         free(server->args[i]);

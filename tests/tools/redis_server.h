@@ -24,8 +24,7 @@ struct redis_server {
     char socket[160];
     char address[192];  /* "unix:/...", as the option `redis` takes it */
     char tcp[32];       /* "127.0.0.1:port" */
-    pid_t line_pid;     /* of the slow line, 0 without one */
-    char line[32];      /* its address */
+    char config[160];   /* a Sentinel's own file; "" for a server */
     char *args[REDIS_SERVER_ARGS_MAX]; /* the extra ones, own copies */
     int arg_count;
 };
@@ -33,10 +32,13 @@ struct redis_server {
 /* Starts one and waits until it answers. Extra arguments of redis-server, ended by NULL:
  * redis_server_start(NULL), redis_server_start("--requirepass", "secret", NULL). */
 struct redis_server *redis_server_start(const char *first, ...);
-/* Kills it, removes its folder and frees it. NULL is fine. */
+/* A Sentinel that watches the master of this name at 127.0.0.1:port, which two of them must find
+ * down for a second. It has a server's struct; the functions below that say so take it too. */
+struct redis_server *redis_sentinel_start(const char *master, int port);
+/* Kills it, removes its folder and frees it. NULL and a Sentinel are fine. */
 void redis_server_stop(struct redis_server *server);
 
-/* Ends the process (kill -9), keeping its folder. */
+/* Ends the process (kill -9; a Sentinel too), keeping its folder. */
 void redis_server_kill9(struct redis_server *server);
 /* Starts it again with the data it had, same socket and port; the process that ran is killed
  * first. `_nowait` returns at once, while it may be loading still. */
@@ -45,12 +47,8 @@ void redis_server_restart_nowait(struct redis_server *server);
 /* SIGSTOP and SIGCONT: connections stay, nothing answers. */
 void redis_server_freeze(struct redis_server *server, bool frozen);
 
-/* A way to the server, server->line, that takes at most so many bytes a millisecond from each
- * client. To be called before there are connections that the test cuts: its process inherits
- * them. */
-void redis_server_slow_line(struct redis_server *server, size_t bytes_per_ms);
-
-/* A blocking hiredis connection over the unix socket. Ends the program when that fails. */
+/* A blocking hiredis connection over the unix socket, to a Sentinel too. Ends the program when
+ * that fails. */
 redisContext *redis_server_connect(const struct redis_server *server);
 
 /* One command on such a connection, whose reply must not be NULL; free it with freeReplyObject. */

@@ -22,7 +22,7 @@
 
 #include "gpu/engine.h"
 
-/* Bytes behind a result that no pass may touch. */
+/* Bytes behind the results and the scratch that no pass may touch. */
 #define GUARD 4096
 
 struct bell {
@@ -121,6 +121,46 @@ static inline void test_run(struct engine *engine, struct engine_task *task)
         bell_wait(&test_bell);
         engine_reap(engine);
     }
+}
+
+/* Reserves what the plan needs and guards behind it; results and scratch are filled like those. */
+static inline void test_reserve(struct engine *engine, struct plan *plan,
+                                struct engine_memory *memory)
+{
+    struct error error = {0};
+    size_t output = plan->output_bytes, scratch = plan->scratch_bytes;
+    plan->output_bytes += GUARD;
+    plan->scratch_bytes += GUARD;
+    plan->device_bytes += 2 * GUARD;
+    if (engine_reserve(engine, plan, memory, &error) != ENGINE_RESERVED)
+        fail_msg("%s", error.text);
+    plan->output_bytes = output;
+    plan->scratch_bytes = scratch;
+    memset(memory->output, 0xA5, output + GUARD);
+    if (memory->scratch) /* of a device it is elsewhere */
+        memset(memory->scratch, 0xA5, scratch + GUARD);
+}
+
+static inline void test_guards(const struct plan *plan, const struct engine_memory *memory,
+                               const char *what)
+{
+    for (size_t i = 0; i < GUARD; i++) {
+        if (memory->output[plan->output_bytes + i] != 0xA5)
+            fail_msg("%s: byte %zu behind the results was written", what, i);
+        if (memory->scratch && memory->scratch[plan->scratch_bytes + i] != 0xA5)
+            fail_msg("%s: byte %zu behind the scratch was written", what, i);
+    }
+}
+
+/* Carries the plan out in what test_reserve has reserved, with its input filled since. */
+static inline void test_carry_out(struct engine *engine, const struct plan *plan,
+                                  const struct engine_memory *memory, const char *what)
+{
+    struct engine_task task = {.plan = plan, .memory = memory};
+    test_run(engine, &task);
+    if (task.error.status != STATUS_OK)
+        fail_msg("%s: %s", what, task.error.text);
+    test_guards(plan, memory, what);
 }
 
 static inline cJSON *test_ops(const char *json)

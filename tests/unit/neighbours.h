@@ -7,7 +7,7 @@
 #ifndef GPUIMGD_TESTS_NEIGHBOURS_H
 #define GPUIMGD_TESTS_NEIGHBOURS_H
 
-#include "tests/unit/gpu_run.h"
+#include "tests/unit/both_engines.h"
 
 #include "gpu/plan.h"
 
@@ -72,27 +72,15 @@ static inline void neighbours_check(struct engine *engine, uint32_t width, uint3
     struct engine_memory memory;
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", ops, error.text);
-    size_t exact = plan.output_bytes;
-    plan.output_bytes += GUARD;
-    plan.device_bytes += GUARD;
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
-    plan.output_bytes = exact;
+    test_reserve(engine, &plan, &memory);
     struct image input = plan_input(&plan, memory.input);
     test_fill(input, width * 31 + height * 7 + channels);
-    memset(memory.output, 0xA5, exact + GUARD);
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", ops, task.error.text);
+    test_carry_out(engine, &plan, &memory, ops);
     struct image result = plan_result(&plan, 0, memory.input, memory.output);
     assert_int_equal(result.width, width);
     assert_int_equal(result.height, height);
     assert_int_equal(result.channels, channels);
     neighbours_compare(input, result, reference, recipe, ops);
-    for (size_t i = exact; i < exact + GUARD; i++)
-        if (memory.output[i] != 0xA5)
-            fail_msg("%s, %u x %u x %u: byte %zu behind the result was written", ops, width,
-                     height, channels, i - exact);
     engine_release(engine, &memory);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
@@ -147,40 +135,5 @@ static inline void neighbours_refused(const struct neighbours_refusal *refusals,
         cJSON_Delete(ops);
     }
 }
-
-/* ---- the two engines of a test program ---- */
-
-static struct engine *neighbours_cpu, *neighbours_cuda;
-
-static inline int neighbours_open(void **state)
-{
-    (void)state;
-    neighbours_cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    neighbours_cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
-    return neighbours_cpu ? 0 : -1;
-}
-
-static inline int neighbours_close(void **state)
-{
-    (void)state;
-    engine_close(neighbours_cpu);
-    engine_close(neighbours_cuda);
-    return 0;
-}
-
-/* test_NAME_cpu and test_NAME_cuda of all_NAME(engine). */
-#define NEIGHBOURS_TESTS(name)                                                                     \
-    static void test_##name##_cpu(void **state)                                                    \
-    {                                                                                              \
-        (void)state;                                                                               \
-        all_##name(neighbours_cpu);                                                                \
-    }                                                                                              \
-    static void test_##name##_cuda(void **state)                                                   \
-    {                                                                                              \
-        (void)state;                                                                               \
-        if (!neighbours_cuda)                                                                      \
-            skip();                                                                                \
-        all_##name(neighbours_cuda);                                                               \
-    }
 
 #endif

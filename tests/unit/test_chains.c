@@ -7,6 +7,7 @@
 #include "tests/unit/gpu_run.h"
 
 #include "gpu/op.h"
+#include "tests/tools/reference.h"
 
 #define CHAINS 1000
 #define CHAINS_QUICK 100
@@ -174,6 +175,12 @@ static void draw_median(struct draw *draw, FILE *out)
     fprintf(out, ",\"size\":%u", 2 * draw_from(draw, 1, 2) + 1);
 }
 
+static void draw_canny(struct draw *draw, FILE *out)
+{
+    uint32_t low = draw_below(draw, 400);
+    fprintf(out, ",\"low\":%u,\"high\":%u", low, low + draw_below(draw, 600));
+}
+
 static void draw_histogram(struct draw *draw, FILE *out)
 {
     fprintf(out, ",\"gray\":%s", draw_bool(draw));
@@ -196,6 +203,8 @@ static const struct row rows[] = {
     {"convolve", draw_convolve, false},  {"median", draw_median, true},
     {"histogram", draw_histogram, true}, {"stats", draw_nothing, true},
     {"otsu", draw_nothing, true},        {"equalize", draw_nothing, true},
+    {"canny", draw_canny, true},
+    {"phash", draw_nothing, true},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -275,6 +284,7 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
     memset(c, 0, sizeof(*c));
     draw_size(&draw, &c->source);
     c->source.channels = channels[draw_below(&draw, 3)];
+    c->source.ycc = c->source.channels == 3 && draw_below(&draw, 2);
     c->source.orientation = (int)(draw_below(&draw, 2) ? draw_from(&draw, 1, 8) : 1);
     for (int i = 0; i < 3; i++)
         c->source.background[i] = (uint8_t)draw_below(&draw, 256);
@@ -284,8 +294,9 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
     size_t length = 0;
     FILE *out = open_memstream(&c->text, &length);
     assert_non_null(out);
-    fprintf(out, "seed %u, chain %u: %u x %u x %u, orientation %d", seed, number, c->source.width,
-            c->source.height, c->source.channels, c->source.orientation);
+    fprintf(out, "seed %u, chain %u: %u x %u x %u%s, orientation %d", seed, number,
+            c->source.width, c->source.height, c->source.channels, c->source.ycc ? " (ycc)" : "",
+            c->source.orientation);
     for (uint32_t v = 0; v < c->variants; v++) {
         bool turned = c->source.orientation >= 5;
         struct plan_source like = c->source;
@@ -316,7 +327,6 @@ struct carried {
     struct plan plan;
     struct engine_memory memory;
     struct engine_task task;
-    size_t output_bytes, scratch_bytes; /* without the guards */
 };
 
 /* Reserves, with guards behind results and scratch, and fills in the source. */
@@ -325,23 +335,12 @@ static void carried_open(struct carried *carried, struct engine *engine,
 {
     struct plan_target targets[VARIANTS_MAX] = {{.ops = NULL}};
     struct plan *plan = &carried->plan;
-    struct error error = {0};
     memset(carried, 0, sizeof(*carried));
     for (uint32_t v = 0; v < c->variants; v++)
         targets[v] = (struct plan_target){.ops = c->ops[v], .opaque = c->opaque[v]};
     build(plan, &c->source, targets, c->variants, c->text);
-    carried->output_bytes = plan->output_bytes;
-    carried->scratch_bytes = plan->scratch_bytes;
-    plan->output_bytes += GUARD;
-    plan->scratch_bytes += GUARD;
-    plan->device_bytes += 2 * GUARD;
-    assert_int_equal(engine_reserve(engine, plan, &carried->memory, &error), ENGINE_RESERVED);
-    plan->output_bytes = carried->output_bytes;
-    plan->scratch_bytes = carried->scratch_bytes;
+    test_reserve(engine, plan, &carried->memory);
     test_fill(plan_input(plan, carried->memory.input), c->fill);
-    memset(carried->memory.output, 0xA5, carried->output_bytes + GUARD);
-    if (carried->memory.scratch)
-        memset(carried->memory.scratch, 0xA5, carried->scratch_bytes + GUARD);
     carried->task = (struct engine_task){.plan = plan, .memory = &carried->memory,
                                          .done = test_done};
 }
@@ -350,12 +349,7 @@ static void carried_check(const struct carried *carried, const char *what)
 {
     if (carried->task.error.status != STATUS_OK)
         fail_msg("%s: %s", what, carried->task.error.text);
-    for (size_t i = 0; i < GUARD; i++) {
-        if (carried->memory.output[carried->output_bytes + i] != 0xA5)
-            fail_msg("%s: byte %zu behind the results was written", what, i);
-        if (carried->memory.scratch && carried->memory.scratch[carried->scratch_bytes + i] != 0xA5)
-            fail_msg("%s: byte %zu behind the scratch was written", what, i);
-    }
+    test_guards(&carried->plan, &carried->memory, what);
 }
 
 static void carried_close(struct carried *carried, struct engine *engine)
@@ -449,6 +443,7 @@ static struct image apply(struct image image, const struct plan_source *like, in
     source.width = image.width;
     source.height = image.height;
     source.channels = image.channels;
+    source.ycc = false;
     source.orientation = orientation;
     build(&plan, &source, &target, 1, what);
     assert_int_equal(engine_reserve(cpu, &plan, &memory, &error), ENGINE_RESERVED);
@@ -465,12 +460,30 @@ static struct image apply(struct image image, const struct plan_source *like, in
     return result;
 }
 
+/* What a decoder would give of an image of Y, Cb and Cr, which is freed. */
+static struct image leave_ycc(struct image ycc, enum decode_as as)
+{
+    struct image to = image_new(ycc.width, ycc.height, as == DECODE_LUMA ? 1 : 3);
+    for (uint32_t y = 0; y < to.height; y++)
+        for (size_t x = 0; x < to.width; x++) {
+            const uint8_t *from = ycc.pixels + y * ycc.stride + 3 * x;
+            if (as == DECODE_LUMA)
+                to.pixels[y * to.stride + x] = from[0];
+            else
+                reference_ycc_pixel(from, to.pixels + y * to.stride + 3 * x);
+        }
+    free(ycc.pixels);
+    return to;
+}
+
 static void check_steps(const struct chain_case *c, uint32_t variant, const struct carried *fused)
 {
     const struct plan_source *source = &c->source;
     cJSON *values = cJSON_CreateObject();
     struct image now = image_new(source->width, source->height, source->channels);
     test_fill(now, c->fill);
+    if (source->ycc)
+        now = leave_ycc(now, plan_decode_as(&(struct plan_target){.ops = c->ops[variant]}, 1));
     now = apply(now, source, source->orientation, NULL, false, values, c->text);
     const cJSON *op;
     cJSON_ArrayForEach(op, c->ops[variant])

@@ -99,7 +99,7 @@ static void test_magic_and_garbage(void **state)
         for (uint32_t seed = 0; seed < 100; seed++) {
             struct picture_file file = picture_garbage(seed * 20, seed);
             picture_insert(&file, 0, magic[m], m == 0 ? 3 : 8);
-            enum status status = rig_decode(&rig, &file, false);
+            enum status status = rig_decode(&rig, &file, DECODE_COLOUR);
             assert_true(status == STATUS_DECODE_FAILED || status == STATUS_IMAGE_TOO_LARGE ||
                         status == STATUS_UNSUPPORTED_FORMAT || status == STATUS_DECODE_LIMIT);
             picture_free(&file);
@@ -120,9 +120,9 @@ static void test_reuse_after_failure(void **state)
         for (int g = 0; g < 2; g++) {
             struct rig fresh;
             rig_open(&fresh);
-            assert_int_equal(rig_decode(&fresh, &good[g], false), STATUS_OK);
-            assert_int_not_equal(rig_decode(&rig, &bad[b], false), STATUS_OK);
-            assert_int_equal(rig_decode(&rig, &good[g], false), STATUS_OK);
+            assert_int_equal(rig_decode(&fresh, &good[g], DECODE_COLOUR), STATUS_OK);
+            assert_int_not_equal(rig_decode(&rig, &bad[b], DECODE_COLOUR), STATUS_OK);
+            assert_int_equal(rig_decode(&rig, &good[g], DECODE_COLOUR), STATUS_OK);
             assert_int_equal(rig.block_bytes, fresh.block_bytes);
             assert_memory_equal(rig.block, fresh.block, rig.block_bytes);
             rig_close(&fresh);

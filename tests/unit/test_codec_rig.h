@@ -88,7 +88,7 @@ static UNUSED void rig_check_guards(const struct rig *rig)
 
 /* Probes and decodes; checks that nothing outside of the rows was written. */
 static UNUSED enum status rig_decode_scaled(struct rig *rig, const struct picture_file *file,
-                                            bool gray, uint32_t eighths)
+                                            enum decode_as as, uint32_t eighths)
 {
     enum status status = rig_probe(rig, file);
     if (status != STATUS_OK)
@@ -96,14 +96,14 @@ static UNUSED enum status rig_decode_scaled(struct rig *rig, const struct pictur
     struct image *image = &rig->image;
     image->width = image_scaled(rig->info.width, eighths);
     image->height = image_scaled(rig->info.height, eighths);
-    image->channels = gray ? 1 : rig->info.channels;
+    image->channels = as == DECODE_LUMA ? 1 : rig->info.channels;
     image->stride = image_stride(image->width, image->channels) + rig_extra;
     rig->block_bytes = image->stride * image->height + 2 * rig_guard;
     rig->block = malloc(rig->block_bytes);
     assert_non_null(rig->block);
     memset(rig->block, rig_fill, rig->block_bytes);
     image->pixels = rig->block + rig_guard;
-    struct decode_request request = {.gray = gray, .eighths = eighths};
+    struct decode_request request = {.as = as, .eighths = eighths};
     struct picture_file copy = picture_cut(file, file->length);
     status = codec_decode(rig->context, copy.bytes, copy.length, &rig->info, &request,
                           &rig->limits, image, &rig->error);
@@ -114,9 +114,10 @@ static UNUSED enum status rig_decode_scaled(struct rig *rig, const struct pictur
     return status;
 }
 
-static UNUSED enum status rig_decode(struct rig *rig, const struct picture_file *file, bool gray)
+static UNUSED enum status rig_decode(struct rig *rig, const struct picture_file *file,
+                                     enum decode_as as)
 {
-    return rig_decode_scaled(rig, file, gray, 0);
+    return rig_decode_scaled(rig, file, as, 0);
 }
 
 /* Compares the decoded rows to packed ones and names the first difference. */

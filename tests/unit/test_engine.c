@@ -2,83 +2,7 @@
  * Tests of gpu/engine.h: opening, reserving, running on many threads or many streams, deadlines,
  * the figures. CUDA tests run where there is a device and are skipped elsewhere.
  */
-#include "tests/unit/gpu_run.h"
-
-#include "gpu/plan.h"
-
-/* ---- jobs ---- */
-
-struct job {
-    struct plan plan;
-    struct engine_memory memory;
-    struct engine_task task;
-    cJSON *ops;
-    uint32_t seed;
-};
-
-static void job_open(struct job *job, uint32_t width, uint32_t height, uint32_t channels,
-                     const char *ops)
-{
-    struct error error = {0};
-    memset(job, 0, sizeof(*job));
-    job->ops = test_ops(ops);
-    job->seed = width * 131 + height * 17 + channels;
-    struct plan_source source = {.width = width, .height = height, .channels = channels,
-                                 .orientation = 1 + (int)(job->seed % 8)};
-    struct plan_target target = {.ops = job->ops, .opaque = true};
-    if (plan_build(&job->plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s", error.text);
-    job->task = (struct engine_task){.plan = &job->plan, .memory = &job->memory,
-                                     .done = test_done};
-}
-
-static enum engine_reserved job_reserve(struct job *job, struct engine *engine)
-{
-    struct error error = {0};
-    enum engine_reserved reserved = engine_reserve(engine, &job->plan, &job->memory, &error);
-    if (reserved == ENGINE_RESERVED) {
-        test_fill(plan_input(&job->plan, job->memory.input), job->seed);
-        memset(job->memory.output, 0x5A, job->plan.output_bytes);
-    }
-    return reserved;
-}
-
-static void job_close(struct job *job, struct engine *engine)
-{
-    engine_release(engine, &job->memory);
-    engine_release(engine, &job->memory);
-    plan_clear(&job->plan);
-    plan_clear(&job->plan);
-    cJSON_Delete(job->ops);
-    job->ops = NULL;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Runs the same job on the CPU engine and compares every pixel with what `job` has. */
-static void compare_with_cpu(struct engine *cpu, const struct job *job, const char *ops)
-{
-    const struct plan_source *source = &job->plan.source;
-    struct job twin;
-    job_open(&twin, source->width, source->height, source->channels, ops);
-    assert_int_equal(job_reserve(&twin, cpu), ENGINE_RESERVED);
-    test_run(cpu, &twin.task);
-    struct image a = plan_result(&job->plan, 0, job->memory.input, job->memory.output);
-    struct image b = plan_result(&twin.plan, 0, twin.memory.input, twin.memory.output);
-    size_t row = (size_t)a.width * a.channels;
-    for (uint32_t y = 0; y < a.height; y++)
-        for (size_t x = 0; x < row; x++)
-            if (a.pixels[y * a.stride + x] != b.pixels[y * b.stride + x])
-                fail_msg("%ux%ux%u %s: row %u, byte %zu: %u instead of %u", source->width,
-                         source->height, source->channels, ops, y, x,
-                         a.pixels[y * a.stride + x], b.pixels[y * b.stride + x]);
-    job_close(&twin, cpu);
-}
+#include "tests/unit/engine_job.h"
 
 static const char *const all_ops[] = {
     "[\"grayscale\"]", "[\"sobel\"]", "[]", "[\"grayscale\",\"sobel\"]",
@@ -163,6 +87,60 @@ static void test_cpu_deadline(void **state)
     test_run(cpu, &job.task);
     assert_int_equal(job.task.error.status, STATUS_OK);
     job_close(&job, cpu);
+    engine_close(cpu);
+}
+
+/* Seconds of this thread's own, which other programs do not lengthen. */
+static double run_s(struct engine *cpu, struct job *job, uint64_t deadline_ns)
+{
+    struct timespec start, end;
+    job->task.deadline_ns = deadline_ns;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    test_run(cpu, &job->task);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
+}
+
+/* A pass does not go on for long beyond the deadline. */
+static void check_deadline_within(struct engine *cpu, const char *ops, const char *text)
+{
+    struct job job;
+    job_open(&job, 3000, 1503, 1, ops); /* sides that give orientation 1: no other pass */
+    assert_int_equal(job_reserve(&job, cpu), ENGINE_RESERVED);
+    double whole_s = run_s(cpu, &job, 0);
+    assert_int_equal(job.task.error.status, STATUS_OK);
+    double late_s = run_s(cpu, &job, now_ns() + (uint64_t)(whole_s * 1e9 / 5));
+    assert_int_equal(job.task.error.status, STATUS_TIMEOUT);
+    if (!strstr(job.task.error.text, text))
+        fail_msg("%s: \"%s\" instead of \"%s\"", ops, job.task.error.text, text);
+    if (late_s >= whole_s / 2)
+        fail_msg("%s: %g s with a deadline at a fifth of %g s", ops, late_s, whole_s);
+    job_close(&job, cpu);
+}
+
+#define ONES "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
+#define ONES_5 ONES "," ONES "," ONES "," ONES "," ONES
+
+static void test_cpu_deadline_within_a_pass(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"[{\"op\":\"convolve\",\"kernel\":[" ONES_5 "," ONES_5 "," ONES_5 "]}]",
+         "convolve, pass 1 of 1"},
+        {"[{\"op\":\"median\",\"size\":5}]", "median, pass 1 of 1"},
+        {"[{\"op\":\"gaussian\",\"ksize\":31}]", "gaussian, pass 1 of 1"},
+        {"[{\"op\":\"unsharp\",\"ksize\":31}]", "unsharp, pass 1 of 1"},
+        {"[{\"op\":\"canny\",\"low\":0}]", "canny, pass 1 of 1"},
+        {"[{\"op\":\"resize\",\"width\":18000,\"height\":1503,\"fit\":\"exact\"}]",
+         "resample x, pass 1 of 1"},
+        {"[{\"op\":\"resize\",\"width\":3000,\"height\":9000,\"fit\":\"exact\"}]",
+         "resample y, pass 1 of 1"},
+        {"[{\"op\":\"resize\",\"width\":1,\"height\":1,\"fit\":\"exact\"}]",
+         "resample x, pass 1 of 2"},
+    };
+    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check_deadline_within(cpu, rows[i][0], rows[i][1]);
     engine_close(cpu);
 }
 
@@ -360,9 +338,10 @@ static void test_times_over_seconds_cuda(void **state)
     struct engine *cuda = open_cuda(2, 128 * MIB, 128 * MIB);
     struct job job;
     double sum_s = 0;
-    uint64_t start_ns = now_ns(), span_ns = test_quick() ? 500000000ull : 5000000000ull;
+    uint64_t span_ns = test_quick() ? 500000000ull : 5000000000ull;
     job_open(&job, 2000, 1500, 3, "[\"sobel\"]");
     assert_int_equal(job_reserve(&job, cuda), ENGINE_RESERVED);
+    uint64_t start_ns = now_ns();
     unsigned jobs = 0;
     for (; now_ns() - start_ns < span_ns; jobs++) {
         const struct timespec pause = {0, 20000000};
@@ -386,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_cpu_names),
         cmocka_unit_test(test_cpu_shortage),
         cmocka_unit_test(test_cpu_deadline),
+        cmocka_unit_test(test_cpu_deadline_within_a_pass),
         cmocka_unit_test(test_cpu_many_threads),
         cmocka_unit_test(test_a_wrong_engine_is_refused),
         cmocka_unit_test(test_names_cuda),

@@ -5,15 +5,19 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/files.h"
+#include "tests/tools/call_filter.h"
 
 /* Room for any path that these tests make. */
 #define PATH_BYTES 1024
@@ -171,7 +175,9 @@ static void outputs_appear_whole(void **state)
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(files_output_write(&output, (const uint8_t *)"meow", 4, &error), STATUS_OK);
     assert_false(exists(place, "out/a/b/cat.png"));
-    assert_int_equal(files_output_commit(&output, true, &error), STATUS_OK);
+    assert_int_equal(files_output_finish(&output, true, &error), STATUS_OK);
+    assert_false(exists(place, "out/a/b/cat.png"));
+    assert_int_equal(files_output_place(&output, true, &error), STATUS_OK);
     files_output_end(&output);
     path_in(place, "out/a/b/cat.png", path);
     assert_int_equal(stat(path, &info), 0);
@@ -181,6 +187,10 @@ static void outputs_appear_whole(void **state)
     assert_int_equal(files_output_begin(&place->files, &output, "dog.png", 8, 1, 0, &error),
                      STATUS_OK);
     files_output_end(&output);
+    files_output_end(&output);
+    assert_int_equal(files_output_begin(&place->files, &output, "dog.png", 9, 1, 0, &error),
+                     STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
     files_output_end(&output);
     assert_false(exists(place, "out/dog.png"));
     snprintf(path, sizeof path, "rmdir %s/out/.gpuimgd", place->folder);
@@ -195,24 +205,30 @@ static void outputs_stay_beneath_the_root(void **state)
     make_folder(place, "out/folder.png");
     make_link(place, "out/way-out", "../elsewhere");
     put(place, "out/file", "x");
-    const char *refused[] = {"way-out/cat.png", "file/cat.png", "folder.png"};
+    const char *refused[] = {"way-out/cat.png", "file/cat.png",        "folder.png", "../cat.png",
+                             "/cat.png",        "sub/../../cat.png",   "..",         "sub/",
+                             "sub/.",           "new/../../../cat.png"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct error error = {0};
         enum status status =
             files_output_begin(&place->files, &output, refused[i], 1, 1, 0, &error);
         if (status == STATUS_OK)
-            status = files_output_commit(&output, false, &error);
+            status = files_output_finish(&output, false, &error);
+        if (status == STATUS_OK)
+            status = files_output_place(&output, false, &error);
         files_output_end(&output);
         if (status != STATUS_PATH_REFUSED)
             fail_msg("%s: %s %s", refused[i], status_name(status), error.text);
     }
+    assert_false(exists(place, "cat.png"));
     /* A link as the target itself is replaced, not followed. */
     struct error error = {0};
     put(place, "elsewhere/kept", "kept");
     make_link(place, "out/link.png", "../elsewhere/kept");
     assert_int_equal(files_output_begin(&place->files, &output, "link.png", 1, 1, 0, &error),
                      STATUS_OK);
-    assert_int_equal(files_output_commit(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, false, &error), STATUS_OK);
     files_output_end(&output);
     struct stat info;
     char path[PATH_BYTES];
@@ -270,6 +286,13 @@ static void roots_must_be_there(void **state)
     files_close(&files);
 }
 
+static int lose_openat2(void **state)
+{
+    (void)state;
+    bool lost = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && call_refuse(SYS_openat2, ENOSYS);
+    return lost && syscall(SYS_openat2, AT_FDCWD, ".", NULL, 0) == -1 && errno == ENOSYS ? 0 : -1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,5 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leftovers_of_the_dead_are_swept, setup, teardown),
         cmocka_unit_test(roots_must_be_there),
     };
-    return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("files", tests, NULL, NULL);
+    /* Once more as under the unit, where paths are walked. */
+    return failed + cmocka_run_group_tests_name("files without openat2", tests, lose_openat2, NULL);
 }

@@ -1,5 +1,8 @@
 /* The JPEG codec against djpeg and cjpeg, to the bit, and against broken files. */
+#include "tests/tools/reference.h"
 #include "tests/unit/test_codec_rig.h"
+
+#include <jpeglib.h>
 
 static struct rig rig;
 
@@ -18,33 +21,63 @@ static int teardown(void **state)
 }
 
 /* Decodes as the codec and as djpeg do, and compares. */
-static void compare_scaled(const struct picture_file *file, bool gray, uint32_t eighths)
+static void compare_scaled(const struct picture_file *file, enum decode_as as, uint32_t eighths)
 {
-    assert_int_equal(rig_decode_scaled(&rig, file, gray, eighths), STATUS_OK);
+    assert_int_equal(rig_decode_scaled(&rig, file, as, eighths), STATUS_OK);
     uint32_t channels = rig.image.channels;
     char options[64];
-    snprintf(options, sizeof options, "-pnm -scale %u/8 %s", eighths, gray ? "-grayscale" : "");
+    snprintf(options, sizeof options, "-pnm -scale %u/8 %s", eighths,
+             as == DECODE_LUMA ? "-grayscale" : "");
     struct picture_file pnm = rig_run("djpeg", options, file);
     size_t at = rig_pnm_pixels(&pnm, rig.image.width, rig.image.height, channels);
     rig_expect_pixels(&rig, pnm.bytes + at, channels);
     picture_free(&pnm);
 }
 
-static void compare_with_djpeg(const struct picture_file *file, bool gray)
+static void compare_with_djpeg(const struct picture_file *file, enum decode_as as)
 {
-    compare_scaled(file, gray, DECODE_EIGHTHS);
+    compare_scaled(file, as, DECODE_EIGHTHS);
+}
+
+/* Y, Cb and Cr of a file: the Y is the one that is decoded alone, and they make the RGB that
+ * libjpeg makes of them. */
+static void compare_ycc(const struct picture_file *file)
+{
+    assert_int_equal(rig_decode(&rig, file, DECODE_COLOUR), STATUS_OK);
+    struct rig rgb = rig, gray;
+    rig.block = NULL; /* the copies keep their pixels */
+    assert_int_equal(rig_decode(&rig, file, DECODE_LUMA), STATUS_OK);
+    gray = rig;
+    rig.block = NULL;
+    assert_int_equal(rig_decode(&rig, file, DECODE_YCC), STATUS_OK);
+    for (uint32_t y = 0; y < rig.image.height; y++)
+        for (uint32_t x = 0; x < rig.image.width; x++) {
+            const uint8_t *ycc = rig.image.pixels + y * rig.image.stride + x * 3;
+            const uint8_t *wanted = rgb.image.pixels + y * rgb.image.stride + x * 3;
+            uint8_t made[3];
+            reference_ycc_pixel(ycc, made);
+            assert_int_equal(ycc[0], gray.image.pixels[y * gray.image.stride + x]);
+            if (memcmp(made, wanted, 3) != 0)
+                fail_msg("(%u, %u): %d, %d, %d is %d, %d, %d, not %d, %d, %d", x, y, ycc[0],
+                         ycc[1], ycc[2], wanted[0], wanted[1], wanted[2], made[0], made[1],
+                         made[2]);
+        }
+    free(rgb.block);
+    free(gray.block);
 }
 
 static void compare_options(const struct picture_jpeg *options)
 {
     struct picture_file file = picture_jpeg(options);
-    compare_with_djpeg(&file, false);
-    bool luma = options->colour == PICTURE_YCBCR;
-    assert_int_equal(rig.info.luma, luma);
+    compare_with_djpeg(&file, DECODE_COLOUR);
+    bool ycc = options->colour == PICTURE_YCBCR;
+    assert_int_equal(rig.info.ycc, ycc);
     assert_int_equal(rig.info.channels, options->colour == PICTURE_GRAY ? 1 : 3);
     assert_int_equal(rig.info.progressive, options->progressive);
-    if (luma || options->colour == PICTURE_GRAY)
-        compare_with_djpeg(&file, true);
+    if (ycc || options->colour == PICTURE_GRAY)
+        compare_with_djpeg(&file, DECODE_LUMA);
+    if (ycc)
+        compare_ycc(&file);
     picture_free(&file);
 }
 
@@ -67,11 +100,11 @@ static void test_scales(void **state)
                                                .progressive = (i + (size_t)s) % 2 != 0,
                                                .seed = (uint32_t)i};
                 struct picture_file file = picture_jpeg(&options);
-                compare_scaled(&file, false, eighths);
+                compare_scaled(&file, DECODE_COLOUR, eighths);
                 assert_true(rig.info.scales);
                 assert_int_equal(rig.info.width, sides[i][0]);
                 if (options.colour != PICTURE_RGB)
-                    compare_scaled(&file, true, eighths);
+                    compare_scaled(&file, DECODE_LUMA, eighths);
                 picture_free(&file);
             }
 }
@@ -92,6 +125,64 @@ static void test_sizes_and_subsamplings(void **state)
                                                        .subsampling = subsamplings[s],
                                                        .progressive = progressive != 0,
                                                        .seed = (uint32_t)i});
+}
+
+/* A block of 8 x 8 pixels for each Cb (across) and Cr (down), without any loss. */
+static struct picture_file flat_blocks(uint8_t luma)
+{
+    enum { side = 256 * 8 };
+    static uint8_t row[side * 3];
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    struct picture_file file = {NULL, 0};
+    unsigned long length = 0;
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    jpeg_mem_dest(&jpeg, &file.bytes, &length);
+    jpeg.image_width = jpeg.image_height = side;
+    jpeg.input_components = 3;
+    jpeg.in_color_space = JCS_YCbCr;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, 100, TRUE);
+    jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = 1;
+    jpeg_start_compress(&jpeg, TRUE);
+    while (jpeg.next_scanline < side) {
+        JSAMPROW rows[1] = {row};
+        for (int x = 0; x < side; x++) {
+            row[3 * x] = luma;
+            row[3 * x + 1] = (uint8_t)(x / 8);
+            row[3 * x + 2] = (uint8_t)(jpeg.next_scanline / 8);
+        }
+        jpeg_write_scanlines(&jpeg, rows, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    file.length = length;
+    return file;
+}
+
+/* The conversion of the libjpeg that is linked, vector code and all, is the one of its tables. */
+static void test_ycc_of_libjpeg(void **state)
+{
+    (void)state;
+    static const uint8_t lumas[] = {0, 1, 16, 77, 128, 200, 254, 255};
+    for (size_t i = 0; i < sizeof lumas; i++) {
+        struct picture_file file = flat_blocks(lumas[i]);
+        assert_int_equal(rig_decode_scaled(&rig, &file, DECODE_YCC, 1), STATUS_OK);
+        for (int at = 0; at < 256 * 256; at++) {
+            const uint8_t *ycc = rig.image.pixels + (at / 256) * (int)rig.image.stride +
+                                 at % 256 * 3;
+            assert_true(ycc[0] == lumas[i] && ycc[1] == at % 256 && ycc[2] == at / 256);
+        }
+        assert_int_equal(rig_decode_scaled(&rig, &file, DECODE_COLOUR, 1), STATUS_OK);
+        for (int at = 0; at < 256 * 256; at++) {
+            uint8_t ycc[3] = {lumas[i], (uint8_t)(at % 256), (uint8_t)(at / 256)}, wanted[3];
+            reference_ycc_pixel(ycc, wanted);
+            assert_memory_equal(rig.image.pixels + (at / 256) * (int)rig.image.stride +
+                                    at % 256 * 3, wanted, 3);
+        }
+        free(file.bytes);
+    }
 }
 
 static void test_colour_spaces(void **state)
@@ -141,8 +232,9 @@ static void test_odd_samplings(void **state)
         snprintf(options, sizeof options, "%s -sample %s", i % 2 != 0 ? "-progressive" : "",
                  samplings[i / 2]);
         struct picture_file file = rig_run("cjpeg", options, &pnm);
-        compare_with_djpeg(&file, false);
-        compare_with_djpeg(&file, true);
+        compare_with_djpeg(&file, DECODE_COLOUR);
+        compare_with_djpeg(&file, DECODE_LUMA);
+        compare_ycc(&file);
         picture_free(&file);
     }
     free(pixels);
@@ -156,7 +248,7 @@ static void test_cmyk_arithmetic(void **state)
     struct picture_jpeg options = {
         .width = 40, .height = 24, .colour = PICTURE_CMYK, .quality = 100, .seed = 3};
     struct picture_file file = picture_jpeg(&options);
-    assert_int_equal(rig_decode(&rig, &file, false), STATUS_OK);
+    assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
     uint8_t *inks = picture_pixels(40, 24, 4, 3);
     for (uint32_t y = 0; y < 24; y++)
         for (uint32_t x = 0; x < 40; x++)
@@ -174,7 +266,7 @@ static void test_cmyk_arithmetic(void **state)
 
 static void expect(const struct picture_file *file, enum status wanted, const char *part)
 {
-    enum status status = rig_decode(&rig, file, false);
+    enum status status = rig_decode(&rig, file, DECODE_COLOUR);
     if (status != wanted || (part != NULL && strstr(rig.error.text, part) == NULL))
         fail_msg("%s: %s; expected %s with \"%s\"", status_name(status), rig.error.text,
                  status_name(wanted), part != NULL ? part : "");
@@ -253,6 +345,29 @@ static void test_segment_limit(void **state)
         picture_free(&file);
     }
     free(segments);
+}
+
+/* Large segments cost memory before a job is admitted: only so much of them is kept. */
+static void test_kept_segments(void **state)
+{
+    (void)state;
+    enum { segment_bytes = 2 + 65535, many = 2 * JPEG_KEPT_BYTES_MAX / segment_bytes };
+    struct picture_file icc = picture_icc(400, "RGB ");
+    uint8_t *segments = calloc(many, segment_bytes);
+    assert_non_null(segments);
+    for (size_t i = 0; i < many; i++)
+        memcpy(segments + i * segment_bytes, "\xFF\xE1\xFF\xFFhttp://ns.adobe.com/", 24);
+    for (int i = 0; i < 2; i++) {
+        size_t count = i == 0 ? many / 4 : many;
+        struct picture_file file = picture_jpeg(&(struct picture_jpeg){
+            .width = 9, .height = 7, .icc = icc.bytes, .icc_bytes = icc.length});
+        picture_insert(&file, 2, segments, count * segment_bytes);
+        expect(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.icc_bytes, i == 0 ? 400 : 0);
+        picture_free(&file);
+    }
+    free(segments);
+    picture_free(&icc);
 }
 
 static void test_unsupported(void **state)
@@ -347,7 +462,9 @@ static void test_lenient(void **state)
         struct picture_file file = picture_jpeg(&kinds[k]);
         struct picture_file part = picture_cut_at(&file, 0.8);
         rig.limits.lenient = true;
-        compare_with_djpeg(&part, false);
+        compare_with_djpeg(&part, DECODE_COLOUR);
+        if (rig.info.ycc)
+            compare_ycc(&part);
         rig.limits.lenient = false;
         expect(&part, STATUS_DECODE_FAILED, NULL);
         picture_free(&part);
@@ -389,7 +506,7 @@ static void test_flipped_bytes(void **state)
                 bad.bytes[picture_random(&random) % bad.length] = (uint8_t)picture_random(&random);
             rig.limits.lenient = i % 2 != 0;
             if (rig_probe(&rig, &bad) == STATUS_OK)
-                (void)!rig_decode(&rig, &bad, rig.info.luma && i % 3 == 0);
+                (void)!rig_decode(&rig, &bad, rig.info.ycc ? i % 3 : DECODE_COLOUR);
             picture_free(&bad);
         }
         picture_free(&file);
@@ -523,7 +640,7 @@ static void test_profile_dropped(void **state)
                                        .icc = icc.bytes,
                                        .icc_bytes = icc.length};
         struct picture_file file = picture_jpeg(&options);
-        assert_int_equal(rig_decode(&rig, &file, false), STATUS_OK);
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
         assert_null(rig.info.icc);
         assert_int_equal(rig.info.icc_bytes, 0);
         picture_free(&file);
@@ -536,6 +653,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_scales), TEST(test_sizes_and_subsamplings),
+        TEST(test_ycc_of_libjpeg),
         TEST(test_colour_spaces),
         TEST(test_kinds_of_coding),
         TEST(test_odd_samplings),
@@ -544,6 +662,7 @@ int main(void)
         TEST(test_scan_limit),
         TEST(test_warning_limit),
         TEST(test_segment_limit),
+        TEST(test_kept_segments),
         TEST(test_unsupported),
         TEST(test_no_tables),
         TEST(test_truncated),

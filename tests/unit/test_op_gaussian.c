@@ -92,8 +92,8 @@ static void all_unsharp(struct engine *engine)
     }
 }
 
-NEIGHBOURS_TESTS(gaussian)
-NEIGHBOURS_TESTS(unsharp)
+ON_BOTH(gaussian)
+ON_BOTH(unsharp)
 
 /* Kernels that differ from one pixel are a pass; the others cost nothing. */
 static void test_narrow_ones_are_nothing(void **state)
@@ -142,5 +142,5 @@ int main(void)
         cmocka_unit_test(test_narrow_ones_are_nothing),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, neighbours_open, neighbours_close);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

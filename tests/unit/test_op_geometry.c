@@ -2,7 +2,7 @@
  * Tests of transpose, rotate, flip and crop: both engines, byte for byte, against a reference that
  * moves one pixel at a time; and of what a plan makes of them: one pass, or none.
  */
-#include "tests/unit/gpu_run.h"
+#include "tests/unit/both_engines.h"
 
 #include "gpu/pass.h"
 #include "tests/tools/raster.h"
@@ -142,18 +142,9 @@ static void check(struct engine *engine, const struct setting *setting, const ch
              setting->height, setting->channels, setting->orientation, setting->opaque, json);
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", what, error.text);
-    /* A plan that asks for GUARD more output than it needs shows writes behind the result. */
-    size_t exact = plan.output_bytes;
-    plan.output_bytes += GUARD;
-    plan.device_bytes += GUARD;
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
-    plan.output_bytes = exact;
+    test_reserve(engine, &plan, &memory);
     test_fill(plan_input(&plan, memory.input), setting->width * 31 + setting->height);
-    memset(memory.output, 0xA5, exact + GUARD);
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", what, task.error.text);
+    test_carry_out(engine, &plan, &memory, what);
 
     struct raster want = raster_of(plan_input(&plan, memory.input));
     struct raster got = raster_of(plan_result(&plan, 0, memory.input, memory.output));
@@ -164,9 +155,6 @@ static void check(struct engine *engine, const struct setting *setting, const ch
         replace(&want, reference_flatten(&want, under));
     if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
         fail_msg("%s: %s", what, where);
-    for (size_t i = exact; i < exact + GUARD; i++)
-        if (memory.output[i] != 0xA5)
-            fail_msg("%s: byte %zu behind the result was written", what, i - exact);
     raster_clear(&want);
     raster_clear(&got);
     engine_release(engine, &memory);
@@ -264,17 +252,14 @@ static struct raster run_on(struct engine *engine, const struct raster *pixels, 
     struct engine_memory memory;
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", json, error.text);
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
+    test_reserve(engine, &plan, &memory);
     struct image input = plan_input(&plan, memory.input);
     size_t row = (size_t)pixels->width * pixels->channels;
     test_fill(input, 5 * x + y);
     for (uint32_t i = 0; i < pixels->height; i++)
         memcpy(input.pixels + (y + i) * input.stride + (size_t)x * pixels->channels,
                pixels->pixels + i * row, row);
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", json, task.error.text);
+    test_carry_out(engine, &plan, &memory, json);
     struct raster result = raster_of(plan_result(&plan, 0, memory.input, memory.output));
     engine_release(engine, &memory);
     plan_clear(&plan);
@@ -492,9 +477,9 @@ struct refusal {
 
 static const struct refusal refusals[] = {
     {"[{\"op\":\"transpose\",\"axis\":\"horizontal\"}]", "no parameter \"axis\"; it has none"},
-    {"[{\"op\":\"rotate\",\"angle\":45}]", "ops[0] rotate: angle is 45; it must be an integer of"},
+    {"[{\"op\":\"rotate\",\"angle\":45}]", "ops[0] rotate: angle is 45; it must be 90, 180 or 270"},
     {"[{\"op\":\"rotate\",\"angle\":100}]", "angle is 100; it must be 90, 180 or 270"},
-    {"[{\"op\":\"rotate\",\"angle\":\"90\"}]", "angle is a string; it must be an integer"},
+    {"[{\"op\":\"rotate\",\"angle\":\"90\"}]", "angle is a string; it must be a number"},
     {"[{\"op\":\"rotate\",\"angle\":360}]", "angle is 360"},
     {"[{\"op\":\"rotate\",\"angle\":-90}]", "angle is -90"},
     {"[{\"op\":\"rotate\",\"angle\":90.5}]", "angle is 90.5"},
@@ -562,43 +547,11 @@ static void test_refused_rectangles(void **state)
     }
 }
 
-static struct engine *cpu, *cuda;
-
-#define ON_BOTH(name)                                                                              \
-    static void test_##name##_cpu(void **state)                                                    \
-    {                                                                                              \
-        (void)state;                                                                               \
-        all_##name(cpu);                                                                           \
-    }                                                                                              \
-    static void test_##name##_cuda(void **state)                                                   \
-    {                                                                                              \
-        (void)state;                                                                               \
-        if (!cuda)                                                                                 \
-            skip();                                                                                \
-        all_##name(cuda);                                                                          \
-    }
-
 ON_BOTH(maps)
 ON_BOTH(crops)
 ON_BOTH(gravities)
 ON_BOTH(random)
 ON_BOTH(windows)
-
-static int open_engines(void **state)
-{
-    (void)state;
-    cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
-    return cpu ? 0 : -1;
-}
-
-static int close_engines(void **state)
-{
-    (void)state;
-    engine_close(cpu);
-    engine_close(cuda);
-    return 0;
-}
 
 int main(void)
 {
@@ -611,5 +564,5 @@ int main(void)
         cmocka_unit_test(test_random_cuda),        cmocka_unit_test(test_windows_cpu),
         cmocka_unit_test(test_windows_cuda),
     };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

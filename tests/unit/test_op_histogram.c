@@ -190,10 +190,10 @@ static void test_parameters(void **state)
     values_refused("[{\"op\":\"stats\",\"gray\":true}]", "there is no parameter \"gray\"");
 }
 
-VALUES_TEST(histogram)
-VALUES_TEST(many)
-VALUES_TEST(stats)
-VALUES_TEST(chains)
+ON_BOTH(histogram)
+ON_BOTH(many)
+ON_BOTH(stats)
+ON_BOTH(chains)
 
 int main(void)
 {
@@ -204,5 +204,5 @@ int main(void)
         cmocka_unit_test(test_histogram_cuda), cmocka_unit_test(test_many_cuda),
         cmocka_unit_test(test_stats_cuda),     cmocka_unit_test(test_chains_cuda),
     };
-    return cmocka_run_group_tests(tests, values_open_engines, values_close_engines);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

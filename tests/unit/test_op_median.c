@@ -24,7 +24,7 @@ static void all_median(struct engine *engine)
     neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1, true);
 }
 
-NEIGHBOURS_TESTS(median)
+ON_BOTH(median)
 
 static void test_refused(void **state)
 {
@@ -46,5 +46,5 @@ int main(void)
         cmocka_unit_test(test_median_cuda),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, neighbours_open, neighbours_close);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

@@ -105,6 +105,19 @@ static void all_equalize(struct engine *engine)
     values_for_all(engine, "[\"grayscale\",\"equalize\"]", check_equalize);
 }
 
+/* The sum of all values needs more than 32 bits. */
+static void all_large(struct engine *engine)
+{
+#ifndef __SANITIZE_ADDRESS__
+    struct values_case c = {.width = 16384, .height = 2200, .channels = 1, .fill = FILL_NOISE,
+                            .ops = "[\"otsu\"]"};
+    if (!test_quick())
+        check_otsu(engine, &c);
+#else
+    (void)engine;
+#endif
+}
+
 static void test_parameters(void **state)
 {
     (void)state;
@@ -126,21 +139,23 @@ static void test_fusion(void **state)
         assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
         assert_int_equal(plan.variants[0].pass_count, 1);
         assert_int_equal(plan.variants[0].channels, 1);
-        assert_true(plan_wants_gray(&target, 1));
+        assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
         plan_clear(&plan);
         cJSON_Delete((cJSON *)target.ops);
     }
 }
 
-VALUES_TEST(otsu)
-VALUES_TEST(equalize)
+ON_BOTH(otsu)
+ON_BOTH(equalize)
+ON_BOTH(large)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters), cmocka_unit_test(test_fusion),
         cmocka_unit_test(test_otsu_cpu),   cmocka_unit_test(test_equalize_cpu),
-        cmocka_unit_test(test_otsu_cuda),  cmocka_unit_test(test_equalize_cuda),
+        cmocka_unit_test(test_large_cpu),  cmocka_unit_test(test_otsu_cuda),
+        cmocka_unit_test(test_equalize_cuda), cmocka_unit_test(test_large_cuda),
     };
-    return cmocka_run_group_tests(tests, values_open_engines, values_close_engines);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

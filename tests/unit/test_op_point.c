@@ -2,7 +2,7 @@
  * Tests of invert, gamma, levels, threshold and color_matrix: alone and in chains that the plan
  * fuses, on both engines, against references that are applied one operation after the other.
  */
-#include "tests/unit/gpu_run.h"
+#include "tests/unit/both_engines.h"
 
 #include <math.h>
 
@@ -157,24 +157,12 @@ static void check(struct engine *engine, uint32_t width, uint32_t height, uint32
     snprintf(what, sizeof(what), "%ux%ux%u opaque %d %s", width, height, channels, opaque, json);
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", what, error.text);
-    size_t exact = plan.output_bytes;
-    plan.output_bytes += GUARD;
-    plan.device_bytes += GUARD;
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
-    plan.output_bytes = exact;
+    test_reserve(engine, &plan, &memory);
     struct image input = plan_input(&plan, memory.input);
     test_fill(input, width * 31 + height * 7 + channels);
-    memset(memory.output, 0xA5, exact + GUARD);
-
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", what, task.error.text);
+    test_carry_out(engine, &plan, &memory, what);
     struct raster want = reference(&input, target.ops, opaque);
     compare(plan_result(&plan, 0, memory.input, memory.output), &want, what);
-    for (size_t i = exact; i < exact + GUARD; i++)
-        if (memory.output[i] != 0xA5)
-            fail_msg("%s: byte %zu behind the result was written", what, i - exact);
     raster_clear(&want);
     engine_release(engine, &memory);
     plan_clear(&plan);
@@ -234,6 +222,8 @@ static const char *const chains[] = {
     "[" EXTREME "]",
 };
 static const char *const fused[] = {
+    "['grayscale',{'op':'gamma','gamma':1.4},'sobel']",
+    "[{'op':'levels','out_black':250,'out_white':3},'sobel','invert','sobel']",
     "['invert',{'op':'gamma','gamma':2.2},{'op':'levels','in_black':10},'invert']",
     "['grayscale',{'op':'gamma','gamma':1.4}]",
     "[{'op':'gamma','gamma':1.4},'grayscale']",
@@ -298,29 +288,9 @@ static void all_random(struct engine *engine)
     }
 }
 
-static struct engine *cpu, *cuda;
-
-#define ON_CPU(name)                                                                               \
-    static void test_point_##name##_cpu(void **state)                                              \
-    {                                                                                              \
-        (void)state;                                                                               \
-        all_##name(cpu);                                                                           \
-    }
-#define ON_CUDA(name)                                                                              \
-    static void test_point_##name##_cuda(void **state)                                             \
-    {                                                                                              \
-        (void)state;                                                                               \
-        if (!cuda)                                                                                 \
-            skip();                                                                                \
-        all_##name(cuda);                                                                          \
-    }
-
-ON_CPU(alone)
-ON_CPU(fused)
-ON_CPU(random)
-ON_CUDA(alone)
-ON_CUDA(fused)
-ON_CUDA(random)
+ON_BOTH(alone)
+ON_BOTH(fused)
+ON_BOTH(random)
 
 /* ---- what is refused ---- */
 
@@ -391,34 +361,19 @@ static void test_point_wants_gray(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char json[300];
         struct plan_target target = {.ops = test_ops(quoted(rows[i].ops, json, sizeof(json)))};
-        assert_int_equal(plan_wants_gray(&target, 1), rows[i].gray);
+        assert_int_equal(plan_decode_as(&target, 1),
+                         rows[i].gray ? DECODE_LUMA : DECODE_COLOUR);
         cJSON_Delete((cJSON *)target.ops);
     }
-}
-
-static int open_engines(void **state)
-{
-    (void)state;
-    cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
-    return cpu ? 0 : -1;
-}
-
-static int close_engines(void **state)
-{
-    (void)state;
-    engine_close(cpu);
-    engine_close(cuda);
-    return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_point_alone_cpu),  cmocka_unit_test(test_point_fused_cpu),
-        cmocka_unit_test(test_point_random_cpu), cmocka_unit_test(test_point_alone_cuda),
-        cmocka_unit_test(test_point_fused_cuda), cmocka_unit_test(test_point_random_cuda),
+        cmocka_unit_test(test_alone_cpu),  cmocka_unit_test(test_fused_cpu),
+        cmocka_unit_test(test_random_cpu), cmocka_unit_test(test_alone_cuda),
+        cmocka_unit_test(test_fused_cuda), cmocka_unit_test(test_random_cuda),
         cmocka_unit_test(test_point_refused),    cmocka_unit_test(test_point_wants_gray),
     };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

@@ -1,12 +1,10 @@
 /* Tests of resize on both engines against a reference that is written here from the definition:
  * a table of doubles for each output pixel, rounded to 1/2^22, along the rows and then down. */
-#include "tests/unit/gpu_run.h"
+#include "tests/unit/both_engines.h"
 
 #include <math.h>
 
 #include "tests/tools/raster.h"
-
-static struct engine *cpu, *cuda;
 
 /* ---- the reference ---- */
 
@@ -153,30 +151,19 @@ static void run(struct engine *engine, const struct trial *trial, struct raster 
     struct engine_memory memory;
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", trial->ops, error.text);
-    size_t exact = plan.output_bytes;
-    plan.output_bytes += GUARD;
-    plan.device_bytes += GUARD;
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
-    plan.output_bytes = exact;
+    test_reserve(engine, &plan, &memory);
     struct image input = plan_input(&plan, memory.input);
     test_fill(input, trial->width * 31 + trial->height * 7 + trial->channels);
     *decoded = raster_make(input.width, input.height, input.channels);
     for (uint32_t y = 0; y < input.height; y++)
         memcpy(raster_at(decoded, 0, y), input.pixels + y * input.stride,
                (size_t)input.width * input.channels);
-    memset(memory.output, 0xA5, exact + GUARD);
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", trial->ops, task.error.text);
+    test_carry_out(engine, &plan, &memory, trial->ops);
     struct image image = plan_result(&plan, 0, memory.input, memory.output);
     *result = raster_make(image.width, image.height, image.channels);
     for (uint32_t y = 0; y < image.height; y++)
         memcpy(raster_at(result, 0, y), image.pixels + y * image.stride,
                (size_t)image.width * image.channels);
-    for (size_t i = exact; i < exact + GUARD; i++)
-        if (memory.output[i] != 0xA5)
-            fail_msg("%s: byte %zu behind the result was written", trial->ops, i - exact);
     engine_release(engine, &memory);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
@@ -305,33 +292,9 @@ static void all_scaled(struct engine *engine)
             check_scaled(engine, eighths, orientation);
 }
 
-static void test_sizes_cpu(void **state) { (void)state, all_sizes(cpu); }
-static void test_covers_cpu(void **state) { (void)state, all_covers(cpu); }
-static void test_scaled_cpu(void **state) { (void)state, all_scaled(cpu); }
-
-static void test_sizes_cuda(void **state)
-{
-    (void)state;
-    if (!cuda)
-        skip();
-    all_sizes(cuda);
-}
-
-static void test_covers_cuda(void **state)
-{
-    (void)state;
-    if (!cuda)
-        skip();
-    all_covers(cuda);
-}
-
-static void test_scaled_cuda(void **state)
-{
-    (void)state;
-    if (!cuda)
-        skip();
-    all_scaled(cuda);
-}
+ON_BOTH(sizes)
+ON_BOTH(covers)
+ON_BOTH(scaled)
 
 /* ---- geometry ---- */
 
@@ -378,8 +341,8 @@ static void test_geometry(void **state)
             struct plan_source source = {.width = turned ? o->height : o->width,
                                          .height = turned ? o->width : o->height,
                                          .channels = 3, .orientation = orientation};
-            if (plan_eighths(&source, &target, 1) != o->eighths)
-                fail_msg("%s: decoded at %u/8", json, plan_eighths(&source, &target, 1));
+            if (plan_eighths(&source, target.ops) != o->eighths)
+                fail_msg("%s: decoded at %u/8", json, plan_eighths(&source, target.ops));
             for (int fast = 0; fast < 2; fast++) {
                 struct plan plan;
                 struct error error = {0};
@@ -397,32 +360,28 @@ static void test_geometry(void **state)
     }
 }
 
-/* The source is decoded smaller where all variants ask for the same. */
-static void test_variants_agree(void **state)
+/* Only a reduction that comes first, gray aside, has the source decoded smaller. */
+static void test_what_comes_first(void **state)
 {
     (void)state;
     static const struct {
-        const char *ops[2];
+        const char *ops;
         uint32_t eighths;
     } table[] = {
-        {{"[{\"op\":\"resize\",\"width\":512}]",
-          "[{\"op\":\"resize\",\"width\":500},\"sobel\"]"}, 2},
-        {{"[{\"op\":\"resize\",\"width\":512}]", "[{\"op\":\"resize\",\"width\":100}]"}, 8},
-        {{"[{\"op\":\"resize\",\"width\":512}]", "[]"}, 8},
-        {{"[\"sobel\",{\"op\":\"resize\",\"width\":512}]",
-          "[\"sobel\",{\"op\":\"resize\",\"width\":512}]"}, 8},
-        {{"[\"grayscale\",{\"op\":\"resize\",\"width\":512}]",
-          "[{\"op\":\"resize\",\"width\":512}]"}, 2},
+        {"[{\"op\":\"resize\",\"width\":500},\"sobel\"]", 2},
+        {"[\"grayscale\",{\"op\":\"resize\",\"width\":512}]", 2},
+        {"[\"sobel\",{\"op\":\"resize\",\"width\":512}]", 8},
+        {"[\"flip\",{\"op\":\"resize\",\"width\":512}]", 8},
+        {"[\"stats\",{\"op\":\"resize\",\"width\":512}]", 8},
+        {"[]", 8},
     };
     struct plan_source source = {.width = 5120, .height = 2880, .channels = 3, .orientation = 1};
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct plan_target targets[2] = {{.ops = test_ops(table[i].ops[0])},
-                                         {.ops = test_ops(table[i].ops[1])}};
-        assert_int_equal(plan_eighths(&source, targets, 2), table[i].eighths);
-        cJSON_Delete((cJSON *)targets[0].ops);
-        cJSON_Delete((cJSON *)targets[1].ops);
+        cJSON *ops = test_ops(table[i].ops);
+        assert_int_equal(plan_eighths(&source, ops), table[i].eighths);
+        cJSON_Delete(ops);
     }
-    assert_int_equal(plan_eighths(&source, NULL, 0), 8);
+    assert_int_equal(plan_eighths(&source, NULL), 8);
 }
 
 static void test_bytes(void **state)
@@ -500,20 +459,38 @@ static void test_too_large(void **state)
     }
 }
 
-static int open_engines(void **state)
+/* Tables are made before a job is admitted: one resize of the largest picture an output is fine,
+ * the most that a job can hold are not. */
+static void test_too_many_tables(void **state)
 {
     (void)state;
-    cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
-    return cpu ? 0 : -1;
-}
-
-static int close_engines(void **state)
-{
-    (void)state;
-    engine_close(cpu);
-    engine_close(cuda);
-    return 0;
+    char many[2048] = "[";
+    for (int i = 0; i < JOB_OPS_MAX; i++)
+        sprintf(many + strlen(many), "%s{\"op\":\"resize\",\"width\":%d,\"enlarge\":true}",
+                i > 0 ? "," : "", SIDE_DEFAULT - i % 2);
+    strcat(many, "]");
+    const struct {
+        const char *ops;
+        enum status status;
+    } table[] = {{"[{\"op\":\"resize\",\"width\":16383}]", STATUS_OK},
+                 {many, STATUS_OVER_BUDGET}};
+    struct plan_limits limits = {PIXELS_DEFAULT, SIDE_DEFAULT};
+    struct plan_source source = {
+        .width = SIDE_DEFAULT, .height = 3000, .channels = 1, .orientation = 1};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct plan plan;
+        struct error error = {0};
+        struct plan_target targets[JOB_OUTPUTS_MAX];
+        cJSON *ops = test_ops(table[i].ops);
+        for (size_t t = 0; t < JOB_OUTPUTS_MAX; t++)
+            targets[t] = (struct plan_target){.ops = ops};
+        assert_int_equal(plan_build(&plan, &source, targets, JOB_OUTPUTS_MAX, &limits, &error),
+                         table[i].status);
+        assert_true(plan.constants_bytes <= PLAN_CONSTANTS_BYTES_MAX);
+        assert_true(!table[i].status || strstr(error.text, "67108864"));
+        plan_clear(&plan);
+        cJSON_Delete(ops);
+    }
 }
 
 int main(void)
@@ -521,10 +498,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_cpu),  cmocka_unit_test(test_covers_cpu),
         cmocka_unit_test(test_scaled_cpu), cmocka_unit_test(test_geometry),
-        cmocka_unit_test(test_variants_agree), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_what_comes_first), cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_too_many_tables),
         cmocka_unit_test(test_sizes_cuda), cmocka_unit_test(test_covers_cuda),
         cmocka_unit_test(test_scaled_cuda),
     };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

@@ -2,7 +2,7 @@
  * Tests of what the operations compute: both engines, byte for byte, against a reference that is
  * written here straight from the definitions, and shares no code with them.
  */
-#include "tests/unit/gpu_run.h"
+#include "tests/unit/both_engines.h"
 
 #include <math.h>
 
@@ -245,25 +245,12 @@ static void check(struct engine *engine, uint32_t width, uint32_t height, uint32
 
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", what, error.text);
-    /* A plan that asks for GUARD more output than it needs shows writes behind the result. */
-    size_t exact = plan.output_bytes;
-    plan.output_bytes += GUARD;
-    plan.device_bytes += GUARD;
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
-    plan.output_bytes = exact;
+    test_reserve(engine, &plan, &memory);
     struct image input = plan_input(&plan, memory.input);
     test_fill(input, width * 31 + height * 7 + channels);
-    memset(memory.output, 0xA5, exact + GUARD);
-
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", what, task.error.text);
+    test_carry_out(engine, &plan, &memory, what);
     struct picture want = reference(input, recipe);
     compare(plan_result(&plan, 0, memory.input, memory.output), &want, what);
-    for (size_t i = exact; i < exact + GUARD; i++)
-        if (memory.output[i] != 0xA5)
-            fail_msg("%s: byte %zu behind the result was written", what, i - exact);
     free(want.bytes);
     engine_release(engine, &memory);
     plan_clear(&plan);
@@ -363,49 +350,11 @@ static void all_flatten(struct engine *engine)
     check(engine, 700, 600, 4, &recipe);
 }
 
-static struct engine *cpu, *cuda;
-
-#define ON_CPU(name)                                                                               \
-    static void test_##name##_cpu(void **state)                                                    \
-    {                                                                                              \
-        (void)state;                                                                               \
-        all_##name(cpu);                                                                           \
-    }
-#define ON_CUDA(name)                                                                              \
-    static void test_##name##_cuda(void **state)                                                   \
-    {                                                                                              \
-        (void)state;                                                                               \
-        if (!cuda)                                                                                 \
-            skip();                                                                                \
-        all_##name(cuda);                                                                          \
-    }
-
-ON_CPU(grayscale)
-ON_CPU(sobel)
-ON_CPU(orientations)
-ON_CPU(flatten)
-ON_CPU(long)
-ON_CUDA(grayscale)
-ON_CUDA(sobel)
-ON_CUDA(orientations)
-ON_CUDA(flatten)
-ON_CUDA(long)
-
-static int open_engines(void **state)
-{
-    (void)state;
-    cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
-    return cpu ? 0 : -1;
-}
-
-static int close_engines(void **state)
-{
-    (void)state;
-    engine_close(cpu);
-    engine_close(cuda);
-    return 0;
-}
+ON_BOTH(grayscale)
+ON_BOTH(sobel)
+ON_BOTH(orientations)
+ON_BOTH(flatten)
+ON_BOTH(long)
 
 int main(void)
 {
@@ -416,5 +365,5 @@ int main(void)
         cmocka_unit_test(test_grayscale_cuda),  cmocka_unit_test(test_sobel_cuda),
         cmocka_unit_test(test_orientations_cuda), cmocka_unit_test(test_flatten_cuda),
     };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

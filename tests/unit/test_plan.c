@@ -155,8 +155,12 @@ static const struct shape shapes[] = {
     {"[\"invert\",\"threshold\",\"invert\"]", 3, 6, false, "orient table+gray+table", 1},
     {"[\"threshold\"]", 1, 1, false, "table", 1},
     {"[\"threshold\"]", 4, 1, true, "gray+table", 1},
-    {"[\"threshold\",\"sobel\"]", 3, 1, false, "gray+table sobel", 1},
+    {"[\"threshold\",\"sobel\"]", 3, 1, false, "table+sobel", 1},
+    {"[\"grayscale\",\"invert\",\"sobel\"]", 4, 1, false, "table+sobel", 1},
+    {"[\"invert\",\"sobel\"]", 1, 1, false, "table+sobel", 1},
     {"[\"invert\",\"sobel\"]", 3, 1, false, "table+gray sobel", 1},
+    {"[\"invert\",\"threshold\",\"sobel\"]", 3, 1, false, "table+gray+table sobel", 1},
+    {"[\"sobel\",\"invert\",\"sobel\"]", 3, 1, false, "sobel table+sobel", 1},
     {"[\"sobel\",\"invert\"]", 3, 1, false, "sobel table", 1},
     {"[" MATRIX "]", 3, 1, false, "matrix", 3},
     {"[" MATRIX "]", 4, 1, true, "matrix flatten", 3},
@@ -266,27 +270,45 @@ static void test_limits_of_results(void **state)
     cJSON_Delete((cJSON *)target.ops);
 }
 
-static void test_wants_gray(void **state)
+/* What one variant takes of a YCbCr source, and what serves it beside one that takes gray and one
+ * that takes colours. */
+static void test_decode_as(void **state)
 {
     (void)state;
-    cJSON *gray = test_ops("[\"grayscale\"]"), *edges = test_ops("[\"sobel\"]");
-    cJSON *same = test_ops("[{\"op\":\"grayscale\",\"weights\":[19595,38470,7471]}]");
-    cJSON *own = test_ops("[{\"op\":\"grayscale\",\"weights\":[65536,0,0]}]");
-    cJSON *none = test_ops("[]"), *wrong = test_ops("[\"nothing\"]");
-    struct plan_target both[2] = {{.ops = gray}, {.ops = edges}};
-    assert_true(plan_wants_gray(both, 2));
-    both[1].ops = same;
-    assert_true(plan_wants_gray(both, 2));
-    const cJSON *others[] = {own, none, wrong, NULL};
-    for (size_t i = 0; i < 4; i++) {
-        both[1].ops = others[i];
-        assert_true(plan_wants_gray(both, 1));
-        assert_false(plan_wants_gray(both, 2));
+    static const struct {
+        const char *ops;
+        bool luma;
+    } rows[] = {
+        {"[\"grayscale\"]", true},
+        {"[\"sobel\"]", true},
+        {"[{\"op\":\"grayscale\",\"weights\":[19595,38470,7471]}]", true},
+        {"[{\"op\":\"grayscale\",\"weights\":[65536,0,0]}]", false},
+        {"[\"transpose\",\"rotate\",\"flip\",\"sobel\"]", true},
+        {"[{\"op\":\"crop\",\"width\":3,\"height\":3},\"otsu\"]", true},
+        {"[\"flip\",\"invert\",\"sobel\"]", false},
+        {"[\"stats\",\"grayscale\"]", false},
+        {"[{\"op\":\"histogram\",\"gray\":true}]", false},
+        {"[{\"op\":\"resize\",\"width\":3},\"grayscale\"]", false},
+        {"[\"rotate\"]", false},
+        {"[]", false},
+        {"[\"nothing\"]", false},
+        {NULL, false},
+    };
+    cJSON *gray = test_ops("[\"grayscale\"]");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cJSON *ops = rows[i].ops ? test_ops(rows[i].ops) : NULL;
+        struct plan_target beside[3] = {{.ops = ops}, {.ops = gray}, {.ops = NULL}};
+        struct plan_target swapped[2] = {beside[2], beside[0]};
+        enum decode_as alone = rows[i].luma ? DECODE_LUMA : DECODE_COLOUR;
+        if (plan_decode_as(beside, 1) != alone)
+            fail_msg("%s is taken for the other kind", rows[i].ops);
+        assert_int_equal(plan_decode_as(beside, 2), rows[i].luma ? DECODE_LUMA : DECODE_YCC);
+        assert_int_equal(plan_decode_as(swapped, 2), rows[i].luma ? DECODE_YCC : DECODE_COLOUR);
+        assert_int_equal(plan_decode_as(beside, 3), DECODE_YCC);
+        cJSON_Delete(ops);
     }
-    assert_false(plan_wants_gray(both, 0));
-    cJSON *all[] = {gray, edges, same, own, none, wrong};
-    for (size_t i = 0; i < 6; i++)
-        cJSON_Delete(all[i]);
+    assert_int_equal(plan_decode_as(NULL, 0), DECODE_COLOUR);
+    cJSON_Delete(gray);
 }
 
 /* ---- several results of one image ---- */
@@ -358,18 +380,44 @@ static void test_variants_cuda(void **state)
     engine_close(engine);
 }
 
-/* The errors name the output only where a job has several. */
+/* The errors name the output where a job has a list of them; one with a place for its error does
+ * not keep the others from being built. */
 static void test_a_bad_variant(void **state)
 {
     (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
-    struct plan_target targets[2] = {{.ops = test_ops("[\"sobel\"]")},
-                                     {.ops = test_ops("[\"grayscale\",\"edges\"]")}};
+    struct plan_target targets[2] = {
+        {.ops = test_ops("[\"sobel\"]"), .number = 3},
+        {.ops = test_ops("[{\"op\":\"resize\",\"width\":4},\"edges\"]"), .number = 5}};
     assert_int_equal(plan_build(&plan, &source, targets, 2, &test_limits, &error),
                      STATUS_UNKNOWN_OP);
-    assert_int_equal(strncmp(error.text, "outputs[1].ops[1]", 17), 0);
+    assert_int_equal(strncmp(error.text, "outputs[4].ops[1]", 17), 0);
+    plan_clear(&plan);
+
+    struct error none = {0}, own = {0};
+    struct plan_target three[3] = {targets[1], targets[0], {.ops = NULL, .opaque = true}};
+    three[0].error = &own;
+    assert_int_equal(plan_build(&plan, &source, three, 3, &test_limits, &none), STATUS_OK);
+    assert_int_equal(own.status, STATUS_UNKNOWN_OP);
+    assert_string_equal(own.text, error.text);
+    assert_int_equal(none.status, STATUS_OK);
+    assert_int_equal(plan.variants[0].pass_count, 0);
+    assert_int_equal(plan.variants[1].pass_count, 1);
+    assert_int_equal(plan.variants[1].offset, 0);
+    assert_int_equal(plan.output_bytes, 32 * 9);
+    assert_true(plan.variants[2].is_source);
+    assert_int_equal(plan.input_bytes, 32 * 9); /* without the tables of the resize */
+    plan_clear(&plan);
+
+    /* Where none is left there is nothing to do. */
+    struct plan_limits small = {.pixels_max = 80, .side_max = 100};
+    three[0] = (struct plan_target){.ops = NULL, .error = &own};
+    own = (struct error){0};
+    assert_int_equal(plan_build(&plan, &source, three, 1, &small, &none), STATUS_OK);
+    assert_int_equal(own.status, STATUS_IMAGE_TOO_LARGE);
+    assert_true(plan.idle);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)targets[0].ops);
     cJSON_Delete((cJSON *)targets[1].ops);
@@ -385,7 +433,7 @@ int main(void)
         cmocka_unit_test(test_chains_and_fusion),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_limits_of_results),
-        cmocka_unit_test(test_wants_gray),
+        cmocka_unit_test(test_decode_as),
         cmocka_unit_test(test_variants_cpu),
         cmocka_unit_test(test_variants_cuda),
         cmocka_unit_test(test_a_bad_variant),

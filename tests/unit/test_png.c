@@ -21,7 +21,7 @@ static int teardown(void **state)
 
 static void expect(const struct picture_file *file, enum status wanted, const char *part)
 {
-    enum status status = rig_decode(&rig, file, false);
+    enum status status = rig_decode(&rig, file, DECODE_COLOUR);
     if (status != wanted || (part != NULL && strstr(rig.error.text, part) == NULL))
         fail_msg("%s: %s; expected %s with \"%s\"", status_name(status), rig.error.text,
                  status_name(wanted), part != NULL ? part : "");
@@ -36,7 +36,7 @@ static void expect_right_pixels(const struct picture_png *options, const struct 
     assert_int_equal(rig.info.height, options->height);
     assert_int_equal(rig.info.channels, channels);
     assert_int_equal(rig.info.progressive, options->interlaced);
-    assert_false(rig.info.luma);
+    assert_false(rig.info.ycc);
     rig_expect_pixels(&rig, wanted, channels);
     free(wanted);
 }
@@ -109,7 +109,7 @@ static void test_gray_request(void **state)
     (void)state;
     struct picture_png options = {.width = 20, .height = 10, .colour_type = 0};
     struct picture_file file = picture_png(&options);
-    assert_int_equal(rig_decode(&rig, &file, true), STATUS_OK);
+    assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
     assert_int_equal(rig.image.channels, 1);
     picture_free(&file);
 }
@@ -289,7 +289,7 @@ static void test_flipped_bytes(void **state)
             }
             if (i % 8 != 0)
                 picture_png_fix_crcs(&bad);
-            (void)!rig_decode(&rig, &bad, false);
+            (void)!rig_decode(&rig, &bad, DECODE_COLOUR);
             picture_free(&bad);
         }
         picture_free(&file);

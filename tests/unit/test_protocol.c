@@ -120,8 +120,9 @@ static void fetch(const char *inst, int counter, int places, int may_alone, int 
 static void nack(const char *number, const char *token, const char *kind, const char *expected)
 {
     char keys[256], args[256];
-    snprintf(keys, sizeof keys, NACK_KEYS "t:job:%s t:result:id", number);
-    snprintf(args, sizeof args, "100 60000 2 3 100 %s %s %s result 1 0", number, token, kind);
+    snprintf(keys, sizeof keys, NACK_KEYS "t:job:%s t:result:id t:img:v", number);
+    snprintf(args, sizeof args, "100 60000 2 3 100 %s %s %s result 1 0 1 bytes 100", number, token,
+             kind);
     expect_reply(eval(SCRIPT_ID_NACK, keys, args), args, expected);
 }
 
@@ -339,7 +340,10 @@ static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
     redis_integer(redis, "ZADD t:delayed 1 1");
     fetch("A", 5, 1, 1, 1, "0 -1 0 1"); /* the last one: alone, once nothing runs */
     fetch("A", 6, 1, 1, 0, "0 -1 0 1 1 3 a");
+    expect("0", "EXISTS t:img:v");
     nack("1", "A:6", "retry", "0 2");
+    expect("bytes", "GET t:img:v");
+    assert_in_range(redis_integer(redis, "TTL t:img:v"), 90, 100);
     expect("a", "LRANGE t:dead 0 -1");
     expect("result", "LRANGE t:results 0 -1");
     expect("result", "GET t:result:id");
@@ -361,7 +365,7 @@ static void test_the_delay_ends_at_an_hour(void **state)
         redis_integer(redis, "HSET t:job:1 raw a state leased attempt %d token A:1",
                       cases[i].attempt);
         expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
-                          "9 9 9 5000 1000 1 A:1 retry '' 0 0"), "NACK", "0 1");
+                          "9 9 9 5000 1000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 3 20 1 0");
         assert_in_range(reply->element[1]->integer, cases[i].most_ms - 900, cases[i].most_ms);
         freeReplyObject(reply);
@@ -417,7 +421,7 @@ static void test_with_one_attempt_nothing_runs_alone(void **state)
     expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
                  "0 -1 0 0 1 1 a");
     expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
-                      "9 9 9 1 100 1 A:1 back '' 0 0"), "NACK", "0 1");
+                      "9 9 9 1 100 1 A:1 back '' 0 0 0"), "NACK", "0 1");
     expect("@1", "LRANGE t:jobs 0 -1");
 }
 
@@ -519,7 +523,7 @@ static const struct {
     {SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9", "t:lease t:jobs t:alone"},
     {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
      "t:lease t:inst t:jobs t:alone t:alone:owner"},
-    {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0",
+    {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
      "t:lease t:results t:jobs t:delayed t:alone t:dead"},
     {SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0", "t:lease t:results"},
 };

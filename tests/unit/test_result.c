@@ -22,8 +22,7 @@ static void expect(const struct result *result, const char *text)
 
 static void test_done(void **state)
 {
-    static const char *const formats[] = {"png", NULL};
-    static const struct job_rules rules = {"ns", formats, 60};
+    static const struct job_rules rules = {"ns", 60};
     static const char text[] = "{\"input\":\"a\",\"output\":\"b.png\",\"id\":\"i\\\"\\u00e9\","
                                "\"meta\":{\"x\":1.10,\"y\":[ ]}}";
     struct job job;

@@ -7,7 +7,7 @@
 #ifndef GPUIMGD_TESTS_VALUES_RUN_H
 #define GPUIMGD_TESTS_VALUES_RUN_H
 
-#include "tests/unit/gpu_run.h"
+#include "tests/unit/both_engines.h"
 
 #include "gpu/plan.h"
 
@@ -59,26 +59,16 @@ static inline void values_begin(struct values_run *run, struct engine *engine,
     if (plan_build(&run->plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", c->what, error.text);
     struct plan *plan = &run->plan;
-    size_t exact = plan->output_bytes;
-    plan->output_bytes += GUARD;
-    plan->device_bytes += GUARD;
-    assert_int_equal(engine_reserve(engine, plan, &run->memory, &error), ENGINE_RESERVED);
-    plan->output_bytes = exact;
+    test_reserve(engine, plan, &run->memory);
     run->input = plan_input(plan, run->memory.input);
     values_fill(run->input, c->fill);
-    memset(run->memory.output, 0xA5, exact + GUARD);
-    uint8_t *before = malloc(plan->input_bytes);
+    size_t input_bytes = run->input.stride * run->input.height; /* the constants behind it aside */
+    uint8_t *before = malloc(input_bytes);
     assert_non_null(before);
-    memcpy(before, run->memory.input, plan->input_bytes);
+    memcpy(before, run->memory.input, input_bytes);
 
-    struct engine_task task = {.plan = plan, .memory = &run->memory};
-    test_run(engine, &task);
-    if (task.error.status != STATUS_OK)
-        fail_msg("%s: %s", c->what, task.error.text);
-    for (size_t i = exact; i < exact + GUARD; i++)
-        if (run->memory.output[i] != 0xA5)
-            fail_msg("%s: byte %zu behind the output was written", c->what, i - exact);
-    assert_memory_equal(before, run->memory.input, plan->input_bytes);
+    test_carry_out(engine, plan, &run->memory, c->what);
+    assert_memory_equal(before, run->memory.input, input_bytes);
     free(before);
     if (!c->no_picture)
         run->picture = plan_result(plan, 0, run->memory.input, run->memory.output);
@@ -140,38 +130,6 @@ static inline void values_for_all(struct engine *engine, const char *ops,
             }
         }
     }
-}
-
-static struct engine *values_cpu, *values_cuda;
-
-#define VALUES_TEST(name)                                                                          \
-    static void test_##name##_cpu(void **state)                                                    \
-    {                                                                                              \
-        (void)state;                                                                               \
-        all_##name(values_cpu);                                                                    \
-    }                                                                                              \
-    static void test_##name##_cuda(void **state)                                                   \
-    {                                                                                              \
-        (void)state;                                                                               \
-        if (!values_cuda)                                                                          \
-            skip();                                                                                \
-        all_##name(values_cuda);                                                                   \
-    }
-
-static inline int values_open_engines(void **state)
-{
-    (void)state;
-    values_cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    values_cuda = test_engine_open("cuda", 2, 512 * MIB, 512 * MIB);
-    return values_cpu ? 0 : -1;
-}
-
-static inline int values_close_engines(void **state)
-{
-    (void)state;
-    engine_close(values_cpu);
-    engine_close(values_cuda);
-    return 0;
 }
 
 /* What a plan says of operations with wrong parameters. */

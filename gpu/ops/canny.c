@@ -1,0 +1,233 @@
+/* canny.c - the operation, and its loops on the CPU. */
+#include "gpu/ops/canny.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gpu/op.h"
+#include "gpu/ops/point.h"
+#include "gpu/ops/window.h"
+
+/* ---- the work space ---- */
+
+/* Rows of gradients have a column of zeros on either side. */
+static size_t gradient_pitch(uint32_t width)
+{
+    return image_stride(width + 2, sizeof(uint16_t));
+}
+
+#define GRADIENT_ROWS 3
+
+static size_t rows_bytes(uint32_t width)
+{
+    return window_bytes(width, 1, 1, 1) + GRADIENT_ROWS * gradient_pitch(width);
+}
+
+/* A word a block, for the CPU's stack behind its rows, or for the device's labels, which are one
+ * more word: the rows are longer than that. */
+static size_t work_bytes(uint32_t width, uint32_t height)
+{
+    return rows_bytes(width) +
+           (size_t)canny_blocks(width) * canny_blocks(height) * sizeof(uint32_t);
+}
+
+/* ---- gradients and marks ---- */
+
+/* Rows begin one column before the image. */
+VECTOR_CLONES
+static void gradient_row(const uint8_t *restrict a, const uint8_t *restrict m,
+                         const uint8_t *restrict b, uint16_t *restrict to, size_t width)
+{
+    for (size_t x = 0; x < width; x++)
+        to[x + 1] = canny_gradient(sobel_gx(a, m, b, x, x + 2), sobel_gy(a, b, x, x + 1, x + 2));
+}
+
+VECTOR_CLONES
+static void mark_row(const uint16_t *restrict a, const uint16_t *restrict m,
+                     const uint16_t *restrict b, uint8_t *restrict to, size_t width, int low,
+                     int high)
+{
+    for (size_t x = 0; x < width; x++) {
+        uint16_t a0 = a[x], a1 = a[x + 1], a2 = a[x + 2], m0 = m[x], m1 = m[x + 1];
+        uint16_t m2 = m[x + 2], b0 = b[x], b1 = b[x + 1], b2 = b[x + 2];
+        int sector = m1 & CANNY_SECTOR_MASK;
+        uint16_t before = sector == CANNY_FALLING ? a0 : a2;
+        uint16_t after = sector == CANNY_FALLING ? b2 : b0;
+        before = sector == CANNY_DOWN ? a1 : before;
+        after = sector == CANNY_DOWN ? b1 : after;
+        before = sector == CANNY_ACROSS ? m0 : before;
+        after = sector == CANNY_ACROSS ? m2 : after;
+        to[x] = canny_mark(m1, before, after, low, high);
+    }
+}
+
+static void mark(const struct pass *pass, const struct image *from, const struct image *to,
+                 uint8_t *work)
+{
+    const struct canny *canny = (const struct canny *)pass->params;
+    size_t pitch = gradient_pitch(from->width);
+    uint8_t *rows = work + window_bytes(from->width, 1, 1, 1);
+    uint16_t *above = (uint16_t *)rows, *own = (uint16_t *)(rows + pitch);
+    uint16_t *below = (uint16_t *)(rows + 2 * pitch);
+    struct window window;
+    window_open(&window, from, BORDER_REPLICATE, 1, 1, work);
+    memset(rows, 0, GRADIENT_ROWS * pitch);
+    /* The gradients of row y make the marks of the row above it possible. */
+    for (int y = 0; y <= (int)from->height && !pass_is_late_at(pass, (uint32_t)y); y++) {
+        if (y < (int)from->height) {
+            const uint8_t *a = window_row(&window, y, -1) - 1, *m = window_row(&window, y, 0) - 1;
+            gradient_row(a, m, window_row(&window, y, 1) - 1, below, from->width);
+        } else {
+            memset(below, 0, pitch);
+        }
+        if (y > 0)
+            mark_row(above, own, below, to->pixels + (size_t)(y - 1) * to->stride, from->width,
+                     canny->low, canny->high);
+        uint16_t *free_row = above;
+        above = own;
+        own = below;
+        below = free_row;
+    }
+}
+
+/* ---- hysteresis ---- */
+
+/* Blocks whose marked pixels are edges, and whose neighbours have not been looked at: each block
+ * gets here once at most. */
+struct fill {
+    const struct image *image;
+    uint32_t *stack;
+    size_t count;
+    uint32_t across; /* blocks in a row */
+};
+
+/* NULL: outside. Coordinates of -1 are far to the right or below. */
+static uint8_t *pixel_at(const struct fill *fill, uint32_t x, uint32_t y)
+{
+    const struct image *image = fill->image;
+    return x < image->width && y < image->height ? image->pixels + y * image->stride + x : NULL;
+}
+
+static bool is_marked(const struct fill *fill, uint32_t x, uint32_t y)
+{
+    const uint8_t *pixel = pixel_at(fill, x, y);
+    return pixel && *pixel != CANNY_NONE;
+}
+
+static void settle(const struct fill *fill, uint32_t x, uint32_t y)
+{
+    uint8_t *pixel = pixel_at(fill, x, y);
+    if (pixel && *pixel != CANNY_NONE)
+        *pixel = CANNY_EDGE;
+}
+
+/* Where the pixel is marked and not yet an edge, its block becomes one. */
+static void reach(struct fill *fill, uint32_t x, uint32_t y)
+{
+    const uint8_t *pixel = pixel_at(fill, x, y);
+    if (!pixel || *pixel == CANNY_NONE || *pixel == CANNY_EDGE)
+        return;
+    uint32_t left = x & ~1u, top = y & ~1u;
+    settle(fill, left, top);
+    settle(fill, left + 1, top);
+    settle(fill, left, top + 1);
+    settle(fill, left + 1, top + 1);
+    fill->stack[fill->count++] = y / 2 * fill->across + x / 2;
+}
+
+/* The twelve pixels around a block, each where a marked pixel of the block touches it. */
+static void reach_around(struct fill *fill, uint32_t block)
+{
+    uint32_t x = block % fill->across * 2, y = block / fill->across * 2;
+    bool nw = is_marked(fill, x, y), ne = is_marked(fill, x + 1, y);
+    bool sw = is_marked(fill, x, y + 1), se = is_marked(fill, x + 1, y + 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (nw || ne)
+            reach(fill, x + i, y - 1);
+        if (sw || se)
+            reach(fill, x + i, y + 2);
+        if (nw || sw)
+            reach(fill, x - 1, y + i);
+        if (ne || se)
+            reach(fill, x + 2, y + i);
+    }
+    if (nw)
+        reach(fill, x - 1, y - 1);
+    if (ne)
+        reach(fill, x + 2, y - 1);
+    if (sw)
+        reach(fill, x - 1, y + 2);
+    if (se)
+        reach(fill, x + 2, y + 2);
+}
+
+/* Blocks between two looks at the clock. */
+#define BLOCKS_PER_LOOK 65536
+
+static void spread(const struct pass *pass, const struct image *image, uint32_t *stack)
+{
+    size_t looked_at = 0;
+    struct fill fill = {image, stack, 0, canny_blocks(image->width)};
+    for (uint32_t y = 0; y < image->height && !pass_is_late_at(pass, y); y++) {
+        const uint8_t *row = image->pixels + y * image->stride, *end = row + image->width;
+        const uint8_t *at = row;
+        while (at < end && (at = memchr(at, CANNY_STRONG, (size_t)(end - at)))) {
+            reach(&fill, (uint32_t)(at - row), y);
+            while (fill.count > 0) {
+                if (++looked_at % BLOCKS_PER_LOOK == 0 && pass_is_late(pass))
+                    return;
+                reach_around(&fill, fill.stack[--fill.count]);
+            }
+        }
+    }
+}
+
+VECTOR_CLONES
+static void keep_edges(uint8_t *row, size_t width)
+{
+    for (size_t x = 0; x < width; x++)
+        row[x] = row[x] == CANNY_EDGE ? 255 : 0;
+}
+
+static void canny_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                      uint8_t *work)
+{
+    mark(pass, from, to, work);
+    spread(pass, to, (uint32_t *)(work + rows_bytes(from->width)));
+    for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++)
+        keep_edges(to->pixels + y * to->stride, to->width);
+}
+
+const struct pass_type pass_canny = {"canny", canny_cpu, PASS_CUDA(canny_cuda)};
+
+/* ---- the operation ---- */
+
+static enum status canny_parse(const struct op_item *item, void *params)
+{
+    struct canny *own = params;
+    double low = 50, high = 150;
+    enum status status = op_number(item, "low", 0, CANNY_LENGTH_MAX, &low);
+    if (!status)
+        status = op_number(item, "high", 0, CANNY_LENGTH_MAX, &high);
+    if (!status && low > high)
+        status = error_set(item->error, STATUS_BAD_OP,
+                           "%s: low is %.10g and high is %.10g; low must not be above high",
+                           item->place, low, high);
+    own->low = (int)floor(low);
+    own->high = (int)floor(high);
+    return status;
+}
+
+static enum status canny_step(const struct op_item *item, const void *params, struct chain *chain)
+{
+    const struct canny *canny = params;
+    struct grayscale gray = grayscale_default(chain->background);
+    (void)item;
+    point_add_gray(chain, &gray);
+    struct pass *pass = chain_add(chain, &pass_canny, chain->shape, canny, sizeof(*canny));
+    pass->work_bytes = work_bytes(pass->to.width, pass->to.height);
+    return STATUS_OK;
+}
+
+static const char *const names[] = {"low", "high", NULL};
+const struct op op_canny = {"canny", names, canny_parse, canny_step, op_always_gray};

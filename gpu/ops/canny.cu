@@ -1,0 +1,319 @@
+/*
+ * canny.cu - gradient, peaks and hysteresis in three launches, whatever the picture.
+ *
+ * A block takes a tile of 128 x 32 pixels: gray with a halo of two, gradients with a halo of one,
+ * marks, all in shared memory. There it also joins its 64 x 16 blocks of 2 x 2 pixels into sets
+ * (node 0 stands for "strong": blocks with a strong pixel begin in its set), writes 255 for what is
+ * strong already and 1 for what is marked, and each marked block's root. A second kernel joins
+ * blocks across the tiles' sides, a third looks up what is still 1. The bits depend on which
+ * blocks are in node 0's set alone, so not on the order of anything.
+ *
+ * Device memory: 1 byte a pixel read, 1 written and read again, and 4 bytes for a marked block.
+ */
+#include <cuda_runtime.h>
+
+#include "gpu/ops/canny.h"
+#include "gpu/ops/tile.cuh"
+#include "gpu/ops/union_find.cuh"
+
+#define WARPS 8
+#define THREADS (WARPS * WARP)
+#define BLOCK_ROWS 32
+#define NODES_ACROSS (TILE_WIDTH / 2)
+#define NODES_DOWN (BLOCK_ROWS / 2)
+#define NODES (NODES_ACROSS * NODES_DOWN)
+/* Gradients of four columns before the tile and four behind it, so that words are whole. */
+#define GRADIENT_MARGIN 4
+#define GRADIENT_PITCH (GRADIENT_MARGIN + TILE_WIDTH + GRADIENT_MARGIN)
+#define GRADIENT_WORDS (GRADIENT_PITCH / 4)
+#define PIECE 16
+
+/* Which of a block's four pixels are marked: bits 0 and 1 above, 2 and 3 below. */
+#define LEFT 5u
+#define RIGHT 10u
+#define TOP 3u
+#define BOTTOM 12u
+
+struct canny_args {
+    tile_args tile;
+    uint32_t *labels;
+    int low, high;
+    int across, down; /* blocks of 2 x 2 */
+};
+
+struct canny_memory {
+    tile_memory<1, WARPS, BLOCK_ROWS + 4> gray;
+    alignas(8) uint16_t gradient[BLOCK_ROWS + 2][GRADIENT_PITCH];
+    alignas(16) uint8_t marks[BLOCK_ROWS][TILE_WIDTH];
+    uint32_t labels[1 + NODES];
+    uint8_t masks[NODES];
+};
+
+/* ---- kernels ---- */
+
+/* Four gradients from the word at `gray` on, of the middle one of three rows. */
+static __device__ __forceinline__ void gradient_four(const uint8_t *gray, uint16_t *four)
+{
+    int smooth[6], step[6]; /* down the columns -1..4: a + 2 m + b, a - b */
+#pragma unroll
+    for (int i = 0; i < 6; i++) {
+        const uint8_t *column = gray - 1 + i;
+        int a = column[0], m = column[TILE_PITCH], b = column[2 * TILE_PITCH];
+        smooth[i] = a + 2 * m + b;
+        step[i] = a - b;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        four[k] = canny_gradient(smooth[k] - smooth[k + 2],
+                                 step[k] + 2 * step[k + 1] + step[k + 2]);
+}
+
+/* Zeros outside the image. Row 0 is the one above the tile. */
+static __device__ __forceinline__ void make_gradients(canny_memory &memory, const tile_args &a,
+                                                      int x0, int y0)
+{
+    for (int i = threadIdx.x; i < (BLOCK_ROWS + 2) * GRADIENT_WORDS; i += THREADS) {
+        int row = i / GRADIENT_WORDS, column = (i - row * GRADIENT_WORDS) * 4;
+        int x = x0 - GRADIENT_MARGIN + column, y = y0 - 1 + row;
+        uint16_t four[4] = {0, 0, 0, 0};
+        if (x >= 0 && x < a.width && y >= 0 && y < a.height) {
+            gradient_four(&memory.gray.plane[0][row][TILE_MARGIN - GRADIENT_MARGIN + column],
+                          four);
+#pragma unroll
+            for (int k = 1; k < 4; k++)
+                four[k] = x + k < a.width ? four[k] : 0;
+        }
+        *reinterpret_cast<uint2 *>(&memory.gradient[row][column]) =
+            make_uint2(four[0] | (uint32_t)four[1] << 16, four[2] | (uint32_t)four[3] << 16);
+    }
+}
+
+static __device__ __forceinline__ void make_marks(canny_memory &memory, int low, int high)
+{
+    for (int i = threadIdx.x; i < BLOCK_ROWS * TILE_WIDTH; i += THREADS) {
+        int row = i / TILE_WIDTH, column = i - row * TILE_WIDTH;
+        const uint16_t *own = &memory.gradient[row + 1][GRADIENT_MARGIN + column];
+        int gradient = *own, sector = gradient & CANNY_SECTOR_MASK;
+        uint8_t mark = CANNY_NONE;
+        if (canny_length(gradient) > low) {
+            int after = sector == CANNY_ACROSS    ? 1
+                        : sector == CANNY_DOWN    ? GRADIENT_PITCH
+                        : sector == CANNY_FALLING ? GRADIENT_PITCH + 1
+                                                  : GRADIENT_PITCH - 1;
+            mark = canny_mark(gradient, own[-after], own[after], low, high);
+        }
+        memory.marks[row][column] = mark;
+    }
+}
+
+static __device__ __forceinline__ uint32_t mask_of_pairs(uint32_t top, uint32_t bottom)
+{
+    uint32_t above = (top | top >> 1) & 0x0101u, below = (bottom | bottom >> 1) & 0x0101u;
+    return (above | above >> 7 | below << 2 | below >> 5) & 15u;
+}
+
+/* Joins a node with those of its four neighbours before it that it touches; `across` nodes are in
+ * a row. A neighbour's mask is 0 where there is none. */
+template <class Labels>
+static __device__ __forceinline__ void join_before(const Labels &labels, uint32_t node,
+                                                   uint32_t across, uint32_t mask, uint32_t west,
+                                                   uint32_t north_west, uint32_t north,
+                                                   uint32_t north_east)
+{
+    if ((mask & LEFT) && (west & RIGHT))
+        union_join(labels, node, node - 1);
+    if ((mask & TOP) && (north & BOTTOM))
+        union_join(labels, node, node - across);
+    if ((mask & TOP & LEFT) && (north_west & BOTTOM & RIGHT))
+        union_join(labels, node, node - across - 1);
+    if ((mask & TOP & RIGHT) && (north_east & BOTTOM & LEFT))
+        union_join(labels, node, node - across + 1);
+}
+
+static __device__ __forceinline__ uint16_t *node_pair(canny_memory &memory, int node, int row)
+{
+    int y = node / NODES_ACROSS, x = node - y * NODES_ACROSS;
+    return reinterpret_cast<uint16_t *>(&memory.marks[y * 2 + row][x * 2]);
+}
+
+/* Nodes are numbered from 1 on, row by row. */
+static __device__ __forceinline__ void join_tile(canny_memory &memory)
+{
+    shared_labels labels = {memory.labels};
+    for (int n = threadIdx.x; n < NODES; n += THREADS) {
+        uint32_t top = *node_pair(memory, n, 0), bottom = *node_pair(memory, n, 1);
+        bool strong = ((top | bottom) & CANNY_STRONG * 0x0101u) != 0;
+        memory.masks[n] = (uint8_t)mask_of_pairs(top, bottom);
+        memory.labels[1 + n] = strong ? 0 : 1 + (uint32_t)n;
+    }
+    __syncthreads();
+    for (int n = threadIdx.x; n < NODES; n += THREADS) {
+        int x = n % NODES_ACROSS;
+        bool has_west = x > 0, has_north = n >= NODES_ACROSS, has_east = x < NODES_ACROSS - 1;
+        const uint8_t *mask = memory.masks + n;
+        if (*mask == 0)
+            continue;
+        join_before(labels, 1 + (uint32_t)n, NODES_ACROSS, *mask, has_west ? mask[-1] : 0,
+                    has_west && has_north ? mask[-NODES_ACROSS - 1] : 0,
+                    has_north ? mask[-NODES_ACROSS] : 0,
+                    has_east && has_north ? mask[-NODES_ACROSS + 1] : 0);
+    }
+    __syncthreads();
+}
+
+/* Every marked block's root among the image's nodes, and the pixels of those that are settled. */
+static __device__ __forceinline__ void label_tile(canny_memory &memory, const canny_args &a,
+                                                  int x0, int y0)
+{
+    shared_labels labels = {memory.labels};
+    for (int n = threadIdx.x; n < NODES; n += THREADS) {
+        if (memory.masks[n] == 0)
+            continue;
+        uint32_t root = union_find(labels, 1 + (uint32_t)n), label = 0;
+        if (root != 0) {
+            int y = (int)(root - 1) / NODES_ACROSS, x = (int)(root - 1) % NODES_ACROSS;
+            label = 1 + (uint32_t)(y0 / 2 + y) * a.across + x0 / 2 + x;
+        } else {
+            for (int row = 0; row < 2; row++) {
+                uint16_t *pair = node_pair(memory, n, row);
+                *pair = (uint16_t)(((*pair | *pair >> 1) & 0x0101u) * CANNY_EDGE);
+            }
+        }
+        int y = n / NODES_ACROSS, x = n - y * NODES_ACROSS;
+        a.labels[1 + (uint32_t)(y0 / 2 + y) * a.across + x0 / 2 + x] = label;
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS) canny_tile_kernel(canny_args a)
+{
+    __shared__ canny_memory memory;
+    int tile_y = blockIdx.x / a.tile.tiles_across;
+    int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
+    int rows = min(BLOCK_ROWS, a.tile.height - y0);
+
+    tile_load(memory.gray, a.tile, x0, y0 - 2, rows + 4, 2);
+    make_gradients(memory, a.tile, x0, y0);
+    __syncthreads();
+    make_marks(memory, a.low, a.high);
+    __syncthreads();
+    join_tile(memory);
+    label_tile(memory, a, x0, y0);
+    __syncthreads();
+    for (int i = threadIdx.x; i < rows * (TILE_WIDTH / PIECE); i += THREADS) {
+        int row = i / (TILE_WIDTH / PIECE), column = i % (TILE_WIDTH / PIECE) * PIECE;
+        if (x0 + column < a.tile.width)
+            *reinterpret_cast<uint4 *>(a.tile.to + (size_t)(y0 + row) * a.tile.to_stride + x0 +
+                                       column) =
+                *reinterpret_cast<const uint4 *>(&memory.marks[row][column]);
+    }
+}
+
+/* The mask of a block that may lie outside. The byte behind a row of odd length is 0: the first
+ * kernel wrote whole pieces. */
+static __device__ __forceinline__ uint32_t mask_at(const canny_args &a, int x, int y)
+{
+    if (x < 0 || x >= a.across || y < 0)
+        return 0;
+    const uint8_t *top = a.tile.to + (size_t)y * 2 * a.tile.to_stride + x * 2;
+    const uint8_t *bottom = top + a.tile.to_stride;
+    bool cut = y * 2 + 1 >= a.tile.height;
+    return mask_of_pairs(*reinterpret_cast<const uint16_t *>(top),
+                         cut ? 0 : *reinterpret_cast<const uint16_t *>(bottom));
+}
+
+/* First the blocks below the tiles' upper sides, row by row, then those on the two sides of the
+ * tiles' left ones, column by column: beside a corner some connections are met twice. */
+static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args a, int below,
+                                                                     int count)
+{
+    global_labels labels = {a.labels};
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count)
+        return;
+    bool is_below = i < below;
+    int line = is_below ? i / a.across : (i - below) / a.down;
+    int x = is_below ? i - line * a.across : (line + 1) * NODES_ACROSS;
+    int y = is_below ? (line + 1) * NODES_DOWN : i - below - line * a.down;
+    uint32_t node = 1 + (uint32_t)y * a.across + x;
+    uint32_t mask = mask_at(a, x, y), west = mask_at(a, x - 1, y);
+    uint32_t north_west = mask_at(a, x - 1, y - 1), north = mask_at(a, x, y - 1);
+    if (is_below) {
+        join_before(labels, node, a.across, mask, 0, north_west, north, mask_at(a, x + 1, y - 1));
+    } else {
+        join_before(labels, node, a.across, mask, west, north_west, 0, 0);
+        join_before(labels, node - 1, a.across, west, 0, 0, 0, north);
+    }
+}
+
+/* Two pixels above and two below that are not settled become 255 or 0. */
+static __device__ __forceinline__ uint32_t settle_block(const canny_args &a, uint32_t four,
+                                                        uint32_t node)
+{
+    global_labels labels = {a.labels};
+    bool open = four != 0 && (four & 0x80808080u) == 0;
+    return !open ? four : union_find(labels, node) == 0 ? four * CANNY_EDGE : 0;
+}
+
+/* A thread has a piece of two rows: eight blocks. */
+static __global__ void __launch_bounds__(THREADS) canny_settle_kernel(canny_args a, int pieces,
+                                                                      int count)
+{
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count)
+        return;
+    int y = i / pieces, piece = i - y * pieces;
+    bool cut = y * 2 + 1 >= a.tile.height;
+    uint4 *top = reinterpret_cast<uint4 *>(a.tile.to + (size_t)y * 2 * a.tile.to_stride) + piece;
+    uint4 *bottom =
+        reinterpret_cast<uint4 *>(a.tile.to + ((size_t)y * 2 + 1) * a.tile.to_stride) + piece;
+    uint4 upper = *top, lower = cut ? make_uint4(0, 0, 0, 0) : *bottom;
+    uint32_t u[4] = {upper.x, upper.y, upper.z, upper.w};
+    uint32_t v[4] = {lower.x, lower.y, lower.z, lower.w};
+    uint32_t node = 1 + (uint32_t)y * a.across + piece * (PIECE / 2);
+    uint32_t changed = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint32_t first = __byte_perm(u[k], v[k], 0x5410), second = __byte_perm(u[k], v[k], 0x7632);
+        uint32_t one = settle_block(a, first, node + 2 * k);
+        uint32_t two = settle_block(a, second, node + 2 * k + 1);
+        changed |= (one ^ first) | (two ^ second);
+        u[k] = __byte_perm(one, two, 0x5410);
+        v[k] = __byte_perm(one, two, 0x7632);
+    }
+    if (changed) {
+        *top = make_uint4(u[0], u[1], u[2], u[3]);
+        if (!cut)
+            *bottom = make_uint4(v[0], v[1], v[2], v[3]);
+    }
+}
+
+/* ---- launchers ---- */
+
+static unsigned blocks_of(int count)
+{
+    return ((unsigned)count + THREADS - 1) / THREADS;
+}
+
+extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
+                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+{
+    const struct canny *canny = reinterpret_cast<const struct canny *>(pass->params);
+    canny_args args;
+    args.tile = tile_args_of(from, to, BORDER_REPLICATE);
+    args.labels = reinterpret_cast<uint32_t *>(work);
+    args.low = canny->low;
+    args.high = canny->high;
+    args.across = (int)canny_blocks(from->width);
+    args.down = (int)canny_blocks(from->height);
+    canny_tile_kernel<<<tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0, stream>>>(args);
+
+    int below = (args.down - 1) / NODES_DOWN * args.across;
+    int beside = (args.across - 1) / NODES_ACROSS * args.down;
+    if (below + beside > 0)
+        canny_sides_kernel<<<blocks_of(below + beside), THREADS, 0, stream>>>(args, below,
+                                                                              below + beside);
+    int pieces = (args.tile.width + PIECE - 1) / PIECE;
+    canny_settle_kernel<<<blocks_of(pieces * args.down), THREADS, 0, stream>>>(
+        args, pieces, pieces * args.down);
+    return cudaGetLastError();
+}

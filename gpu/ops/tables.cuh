@@ -1,0 +1,49 @@
+/*
+ * tables.cuh - tables of 256 bytes, one behind the other, in shared memory.
+ *
+ * They come with the launch as arguments, which belong to it alone: constant memory, which serves
+ * one address of a warp at a time, while a table in shared memory fills two rows of the 32 banks.
+ */
+#ifndef GPUIMGD_GPU_OPS_TABLES_CUH
+#define GPUIMGD_GPU_OPS_TABLES_CUH
+
+#include <cuda_runtime.h>
+
+/* The first COUNT tables to shared memory. Each warp asks for its own pieces, one address at a
+ * time, so that the misses of all warps are out together. */
+template <int COUNT, int WARPS, int PIECES>
+static __device__ __forceinline__ void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES],
+                                                   int warp, int lane)
+{
+    constexpr int share = 16 * COUNT / WARPS;
+#pragma unroll
+    for (int k = 0; k < share; k++) {
+        uint4 piece = pieces[warp * share + k];
+        if (lane == k)
+            reinterpret_cast<uint4 *>(shared)[warp * share + k] = piece;
+    }
+}
+
+static __device__ __forceinline__ uint32_t word_of(uint32_t b0, uint32_t b1, uint32_t b2,
+                                                   uint32_t b3)
+{
+    return __byte_perm(__byte_perm(b0, b1, 0x0040), __byte_perm(b2, b3, 0x0040), 0x5410);
+}
+
+/* Four bytes, or the colours of an RGBA pixel. */
+template <bool ALPHA>
+static __device__ __forceinline__ uint32_t look_up(uint32_t word, const uint8_t *table)
+{
+    uint32_t b0 = table[word & 255u], b1 = table[word >> 8 & 255u];
+    uint32_t b2 = table[word >> 16 & 255u], b3 = word >> 24;
+    return word_of(b0, b1, b2, ALPHA ? b3 : table[b3]);
+}
+
+template <bool ALPHA>
+static __device__ __forceinline__ uint4 look_up_four(const uint4 &four, const uint8_t *table)
+{
+    return make_uint4(look_up<ALPHA>(four.x, table), look_up<ALPHA>(four.y, table),
+                      look_up<ALPHA>(four.z, table), look_up<ALPHA>(four.w, table));
+}
+
+#endif

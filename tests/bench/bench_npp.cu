@@ -1,0 +1,388 @@
+/*
+ * bench_npp.cu - NPP's counterparts of bench_gpu's loads, where the CUDA toolkit has NPP.
+ *
+ * The same pictures and sizes, not always the same result: NPP's Sobel is one direction of two, its
+ * resize one of its own filters, its rotation by any angle. A row says what a user of NPP would
+ * call for this work.
+ */
+#include "tests/bench/bench_device.h"
+
+#ifndef GPUIMGD_NPP
+extern "C" double bench_npp_s(const char *name, const struct plan *plan)
+{
+    (void)name, (void)plan;
+    return 0;
+}
+#else
+
+#include <nppi.h>
+#include <string.h>
+
+#include "gpu/cuda_try.h"
+#include "gpu/engine_impl.h"
+#include "gpu/pass.h"
+
+/* What the calls below have in common. */
+struct npp {
+    NppStreamContext context;
+    const Npp8u *from;
+    Npp8u *to;
+    int from_step, to_step, channels;
+    NppiSize from_size, to_size;
+    Npp8u *buffer;  /* what NPP asks for */
+    Npp8u *table;   /* 256 bytes */
+    Npp32s *kernel; /* ones, 15 x 15 */
+    Npp32s *counts;
+    Npp64f *means;
+};
+
+typedef NppStatus npp_call(const npp &n);
+typedef size_t npp_room(const npp &n);
+
+#define BY_CHANNELS(n, one, three, four)                                                           \
+    ((n).channels == 1 ? (one) : (n).channels == 3 ? (three) : (four))
+#define FROM_TO n.from, n.from_step, n.to, n.to_step
+/* Neighbourhoods: the whole picture, its edge repeated. */
+#define AROUND n.from, n.from_step, n.from_size, {0, 0}, n.to, n.to_step, n.from_size
+
+static const NppiBorderType edge = NPP_BORDER_REPLICATE;
+
+static NppStatus transpose(const npp &n)
+{
+    return BY_CHANNELS(n, nppiTranspose_8u_C1R_Ctx(FROM_TO, n.from_size, n.context),
+                       nppiTranspose_8u_C3R_Ctx(FROM_TO, n.from_size, n.context),
+                       nppiTranspose_8u_C4R_Ctx(FROM_TO, n.from_size, n.context));
+}
+
+/* By a multiple of 90 degrees: where the picture's corner comes to lie. */
+static NppStatus rotate(const npp &n)
+{
+    NppiRect whole = {0, 0, n.from_size.width, n.from_size.height};
+    NppiRect turned = {0, 0, n.to_size.width, n.to_size.height};
+    double down = n.from_size.width - 1;
+    return BY_CHANNELS(n,
+                       nppiRotate_8u_C1R_Ctx(n.from, n.from_size, n.from_step, whole, n.to,
+                                             n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
+                                             n.context),
+                       nppiRotate_8u_C3R_Ctx(n.from, n.from_size, n.from_step, whole, n.to,
+                                             n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
+                                             n.context),
+                       nppiRotate_8u_C4R_Ctx(n.from, n.from_size, n.from_step, whole, n.to,
+                                             n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
+                                             n.context));
+}
+
+static NppStatus mirror(const npp &n, NppiAxis axis)
+{
+    return BY_CHANNELS(n, nppiMirror_8u_C1R_Ctx(FROM_TO, n.from_size, axis, n.context),
+                       nppiMirror_8u_C3R_Ctx(FROM_TO, n.from_size, axis, n.context),
+                       nppiMirror_8u_C4R_Ctx(FROM_TO, n.from_size, axis, n.context));
+}
+
+static NppStatus rotate_180(const npp &n)
+{
+    return mirror(n, NPP_BOTH_AXIS);
+}
+
+static NppStatus flip_h(const npp &n)
+{
+    return mirror(n, NPP_VERTICAL_AXIS);
+}
+
+static NppStatus flip_v(const npp &n)
+{
+    return mirror(n, NPP_HORIZONTAL_AXIS);
+}
+
+static NppStatus grayscale(const npp &n)
+{
+    return nppiRGBToGray_8u_C3C1R_Ctx(FROM_TO, n.from_size, n.context);
+}
+
+static NppStatus sobel_horizontal(const npp &n)
+{
+    return nppiFilterSobelHorizBorder_8u_C1R_Ctx(AROUND, edge, n.context);
+}
+
+static NppStatus invert(const npp &n)
+{
+    return nppiNot_8u_C1R_Ctx(FROM_TO, n.from_size, n.context);
+}
+
+static NppStatus table(const npp &n)
+{
+    const Npp8u *tables[3] = {n.table, n.table, n.table};
+    return nppiLUTPalette_8u_C3R_Ctx(FROM_TO, n.from_size, tables, 8, n.context);
+}
+
+static NppStatus matrix(const npp &n)
+{
+    static const Npp32f sepia[3][4] = {
+        {0.393f, 0.769f, 0.189f, 0}, {0.349f, 0.686f, 0.168f, 0}, {0.272f, 0.534f, 0.131f, 0}};
+    return n.channels == 3
+               ? nppiColorTwist32f_8u_C3R_Ctx(FROM_TO, n.from_size, sepia, n.context)
+               : nppiColorTwist32f_8u_AC4R_Ctx(FROM_TO, n.from_size, sepia, n.context);
+}
+
+static NppStatus gaussian(const npp &n, NppiMaskSize size)
+{
+    return BY_CHANNELS(n, nppiFilterGaussBorder_8u_C1R_Ctx(AROUND, size, edge, n.context),
+                       nppiFilterGaussBorder_8u_C3R_Ctx(AROUND, size, edge, n.context),
+                       nppiFilterGaussBorder_8u_AC4R_Ctx(AROUND, size, edge, n.context));
+}
+
+static NppStatus gaussian_5(const npp &n)
+{
+    return gaussian(n, NPP_MASK_SIZE_5_X_5);
+}
+
+static NppStatus gaussian_9(const npp &n)
+{
+    return gaussian(n, NPP_MASK_SIZE_9_X_9);
+}
+
+static NppStatus convolve(const npp &n, int side)
+{
+    NppiPoint middle = {side / 2, side / 2};
+    return n.channels == 1 ? nppiFilterBorder_8u_C1R_Ctx(AROUND, n.kernel, {side, side}, middle,
+                                                         side * side, edge, n.context)
+                           : nppiFilterBorder_8u_C3R_Ctx(AROUND, n.kernel, {side, side}, middle,
+                                                         side * side, edge, n.context);
+}
+
+static NppStatus convolve_3(const npp &n)
+{
+    return convolve(n, 3);
+}
+
+static NppStatus convolve_15(const npp &n)
+{
+    return convolve(n, 15);
+}
+
+static NppStatus median(const npp &n, int side)
+{
+    return nppiFilterMedianBorder_8u_C3R_Ctx(AROUND, {side, side}, {side / 2, side / 2}, n.buffer,
+                                             edge, n.context);
+}
+
+static NppStatus median_3(const npp &n)
+{
+    return median(n, 3);
+}
+
+static NppStatus median_5(const npp &n)
+{
+    return median(n, 5);
+}
+
+static NppStatus unsharp(const npp &n)
+{
+    return nppiFilterUnsharpBorder_8u_C3R_Ctx(n.from, n.from_step, {0, 0}, n.to, n.to_step,
+                                              n.from_size, 2, 1.1f, 1, 0, edge, n.buffer,
+                                              n.context);
+}
+
+/* Smaller: supersampling, which looks at every pixel; larger: Lanczos. */
+static NppStatus resize(const npp &n)
+{
+    NppiRect whole = {0, 0, n.from_size.width, n.from_size.height};
+    NppiRect result = {0, 0, n.to_size.width, n.to_size.height};
+    int filter = n.to_size.width < n.from_size.width ? NPPI_INTER_SUPER : NPPI_INTER_LANCZOS;
+    return BY_CHANNELS(n,
+                       nppiResize_8u_C1R_Ctx(n.from, n.from_step, n.from_size, whole, n.to,
+                                             n.to_step, n.to_size, result, filter, n.context),
+                       nppiResize_8u_C3R_Ctx(n.from, n.from_step, n.from_size, whole, n.to,
+                                             n.to_step, n.to_size, result, filter, n.context),
+                       nppiResize_8u_C4R_Ctx(n.from, n.from_step, n.from_size, whole, n.to,
+                                             n.to_step, n.to_size, result, filter, n.context));
+}
+
+static NppStatus histogram(const npp &n)
+{
+    Npp32s *counts[3] = {n.counts, n.counts + 256, n.counts + 512};
+    int levels[3] = {257, 257, 257};
+    Npp32s low[3] = {0, 0, 0}, high[3] = {256, 256, 256};
+    return n.channels == 1
+               ? nppiHistogramEven_8u_C1R_Ctx(n.from, n.from_step, n.from_size, n.counts, 257, 0,
+                                              256, n.buffer, n.context)
+               : nppiHistogramEven_8u_C3R_Ctx(n.from, n.from_step, n.from_size, counts, levels,
+                                              low, high, n.buffer, n.context);
+}
+
+static NppStatus mean(const npp &n)
+{
+    return n.channels == 1 ? nppiMean_8u_C1R_Ctx(n.from, n.from_step, n.from_size, n.buffer,
+                                                 n.means, n.context)
+                           : nppiMean_8u_C3R_Ctx(n.from, n.from_step, n.from_size, n.buffer,
+                                                 n.means, n.context);
+}
+
+static NppStatus canny(const npp &n)
+{
+    return nppiFilterCannyBorder_8u_C1R_Ctx(AROUND, NPP_FILTER_SOBEL, NPP_MASK_SIZE_3_X_3, 50, 150,
+                                            nppiNormL1, edge, n.buffer, n.context);
+}
+
+static size_t room_canny(const npp &n)
+{
+    int bytes = 0;
+    (void)nppiFilterCannyBorderGetBufferSize(n.from_size, &bytes);
+    return (size_t)bytes;
+}
+
+static size_t room_histogram(const npp &n)
+{
+    int levels[3] = {257, 257, 257};
+    size_t bytes = 0;
+    (void)(n.channels == 1
+               ? nppiHistogramEvenGetBufferSize_8u_C1R_Ctx(n.from_size, 257, &bytes, n.context)
+               : nppiHistogramEvenGetBufferSize_8u_C3R_Ctx(n.from_size, levels, &bytes,
+                                                           n.context));
+    return bytes;
+}
+
+static size_t room_mean(const npp &n)
+{
+    size_t bytes = 0;
+    (void)(n.channels == 1 ? nppiMeanGetBufferHostSize_8u_C1R_Ctx(n.from_size, &bytes, n.context)
+                           : nppiMeanGetBufferHostSize_8u_C3R_Ctx(n.from_size, &bytes, n.context));
+    return bytes;
+}
+
+static size_t room_median(const npp &n)
+{
+    Npp32u bytes = 0;
+    (void)nppiFilterMedianBorderGetBufferSize_8u_C3R_Ctx(n.from_size, {5, 5}, &bytes, edge,
+                                                         n.context);
+    return bytes;
+}
+
+static size_t room_unsharp(const npp &n)
+{
+    int bytes = 0;
+    (void)n;
+    (void)nppiFilterUnsharpGetBufferSize_8u_C3R(2, 1.1f, &bytes);
+    return (size_t)bytes;
+}
+
+/* By the beginnings of the loads' names; the longer one of two first. */
+static const struct {
+    const char *name;
+    npp_call *call;
+    npp_room *room;
+} calls[] = {
+    {"sobel, gray", sobel_horizontal, NULL},
+    {"grayscale, RGB", grayscale, NULL},
+    {"transpose", transpose, NULL},
+    {"rotate 180", rotate_180, NULL},
+    {"rotate 90", rotate, NULL},
+    {"flip h", flip_h, NULL},
+    {"flip v", flip_v, NULL},
+    {"invert, gray", invert, NULL},
+    {"gamma, RGB", table, NULL},
+    {"matrix", matrix, NULL},
+    {"gaussian 5", gaussian_5, NULL},
+    {"gaussian 9", gaussian_9, NULL},
+    {"unsharp 5", unsharp, room_unsharp},
+    {"convolve 3", convolve_3, NULL},
+    {"convolve 15", convolve_15, NULL},
+    {"median 3", median_3, room_median},
+    {"median 5", median_5, room_median},
+    {"canny, gray", canny, room_canny},
+    {"512", resize, NULL},
+    {"half", resize, NULL},
+    {"1.5 times", resize, NULL},
+    {"histogram, gray", histogram, room_histogram},
+    {"histogram, RGB>Y", NULL, NULL},
+    {"histogram, RGB", histogram, room_histogram},
+    {"stats", mean, room_mean},
+};
+
+static NppStreamContext context_of(cudaStream_t stream)
+{
+    NppStreamContext c;
+    cudaDeviceProp device;
+    memset(&c, 0, sizeof(c));
+    memset(&device, 0, sizeof(device));
+    (void)cudaGetDevice(&c.nCudaDeviceId);
+    (void)cudaGetDeviceProperties(&device, c.nCudaDeviceId);
+    c.hStream = stream;
+    c.nMultiProcessorCount = device.multiProcessorCount;
+    c.nMaxThreadsPerMultiProcessor = device.maxThreadsPerMultiProcessor;
+    c.nMaxThreadsPerBlock = device.maxThreadsPerBlock;
+    c.nSharedMemPerBlock = device.sharedMemPerBlock;
+    c.nCudaDevAttrComputeCapabilityMajor = device.major;
+    c.nCudaDevAttrComputeCapabilityMinor = device.minor;
+    return c;
+}
+
+struct npp_load {
+    npp_call *call;
+    npp n;
+};
+
+static int launch_npp(const struct plan *plan, uint8_t *base, void *context, cudaStream_t stream)
+{
+    npp_load *load = static_cast<npp_load *>(context);
+    npp &n = load->n;
+    n.from = base;
+    n.to = base + engine_align(plan->input_bytes);
+    n.context.hStream = stream;
+    NppStatus status = load->call(n);
+    if (status != NPP_SUCCESS)
+        fprintf(stderr, "bench_gpu: NPP says %d\n", (int)status);
+    return status == NPP_SUCCESS ? 0 : -1;
+}
+
+static npp npp_of(const struct plan *plan)
+{
+    npp n;
+    const struct plan_variant *result = &plan->variants[0];
+    memset(&n, 0, sizeof(n));
+    n.context = context_of(NULL);
+    n.channels = (int)plan->source.channels;
+    n.from_size = {(int)plan->source.width, (int)plan->source.height};
+    n.to_size = {(int)result->width, (int)result->height};
+    n.from_step = (int)image_stride(plan->source.width, plan->source.channels);
+    n.to_step = (int)image_stride(result->width, result->channels);
+    return n;
+}
+
+/* kernel, counts and means, one after the other, the table behind them. */
+#define SMALL_BYTES 8192
+
+extern "C" double bench_npp_s(const char *name, const struct plan *plan)
+{
+    npp_load load = {NULL, npp_of(plan)};
+    npp_room *room = NULL;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        if (strncmp(name, calls[i].name, strlen(calls[i].name)) == 0) {
+            load.call = calls[i].call;
+            room = calls[i].room;
+            break;
+        }
+    }
+    if (!load.call)
+        return 0;
+    Npp32s ones[15 * 15];
+    for (int i = 0; i < 15 * 15; i++)
+        ones[i] = 1;
+    uint8_t *small = NULL;
+    double s = 0;
+    if (CUDA_TRY(cudaMalloc(&load.n.buffer, room ? room(load.n) : 1)) == cudaSuccess &&
+        CUDA_TRY(cudaMalloc(&small, SMALL_BYTES)) == cudaSuccess &&
+        CUDA_TRY(cudaMemset(small, 7, SMALL_BYTES)) == cudaSuccess &&
+        CUDA_TRY(cudaMemcpy(small, ones, sizeof(ones), cudaMemcpyHostToDevice)) == cudaSuccess) {
+        load.n.kernel = reinterpret_cast<Npp32s *>(small);
+        load.n.counts = reinterpret_cast<Npp32s *>(small + 1024);
+        load.n.means = reinterpret_cast<Npp64f *>(small + 5120);
+        load.n.table = small + 6144;
+        s = bench_rounds_s(plan, NULL, launch_npp, &load);
+    }
+    (void)cudaFree(load.n.buffer);
+    (void)cudaFree(small);
+    return s > 0 ? s : 0;
+}
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * bench_queue - how many jobs a second the queue itself carries, and what a job costs.
+ *
+ *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
+ *
+ * The job is as good as none: an 8 x 8 PNG from a key to a key, without operations. All jobs lie
+ * in the list before daemons, which were held up by SIGUSR2, may take them; the time runs until
+ * the last result is there. One Redis on this machine, whose keeping (none, an append-only file
+ * written each second, one written before each answer) and the number of daemons change from row
+ * to row. CPU times are of processes, so that they mean something on a busy machine too. Each
+ * figure is the median over the rounds. With --against each row is done with both programs, which
+ * take turns.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/world.h"
+
+#define ROUNDS_MAX 31
+#define IMAGES 64 /* keys that outputs go to, over and over */
+#define WAIT_S 300.0
+
+static const struct row {
+    const char *name, *appendonly, *appendfsync;
+    size_t daemons;
+} rows[] = {
+    {"nothing", "no", "no", 1},         {"nothing", "no", "no", 4},
+    {"everysec", "yes", "everysec", 1}, {"everysec", "yes", "everysec", 4},
+    {"always", "yes", "always", 1},     {"always", "yes", "always", 4},
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+enum figure { JOBS_S, REDIS_US, DAEMON_US, CALLS, FIGURES };
+
+static struct {
+    const char *programs[2];
+    size_t program_count;
+    unsigned jobs, rounds, inflight;
+} bench = {.jobs = 20000, .rounds = 3, .inflight = 64};
+
+static double redis_number(struct world *w, const char *section, const char *name)
+{
+    char *info = redis_string(w->client, section);
+    char *at = strstr(info, name);
+    double number = at ? strtod(at + strlen(name), NULL) : 0;
+    free(info);
+    return number;
+}
+
+static double redis_cpu_s(struct world *w)
+{
+    return redis_number(w, "INFO cpu", "used_cpu_sys:") +
+           redis_number(w, "INFO cpu", "used_cpu_user:");
+}
+
+static double daemons_cpu_s(struct world *w, size_t daemons)
+{
+    double sum = 0;
+    for (size_t i = 0; i < daemons; i++)
+        sum += process_cpu_s(&w->daemons[i]);
+    return sum;
+}
+
+static void push_all(struct world *w)
+{
+    struct picture_file file =
+        picture_png(&(struct picture_png){.width = 8, .height = 8, .colour_type = 2});
+    freeReplyObject(redis_command(w->client, "SET gpuimgd:img:in %b", file.bytes, file.length));
+    picture_free(&file);
+    for (unsigned i = 0; i < bench.jobs; i++) {
+        char job[256];
+        snprintf(job, sizeof job,
+                 "{\"input\":{\"key\":\"gpuimgd:img:in\"},\"output\":{\"key\":"
+                 "\"gpuimgd:img:out:%u\",\"format\":\"png\"},\"ops\":[]}", i % IMAGES);
+        redisAppendCommand(w->client, "LPUSH gpuimgd:jobs %s", job);
+    }
+    for (unsigned i = 0; i < bench.jobs; i++) {
+        void *reply = NULL;
+        if (redisGetReply(w->client, &reply) != REDIS_OK)
+            abort();
+        freeReplyObject(reply);
+    }
+}
+
+static bool start_daemons(struct world *w, const char *program, size_t count)
+{
+    char inflight[32];
+    snprintf(inflight, sizeof inflight, "--inflight=%u", bench.inflight);
+    const char *extra[] = {inflight, "--batch=64", "--workers=1", "--lease_s=60", "--renew_s=5",
+                           "--reap_s=10", "--stats_interval_s=0", NULL};
+    for (size_t i = 0; i < count; i++) {
+        struct process_options how = {.program = program};
+        struct process *daemon = world_start_with(w, i, &how, extra);
+        if (!world_ready(daemon))
+            return false;
+        process_signal(daemon, SIGUSR2);
+        if (!process_logged(daemon, 0, "fetching is paused", 10))
+            return false;
+    }
+    return true;
+}
+
+static bool measure(const struct row *row, const char *program, double *figures)
+{
+    struct world w;
+    world_open(&w, redis_server_start("--appendonly", row->appendonly, "--appendfsync",
+                                      row->appendfsync, NULL));
+    bool good = start_daemons(&w, program, row->daemons);
+    if (good) {
+        push_all(&w);
+        freeReplyObject(redis_command(w.client, "CONFIG RESETSTAT"));
+        double redis_s = redis_cpu_s(&w), daemons_s = daemons_cpu_s(&w, row->daemons);
+        double start = process_now();
+        for (size_t i = 0; i < row->daemons; i++)
+            process_signal(&w.daemons[i], SIGUSR2);
+        good = world_until(&w, WAIT_S, bench.jobs, "LLEN gpuimgd:results");
+        double jobs = bench.jobs;
+        figures[JOBS_S] = jobs / (process_now() - start);
+        figures[REDIS_US] = (redis_cpu_s(&w) - redis_s) * 1e6 / jobs;
+        figures[DAEMON_US] = (daemons_cpu_s(&w, row->daemons) - daemons_s) * 1e6 / jobs;
+        figures[CALLS] = redis_number(&w, "INFO stats", "total_commands_processed:") / jobs;
+        cJSON *result = world_result(&w, 1);
+        good = good && strcmp(json_text(result, "status"), "done") == 0;
+        cJSON_Delete(result);
+    }
+    world_close(&w);
+    return good;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : 1;
+}
+
+/* figures[program][figure], each the median of the rounds. */
+static bool measure_row(const struct row *row, double medians[2][FIGURES])
+{
+    double all[2][FIGURES][ROUNDS_MAX];
+    for (unsigned round = 0; round < bench.rounds; round++)
+        for (size_t i = 0; i < bench.program_count; i++) {
+            double figures[FIGURES];
+            if (!measure(row, bench.programs[i], figures))
+                return false;
+            for (size_t f = 0; f < FIGURES; f++)
+                all[i][f][round] = figures[f];
+        }
+    for (size_t i = 0; i < bench.program_count; i++)
+        for (size_t f = 0; f < FIGURES; f++) {
+            qsort(all[i][f], bench.rounds, sizeof(double), by_value);
+            medians[i][f] = all[i][f][bench.rounds / 2];
+        }
+    return true;
+}
+
+static int run(void)
+{
+    printf("%u jobs a run, %u in flight a daemon, median of %u rounds\n", bench.jobs,
+           bench.inflight, bench.rounds);
+    printf("%-10s %7s %10s %14s %15s %16s\n", "Redis keeps", "daemons", "jobs/s", "Redis us/job",
+           "daemons us/job", "commands/job");
+    for (size_t i = 0; i < ROWS; i++) {
+        double medians[2][FIGURES];
+        if (!measure_row(&rows[i], medians)) {
+            printf("%s, %zu daemons: jobs did not end as they should\n", rows[i].name,
+                   rows[i].daemons);
+            return 1;
+        }
+        for (size_t p = 0; p < bench.program_count; p++)
+            printf("%-11s %7zu %10.0f %14.1f %15.1f %16.2f%s\n", rows[i].name, rows[i].daemons,
+                   medians[p][JOBS_S], medians[p][REDIS_US], medians[p][DAEMON_US],
+                   medians[p][CALLS], p == 1 ? "  against" : "");
+        fflush(stdout);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"daemon", required_argument, NULL, 'd'}, {"against", required_argument, NULL, 'a'},
+        {"jobs", required_argument, NULL, 'j'},   {"rounds", required_argument, NULL, 'r'},
+        {"inflight", required_argument, NULL, 'i'}, {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
+        switch (option) {
+        case 'd': bench.programs[0] = optarg; break;
+        case 'a': bench.programs[1] = optarg; break;
+        case 'j': bench.jobs = value; break;
+        case 'r': bench.rounds = value; break;
+        case 'i': bench.inflight = value; break;
+        default: return 64;
+        }
+    }
+    if (!bench.programs[0] || bench.jobs == 0 || bench.inflight == 0 || bench.rounds == 0 ||
+        bench.rounds > ROUNDS_MAX || optind != argc) {
+        fprintf(stderr, "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
+                        "[--rounds 1-%d] [--inflight N]\n", ROUNDS_MAX);
+        return 64;
+    }
+    bench.program_count = bench.programs[1] ? 2 : 1;
+    return run();
+}

@@ -1,0 +1,509 @@
+/*
+ * runtime.c - the stand-in for CUDA: a thread a stream, a queue of what it is to do.
+ *
+ * As with a device, what is put on a stream is carried out in order while the caller goes on; an
+ * error that strikes a device stays, answers every later call for it, and ends all its streams
+ * where they are: nothing more is copied, and no report ever comes.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conf/limits.h"
+#include "conf/list.h"
+#include "gpu/pass.h"
+#include "tests/cuda/cuda_runtime.h"
+#include "tests/cuda/fault.h"
+#include "tests/cuda/launch.h"
+
+#define DEVICE_BYTES (1ull << 30)
+#define PINNED_MAX 256
+
+enum kind { COPY, RECORD, REPORT, KERNEL };
+
+struct item {
+    struct list_node node;
+    enum kind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    cudaEvent_t event;
+    cudaHostFn_t call;
+    struct pass pass;
+    struct image source, target;
+};
+
+struct CUstream_st {
+    int device;
+    pthread_t thread;
+    struct list items; /* the first one is at work */
+    bool closed;
+};
+
+struct CUevent_st {
+    int device;
+    bool taken;
+    uint64_t time_ns;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct cuda_fault fault;
+static unsigned happened, struck;
+static cudaError_t broken[DEVICES_MAX];
+static void *pinned[PINNED_MAX];
+static _Thread_local cudaError_t last;
+static _Thread_local int current;
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+static void take_word(const char *word)
+{
+    int bit;
+    if (sscanf(word, "bit=%d", &bit) == 1)
+        fault.bit = bit;
+    else if (sscanf(word, "at=%31s", fault.at) != 1 &&
+             sscanf(word, "error=%d", &fault.error) != 1 &&
+             sscanf(word, "nth=%u", &fault.nth) != 1 &&
+             sscanf(word, "times=%u", &fault.times) != 1 &&
+             sscanf(word, "when=%127s", fault.when) != 1 &&
+             sscanf(word, "hold=%127s", fault.hold) != 1 &&
+             sscanf(word, "devices=%d", &fault.devices) != 1) {
+        fprintf(stderr, "GPUIMGD_CUDA_FAULT: \"%s\" is not understood\n", word);
+        _exit(99);
+    }
+}
+
+static void read_environment(void)
+{
+    const char *text = getenv("GPUIMGD_CUDA_FAULT");
+    char words[512], *rest = words;
+    fault = (struct cuda_fault){.nth = 1, .times = 1, .devices = 1};
+    snprintf(words, sizeof words, "%s", text ? text : "");
+    for (char *word; (word = strsep(&rest, ","));)
+        if (*word)
+            take_word(word);
+}
+
+void cuda_fault_set(const struct cuda_fault *wanted)
+{
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    fault = *wanted;
+    happened = struck = 0;
+    memset(broken, 0, sizeof broken);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned cuda_fault_struck(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned times = struck;
+    pthread_mutex_unlock(&lock);
+    return times;
+}
+
+bool cuda_fault_lasts(int error)
+{
+    static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715, 716,
+                                  717, 718, 719, 721, 810, 911, 999};
+    for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+        if (lasting[i] == error)
+            return true;
+    return false;
+}
+
+/* Whether it is now that the fault happens here. With the lock held. */
+static bool strikes(const char *at)
+{
+    if (strcmp(at, fault.at) != 0 || (fault.when[0] && access(fault.when, F_OK) != 0))
+        return false;
+    happened++;
+    bool now = happened >= fault.nth && (fault.times == 0 || happened < fault.nth + fault.times);
+    struck += now;
+    return now;
+}
+
+/* With the lock held. */
+static void break_device(int device, int error)
+{
+    if (cuda_fault_lasts(error) && !broken[device])
+        broken[device] = (cudaError_t)error;
+    pthread_cond_broadcast(&changed);
+}
+
+static cudaError_t say(cudaError_t result)
+{
+    if (result != cudaSuccess)
+        last = result;
+    return result;
+}
+
+/* What a call for this device answers before it does anything. */
+static cudaError_t answer(const char *call, int device)
+{
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    if (strikes(call)) {
+        int error = fault.error;
+        break_device(device, error);
+        pthread_mutex_unlock(&lock);
+        return say((cudaError_t)error);
+    }
+    cudaError_t result = broken[device];
+    pthread_mutex_unlock(&lock);
+    return say(result);
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t result = last;
+    last = cudaSuccess;
+    return result;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    static _Thread_local char name[32];
+    snprintf(name, sizeof name, "cudaError %d", (int)error);
+    return name;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaSuccess ? "no error" : "an error of the stand-in";
+}
+
+/* ---- devices and memory ---------------------------------------------------------------------- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    cudaError_t result = answer("cudaGetDeviceCount", 0);
+    *count = result == cudaSuccess ? fault.devices : 0;
+    return result;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    current = device;
+    return answer("cudaSetDevice", device);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    memset(properties, 0, sizeof *properties);
+    snprintf(properties->name, sizeof properties->name, "stand-in for CUDA");
+    properties->multiProcessorCount = 1;
+    return answer("cudaGetDeviceProperties", device);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    *free_bytes = *total_bytes = DEVICE_BYTES;
+    return answer("cudaMemGetInfo", current);
+}
+
+static cudaError_t take_memory(void **memory, size_t bytes)
+{
+    *memory = aligned_alloc(BUFFER_ALIGN, (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
+    return *memory ? cudaSuccess : say(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    cudaError_t result = answer("cudaMalloc", current);
+    return result == cudaSuccess ? take_memory(memory, bytes) : result;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    cudaError_t result = answer("cudaFree", current);
+    if (result == cudaSuccess)
+        free(memory);
+    return result;
+}
+
+/* Replaces one entry by another; NULL stands for a free place. */
+static bool note_pinned(const void *from, void *to)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < PINNED_MAX && !found; i++) {
+        found = pinned[i] == from;
+        if (found)
+            pinned[i] = to;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    cudaError_t result = answer("cudaHostAlloc", current);
+    if (result == cudaSuccess)
+        result = take_memory(memory, bytes);
+    if (result == cudaSuccess && !note_pinned(NULL, *memory))
+        abort();
+    return result;
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    cudaError_t result = answer("cudaFreeHost", current);
+    if (result == cudaSuccess && !note_pinned(memory, NULL))
+        abort(); /* it was never pinned */
+    if (result == cudaSuccess)
+        free(memory);
+    return result;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *memory)
+{
+    bool known = note_pinned(memory, (void *)memory);
+    attributes->type = known ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    return answer("cudaPointerGetAttributes", current);
+}
+
+/* ---- a stream at work ------------------------------------------------------------------------ */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void carry_out(struct item *item, bool turn_a_bit)
+{
+    switch (item->kind) {
+    case COPY:
+        memcpy(item->to, item->from, item->bytes);
+        break;
+    case REPORT:
+        item->call(item->to);
+        break;
+    case KERNEL:
+        item->pass.type->cpu(&item->pass, &item->source, &item->target, item->to);
+        if (turn_a_bit)
+            item->target.pixels[0] ^= 1;
+        break;
+    case RECORD:
+        break;
+    }
+}
+
+/* Kernels wait while the test holds them. With the lock held, which is let go meanwhile. */
+static void wait_while_held(const struct CUstream_st *stream)
+{
+    const struct timespec pause = {0, 2000000};
+    while (!stream->closed && fault.hold[0] && access(fault.hold, F_OK) == 0) {
+        pthread_mutex_unlock(&lock);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&lock);
+    }
+}
+
+/* false: it did not come to its end, and the stream goes no further. With the lock held. */
+static bool work_on(struct CUstream_st *stream, struct item *item)
+{
+    static const char *const places[] = {"copy", "record", "report", "kernel"};
+    if (item->kind == KERNEL)
+        wait_while_held(stream);
+    bool strike = !broken[stream->device] && strikes(places[item->kind]);
+    if (strike && !fault.bit) {
+        break_device(stream->device, fault.error);
+        if (fault.error == 0)
+            return true;
+        while (fault.error == cudaErrorNotReady && !stream->closed)
+            pthread_cond_wait(&changed, &lock);
+    }
+    if (broken[stream->device] || (strike && fault.error == cudaErrorNotReady && !fault.bit))
+        return false;
+    if (item->kind == RECORD) {
+        item->event->time_ns = now_ns();
+        item->event->taken = true;
+        return true;
+    }
+    pthread_mutex_unlock(&lock);
+    carry_out(item, strike);
+    pthread_mutex_lock(&lock);
+    return true;
+}
+
+static void drop_items(struct CUstream_st *stream)
+{
+    for (struct list_node *node; (node = list_pop(&stream->items));)
+        free(container_of(node, struct item, node));
+}
+
+static void *run_stream(void *argument)
+{
+    struct CUstream_st *stream = argument;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        if (list_empty(&stream->items)) {
+            if (stream->closed)
+                break;
+            pthread_cond_wait(&changed, &lock);
+            continue;
+        }
+        struct item *item = container_of(list_first(&stream->items), struct item, node);
+        if (work_on(stream, item)) {
+            list_remove(&stream->items, &item->node);
+            free(item);
+        } else {
+            drop_items(stream);
+        }
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static cudaError_t put(struct CUstream_st *stream, const char *call, const struct item *wanted)
+{
+    cudaError_t result = answer(call, stream->device);
+    struct item *item = result == cudaSuccess ? malloc(sizeof *item) : NULL;
+    if (result != cudaSuccess)
+        return result;
+    if (!item)
+        return say(cudaErrorMemoryAllocation);
+    *item = *wanted;
+    pthread_mutex_lock(&lock);
+    list_push(&stream->items, &item->node);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+int cuda_launch(const struct pass *pass, const struct image *from, const struct image *to,
+                uint8_t *work, struct CUstream_st *stream)
+{
+    struct item item = {.kind = KERNEL, .to = work, .pass = *pass, .source = *from, .target = *to};
+    return (int)put(stream, "launch", &item);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = NULL;
+    cudaError_t result = answer("cudaStreamCreateWithFlags", current);
+    if (result != cudaSuccess)
+        return result;
+    struct CUstream_st *made = calloc(1, sizeof *made);
+    if (!made)
+        return say(cudaErrorMemoryAllocation);
+    made->device = current;
+    list_init(&made->items);
+    if (pthread_create(&made->thread, NULL, run_stream, made) != 0)
+        abort();
+    *stream = made;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    stream->closed = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(stream->thread, NULL);
+    free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    cudaError_t result = answer("cudaStreamQuery", stream->device);
+    if (result != cudaSuccess)
+        return result;
+    pthread_mutex_lock(&lock);
+    bool idle = list_empty(&stream->items);
+    pthread_mutex_unlock(&lock);
+    return idle ? cudaSuccess : say(cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    cudaError_t result = answer("cudaStreamSynchronize", stream->device);
+    pthread_mutex_lock(&lock);
+    while (result == cudaSuccess && !list_empty(&stream->items))
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    (void)kind;
+    struct item item = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
+    return put(stream, "cudaMemcpyAsync", &item);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument)
+{
+    struct item item = {.kind = REPORT, .call = call, .to = argument};
+    return put(stream, "cudaLaunchHostFunc", &item);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    (void)flags;
+    *event = NULL;
+    cudaError_t result = answer("cudaEventCreate", current);
+    if (result != cudaSuccess)
+        return result;
+    *event = calloc(1, sizeof **event);
+    if (!*event)
+        return say(cudaErrorMemoryAllocation);
+    (*event)->device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    struct item item = {.kind = RECORD, .event = event};
+    pthread_mutex_lock(&lock);
+    event->taken = false;
+    pthread_mutex_unlock(&lock);
+    return put(stream, "cudaEventRecord", &item);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    cudaError_t result = answer("cudaEventElapsedTime", to->device);
+    pthread_mutex_lock(&lock);
+    if (result == cudaSuccess && !(from->taken && to->taken))
+        result = cudaErrorNotReady;
+    if (result == cudaSuccess)
+        *ms = (float)((double)(int64_t)(to->time_ns - from->time_ns) * 1e-6);
+    pthread_mutex_unlock(&lock);
+    return say(result);
+}

@@ -1,0 +1,554 @@
+/*
+ * test_hostile.c - attacks on a running daemon, a row each: every one is answered in time with the
+ * code that fits, and hundreds of them leave memory, descriptors and the daemon as they were.
+ *
+ * Mistakes that users make are in test_bad.c; files that somebody swaps or cuts while they are read
+ * are here, below the table.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conf/status.h"
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+/* No attack may keep its worker for longer: decode_timeout_s is 10. */
+#define ANSWER_S 5
+/* Sanitizers keep freed memory for themselves, so that only descriptors are counted there. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEMORY_COUNTS 0
+#define ROUNDS 2
+#define ROUNDS_TO_WARM_UP 1
+#else
+#define MEMORY_COUNTS 1
+#define ROUNDS 8
+#define ROUNDS_TO_WARM_UP 3
+#endif
+/* Jobs at files that change meanwhile. */
+#define RACE_BATCH 50
+#define RACE_BATCHES_MAX 40
+
+static struct world world;
+static struct world *const w = &world;
+static pid_t rival; /* the process that changes files; 0: none */
+
+static int open_world_with(const struct process_options *how)
+{
+    char grace[32];
+    snprintf(grace, sizeof grace, "--hang_grace_s=%g", patience(5));
+    world_open(w, redis_server_start(NULL, NULL));
+    world_put_photo(w, "good.jpg", 50, 40);
+    world_start_with(w, 0, how,
+                     (const char *[]){"--inflight=8", "--workers=2", "--pinned_bytes=256M", grace,
+                                      NULL});
+    return world_ready(&w->daemons[0]) ? 0 : -1;
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    return open_world_with(&(struct process_options){.unprivileged = true});
+}
+
+/* As under the unit, where the daemon walks paths by itself. */
+static int open_world_on_foot(void **state)
+{
+    (void)state;
+    return open_world_with(&(struct process_options){.unprivileged = true, .no_openat2 = true});
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static int settle(void **state)
+{
+    (void)state;
+    world_settle(w);
+    return 0;
+}
+
+static int end_rival(void **state)
+{
+    (void)state;
+    if (rival > 0) {
+        kill(rival, SIGKILL);
+        waitpid(rival, NULL, 0);
+    }
+    rival = 0;
+    return 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* The job is {"input":INPUT,"output":OUTPUT,...}; single quotes become double quotes. */
+struct attack {
+    const char *input, *output, *more;
+    const char *code; /* NULL: harmless, the job is done */
+};
+
+/* Filled in when the tests begin. */
+static char name_255[260], name_256[260], path_2049[2060], key_513[560], many_resizes[40000],
+    kernel[1024];
+
+static const struct attack attacks[] = {
+    /* pictures */
+    {"'huge.png'", "'x.png'", "", "image_too_large"},
+    {"'huge.jpg'", "'x.png'", "", "image_too_large"},
+    {"'scans.jpg'", "'x.png'", "", "decode_limit"},
+    {"'segments.jpg'", "'x.png'", "", "decode_limit"},
+    {"'lie.jpg'", "'x.png'", "", "decode_failed"},
+    {"'lie.png'", "'x.png'", "", "decode_failed"},
+    {"'text-bomb.png'", "'x.png'", "", NULL},
+    {"'profile-bomb.png'", "'x.png'", "", NULL},
+    {"'crc.png'", "'x.png'", "", "decode_failed"},
+    {"{'key':'gpuimgd:img:garbage'}", "'x.png'", "", "decode_failed"},
+    {"{'key':'gpuimgd:img:huge'}", "'x.png'", "", "image_too_large"},
+    /* work without end */
+    {"'wide.png'", NULL, many_resizes, "over_budget"},
+    {"'good.jpg'", "'x.png'", kernel, "timeout"},
+    {"'good.jpg'", "'x.png'", ",'ops':[{'op':'resize','width':65500,'enlarge':true}]",
+     "image_too_large"},
+    /* what is no file */
+    {"'fifo.jpg'", "'x.png'", "", "path_refused"},
+    {"'device.jpg'", "'x.png'", "", "path_refused"},
+    {"'folder'", "'x.png'", "", "path_refused"},
+    /* ways out of the root */
+    {"'/etc/passwd'", "'x.png'", "", "path_refused"},
+    {"'/proc/self/environ'", "'x.png'", "", "path_refused"},
+    {"'/dev/zero'", "'x.png'", "", "path_refused"},
+    {"'proc/self/environ'", "'x.png'", "", "path_refused"},
+    {"'proc/self/cwd/etc/passwd'", "'x.png'", "", "path_refused"},
+    {"'environ'", "'x.png'", "", "path_refused"},
+    {"'loop'", "'x.png'", "", "path_refused"},
+    {"'../secret.png'", "'x.png'", "", "path_refused"},
+    {"'folder/../../secret.png'", "'x.png'", "", "path_refused"},
+    {"'folder/..'", "'x.png'", "", "path_refused"},
+    {"'\\u002e\\u002e/secret.png'", "'x.png'", "", "path_refused"},
+    {"'..\\\\secret.png'", "'x.png'", "", "input_missing"},
+    {"'%2e%2e/secret.png'", "'x.png'", "", "input_missing"},
+    {"'good.jpg'", "'/tmp/x.png'", "", "path_refused"},
+    {"'good.jpg'", "'../x.png'", "", "path_refused"},
+    {"'good.jpg'", "'proc/self/x.png'", "", "path_refused"},
+    {"'good.jpg'", "'.gpuimgd/x.png'", "", "path_refused"},
+    {"'good.jpg'", "'folder/../../x.png'", "", "path_refused"},
+    {"'good.jpg'", NULL, "'outputs':[{'output':'x.png'},{'output':'../y.png'}]", "path_refused"},
+    /* names */
+    {"'good.jpg\\u0000.png'", "'x.png'", "", "bad_json"},
+    {"'good.jpg\\n'", "'x.png'", "", "path_refused"},
+    {"''", "'x.png'", "", "path_refused"},
+    {name_256, "'x.png'", "", "path_refused"},
+    {name_255, "'x.png'", "", "input_missing"},
+    {path_2049, "'x.png'", "", "path_refused"},
+    {"'good.jpg'", name_256, "", "path_refused"},
+    {"'good.jpg'", path_2049, "", "path_refused"},
+    /* the protocol's own keys */
+    {"{'key':'gpuimgd:jobs'}", "'x.png'", "", "path_refused"},
+    {"{'key':'gpuimgd:img:'}", "'x.png'", "", "path_refused"},
+    {"{'key':'other:img:x'}", "'x.png'", "", "path_refused"},
+    {"{'key':'GPUIMGD:img:x'}", "'x.png'", "", "path_refused"},
+    {"{'key':'gpuimgd:img:\\u0000'}", "'x.png'", "", "bad_json"},
+    {key_513, "'x.png'", "", "path_refused"},
+    {"'good.jpg'", "{'key':'gpuimgd:lease'}", "", "path_refused"},
+    {"'good.jpg'", "{'key':'gpuimgd:result:x'}", "", "path_refused"},
+    {"'good.jpg'", "{'key':'gpuimgd:img:','format':'png'}", "", "path_refused"},
+    {"'good.jpg'", "{'key':'other:img:x','format':'png'}", "", "path_refused"},
+    {"'good.jpg'", "'x.png'", ",'reply_to':'gpuimgd:jobs'", "path_refused"},
+    {"'good.jpg'", "'x.png'", ",'reply_to':'gpuimgd:results'", "path_refused"},
+    {"'good.jpg'", "'x.png'", ",'reply_to':'other:reply:x'", "path_refused"},
+    {"'good.jpg'", "'x.png'", ",'reply_to':'gpuimgd:reply:'", "path_refused"},
+    {"'good.jpg'", "'x.png'", ",'reply_to':'gpuimgd:img:x'", "path_refused"},
+    {"'good.jpg'", "'x.png'", ",'reply_to':'gpuimgd:reply:\\u0000'", "bad_json"},
+};
+enum { attack_count = sizeof attacks / sizeof attacks[0] };
+
+/* head, so many letters, tail. */
+static void fill(char *text, const char *head, size_t count, const char *tail)
+{
+    size_t start = strlen(head);
+    strcpy(text, head);
+    memset(text + start, 'n', count);
+    strcpy(text + start + count, tail);
+}
+
+static void make_long_names(void)
+{
+    fill(name_255, "'", 255, "'");
+    fill(name_256, "'", 256, "'");
+    fill(path_2049, "'", 2049, "'");
+    for (size_t i = 2; i < 2049; i += 2)
+        path_2049[i] = '/';
+    fill(key_513, "{'key':'gpuimgd:img:", 513 - strlen("gpuimgd:img:"), "'}");
+}
+
+/* 16 outputs of 32 operations whose tables would be half a gigabyte; 225 weights a pixel in a time
+ * that is too short for them. */
+static void make_long_works(void)
+{
+    char ops[2048] = "";
+    size_t used = (size_t)sprintf(many_resizes, "'outputs':[");
+    for (int i = 0; i < 32; i++)
+        sprintf(ops + strlen(ops), "%s{'op':'resize','width':%d,'enlarge':true}", i ? "," : "",
+                16384 - i % 2);
+    for (int i = 0; i < 16; i++)
+        used += (size_t)sprintf(many_resizes + used, "%s{'output':'%d.png','ops':[%s]}",
+                                i ? "," : "", i, ops);
+    sprintf(many_resizes + used, "]");
+    sprintf(kernel, ",'timeout_s':0.1,'ops':['grayscale',{'op':'resize','width':6000,'height':6000,"
+                    "'fit':'exact','filter':'nearest'},{'op':'convolve','kernel':[");
+    for (int y = 0; y < 15; y++)
+        strcat(kernel, y ? ",[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]" : "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]");
+    strcat(kernel, "]}]");
+}
+
+static void put_segments(void)
+{
+    enum { segments = 100000, segment_bytes = 4 };
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7});
+    uint8_t *empty = malloc(segments * segment_bytes);
+    assert_non_null(empty);
+    for (size_t i = 0; i < segments; i++)
+        memcpy(empty + i * segment_bytes, "\xFF\xE5\0\2", segment_bytes);
+    picture_insert(&file, 2, empty, segments * segment_bytes);
+    free(empty);
+    world_put_picture(w, "segments.jpg", file);
+}
+
+static void put_pictures(void)
+{
+    world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
+    world_put_picture(w, "huge.jpg", picture_jpeg_huge(65500, 65500));
+    world_put_picture(w, "scans.jpg",
+                      picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200,
+                                                          .scans = 1000}));
+    put_segments();
+    struct picture_file file =
+        picture_jpeg(&(struct picture_jpeg){.width = 30, .height = 20, .progressive = true});
+    picture_jpeg_set_size(&file, 3000, 3000);
+    world_put_picture(w, "lie.jpg", file);
+    world_put_picture(w, "lie.png", picture_png_huge(4000, 3000));
+    world_put_picture(w, "text-bomb.png", picture_png_ztxt_bomb());
+    world_put_picture(w, "profile-bomb.png", picture_png_iccp_bomb());
+    file = picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
+    picture_png_break_crc(&file, "IDAT");
+    world_put_picture(w, "crc.png", file);
+    world_put_picture(w, "wide.png",
+                      picture_png(&(struct picture_png){.width = 16384, .height = 40}));
+    redis_integer(w->client, "SET gpuimgd:img:garbage %b", "\xFF\xD8\xFF\xE0garbage", (size_t)11);
+    file = picture_png_huge(50000, 50000);
+    redis_integer(w->client, "SET gpuimgd:img:huge %b", file.bytes, file.length);
+    picture_free(&file);
+}
+
+static void put_link(const char *to, const char *folder, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(symlink(to, path), 0);
+}
+
+static void put_places(void)
+{
+    char path[160];
+    world_put(w, "folder/file", "", 0);
+    world_put_picture(w, "../secret.png",
+                      picture_png(&(struct picture_png){.width = 33, .height = 22}));
+    snprintf(path, sizeof path, "%s/fifo.jpg", w->in);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    snprintf(path, sizeof path, "%s/device.jpg", w->in);
+    if (mknod(path, S_IFCHR | 0666, makedev(1, 5)) != 0) { /* /dev/zero */
+        print_message("no device node may be made here (%s): a FIFO stands for it\n",
+                      strerror(errno));
+        assert_int_equal(mkfifo(path, 0644), 0);
+    }
+    put_link("/proc", w->in, "proc");
+    put_link("/proc/self/environ", w->in, "environ");
+    put_link("loop", w->in, "loop");
+    put_link("/proc", w->out, "proc");
+}
+
+static void push_attack(size_t row)
+{
+    const struct attack *attack = &attacks[row];
+    if (attack->output)
+        world_push(w, "{'id':'%zu','input':%s,'output':%s%s}", row, attack->input, attack->output,
+                   attack->more);
+    else
+        world_push(w, "{'id':'%zu','input':%s,%s}", row, attack->input, attack->more);
+}
+
+/* bad_json gives no id back, since nothing of such a job is believed. */
+static void check_attack(cJSON *result, size_t row)
+{
+    const struct attack *attack = &attacks[row];
+    const char *got = json_text(result, "error.code");
+    bool done = strcmp(json_text(result, "status"), "done") == 0;
+    if (attack->code ? strcmp(got, attack->code) != 0 : !done)
+        print_error("input %.60s, output %.60s%.60s: %s\n", attack->input,
+                    attack->output ? attack->output : "none", attack->more,
+                    json_text(result, "error.message"));
+    assert_true(json_number(result, "attempt") == 1);
+    assert_true(json_number(result, "ms.total") < patience(ANSWER_S) * 1000);
+    if (attack->code)
+        check_failed(result, attack->code, NULL);
+    else
+        check_done(result);
+}
+
+static void test_each_is_refused(void **state)
+{
+    (void)state;
+    make_long_names();
+    make_long_works();
+    put_pictures();
+    put_places();
+    for (size_t row = 0; row < attack_count; row++) {
+        push_attack(row);
+        check_attack(check_next(w), row);
+    }
+}
+
+/* ---- hundreds of them ------------------------------------------------------------------------ */
+
+/* "bad_json" of a result; "" of one that is done. */
+static void count_code(const char *code, int step, int counts[STATUS_COUNT])
+{
+    int status = STATUS_OK;
+    while (*code && strcmp(status_name((enum status)status), code) != 0)
+        assert_true(++status < STATUS_COUNT);
+    counts[status] += step;
+}
+
+static void run_round(void)
+{
+    int counts[STATUS_COUNT] = {0};
+    for (size_t row = 0; row < attack_count; row++) {
+        push_attack(row);
+        count_code(attacks[row].code ? attacks[row].code : "", 1, counts);
+    }
+    for (size_t row = 0; row < attack_count; row++) {
+        cJSON *result = check_next(w);
+        count_code(json_text(result, "error.code"), -1, counts);
+        cJSON_Delete(result);
+    }
+    for (int status = 0; status < STATUS_COUNT; status++) {
+        if (counts[status] != 0)
+            print_error("%s came %d times too seldom\n", status_name((enum status)status),
+                        counts[status]);
+        assert_int_equal(counts[status], 0);
+    }
+}
+
+static void test_nothing_piles_up(void **state)
+{
+    (void)state;
+    struct process *daemon = &w->daemons[0];
+    size_t rss = 0, peak = 0, descriptors = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == ROUNDS_TO_WARM_UP) {
+            rss = process_rss_kib(daemon);
+            peak = process_peak_kib(daemon);
+            descriptors = process_descriptors(daemon);
+        }
+        run_round();
+    }
+    print_message("resident KiB after %d and %d attacks: %zu and %zu, at most %zu and %zu\n",
+                  ROUNDS_TO_WARM_UP * attack_count, ROUNDS * attack_count, rss,
+                  process_rss_kib(daemon), peak, process_peak_kib(daemon));
+    assert_int_equal(process_descriptors(daemon), descriptors);
+    if (MEMORY_COUNTS) {
+        assert_true(process_rss_kib(daemon) <= rss + rss / 20);
+        assert_true(process_peak_kib(daemon) <= peak + peak / 10);
+    }
+}
+
+/* ---- truncated at each hundredth ------------------------------------------------------------- */
+
+static void test_cut_anywhere(void **state)
+{
+    (void)state;
+    struct picture_file files[] = {
+        picture_jpeg(&(struct picture_jpeg){.width = 200, .height = 150}),
+        picture_png(&(struct picture_png){.width = 200, .height = 150, .colour_type = 2})};
+    for (int percent = 1; percent < 100; percent++)
+        for (int i = 0; i < 2; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "cut/%d-%d", percent, i);
+            world_put_picture(w, name, picture_cut_at(&files[i], percent / 100.0));
+            world_push(w, "{'id':'%s','input':'%s','output':'x.png'}", name, name);
+        }
+    for (int i = 0; i < 2 * 99; i++)
+        check_failed(check_next(w), "decode_failed", NULL);
+    picture_free(&files[0]);
+    picture_free(&files[1]);
+}
+
+/* ---- a rival that changes files meanwhile ---------------------------------------------------- */
+
+/* Forks the rival; false in it. */
+static bool fork_rival(void)
+{
+    fflush(NULL);
+    rival = fork();
+    assert_true(rival >= 0);
+    if (rival == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return rival > 0;
+}
+
+/* Lets two names below a folder change places, again and again. */
+static void start_swapping(const char *folder, const char *a, const char *b)
+{
+    if (fork_rival())
+        return;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY);
+    while (renameat2(fd, a, fd, b, RENAME_EXCHANGE) == 0)
+        process_sleep(20e-6);
+    _exit(1);
+}
+
+/* What came of a batch of jobs. */
+struct tally {
+    int done, refused, retried;
+};
+
+/* job: a format with a %d. */
+static void race(struct tally *tally, const char *job)
+{
+    for (int i = 0; i < RACE_BATCH; i++)
+        world_push(w, job, tally->done + tally->refused + i);
+    for (int i = 0; i < RACE_BATCH; i++) {
+        cJSON *result = check_next(w);
+        bool done = strcmp(json_text(result, "status"), "done") == 0;
+        /* Only ever the picture that lies there, not the one that is linked to. */
+        assert_true(!done || json_number(result, "input.width") == 50);
+        tally->done += done;
+        tally->refused += !done;
+        tally->retried += json_number(result, "attempt") > 1;
+        if (!done)
+            assert_true(strcmp(json_text(result, "error.code"), "path_refused") == 0 ||
+                        strcmp(json_text(result, "error.code"), "input_unreadable") == 0);
+        cJSON_Delete(result);
+    }
+}
+
+/* Batches until the rival has come in between and has not. */
+static struct tally race_until_mixed(const char *job)
+{
+    struct tally tally = {0, 0, 0};
+    for (int batch = 0; batch < RACE_BATCHES_MAX; batch++) {
+        race(&tally, job);
+        if (tally.done > 0 && tally.refused + tally.retried > 0)
+            break;
+    }
+    print_message("%d done, %d refused, %d tried again\n", tally.done, tally.refused,
+                  tally.retried);
+    assert_true(tally.done > 0 && tally.refused + tally.retried > 0);
+    assert_true(process_running(&w->daemons[0]));
+    return tally;
+}
+
+static void test_input_becomes_a_link(void **state)
+{
+    (void)state;
+    world_put_photo(w, "swapped.jpg", 50, 40);
+    put_link("../secret.png", w->in, "swapped-link");
+    start_swapping(w->in, "swapped.jpg", "swapped-link");
+    race_until_mixed("{'input':'swapped.jpg','output':'race/%d.png'}");
+}
+
+static void test_folder_becomes_a_link(void **state)
+{
+    (void)state;
+    world_put_photo(w, "swapped/secret.png", 50, 40);
+    put_link("..", w->in, "swapped-out");
+    start_swapping(w->in, "swapped", "swapped-out");
+    race_until_mixed("{'input':'swapped/secret.png','output':'race/%d.png'}");
+}
+
+/* What is written lands in the folder, or nowhere. */
+static void test_output_folder_becomes_a_link(void **state)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/elsewhere", w->folder);
+    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(path, sizeof path, "%s/swapped", w->out);
+    assert_int_equal(mkdir(path, 0755), 0);
+    put_link("../elsewhere", w->out, "swapped-link");
+    start_swapping(w->out, "swapped", "swapped-link");
+    struct tally tally = race_until_mixed("{'input':'good.jpg','output':'swapped/race-%d.png'}");
+    end_rival(state); /* a walk over folders that change places may see one twice */
+    snprintf(path, sizeof path, "%s/elsewhere", w->folder);
+    assert_int_equal(text_file_count(path, ""), 0);
+    assert_int_equal(text_file_count(w->out, "/race-"), tally.done);
+}
+
+/* The picture stands at the front of a file that is cut to half its length, and is whole again. */
+static void test_input_shrinks_and_grows(void **state)
+{
+    (void)state;
+    enum { whole_bytes = 8 << 20 };
+    char *path = world_in_path(w, "shrinking.jpg");
+    world_put_photo(w, "shrinking.jpg", 50, 40);
+    assert_int_equal(truncate(path, whole_bytes), 0);
+    if (!fork_rival()) {
+        uint32_t random = 7;
+        for (;; process_sleep(picture_random(&random) % 4000 * 1e-6))
+            if (truncate(path, whole_bytes / 2) != 0 || truncate(path, whole_bytes) != 0)
+                _exit(1);
+    }
+    race_until_mixed("{'input':'shrinking.jpg','output':'race/%d.png'}");
+    free(path);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void test_stop(void **state)
+{
+    (void)state;
+    struct process *daemon = &w->daemons[0];
+    check_done(check_answer(w, "{'input':'good.jpg','output':'good.png','ops':['sobel']}"));
+    assert_int_equal(process_log_count(daemon, 0, "hangs"), 0);
+    check_stop(daemon);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    check_clean(w);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, settle)
+#define RACE(name) cmocka_unit_test_setup_teardown(name, settle, end_rival)
+
+int main(void)
+{
+    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_input* */
+    const struct CMUnitTest tests[] = {
+        TEST(test_each_is_refused),
+        TEST(test_nothing_piles_up),
+        TEST(test_cut_anywhere),
+        RACE(test_input_becomes_a_link),
+        RACE(test_folder_becomes_a_link),
+        RACE(test_output_folder_becomes_a_link),
+        RACE(test_input_shrinks_and_grows),
+        TEST(test_stop),
+    };
+    const struct CMUnitTest on_foot[] = {
+        TEST(test_each_is_refused),
+        RACE(test_input_becomes_a_link),
+        RACE(test_folder_becomes_a_link),
+        RACE(test_output_folder_becomes_a_link),
+        TEST(test_stop),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world) +
+           cmocka_run_group_tests(on_foot, open_world_on_foot, close_world);
+}

@@ -1,0 +1,544 @@
+/* death.c - a daemon that dies, stands still, is told to end, or whose workers do not come back. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/faults/rig.h"
+#include "tests/tools/text_file.h"
+
+/* Leases that outlast the case: only the next daemon on this host can bring the jobs back. */
+#define LONG_LEASES "--lease_s=600", "--renew_s=5", "--reap_s=0.3"
+
+/* The hooks are in the tests' own daemon alone. */
+static void release_build(struct rig *rig)
+{
+    setenv("GPUIMGD_FAULT", "enter=read,action=kill", 1);
+    rig_start(rig, 0, NULL, NULL);
+    rig_push(rig, "n", 5);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+}
+
+/* ---- kill -9 --------------------------------------------------------------------------------- */
+
+static void kill_idle(struct rig *rig)
+{
+    struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
+    process_sleep(0.3);
+    process_kill9(daemon);
+    rig_start(rig, 1, NULL, LONG_LEASES, NULL);
+    rig_push(rig, "n", 5);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_if(rig, world_until(&rig->world, 5, 1, "ZCARD gpuimgd:inst"), "its name is gone",
+               "its name stays");
+}
+
+/* A daemon that dies at the victim, and one after it. */
+static void kill_at(struct rig *rig, const char *fault)
+{
+    struct process *daemon = rig_start(rig, 0, fault, LONG_LEASES, NULL);
+    rig_push(rig, "victim", 1);
+    rig_push(rig, "n", 3);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    if (strncmp(fault, "enter=ack", 9) == 0)
+        rig_saw_if(rig, text_file_count(rig->world.out, "/victim0.png") == 1, "renamed",
+                   "not renamed");
+    rig_start(rig, 1, NULL, LONG_LEASES, NULL);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "victim0");
+}
+
+static void kill_leased(struct rig *rig)
+{
+    kill_at(rig, "enter=read,action=kill,match=victim");
+}
+
+static void kill_reading(struct rig *rig)
+{
+    kill_at(rig, "run=read,action=kill,match=victim");
+}
+
+static void kill_decoding(struct rig *rig)
+{
+    kill_at(rig, "run=decode,action=kill,match=victim");
+}
+
+static void kill_on_engine(struct rig *rig)
+{
+    kill_at(rig, "run=gpu,action=kill,match=victim");
+}
+
+static void kill_encoding(struct rig *rig)
+{
+    kill_at(rig, "run=encode,action=kill,match=victim");
+}
+
+static void kill_before_done(struct rig *rig)
+{
+    kill_at(rig, "enter=ack,action=kill,match=victim");
+}
+
+/* Stopped first, so that it cannot finish between the look and the kill. */
+static bool kill_while_writing(struct process *daemon, const char *out)
+{
+    double deadline = process_now() + patience(20);
+    while (process_now() < deadline) {
+        if (text_file_count(out, ".tmp") > 0) {
+            process_signal(daemon, SIGSTOP);
+            if (rig_stopped(daemon, 5) && text_file_count(out, ".tmp") > 0) {
+                process_kill9(daemon);
+                return true;
+            }
+            process_signal(daemon, SIGCONT);
+        }
+        process_sleep(0.002);
+    }
+    return false;
+}
+
+static void kill_writing(struct rig *rig)
+{
+    struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
+    rig_push_slow(rig, "victim", 1);
+    rig_saw_if(rig, kill_while_writing(daemon, rig->world.out), "a temporary file was there",
+               "no temporary file to kill it at");
+    rig_start(rig, 1, NULL, LONG_LEASES, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+}
+
+/* A folder on another filesystem below output_root: its temporary files stand beside the targets,
+ * and are swept when the folder is written to again. */
+static void kill_writing_elsewhere(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    char other[160];
+    snprintf(other, sizeof other, "%s/other", w->out);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mkdir(other, 0755) != 0 || mount("tmpfs", other, "tmpfs", 0, "size=64m") != 0) {
+        char reason[128];
+        snprintf(reason, sizeof reason, "no tmpfs can be mounted: %s", strerror(errno));
+        rig_skip(rig, reason);
+        return;
+    }
+    const char *job = "{'id':'%s','input':'slow.png','output':{'path':'other/%s.png',"
+                      "'compression':9}}";
+    world_put_slow(w);
+    struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
+    rig_push_text(rig, "victim0", job, "victim0", "a");
+    rig_saw_if(rig, kill_while_writing(daemon, other), "a temporary file was there",
+               "no temporary file to kill it at");
+    rig_start(rig, 1, NULL, LONG_LEASES, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+    rig_saw(rig, "%zu temporary files", text_file_count(other, ".tmp"));
+    process_signal(&w->daemons[1], SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(&w->daemons[1], 20));
+    umount2(other, MNT_DETACH);
+}
+
+/* Nobody here can tell that it died: its leases have to run out. */
+static void killed_on_another_host(struct rig *rig)
+{
+    const char *lease = rig_option_s("lease_s", 1), *renew = rig_option_s("renew_s", 0.2);
+    if (unshare(CLONE_NEWUTS) != 0 || sethostname("elsewhere", 9) != 0) {
+        rig_skip(rig, "the host cannot be given another name");
+        return;
+    }
+    struct process *daemon = rig_start(rig, 0, "run=decode,action=kill,match=victim", lease, renew,
+                                       NULL);
+    rig_push(rig, "victim", 1);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    double died = process_now();
+    if (sethostname("here", 4) != 0)
+        rig_saw(rig, "no other name");
+    rig_start(rig, 1, NULL, lease, renew, "--reap_s=0.3", NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+    rig_saw_in_time(rig, died, 3);
+}
+
+/* A reaper died between REAP and NACK, and one that had the right to run jobs alone with it. */
+static void leftovers_of_a_reaper(struct rig *rig)
+{
+    redisContext *redis = rig->world.client;
+    const char *job = "{\"id\":\"%s\",\"input\":\"p.jpg\",\"ops\":[\"stats\"]}";
+    char buried[128], last[128];
+    snprintf(buried, sizeof buried, job, "buried");
+    snprintf(last, sizeof last, job, "last");
+    redis_integer(redis, "SET gpuimgd:seq 2");
+    redis_integer(redis, "HSET gpuimgd:job:1 raw %s state burying attempt 3 owner else:a:1:1:1 "
+                         "token else:a:1:1:1:9", buried);
+    redis_integer(redis, "ZADD gpuimgd:lease 1 1");
+    redis_integer(redis, "HSET gpuimgd:job:2 raw %s state alone attempt 2", last);
+    redis_integer(redis, "LPUSH gpuimgd:alone 2");
+    redis_integer(redis, "SET gpuimgd:alone:owner else:a:1:1:1 PX 500");
+    rig_expect(rig, "buried");
+    rig_expect(rig, "last");
+    rig_start(rig, 0, NULL, "--reap_s=0.3", "--block_s=0.3", NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "buried");
+    rig_saw_jobs(rig, "last");
+}
+
+static void random_kills(struct rig *rig)
+{
+    char program[512];
+    unsigned jobs = 0, results = 0, daemons = 0, kills = 0;
+    struct process chaos;
+    const char *args[] = {"--daemon", getenv("GPUIMGD"), "--jobs", "5000", "--kills", "100",
+                          "--daemons", "3", NULL};
+    snprintf(program, sizeof program, "%s/tests/tools/chaos", rig->build);
+    struct process_options how = {.program = program, .args = args, .folder = rig->world.folder,
+                                  .name = "chaos"};
+    if (!process_start(&chaos, &how))
+        abort();
+    const char *end = rig_end_of(&chaos, 400);
+    char *out = process_out(&chaos);
+    const char *line = strstr(out, " jobs, ");
+    while (line && line > out && line[-1] != '\n')
+        line--;
+    for (const char *at = out; at && kills == 0; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
+        sscanf(at, "%u jobs, %u results, %u daemons, %u kills", &jobs, &results, &daemons, &kills);
+    rig_saw(rig, "%u jobs, %u results, %u kills", jobs, results, kills);
+    rig_saw_if(rig, strstr(out, "\nPASSED: 0 errors") != NULL, "set(results) = set(jobs), clean",
+               "wrong");
+    rig_saw(rig, "%s", end);
+    if (!strstr(out, "\nPASSED"))
+        fprintf(stderr, "%s\n", out);
+    free(out);
+    process_clear(&chaos);
+}
+
+/* ---- a daemon that stands still -------------------------------------------------------------- */
+
+/* It stops between rename and DONE, for `stop_s`, which is longer than its lease. */
+static void stand_still(struct rig *rig, double lease_s, double stop_s)
+{
+    const char *lease = rig_option_s("lease_s", lease_s);
+    const char *renew = rig_option_s("renew_s", lease_s / 5);
+    struct process *first = rig_start(rig, 0, "enter=ack,action=stop,match=victim", lease, renew,
+                                      NULL);
+    rig_push(rig, "victim", 1);
+    rig_saw_if(rig, rig_stopped(first, 20), "stopped", "not stopped");
+    double stopped = process_now();
+    struct process *second = rig_start(rig, 1, NULL, lease, renew, NULL);
+    rig_wait(rig, stop_s);
+    rig_saw_jobs(rig, "victim0");
+    rig_saw_if(rig, rig_by(rig, "victim0", second), "by the other", "by the stopped one");
+    while (process_now() < stopped + patience(stop_s))
+        process_sleep(0.02);
+    process_signal(first, SIGCONT);
+    process_signal(first, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(first, 20));
+    rig_saw_if(rig, process_log_count(first, 0, "stopped after 0 jobs") == 1,
+               "its DONE was stale", "its DONE was taken");
+}
+
+static void stand_still_shortly(struct rig *rig)
+{
+    stand_still(rig, 0.8, 2.5);
+}
+
+static void stand_still_a_minute(struct rig *rig)
+{
+    stand_still(rig, 30, 60);
+}
+
+/* Deadlines go by while the whole process stands still; that is no worker's fault, and it has its
+ * grace from then on. */
+static void workers_of_a_stopped_daemon(struct rig *rig)
+{
+    char fault[96];
+    snprintf(fault, sizeof fault, "run=encode,action=stop,match=victim,seconds=%g", patience(0.5));
+    struct process *daemon = rig_start(rig, 0, fault, rig_option_s("job_timeout_s", 0.5),
+                                       rig_option_s("hang_grace_s", 1.5), "--lease_s=60", NULL);
+    rig_push(rig, "victim", 1);
+    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped", "not stopped");
+    process_sleep(patience(2.5));
+    process_signal(daemon, SIGCONT);
+    rig_push(rig, "n", 4);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "victim0");
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+}
+
+/* So do those of commands; that is not the line's fault. */
+static void line_of_a_stopped_daemon(struct rig *rig)
+{
+    rig_push(rig, "n", 20);
+    struct process *daemon = rig_start(rig, 0, "enter=read,action=stop,match=n1", "--inflight=4",
+                                       "--batch=2", rig_option_s("command_timeout_s", 1),
+                                       "--lease_s=60", NULL);
+    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped", "not stopped");
+    process_sleep(patience(2.5));
+    process_signal(daemon, SIGCONT);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+    rig_saw(rig, "%zu connections let go", process_log_count(daemon, 0, "trying again"));
+}
+
+/* ---- SIGTERM --------------------------------------------------------------------------------- */
+
+static void term_under_load(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    struct process *daemon = rig_start(rig, 0, NULL, "--inflight=6", "--drain_timeout_s=1", NULL);
+    rig_push_slow(rig, "slow", 10);
+    rig_wait_for(rig, 1, 20);
+    double start = process_now();
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_in_time(rig, start, 5);
+    rig_wait_for(rig, 0, 0);
+    size_t back = (size_t)redis_integer(w->client, "LLEN gpuimgd:jobs");
+    rig_saw_if(rig, rig_answered(rig, "") + back == 10 && back > 0, "each answered or back",
+               "lost");
+    rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
+    rig_start(rig, 1, NULL, NULL);
+    rig_wait(rig, 60);
+    rig_saw_done(rig, "slow");
+    rig_saw_attempts(rig, "slow", 1);
+}
+
+static const char hang_at_victim[] = "run=decode,action=hang,match=victim";
+
+/* A job hangs, so the first SIGTERM waits; the second one does not. */
+static void second_term(struct rig *rig, bool frozen)
+{
+    struct world *w = &rig->world;
+    struct process *daemon = rig_start(rig, 0, hang_at_victim, "--lease_s=600", NULL);
+    rig_push(rig, "victim", 1);
+    world_until(w, 20, 1, "ZCARD gpuimgd:lease");
+    process_sleep(0.2);
+    if (frozen)
+        redis_server_freeze(w->redis, true);
+    process_signal(daemon, SIGTERM);
+    rig_saw_if(rig, process_noted(daemon, 0, "STOPPING=1", 10), "drains", "does not drain");
+    process_sleep(0.3);
+    rig_saw_if(rig, process_running(daemon), "waits", "has ended");
+    double start = process_now();
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 40));
+    rig_saw_in_time(rig, start, 5);
+    if (frozen)
+        redis_server_freeze(w->redis, false);
+    rig_start(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+}
+
+static void second_term_at_once(struct rig *rig)
+{
+    second_term(rig, false);
+}
+
+static void second_term_while_frozen(struct rig *rig)
+{
+    second_term(rig, true);
+}
+
+/* ---- poison ---------------------------------------------------------------------------------- */
+
+/* Two daemons that are started again whenever they die, until all jobs are answered. */
+static unsigned keep_two(struct rig *rig, const char *fault, double seconds)
+{
+    double deadline = process_now() + patience(seconds);
+    unsigned deaths = 0;
+    for (size_t i = 0; i < 2; i++)
+        rig_start(rig, i, fault, NULL);
+    while (!rig_wait_for(rig, rig->job_count, 0.02) && process_now() < deadline) {
+        for (size_t i = 0; i < 2; i++) {
+            if (process_running(&rig->world.daemons[i]))
+                continue;
+            deaths++;
+            rig_start(rig, i, fault, NULL);
+        }
+    }
+    for (size_t i = 0; i < 2; i++)
+        deaths += !process_running(&rig->world.daemons[i]);
+    return deaths;
+}
+
+static void poison(struct rig *rig, size_t count)
+{
+    rig_push(rig, "n", 15);
+    rig_push(rig, "poison", count);
+    rig_push(rig, "m", 15);
+    unsigned deaths = keep_two(rig, "run=decode,action=crash,match=poison", 100);
+    rig_saw_done(rig, "n");
+    rig_saw_done(rig, "m");
+    rig_saw_jobs(rig, "poison");
+    /* Those that stand together take a daemon down together. */
+    rig_saw_if(rig, deaths >= 3 && deaths <= 3 * count, "3 deaths a poison at most",
+               "another number of deaths");
+    rig_saw(rig, "%lld in :dead", redis_integer(rig->world.client, "LLEN gpuimgd:dead"));
+}
+
+static void one_poison(struct rig *rig)
+{
+    poison(rig, 1);
+}
+
+static void several_poisons(struct rig *rig)
+{
+    poison(rig, 4);
+}
+
+/* ---- workers that hang ----------------------------------------------------------------------- */
+
+static void three_of_four_workers_hang(struct rig *rig)
+{
+    struct process *daemon = rig_start(rig, 0, hang_at_victim, "--workers=4", "--inflight=12",
+                                       rig_option_s("hang_grace_s", 0.3), NULL);
+    for (int i = 0; i < 3; i++) { /* all at one moment: they are given up in one tick */
+        char id[24];
+        snprintf(id, sizeof id, "victim%d", i);
+        rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
+                      id, patience(0.5));
+    }
+    rig_wait(rig, 20);
+    rig_push(rig, "n", 12);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_saw_done(rig, "n");
+}
+
+static void as_many_hang_as_there_are_places(struct rig *rig)
+{
+    struct process *daemon = rig_start(rig, 0, hang_at_victim, "--workers=4", "--inflight=2",
+                                       rig_option_s("hang_grace_s", 0.3),
+                                       rig_option_s("job_timeout_s", 0.5), NULL);
+    rig_push(rig, "victim", 2);
+    rig_wait(rig, 20);
+    rig_push(rig, "n", 3);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_start(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+    rig_saw_done(rig, "n");
+}
+
+/* What a worker makes of a job that was answered long ago is not put into place. */
+static void hung_worker_comes_back(struct rig *rig)
+{
+    char fault[96];
+    snprintf(fault, sizeof fault, "run=encode,action=hang,match=victim,seconds=%g", patience(2));
+    struct process *daemon = rig_start(rig, 0, fault, rig_option_s("hang_grace_s", 0.2), NULL);
+    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'late.png',"
+                                  "'timeout_s':%g}", patience(0.5));
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+    rig_push(rig, "n", 3);
+    rig_wait(rig, 20);
+    process_sleep(patience(2.5));
+    rig_push(rig, "m", 3);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_done(rig, "m");
+    rig_saw_if(rig, text_file_count(rig->world.out, "late.png") == 0, "no late picture",
+               "a late picture");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
+static const struct fault_case cases[] = {
+    {.name = "release build", .injected = "GPUIMGD_FAULT is set",
+     .run = release_build, .quick = true,
+     .expected = "5 done once"},
+    {.name = "idle", .injected = "kill -9",
+     .run = kill_idle, .quick = true,
+     .expected = "5 done once; its name is gone"},
+    {.name = "after FETCH", .injected = "kill -9",
+     .run = kill_leased, .quick = true,
+     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
+    {.name = "reading", .injected = "kill -9",
+     .run = kill_reading, .quick = true,
+     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
+    {.name = "decoding", .injected = "kill -9",
+     .run = kill_decoding, .quick = true,
+     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
+    {.name = "on the engine", .injected = "kill -9",
+     .run = kill_on_engine, .quick = true,
+     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
+    {.name = "encoding", .injected = "kill -9",
+     .run = kill_encoding, .quick = true,
+     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
+    {.name = "between rename and DONE", .injected = "kill -9",
+     .run = kill_before_done, .quick = true,
+     .expected = "killed by 9; renamed; 3 done once; victim0: done, attempt 2"},
+    {.name = "writing", .injected = "kill -9",
+     .run = kill_writing, .quick = true,
+     .expected = "a temporary file was there; victim0: done, attempt 2"},
+    {.name = "writing to another filesystem", .injected = "kill -9",
+     .run = kill_writing_elsewhere, .quick = true,
+     .expected = "a temporary file was there; victim0: done, attempt 2; 0 temporary files; exit "
+                 "0"},
+    {.name = "decoding, on another host", .injected = "kill -9, leases of 1 s",
+     .run = killed_on_another_host, .quick = true,
+     .expected = "killed by 9; victim0: done, attempt 2; within 3 s"},
+    {.name = "burying, and running alone", .injected = "kill -9",
+     .run = leftovers_of_a_reaper, .quick = true,
+     .expected = "buried: dead attempts_exhausted, attempt 3; last: done, attempt 3"},
+    {.name = "5,000 jobs, 3 daemons", .injected = "100 random kill -9",
+     .run = random_kills, .limit_s = 450,
+     .expected = "5000 jobs, 5000 results, 100 kills; set(results) = set(jobs), clean; exit 0"},
+    {.name = "before DONE, leases of 0.8 s", .injected = "SIGSTOP for 2.5 s",
+     .run = stand_still_shortly, .quick = true,
+     .expected = "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"},
+    {.name = "before DONE, leases of 30 s", .injected = "SIGSTOP for 60 s",
+     .run = stand_still_a_minute, .limit_s = 200,
+     .expected = "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"},
+    {.name = "encoding, past its deadline", .injected = "SIGSTOP for 2.5 s",
+     .run = workers_of_a_stopped_daemon, .quick = true,
+     .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; 0 workers replaced"},
+    {.name = "after FETCH, beyond the timeout", .injected = "SIGSTOP for 2.5 s",
+     .run = line_of_a_stopped_daemon, .quick = true,
+     .expected = "stopped; 20 done once; all at attempt 1; 0 connections let go"},
+    {.name = "under load", .injected = "SIGTERM",
+     .run = term_under_load, .quick = true,
+     .expected = "exit 0; within 5 s; each answered or back; 0 leases; 10 done once; all at "
+                 "attempt 1"},
+    {.name = "a job hangs", .injected = "SIGTERM twice",
+     .run = second_term_at_once, .quick = true,
+     .expected = "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"},
+    {.name = "a job hangs, Redis is stopped", .injected = "SIGTERM twice",
+     .run = second_term_while_frozen, .quick = true,
+     .expected = "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"},
+    {.name = "a poisonous job among 30", .injected = "abort at each attempt",
+     .run = one_poison, .quick = true,
+     .expected = "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; 3 "
+                 "deaths a poison at most; 1 in :dead"},
+    {.name = "four poisonous jobs among 30", .injected = "abort at each attempt",
+     .run = several_poisons, .limit_s = 150,
+     .expected = "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; "
+                 "poison1: dead attempts_exhausted, attempt 3; poison2: dead attempts_exhausted, "
+                 "attempt 3; poison3: dead attempts_exhausted, attempt 3; 3 deaths a poison at "
+                 "most; 4 in :dead"},
+    {.name = "3 of 4 workers at once", .injected = "they hang",
+     .run = three_of_four_workers_hang, .quick = true,
+     .expected = "victim0: failed timeout, attempt 1; victim1: failed timeout, attempt 1; "
+                 "victim2: failed timeout, attempt 1; 3 workers replaced; 12 done once"},
+    {.name = "2 of 4 workers, 2 places", .injected = "they hang",
+     .run = as_many_hang_as_there_are_places, .quick = true,
+     .expected = "exit 70; victim0: failed timeout, attempt 1; victim1: failed timeout, attempt "
+                 "1; 3 done once"},
+    {.name = "a worker", .injected = "it comes back after its replacement",
+     .run = hung_worker_comes_back, .quick = true,
+     .expected = "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; "
+                 "exit 0"},
+    {.name = NULL},
+};
+
+const struct fault_group death_faults = {"death", cases};

@@ -1,0 +1,453 @@
+/*
+ * disk.c - files that cannot be written or read, or only in pieces, or whose disk hangs.
+ *
+ * What the kernel would say is said by shim_disk.c, to one job of several: the first is the
+ * reference, the second the victim (job 2, whose temporary files are named so), the rest are
+ * neighbours. Wherever the victim's picture is looked at, it is the old one or the whole new one.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/faults/rig.h"
+#include "tests/tools/text_file.h"
+
+#define TEMPORARY "match=*/.gpuimgd/*.2.*.*.tmp"
+#define OLD "the picture that was there before"
+#define NEIGHBOURS 4
+
+/* ---- looking at the victim's picture --------------------------------------------------------- */
+
+struct bytes {
+    unsigned char *at;
+    size_t length;
+};
+
+static struct bytes load(struct rig *rig, const char *name)
+{
+    struct bytes bytes = {NULL, 0};
+    char *path = world_out_path(&rig->world, name);
+    bytes.at = text_file_bytes(path, &bytes.length);
+    free(path);
+    return bytes;
+}
+
+static bool same(struct bytes bytes, const void *other, size_t length)
+{
+    return bytes.at && bytes.length == length && memcmp(bytes.at, other, length) == 0;
+}
+
+static const char *look(struct rig *rig, const char *name, struct bytes whole)
+{
+    struct bytes now = load(rig, name);
+    const char *word = !now.at                             ? "no picture"
+                       : same(now, OLD, strlen(OLD))       ? "the old picture"
+                       : same(now, whole.at, whole.length) ? "the whole picture"
+                                                           : "a part of it";
+    free(now.at);
+    return word;
+}
+
+/* Waits for all results and looks at the picture all the while. */
+static void wait_and_look(struct rig *rig, const char *name, struct bytes whole)
+{
+    double deadline = process_now() + patience(30);
+    const char *seen = look(rig, name, whole);
+    while (strcmp(seen, "a part of it") != 0 && !rig_wait(rig, 0.001) && process_now() < deadline)
+        seen = look(rig, name, whole);
+    rig_saw(rig, "%s", look(rig, name, whole));
+}
+
+/* ---- one output ------------------------------------------------------------------------------ */
+
+/* A victim whose output is `name`, which stands there already where `old`. more: of its job. */
+static struct process *spoil(struct rig *rig, const char *shim, const char *name, bool old,
+                             const char *more)
+{
+    struct shim_page *page = rig_shim(rig, "disk", shim);
+    struct process *daemon = rig_start(rig, 0, NULL, "--sync_outputs=yes",
+                                       rig_option_s("hang_grace_s", 0.2), NULL);
+    char *path = world_out_path(&rig->world, name);
+    world_put_photo(&rig->world, "v.jpg", 160, 120);
+    rig_push(rig, "ref", 1);
+    rig_wait(rig, 20);
+    struct bytes whole = load(rig, "ref0.png");
+    if (old && !text_file_write(path, OLD, strlen(OLD)))
+        rig_saw(rig, "cannot write %s", path);
+    rig_push_text(rig, "victim", "{'id':'victim','output':{'path':'%s','compression':1},"
+                                 "'input':'v.jpg','ops':['sobel']%s}", name, more);
+    rig_push(rig, "n", NEIGHBOURS);
+    wait_and_look(rig, name, whole);
+    rig_saw_jobs(rig, "victim");
+    rig_saw(rig, "%u faults", atomic_load(&page->faults));
+    rig_saw_done(rig, "n");
+    free(whole.at);
+    free(path);
+    return daemon;
+}
+
+static void dies(struct rig *rig, const char *shim)
+{
+    spoil(rig, shim, "victim.png", true, "");
+    rig_saw_message(rig, "victim");
+}
+
+static void lives(struct rig *rig, const char *shim)
+{
+    spoil(rig, shim, "victim.png", true, "");
+}
+
+static void write_enospc(struct rig *rig)
+{
+    dies(rig, "call=write,do=ENOSPC," TEMPORARY);
+}
+
+static void write_enospc_twice(struct rig *rig)
+{
+    lives(rig, "call=write,do=ENOSPC,times=2," TEMPORARY);
+}
+
+static void write_full(struct rig *rig)
+{
+    dies(rig, "call=write,do=full," TEMPORARY);
+}
+
+static void write_eio(struct rig *rig)
+{
+    dies(rig, "call=write,do=EIO," TEMPORARY);
+}
+
+static void write_short(struct rig *rig)
+{
+    lives(rig, "call=write,do=short,times=20," TEMPORARY);
+}
+
+static void write_eintr(struct rig *rig)
+{
+    lives(rig, "call=write,do=EINTR,times=50," TEMPORARY);
+}
+
+static void write_nothing(struct rig *rig)
+{
+    dies(rig, "call=write,do=zero," TEMPORARY);
+}
+
+static void fsync_eio(struct rig *rig)
+{
+    dies(rig, "call=fsync,do=EIO," TEMPORARY);
+}
+
+static void fsync_enospc_once(struct rig *rig)
+{
+    lives(rig, "call=fsync,do=ENOSPC,times=1," TEMPORARY);
+}
+
+static void fsync_eintr(struct rig *rig)
+{
+    lives(rig, "call=fsync,do=EINTR,times=2," TEMPORARY);
+}
+
+static void close_eio(struct rig *rig)
+{
+    dies(rig, "call=close,do=EIO," TEMPORARY);
+}
+
+static void create_enospc(struct rig *rig)
+{
+    dies(rig, "call=openat,do=ENOSPC," TEMPORARY);
+}
+
+static void create_emfile_twice(struct rig *rig)
+{
+    lives(rig, "call=openat,do=EMFILE,times=2," TEMPORARY);
+}
+
+static void create_eintr(struct rig *rig)
+{
+    lives(rig, "call=openat,do=EINTR,times=1," TEMPORARY);
+}
+
+static void rename_eio(struct rig *rig)
+{
+    dies(rig, "call=renameat,do=EIO,match=*/victim.png");
+}
+
+static void rename_enospc_twice(struct rig *rig)
+{
+    lives(rig, "call=renameat,do=ENOSPC,times=2,match=*/victim.png");
+}
+
+static void rename_eintr(struct rig *rig)
+{
+    lives(rig, "call=renameat,do=EINTR,times=1,match=*/victim.png");
+}
+
+static void folder_enospc(struct rig *rig)
+{
+    spoil(rig, "call=mkdirat,do=ENOSPC,match=*/a/b", "a/b/victim.png", false, "");
+    rig_saw_message(rig, "victim");
+}
+
+/* The picture is in its place by then, whole, if not yet for ever. */
+static void folder_fsync_eio(struct rig *rig)
+{
+    spoil(rig, "call=fsync,do=EIO,times=2,match=*/out/new", "new/victim.png", false, "");
+}
+
+static void read_eio(struct rig *rig)
+{
+    dies(rig, "call=read,do=EIO,match=*/v.jpg");
+}
+
+static void read_eio_twice(struct rig *rig)
+{
+    lives(rig, "call=read,do=EIO,times=2,match=*/v.jpg");
+}
+
+static void read_short(struct rig *rig)
+{
+    lives(rig, "call=read,do=short,times=20,match=*/v.jpg");
+}
+
+static void read_eintr(struct rig *rig)
+{
+    lives(rig, "call=read,do=EINTR,times=50,match=*/v.jpg");
+}
+
+static void read_ends_early(struct rig *rig)
+{
+    dies(rig, "call=read,do=zero,match=*/v.jpg");
+}
+
+/* ---- several outputs, several jobs ----------------------------------------------------------- */
+
+/* Of four outputs the second cannot be written: the others are there, two of them in Redis. */
+static void one_of_four(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    struct shim_page *page =
+        rig_shim(rig, "disk", "call=write,do=EIO,match=*/.gpuimgd/*.1.*.1.tmp");
+    rig_start(rig, 0, NULL, NULL);
+    rig_push_text(rig, "victim",
+                  "{'id':'victim','input':'p.jpg','outputs':[{'output':{'key':'%s:img:0',"
+                  "'format':'png'}},{'output':'b.png'},{'output':'c.png'},"
+                  "{'output':{'key':'%s:img:3','ttl_s':100},'ops':['sobel']}]}", w->ns, w->ns);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+    char *text = redis_string(w->client, "GET %s:result:victim", w->ns);
+    cJSON *result = cJSON_Parse(text);
+    for (int i = 0; i < 4; i++) {
+        char place[40];
+        snprintf(place, sizeof place, "outputs.%d.error.code", i);
+        const char *code = json_text(result, place);
+        snprintf(place, sizeof place, "outputs.%d.bytes", i);
+        double bytes = json_number(result, place);
+        rig_saw(rig, "%s", bytes > 0 && !*code ? "written" : code);
+        if (i == 0 || i == 3)
+            rig_saw_if(rig, redis_integer(w->client, "STRLEN %s:img:%d", w->ns, i) ==
+                                (long long)bytes, "stored", "not stored");
+    }
+    rig_saw(rig, "%zu and %zu files", text_file_count(w->out, "/b.png"),
+            text_file_count(w->out, "/c.png"));
+    rig_saw(rig, "%u faults", atomic_load(&page->faults));
+    cJSON_Delete(result);
+    free(text);
+}
+
+/* Nothing can be written for a while. */
+static void full_for_all(struct rig *rig)
+{
+    struct shim_page *page =
+        rig_shim(rig, "disk", "call=write,do=ENOSPC,times=20,match=*/.gpuimgd/*.tmp");
+    rig_start(rig, 0, NULL, "--attempts=12", NULL);
+    rig_push(rig, "n", 20);
+    rig_wait(rig, 30);
+    rig_saw_done(rig, "n");
+    rig_saw(rig, "%u faults", atomic_load(&page->faults));
+}
+
+/* ---- a disk that hangs ----------------------------------------------------------------------- */
+
+/* Until the hung call has come back, and a while. */
+static void see_what_comes_late(struct rig *rig, struct process *daemon, const char *seconds)
+{
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    process_sleep(strtod(seconds, NULL) + patience(0.3));
+    rig_push(rig, "m", 2);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "m");
+    struct bytes now = load(rig, "victim.png");
+    rig_saw_if(rig, same(now, OLD, strlen(OLD)), "nothing late", "a late picture");
+    free(now.at);
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
+static void hangs(struct rig *rig, const char *at)
+{
+    char text[160], seconds[16], more[40];
+    snprintf(seconds, sizeof seconds, "%g", patience(2));
+    snprintf(text, sizeof text, "do=hang,times=1,seconds=%s,%s", seconds, at);
+    snprintf(more, sizeof more, ",'timeout_s':%g", patience(0.7));
+    struct process *daemon = spoil(rig, text, "victim.png", true, more);
+    see_what_comes_late(rig, daemon, seconds);
+}
+
+static void read_hangs(struct rig *rig)
+{
+    hangs(rig, "call=read,match=*/v.jpg");
+}
+
+static void write_hangs(struct rig *rig)
+{
+    hangs(rig, "call=write," TEMPORARY);
+}
+
+static void fsync_hangs(struct rig *rig)
+{
+    hangs(rig, "call=fsync," TEMPORARY);
+}
+
+static void create_hangs(struct rig *rig)
+{
+    hangs(rig, "call=openat," TEMPORARY);
+}
+
+/* As many as there are workers, one after the other, for ever; what they leave is swept. */
+static void all_workers_hang(struct rig *rig)
+{
+    struct shim_page *page =
+        rig_shim(rig, "disk", "call=fsync,do=hang,match=*/.gpuimgd/*.tmp,times=2");
+    struct process *daemon = rig_start(rig, 0, NULL, "--sync_outputs=yes",
+                                       rig_option_s("hang_grace_s", 0.2),
+                                       rig_option_s("job_timeout_s", 0.5), NULL);
+    rig_push(rig, "victim", 1);
+    rig_wait(rig, 20);
+    rig_saw_if(rig, process_running(daemon), "goes on with one", "has ended");
+    rig_push_text(rig, "victim1", "{'id':'victim1','input':'p.jpg','output':'victim1.png'}");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw(rig, "%u faults", atomic_load(&page->faults));
+    rig_push(rig, "n", 3);
+    rig_start(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+    rig_saw_done(rig, "n");
+}
+
+static const struct fault_case cases[] = {
+    {.name = "write", .injected = "ENOSPC",
+     .run = write_enospc, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be written: No space left on device"},
+    {.name = "write", .injected = "ENOSPC twice",
+     .run = write_enospc_twice, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
+    {.name = "write", .injected = "half, then ENOSPC",
+     .run = write_full, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 6 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be written: No space left on device"},
+    {.name = "write", .injected = "EIO",
+     .run = write_eio, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be written: Input/output error"},
+    {.name = "write", .injected = "short, 20 times",
+     .run = write_short, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 1; 20 faults; 4 done once"},
+    {.name = "write", .injected = "EINTR, 50 times",
+     .run = write_eintr, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 1; 50 faults; 4 done once"},
+    {.name = "write", .injected = "0 bytes",
+     .run = write_nothing, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be written: No space left on device"},
+    {.name = "fsync", .injected = "EIO",
+     .run = fsync_eio, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be synced: Input/output error"},
+    {.name = "fsync", .injected = "ENOSPC once",
+     .run = fsync_enospc_once, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
+    {.name = "fsync", .injected = "EINTR twice",
+     .run = fsync_eintr, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
+    {.name = "close", .injected = "EIO",
+     .run = close_eio, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be closed: Input/output error"},
+    {.name = "openat", .injected = "ENOSPC",
+     .run = create_enospc, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be created: No space left on device"},
+    {.name = "openat", .injected = "EMFILE twice",
+     .run = create_emfile_twice, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
+    {.name = "openat", .injected = "EINTR once",
+     .run = create_eintr, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
+    {.name = "renameat", .injected = "EIO",
+     .run = rename_eio, .quick = true,
+     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
+                 "the output \"victim.png\" cannot be renamed into place: Input/output error"},
+    {.name = "renameat", .injected = "ENOSPC twice",
+     .run = rename_enospc_twice, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
+    {.name = "renameat", .injected = "EINTR once",
+     .run = rename_eintr, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
+    {.name = "mkdirat", .injected = "ENOSPC",
+     .run = folder_enospc, .quick = true,
+     .expected = "no picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; the "
+                 "output \"a/b/victim.png\" cannot be given a folder: No space left on device"},
+    {.name = "fsync of the folder", .injected = "EIO twice",
+     .run = folder_fsync_eio, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
+    {.name = "read", .injected = "EIO",
+     .run = read_eio, .quick = true,
+     .expected = "the old picture; victim: dead input_unreadable, attempt 3; 3 faults; 4 done "
+                 "once; reading \"v.jpg\" failed at byte 0: Input/output error"},
+    {.name = "read", .injected = "EIO twice",
+     .run = read_eio_twice, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
+    {.name = "read", .injected = "short, 20 times",
+     .run = read_short, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 1; 20 faults; 4 done once"},
+    {.name = "read", .injected = "EINTR, 50 times",
+     .run = read_eintr, .quick = true,
+     .expected = "the whole picture; victim: done, attempt 1; 50 faults; 4 done once"},
+    {.name = "read", .injected = "the end at once",
+     .run = read_ends_early, .quick = true,
+     .expected = "the old picture; victim: dead input_unreadable, attempt 3; 3 faults; 4 done "
+                 "once; the input \"v.jpg\" shrank from 5682 to 0 bytes while it was read"},
+    {.name = "write of one output of four", .injected = "EIO",
+     .run = one_of_four, .quick = true,
+     .expected = "victim: dead write_failed, attempt 3; written; stored; write_failed; written; "
+                 "written; stored; 0 and 1 files; 3 faults"},
+    {.name = "write, of all jobs", .injected = "ENOSPC, 20 times",
+     .run = full_for_all, .quick = true,
+     .expected = "20 done once; 20 faults"},
+    {.name = "read", .injected = "hangs 2 s",
+     .run = read_hangs, .quick = true,
+     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
+                 "workers replaced; 2 done once; nothing late; exit 0"},
+    {.name = "write", .injected = "hangs 2 s",
+     .run = write_hangs, .quick = true,
+     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
+                 "workers replaced; 2 done once; nothing late; exit 0"},
+    {.name = "fsync", .injected = "hangs 2 s",
+     .run = fsync_hangs, .quick = true,
+     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
+                 "workers replaced; 2 done once; nothing late; exit 0"},
+    {.name = "openat", .injected = "hangs 2 s",
+     .run = create_hangs, .quick = true,
+     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
+                 "workers replaced; 2 done once; nothing late; exit 0"},
+    {.name = "fsync, in all workers", .injected = "hangs",
+     .run = all_workers_hang, .quick = true,
+     .expected = "goes on with one; exit 70; 2 faults; victim0: failed timeout, attempt 1; "
+                 "victim1: failed timeout, attempt 1; 3 done once"},
+    {.name = NULL},
+};
+
+const struct fault_group disk_faults = {"disk", cases};

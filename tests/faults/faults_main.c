@@ -1,0 +1,287 @@
+/*
+ * faults - runs the fault cases and prints what was injected, expected and seen.
+ *
+ *     faults [--build FOLDER] [--quick] [--tap] [--only TEXT] [--beside N]
+ *
+ * FOLDER is the one that the program itself was built in, unless another one is named; TEXT stands
+ * in "GROUP: CASE: INJECTED". Each case runs in a child of its own, so that one that dies or hangs
+ * is a wrong row and no more. Exit status 1 if any row is not as expected.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/faults/rig.h"
+#include "tests/tools/text_file.h"
+
+#define LIMIT_S 120
+#define ROWS_MAX 256
+#define BESIDE 4
+#define DRAIN_S 40 /* above the default drain_timeout_s */
+
+static const struct fault_group *const groups[] = {&death_faults, &redis_faults, &disk_faults,
+                                                 &memory_faults, &gpu_faults};
+
+struct row {
+    const char *group;
+    const struct fault_case *fault;
+    pid_t child;
+    int in;                 /* the end of its pipe that we read */
+    bool running;
+    double started, seconds;
+    char seen[1024];
+};
+
+struct session {
+    const char *build, *only;
+    bool quick, tap;
+    size_t beside;          /* cases that run at one time */
+    struct row rows[ROWS_MAX];
+    size_t count, printed, wrong, skipped;
+};
+
+/* ---- one case, in the child ------------------------------------------------------------------ */
+
+static void show_logs(const struct rig *rig)
+{
+    for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++) {
+        const struct process *daemon = &rig->world.daemons[i];
+        char *log = daemon->log_path[0] ? process_log(daemon) : NULL;
+        size_t length = log ? strlen(log) : 0;
+        if (length)
+            fprintf(stderr, "---- daemon %zu said:\n%s\n", i, log + (length > 6000 ? length - 6000
+                                                                                  : 0));
+        free(log);
+    }
+}
+
+/* What any case must end with: daemons that stop when asked, and nothing left behind. */
+static void end_rig(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    char names[512];
+    for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++)
+        process_signal(&w->daemons[i], SIGTERM);
+    for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++) {
+        if (!process_running(&w->daemons[i]))
+            continue;
+        const char *end = rig_end_of(&w->daemons[i], DRAIN_S);
+        if (strcmp(end, "exit 0") != 0)
+            rig_saw(rig, "daemon %zu: %s after SIGTERM", i, end);
+    }
+    size_t before = rig_answered(rig, "") + rig->strangers;
+    rig_wait_for(rig, 0, 0);
+    if (rig_answered(rig, "") + rig->strangers != before)
+        rig_saw(rig, "late results");
+    /* The name of a killed daemon stays for ten leases, so that its host can tell. */
+    redis_integer(w->client, "DEL %s:inst", w->ns);
+    if (world_leftovers(w, names, sizeof names))
+        rig_saw(rig, "keys left:%s", names);
+    if (text_file_count(w->out, ".tmp"))
+        rig_saw(rig, "%zu temporary files left", text_file_count(w->out, ".tmp"));
+}
+
+static void run_case(const struct session *session, const struct fault_case *fault, int out)
+{
+    static struct rig rig;
+    const char *const *a = fault->redis_args;
+    rig.build = session->build;
+    world_open(&rig.world, redis_server_start(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+                                              NULL));
+    world_put_photo(&rig.world, "p.jpg", 160, 120);
+    fault->run(&rig);
+    if (strncmp(rig.seen, "SKIP ", 5) != 0) {
+        end_rig(&rig);
+        if (strcmp(rig.seen, fault->expected) != 0)
+            show_logs(&rig);
+    }
+    if (write(out, rig.seen, strlen(rig.seen)) < 0)
+        perror("write");
+    world_close(&rig.world);
+    line_close(rig.line);
+}
+
+/* ---- all cases ------------------------------------------------------------------------------- */
+
+static void run_child(const struct session *session, const struct fault_case *fault, int out,
+                      pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    run_case(session, fault, out);
+    exit(0); /* with the sanitizers' last word */
+}
+
+static void start_row(const struct session *session, struct row *row)
+{
+    int ends[2];
+    pid_t parent = getpid();
+    fflush(NULL);
+    if (pipe2(ends, O_CLOEXEC) != 0 || (row->child = fork()) < 0) {
+        perror("a case cannot be started");
+        exit(1);
+    }
+    if (row->child == 0) {
+        close(ends[0]);
+        run_child(session, row->fault, ends[1], parent);
+    }
+    close(ends[1]);
+    row->in = ends[0];
+    row->started = process_now();
+    row->running = true;
+}
+
+/* Takes in what the case has seen; its end is the end of its pipe, or of its time. */
+static void hear_row(struct row *row)
+{
+    size_t used = strlen(row->seen);
+    double limit_s = patience(row->fault->limit_s ? row->fault->limit_s : LIMIT_S);
+    bool late = process_now() > row->started + limit_s;
+    struct pollfd wait = {row->in, POLLIN, 0};
+    int status = 0;
+    if (!late && poll(&wait, 1, 0) == 0)
+        return;
+    ssize_t got = late ? 0 : read(row->in, row->seen + used, sizeof row->seen - 1 - used);
+    if (got > 0)
+        return;
+    if (late)
+        kill(row->child, SIGKILL);
+    while (waitpid(row->child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    close(row->in);
+    row->running = false;
+    row->seconds = process_now() - row->started;
+    if (late)
+        snprintf(row->seen + used, sizeof row->seen - used, " (the case did not end in time)");
+    else if (status != 0)
+        snprintf(row->seen + used, sizeof row->seen - used, " (the case ended with status %#x)",
+                 status);
+}
+
+/* On a machine that is to have a device, a case without one is a wrong row. */
+static bool must_run(const struct row *row)
+{
+    const char *required = getenv("GPUIMGD_REQUIRE_CUDA");
+    return required && strcmp(required, "1") == 0 && strstr(row->seen, "CUDA");
+}
+
+static void print_row(struct session *session, const struct row *row)
+{
+    const struct fault_case *fault = row->fault;
+    bool skip = strncmp(row->seen, "SKIP ", 5) == 0 && !must_run(row);
+    bool right = strcmp(row->seen, fault->expected) == 0;
+    session->printed++;
+    session->skipped += skip;
+    session->wrong += !skip && !right;
+    if (session->tap && skip)
+        printf("ok %zu - %s: %s: %s # %s\n", session->printed, row->group, fault->name,
+               fault->injected, row->seen);
+    else if (session->tap)
+        printf("%s %zu - %s: %s: %s\n", right ? "ok" : "not ok", session->printed, row->group,
+               fault->name, fault->injected);
+    if (!session->tap || !(right || skip))
+        printf("%s%-5s %5.1f s  %-5s | %-30s | %-28s | %s | %s\n", session->tap ? "# " : "",
+               skip ? "skip" : right ? "ok" : "WRONG", row->seconds, row->group, fault->name,
+               fault->injected, fault->expected, right ? "the same" : row->seen);
+    fflush(stdout);
+}
+
+static void choose_rows(struct session *session)
+{
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        for (const struct fault_case *fault = groups[g]->cases; fault->name; fault++) {
+            char whole[160];
+            snprintf(whole, sizeof whole, "%s: %s: %s", groups[g]->name, fault->name,
+                     fault->injected);
+            if ((session->quick && !fault->quick) ||
+                (session->only && !strstr(whole, session->only)))
+                continue;
+            if (session->count == ROWS_MAX)
+                abort();
+            struct row *row = &session->rows[session->count++];
+            row->group = groups[g]->name;
+            row->fault = fault;
+        }
+    }
+}
+
+/* Most cases wait most of the time, so several run beside each other; rows come in their order. */
+static int run_all(struct session *session)
+{
+    double start = process_now();
+    size_t started = 0;
+    choose_rows(session);
+    if (!session->tap)
+        printf("%-14s group | %-30s | %-28s | expected | seen\n", "", "case", "injected");
+    while (session->printed < session->count) {
+        size_t running = 0;
+        for (size_t i = session->printed; i < started; i++) {
+            if (session->rows[i].running)
+                hear_row(&session->rows[i]);
+            running += session->rows[i].running;
+        }
+        while (running < session->beside && started < session->count) {
+            start_row(session, &session->rows[started++]);
+            running++;
+        }
+        while (session->printed < started && !session->rows[session->printed].running)
+            print_row(session, &session->rows[session->printed]);
+        process_sleep(0.005);
+    }
+    if (session->tap)
+        printf("1..%zu\n", session->count);
+    else
+        printf("%zu cases, %zu not as expected, %zu skipped, %.0f s\n", session->count,
+               session->wrong, session->skipped, process_now() - start);
+    return session->wrong > 0 || session->count == 0;
+}
+
+/* BUILD/tests/faults/faults gives BUILD. */
+static const char *own_build(const char *program)
+{
+    static char folder[512];
+    const char *name = strrchr(program, '/');
+    snprintf(folder, sizeof folder, "%.*s/../..", name ? (int)(name - program) : 1,
+             name ? program : ".");
+    return folder;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"build", required_argument, NULL, 'b'}, {"quick", no_argument, NULL, 'q'},
+        {"tap", no_argument, NULL, 't'},         {"only", required_argument, NULL, 'o'},
+        {"beside", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+    static struct session session = {.beside = BESIDE};
+    char daemon[512];
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case 'b': session.build = optarg; break;
+        case 'q': session.quick = true; break;
+        case 't': session.tap = true; break;
+        case 'o': session.only = optarg; break;
+        case 'n': session.beside = strtoul(optarg, NULL, 10); break;
+        default: return 64;
+        }
+    }
+    if (!session.build)
+        session.build = own_build(argv[0]);
+    if (session.beside == 0 || optind != argc) {
+        fprintf(stderr, "usage: faults [--build FOLDER] [--quick] [--tap] [--only TEXT] "
+                        "[--beside N]\n");
+        return 64;
+    }
+    snprintf(daemon, sizeof daemon, "%s/gpuimgd", session.build);
+    setenv("GPUIMGD", daemon, 1);
+    signal(SIGPIPE, SIG_IGN);
+    return run_all(&session);
+}

@@ -1,0 +1,430 @@
+/* gpu.c - devices that fail, stand still, or have no memory: on the tests' own CUDA. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/faults/rig.h"
+#include "tests/tools/text_file.h"
+
+/* The fault begins when the flag "now" is raised, and kernels wait while "hold" is up. */
+static const char *from_now(struct rig *rig, const char *what)
+{
+    static char text[256];
+    snprintf(text, sizeof text, "%s,when=%s,hold=%s", what, rig_flag(rig, "now"),
+             rig_flag(rig, "hold"));
+    return text;
+}
+
+static void saw_pictures(struct rig *rig, const char *prefix)
+{
+    char name[64];
+    size_t wrong = 0, length, expected_length;
+    char *path = world_out_path(&rig->world, "cpu0.png");
+    unsigned char *expected = text_file_bytes(path, &expected_length);
+    free(path);
+    for (size_t i = 0; i < rig->job_count; i++) {
+        if (strncmp(rig->jobs[i].id, prefix, strlen(prefix)) != 0)
+            continue;
+        snprintf(name, sizeof name, "%s.png", rig->jobs[i].id);
+        path = world_out_path(&rig->world, name);
+        unsigned char *bytes = text_file_bytes(path, &length);
+        wrong += !expected || !bytes || length != expected_length ||
+                 memcmp(bytes, expected, length) != 0;
+        free(bytes);
+        free(path);
+    }
+    free(expected);
+    if (wrong)
+        rig_saw(rig, "%zu pictures are not the CPU engine's", wrong);
+    else
+        rig_saw(rig, "the CPU engine's pictures");
+}
+
+/* What the CPU engine makes of the same job, as "cpu0". */
+static void draw_on_cpu(struct rig *rig)
+{
+    struct process *daemon = rig_start(rig, 7, NULL, NULL);
+    rig_push(rig, "cpu", 1);
+    rig_wait(rig, 20);
+    process_signal(daemon, SIGTERM);
+    rig_end_of(daemon, 20);
+}
+
+static void saw_few_charged(struct rig *rig, const char *prefix, size_t count, size_t slots)
+{
+    size_t charged = rig_at_attempt(rig, prefix, 2);
+    rig_saw_if(rig, charged >= 1 && charged <= slots, "the device's jobs are charged",
+               "other jobs are charged");
+    rig_saw_if(rig, rig_at_attempt(rig, prefix, 1) == count - charged, "no others",
+               "others, too");
+}
+
+/* The next daemon, as systemd starts one, and what becomes of all jobs. */
+static void start_anew(struct rig *rig, const char *prefix)
+{
+    rig_lower(rig, "now");
+    rig_start_cuda(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, prefix);
+}
+
+/* Eight jobs, of which two are on the device and one is being encoded, when the first kernel
+ * fails; then more jobs come. */
+static void fault_on_the_device(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    draw_on_cpu(rig);
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=700"), "--streams=2",
+                       "--inflight=9", "--lease_s=600", NULL);
+    rig_raise(rig, "hold");
+    rig_push_slow(rig, "slow", 1);
+    double deadline = process_now() + patience(20);
+    while (text_file_count(w->out, ".tmp") == 0 && process_now() < deadline)
+        process_sleep(0.002);
+    rig_push(rig, "n", 8);
+    world_until(w, 20, 9, "ZCARD gpuimgd:lease");
+    process_sleep(patience(0.2));
+    rig_raise(rig, "now");
+    rig_lower(rig, "hold");
+    rig_saw_if(rig, process_logged(daemon, 0, "to be started anew", 20), "said", "not said");
+    rig_push(rig, "late", 3);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 1 jobs, exit status 70") == 1,
+               "what was being encoded is done", "what was being encoded is not done");
+    rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
+    rig_saw_if(rig, redis_integer(w->client, "LLEN gpuimgd:jobs") >= 3, "fetching stopped",
+               "fetching went on");
+    start_anew(rig, "n");
+    saw_few_charged(rig, "n", 8, 2);
+    saw_pictures(rig, "n");
+    rig_saw_jobs(rig, "slow0");
+    rig_saw_done(rig, "late");
+    rig_saw_attempts(rig, "late", 1);
+}
+
+/* Each error that lasts, at each place in turn; a daemon each. */
+static void each_lasting_error(struct rig *rig)
+{
+    static const int errors[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
+                                 716, 717, 718, 719, 721, 810, 911, 999};
+    static const char *const places[] = {"kernel", "cudaMemcpyAsync", "launch", "copy",
+                                         "cudaEventRecord", "cudaLaunchHostFunc",
+                                         "cudaStreamQuery", "cudaSetDevice"};
+    size_t count = sizeof errors / sizeof *errors, ended = 0;
+    for (size_t i = 0; i < count; i++) {
+        char what[64], prefix[16];
+        snprintf(what, sizeof what, "at=%s,error=%d", places[i % 8], errors[i]);
+        snprintf(prefix, sizeof prefix, "n%zu-", i);
+        rig_lower(rig, "now");
+        struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2",
+                                                "--attempts=100", NULL);
+        rig_raise(rig, "now");
+        rig_push(rig, prefix, 4);
+        const char *end = rig_end_of(daemon, 20);
+        ended += strcmp(end, "exit 70") == 0;
+        if (strcmp(end, "exit 70") != 0)
+            rig_saw(rig, "%s: %s", what, end);
+    }
+    rig_saw(rig, "%zu times exit 70", ended);
+    start_anew(rig, "n");
+}
+
+static void error_of_one_launch(struct rig *rig)
+{
+    draw_on_cpu(rig);
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701,nth=2"), NULL);
+    rig_raise(rig, "now");
+    rig_push(rig, "n", 8);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
+    saw_pictures(rig, "n");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
+static void no_pinned_memory(struct rig *rig)
+{
+    draw_on_cpu(rig);
+    struct process *daemon = rig_start_cuda(rig, 0, "at=cudaHostAlloc,error=2,times=0", NULL);
+    rig_push(rig, "n", 8);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+    saw_pictures(rig, "n");
+    rig_saw(rig, "said %zu times", process_log_count(daemon, 0, "going on with pageable memory"));
+}
+
+static void no_device_memory(struct rig *rig)
+{
+    struct process *daemon = rig_start_cuda(rig, 0, "at=cudaMalloc,error=2,times=0", NULL);
+    rig_push(rig, "n", 3);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_if(rig, process_log_count(daemon, 0, "device memory, although device_bytes allows") > 0,
+               "it says which memory", "it does not say why");
+    start_anew(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+}
+
+/* More than a segment of the pool, which the system refuses at first. */
+static void no_more_device_memory(struct rig *rig)
+{
+    struct picture_png large = {.width = 5200, .height = 4400, .colour_type = 2, .level = 1};
+    world_put_picture(&rig->world, "large.png", picture_png(&large));
+    struct process *daemon = rig_start_cuda(
+        rig, 0, from_now(rig, "at=cudaMalloc,error=2,times=3"), "--device_bytes=1G",
+        "--pinned_bytes=1G", "--host_bytes=1G", "--decode_timeout_s=60", NULL);
+    rig_push(rig, "n", 3);
+    rig_wait(rig, 20);
+    rig_raise(rig, "now");
+    rig_push_text(rig, "large", "{'id':'large','input':'large.png','ops':['stats']}");
+    rig_wait(rig, 60);
+    rig_push(rig, "m", 3);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "large");
+    rig_saw_if(rig, process_log_count(daemon, 0, "out_of_memory: the system has no") == 1,
+               "it says which memory", "it does not say why");
+    rig_saw_done(rig, "m");
+}
+
+/* The victim's stream never says that it has ended; the other one goes on. */
+static void never_reported(struct rig *rig, const char *what)
+{
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2",
+                       rig_option_s("hang_grace_s", 0.5), NULL);
+    rig_raise(rig, "now");
+    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'v.png',"
+                                  "'ops':['sobel'],'timeout_s':%g}", patience(0.5));
+    process_sleep(patience(0.3));
+    rig_push(rig, "n", 4);
+    rig_wait_for(rig, 4, 20);
+    rig_saw_done(rig, "n");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_lower(rig, "now");
+    rig_start_cuda(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+}
+
+static void kernel_never_ends(struct rig *rig)
+{
+    never_reported(rig, "at=kernel,error=600");
+}
+
+static void report_never_comes(struct rig *rig)
+{
+    never_reported(rig, "at=report,error=0");
+}
+
+/* The deadline goes by while the whole process stands still; that is not the device's fault, which
+ * has its grace from then on. */
+static void device_of_a_stopped_daemon(struct rig *rig)
+{
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "at=nothing"), rig_option_s("hang_grace_s", 1.5),
+                       rig_option_s("job_timeout_s", 0.5), "--lease_s=600", NULL);
+    rig_raise(rig, "hold");
+    rig_push(rig, "victim", 1);
+    world_until(&rig->world, 20, 1, "ZCARD gpuimgd:lease");
+    process_sleep(patience(0.2));
+    process_signal(daemon, SIGSTOP);
+    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped", "not stopped");
+    process_sleep(patience(2.5));
+    process_signal(daemon, SIGCONT);
+    process_sleep(patience(0.3));
+    rig_lower(rig, "hold");
+    rig_push(rig, "n", 4);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "victim0");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
+/* ---- the canary ------------------------------------------------------------------------------ */
+
+/* Jobs go on meanwhile; not one of them is charged, and the canary is not counted as one. */
+static void wrong_bit(struct rig *rig)
+{
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "devices=2,at=kernel,bit=1,times=0"),
+                       "--canary_interval_s=0.1", "--lease_s=600", NULL);
+    rig_push(rig, "n", 20);
+    rig_wait(rig, 20);
+    process_sleep(patience(0.5));
+    rig_saw_if(rig, process_running(daemon), "runs", "has ended");
+    size_t mark = process_mark(daemon);
+    rig_raise(rig, "now");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    /* On cuda:1, where the flag came too late for cuda:0's turn. */
+    rig_saw_if(rig, process_noted(daemon, mark, "STATUS=failed: canary on cuda:", 0.1),
+               "STATUS says so", "STATUS does not say so");
+    rig_saw_if(rig, process_log_count(daemon, 0, "error   canary on cuda:") > 0 &&
+                        process_log_count(daemon, 0, "pixels differ from the CPU's") > 0,
+               "so does the log", "the log does not");
+    rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 20 jobs, exit status 70") == 1,
+               "20 jobs counted", "other jobs counted");
+    rig_push(rig, "m", 3);
+    start_anew(rig, "n");
+    rig_saw_done(rig, "m");
+}
+
+/* Held on the device while the canary, on the other stream, finds the bit; nobody is charged. */
+static void wrong_bit_beside_jobs(struct rig *rig)
+{
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "at=kernel,bit=1,times=0"), "--streams=4",
+                       "--canary_interval_s=0.3", "--lease_s=600", NULL);
+    rig_raise(rig, "hold");
+    rig_push(rig, "n", 3);
+    world_until(&rig->world, 20, 3, "ZCARD gpuimgd:lease");
+    process_sleep(patience(0.6)); /* the canary is held, too */
+    rig_raise(rig, "now");
+    rig_lower(rig, "hold");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    start_anew(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+}
+
+/* A device that fails under the canary alone, with no job that would find out. */
+static void canary_alone(struct rig *rig)
+{
+    struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=719"),
+                                            "--canary_interval_s=0.1", NULL);
+    rig_raise(rig, "now");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_push(rig, "n", 3);
+    start_anew(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+}
+
+/* An error of one call, of the canary's: no fault. It goes on, and so do the jobs. */
+static void canary_not_started(struct rig *rig)
+{
+    struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701"),
+                                            "--canary_interval_s=0.1", NULL);
+    rig_raise(rig, "now");
+    rig_saw_if(rig, process_logged(daemon, 0, "warning canary on cuda:0: ", 20), "said",
+               "not said");
+    rig_push(rig, "n", 3);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
+/* ---- a device of this machine ---------------------------------------------------------------- */
+
+static void illegal_address(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    if (!world_has_cuda()) {
+        rig_skip(rig, "there is no CUDA device here");
+        return;
+    }
+    draw_on_cpu(rig);
+    struct process *daemon =
+        rig_start(rig, 0, "enter=gpu,action=wild,match=victim", "--engine=cuda", "--devices=0",
+                  "--streams=4", "--inflight=12", "--lease_s=600", NULL);
+    rig_push(rig, "n", 20);
+    rig_push(rig, "victim", 1);
+    rig_push(rig, "m", 20);
+    rig_saw(rig, "%s", rig_end_of(daemon, 60));
+    rig_saw_if(rig, process_log_count(daemon, 0, "(cudaErrorIllegalAddress)") > 0,
+               "an illegal address", "another error");
+    rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
+    rig_start(rig, 1, NULL, "--engine=cuda", "--devices=0", NULL);
+    rig_wait(rig, 60);
+    rig_saw_done(rig, "n");
+    rig_saw_done(rig, "m");
+    rig_saw_jobs(rig, "victim0");
+    rig_saw_if(rig, rig_at_attempt(rig, "", 2) <= 4, "no more are charged than there are streams",
+               "more are charged than there are streams");
+    saw_pictures(rig, "n");
+    saw_pictures(rig, "m");
+}
+
+static void canary_on_a_device(struct rig *rig)
+{
+    if (!world_has_cuda()) {
+        rig_skip(rig, "there is no CUDA device here");
+        return;
+    }
+    draw_on_cpu(rig);
+    struct process *daemon = rig_start(rig, 0, NULL, "--engine=cuda", "--canary_interval_s=0.01",
+                                       NULL);
+    rig_push(rig, "n", 200);
+    rig_wait(rig, 60);
+    process_sleep(1);
+    rig_saw_done(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+    saw_pictures(rig, "n");
+    rig_saw(rig, "%zu words of the canary", process_log_count(daemon, 0, "canary"));
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 200 jobs") == 1,
+               "200 jobs counted", "other jobs counted");
+}
+
+static const struct fault_case cases[] = {
+    {.name = "2 of 8 jobs on the device", .injected = "illegal address",
+     .run = fault_on_the_device, .quick = true,
+     .expected = "said; exit 70; what was being encoded is done; 0 leases; fetching stopped; 8 "
+                 "done once; the device's jobs are charged; no others; the CPU engine's pictures; "
+                 "slow0: done, attempt 1; 3 done once; all at attempt 1"},
+    {.name = "each call, kernel and copy", .injected = "each error that lasts",
+     .run = each_lasting_error, .quick = true,
+     .expected = "17 times exit 70; 68 done once"},
+    {.name = "the launch of a kernel", .injected = "too many resources",
+     .run = error_of_one_launch, .quick = true,
+     .expected = "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"},
+    {.name = "pinned memory", .injected = "refused",
+     .run = no_pinned_memory, .quick = true,
+     .expected = "8 done once; all at attempt 1; the CPU engine's pictures; said 1 times"},
+    {.name = "device memory, at the start", .injected = "refused",
+     .run = no_device_memory, .quick = true,
+     .expected = "daemon 0 does not start; exit 70; it says which memory; 3 done once; all at "
+                 "attempt 1"},
+    {.name = "device memory, for a large job", .injected = "refused once",
+     .run = no_more_device_memory,
+     .expected = "3 done once; large: done, attempt 2; it says which memory; 3 done once"},
+    {.name = "a kernel", .injected = "it never ends",
+     .run = kernel_never_ends, .quick = true,
+     .expected = "4 done once; exit 70; victim0: done, attempt 2"},
+    {.name = "a stream", .injected = "its report never comes",
+     .run = report_never_comes, .quick = true,
+     .expected = "4 done once; exit 70; victim0: done, attempt 2"},
+    {.name = "on the device, past its deadline", .injected = "SIGSTOP for 2.5 s",
+     .run = device_of_a_stopped_daemon, .quick = true,
+     .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},
+    {.name = "a device, looked at by the canary", .injected = "one wrong bit",
+     .run = wrong_bit, .quick = true,
+     .expected = "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 "
+                 "done once"},
+    {.name = "the canary beside 3 jobs", .injected = "one wrong bit",
+     .run = wrong_bit_beside_jobs, .quick = true,
+     .expected = "exit 70; 3 done once; all at attempt 1"},
+    {.name = "the canary alone", .injected = "launch failure on the device",
+     .run = canary_alone, .quick = true,
+     .expected = "exit 70; 3 done once; all at attempt 1"},
+    {.name = "the canary", .injected = "too many resources",
+     .run = canary_not_started, .quick = true,
+     .expected = "said; 3 done once; exit 0"},
+    {.name = "a device of this machine", .injected = "a kernel with an illegal address",
+     .run = illegal_address, .quick = true,
+     .expected = "exit 70; an illegal address; 0 leases; 20 done once; 20 done once; victim0: "
+                 "done, attempt 2; no more are charged than there are streams; the CPU engine's "
+                 "pictures; the CPU engine's pictures"},
+    {.name = "the canary on a device of this machine", .injected = "nothing",
+     .run = canary_on_a_device, .quick = true,
+     .expected = "200 done once; all at attempt 1; the CPU engine's pictures; 0 words of the "
+                 "canary; exit 0; 200 jobs counted"},
+    {.name = NULL},
+};
+
+const struct fault_group gpu_faults = {"gpu", cases};

@@ -1,0 +1,102 @@
+/*
+ * hook.c - what the tests' own daemon does at a stage (daemon/fault.h), as $GPUIMGD_FAULT says:
+ *
+ *     GPUIMGD_FAULT="run=decode,action=kill,match=victim"
+ *
+ *     enter=STAGE   when a job enters the stage: read (just leased), admit, decode, gpu, encode,
+ *                   ack (pictures renamed into place, Redis not told yet)
+ *     run=STAGE     when a worker begins the stage: read, decode, gpu (CPU engine), encode
+ *     action=WHAT   kill (SIGKILL), stop (SIGSTOP, once), crash (abort), hang (the thread sleeps),
+ *                   wild (a kernel on the device writes to an illegal address)
+ *     match=TEXT    only jobs whose id begins so; without it, every job
+ *     seconds=N     how long a thread hangs (without it, for ever), or the thread that stopped the
+ *                   process sleeps once it runs again (without it, not at all)
+ *
+ * Anything else in it ends the daemon at the first stage, so that a typing mistake fails its test.
+ */
+#include "daemon/fault.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/faults/wild.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char key[16], stage_name[16], action[16], match[64];
+static double seconds = -1;
+static bool armed;
+static atomic_bool stopped;
+
+static void take_word(const char *word)
+{
+    if (sscanf(word, "enter=%15s", stage_name) == 1)
+        strcpy(key, "enter");
+    else if (sscanf(word, "run=%15s", stage_name) == 1)
+        strcpy(key, "run");
+    else if (sscanf(word, "action=%15s", action) != 1 && sscanf(word, "match=%63s", match) != 1 &&
+             sscanf(word, "seconds=%lf", &seconds) != 1) {
+        fprintf(stderr, "GPUIMGD_FAULT: \"%s\" is not understood\n", word);
+        _exit(99);
+    }
+}
+
+static void read_environment(void)
+{
+    const char *text = getenv("GPUIMGD_FAULT");
+    char words[256], *rest = words;
+    snprintf(words, sizeof words, "%s", text ? text : "");
+    for (char *word; (word = strsep(&rest, ","));)
+        if (*word)
+            take_word(word);
+    armed = *key && *action;
+    prctl(PR_SET_DUMPABLE, 0); /* no core files of what dies on purpose */
+}
+
+static void nap(double duration)
+{
+    struct timespec left = {(time_t)duration, (long)((duration - (double)(time_t)duration) * 1e9)};
+    while (nanosleep(&left, &left) != 0)
+        continue;
+}
+
+static bool start_wild_kernel(void)
+{
+#ifdef GPUIMGD_CUDA
+    return wild_start();
+#else
+    return false;
+#endif
+}
+
+void fault_point(const char *at, const char *stage, const char *id)
+{
+    pthread_once(&once, read_environment);
+    if (!armed || strcmp(at, key) != 0 || strcmp(stage, stage_name) != 0 ||
+        strncmp(id ? id : "", match, strlen(match)) != 0)
+        return;
+    if (strcmp(action, "kill") == 0) {
+        kill(getpid(), SIGKILL);
+    } else if (strcmp(action, "crash") == 0) {
+        abort();
+    } else if (strcmp(action, "hang") == 0) {
+        nap(seconds < 0 ? 1e9 : seconds);
+    } else if (strcmp(action, "stop") == 0) {
+        if (atomic_exchange(&stopped, true))
+            return;
+        kill(getpid(), SIGSTOP);
+        nap(seconds < 0 ? 0 : seconds);
+    } else if (strcmp(action, "wild") == 0 && start_wild_kernel()) {
+        return;
+    } else {
+        fprintf(stderr, "GPUIMGD_FAULT: there is no action \"%s\"\n", action);
+        _exit(99);
+    }
+}

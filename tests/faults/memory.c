@@ -1,0 +1,269 @@
+/*
+ * memory.c - an allocation of a job fails, each one in its turn.
+ *
+ * shim_memory.c says which allocations count and makes one fail, or all from there on until the
+ * memory is given back; every job after it has all it wants. The daemon has one worker, so that
+ * nearly the same calls come in the same order each time, and each row goes on until a job asks
+ * for no more than there was. After each job as much must be live as before it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/faults/rig.h"
+
+#define ONE 1u
+#define ALL (~0u)
+#define NUMBERS_MAX 5000
+#define LEAST 60 /* a job that asks for less was not looked at */
+
+struct squeeze {
+    struct rig *rig;
+    struct shim_page *page;
+    struct process *daemon;
+    const char *job, *list; /* the list that its result comes to */
+    cJSON *whole;           /* the result of the job that had all it wanted */
+    int live;
+    unsigned hit, done, again, dead, wrong, leaks;
+};
+
+/* What is live when nothing is under way any more: at best as much as wanted. */
+static int settle(struct squeeze *all, int wanted)
+{
+    double deadline = process_now() + patience(4), since = process_now();
+    int live = atomic_load(&all->page->live);
+    while (live != wanted && process_now() < deadline) {
+        process_sleep(0.0005);
+        int now = atomic_load(&all->page->live);
+        if (now != live)
+            since = process_now();
+        live = now;
+        if (wanted < 0 && process_now() - since > 0.1)
+            break;
+    }
+    return live;
+}
+
+/* Memory is out until some calls have been refused, or the job has ended without. */
+static void give_back_memory(struct squeeze *all)
+{
+    double deadline = process_now() + patience(2);
+    while (atomic_load(&all->page->faults) < 3 && process_now() < deadline &&
+           redis_integer(all->rig->world.client, "LLEN %s", all->list) == 0)
+        process_sleep(0.0002);
+    atomic_store(&all->page->from, 0);
+}
+
+static cJSON *answer(struct squeeze *all, unsigned number, unsigned times)
+{
+    struct shim_page *page = all->page;
+    atomic_store(&page->met, 0);
+    atomic_store(&page->faults, 0);
+    atomic_store(&page->times, times);
+    atomic_store(&page->from, number);
+    world_push(&all->rig->world, "%s", all->job);
+    if (times == ALL)
+        give_back_memory(all);
+    cJSON *result = world_result_from(&all->rig->world, all->list, 20);
+    atomic_store(&page->from, 0);
+    return result;
+}
+
+static bool equal(const cJSON *a, const cJSON *b)
+{
+    return (!a && !b) || cJSON_Compare(a, b, true);
+}
+
+static bool same(const cJSON *a, const cJSON *b)
+{
+    return strcmp(json_text(a, "status"), json_text(b, "status")) == 0 &&
+           strcmp(json_text(a, "error.code"), json_text(b, "error.code")) == 0 &&
+           equal(json_at(a, "outputs"), json_at(b, "outputs")) &&
+           equal(json_at(a, "meta"), json_at(b, "meta"));
+}
+
+/* The result that the job has otherwise, at this attempt or a later one; or out_of_memory. */
+static void judge(struct squeeze *all, unsigned number, const cJSON *result)
+{
+    const char *status = json_text(result, "status"), *code = json_text(result, "error.code");
+    if (same(result, all->whole)) {
+        bool again = json_number(result, "attempt") > 1;
+        all->done += !again;
+        all->again += again;
+    } else if (strcmp(status, "dead") == 0 && strcmp(code, "out_of_memory") == 0) {
+        all->dead++;
+    } else if (all->wrong++ < 4) {
+        char *text = cJSON_PrintUnformatted(result);
+        fprintf(stderr, "at %u: %s\n", number, text ? text : "no result");
+        cJSON_free(text);
+        rig_saw(all->rig, "%u: %s %s", number, status, code);
+    }
+}
+
+/* false: there was nothing left to refuse. */
+static bool squeeze_once(struct squeeze *all, unsigned number, unsigned times)
+{
+    cJSON *result = answer(all, number, times);
+    bool hit = atomic_load(&all->page->faults) > 0;
+    all->hit += hit;
+    judge(all, number, result);
+    if (!result)
+        return false;
+    cJSON_Delete(result);
+    int live = settle(all, all->live);
+    if (live != all->live && all->leaks++ < 4)
+        rig_saw(all->rig, "%u: %+d live", number, live - all->live);
+    all->live = live;
+    return hit;
+}
+
+static void squeeze(struct rig *rig, const char *job, const char *attempts, unsigned times)
+{
+    struct squeeze all = {.rig = rig, .job = job,
+                          .list = strstr(job, "reply_to") ? "gpuimgd:reply:r" : "gpuimgd:results"};
+    all.page = rig_shim(rig, "memory", "");
+    all.daemon = rig_start(rig, 0, NULL, "--workers=1", "--retry_delay_s=0.01", attempts,
+                           rig_option_s("lease_s", 5), rig_option_s("renew_s", 0.15),
+                           "--reap_s=0.1", "--stats_interval_s=600", NULL);
+    for (int i = 0; i < 3 && process_running(all.daemon); i++) { /* fills what is kept for later */
+        cJSON_Delete(all.whole);
+        all.whole = answer(&all, 0, ONE);
+    }
+    rig_saw(rig, "%s", json_text(all.whole, "status"));
+    all.live = settle(&all, -1);
+    for (unsigned number = 1; number < NUMBERS_MAX && process_running(all.daemon); number++)
+        if (!squeeze_once(&all, number, times))
+            break;
+    fprintf(stderr, "memory, %s, refused at each of %u: %u done, %u later, %u dead, %u wrong\n",
+            attempts, all.hit, all.done, all.again, all.dead, all.wrong);
+    rig_saw(rig, "%s", rig_end_of(all.daemon, 0));
+    rig_saw_if(rig, all.hit >= LEAST, "each was hit", "too few were hit");
+    rig_saw_if(rig, all.again > 0, "some done later", "none done later");
+    rig_saw_if(rig, all.dead > 0, "some out_of_memory", "none out_of_memory");
+    rig_push(rig, "n", 5);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    cJSON_Delete(all.whole);
+}
+
+/* ---- the jobs -------------------------------------------------------------------------------- */
+
+static const char jpeg_job[] =
+    "{'id':'x','input':'p.jpg','meta':{'a':[1,'b']},'outputs':["
+    "{'output':{'path':'a/b.jpg','progressive':true},"
+    "'ops':[{'op':'resize','width':90},'gaussian']},"
+    "{'output':{'key':'gpuimgd:img:a','format':'png','ttl_s':60},'ops':['equalize','canny']},"
+    "{'ops':['histogram','otsu','phash','stats']}]}";
+
+static void jpeg_once(struct rig *rig)
+{
+    squeeze(rig, jpeg_job, "--attempts=3", ONE);
+}
+
+static void jpeg_last(struct rig *rig)
+{
+    squeeze(rig, jpeg_job, "--attempts=1", ONE);
+}
+
+static void jpeg_while(struct rig *rig)
+{
+    squeeze(rig, jpeg_job, "--attempts=3", ALL);
+}
+
+/* From key to key, the result to a list of its own. */
+static const char png_job[] =
+    "{'id':'x','meta':7,'input':{'key':'gpuimgd:img:in'},'reply_to':'gpuimgd:reply:r','output':"
+    "{'key':'gpuimgd:img:a'},'ops':[{'op':'unsharp','sigma':1},'rotate',"
+    "{'op':'levels','in_black':9},{'op':'convolve','kernel':[[0,1,0],[1,2,1],[0,1,0]]},"
+    "{'op':'median'},'invert']}";
+
+static void png(struct rig *rig, const char *attempts)
+{
+    struct picture_file icc = picture_icc(600, "RGB ");
+    struct picture_file file = picture_png(&(struct picture_png){
+        .width = 60, .height = 40, .colour_type = 3, .transparent = true, .interlaced = true,
+        .orientation = 6, .icc = icc.bytes, .icc_bytes = icc.length});
+    picture_free(&icc);
+    freeReplyObject(redis_command(rig->world.client, "SET gpuimgd:img:in %b", file.bytes,
+                                  file.length));
+    picture_free(&file);
+    squeeze(rig, png_job, attempts, ONE);
+}
+
+static void png_once(struct rig *rig)
+{
+    png(rig, "--attempts=3");
+}
+
+static void png_last(struct rig *rig)
+{
+    png(rig, "--attempts=1");
+}
+
+/* Much of the job is in the decoder: scans, a profile, an orientation; and in its shrinking. */
+static void scans(struct rig *rig, const char *attempts)
+{
+    struct picture_file icc = picture_icc(600, "RGB ");
+    world_put_picture(&rig->world, "s.jpg", picture_jpeg(&(struct picture_jpeg){
+        .width = 160, .height = 120, .progressive = true, .orientation = 6, .icc = icc.bytes,
+        .icc_bytes = icc.length}));
+    picture_free(&icc);
+    squeeze(rig, "{'id':'x','input':'s.jpg','output':'s.png','ops':[{'op':'resize','width':20}]}",
+            attempts, ONE);
+}
+
+static void scans_once(struct rig *rig)
+{
+    scans(rig, "--attempts=3");
+}
+
+static void scans_last(struct rig *rig)
+{
+    scans(rig, "--attempts=1");
+}
+
+static const char bad_job[] =
+    "{'id':'x','input':'p.jpg','meta':[{}],'outputs':[{'output':{'path':'x.gif','format':'gif'}},"
+    "{'output':'b.png','ops':['edges']},{'output':'c.png','ops':[{'op':'gamma'}]}]}";
+
+static void bad(struct rig *rig)
+{
+    squeeze(rig, bad_job, "--attempts=3", ONE);
+}
+
+static const struct fault_case cases[] = {
+    {.name = "JPEG, three outputs", .injected = "the Nth fails",
+     .run = jpeg_once, .limit_s = 300,
+     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
+                 "once"},
+    {.name = "JPEG, three outputs", .injected = "the Nth fails, 1 attempt",
+     .run = jpeg_last, .limit_s = 300,
+     .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
+                 "once"},
+    {.name = "JPEG, three outputs", .injected = "all fail from the Nth on",
+     .run = jpeg_while, .limit_s = 300,
+     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
+                 "once"},
+    {.name = "PNG, key to key", .injected = "the Nth fails",
+     .run = png_once, .quick = true, .limit_s = 300,
+     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
+                 "once"},
+    {.name = "PNG, key to key", .injected = "the Nth fails, 1 attempt",
+     .run = png_last, .limit_s = 300,
+     .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
+                 "once"},
+    {.name = "JPEG of many scans, shrunk", .injected = "the Nth fails",
+     .run = scans_once, .limit_s = 300,
+     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
+                 "once"},
+    {.name = "JPEG of many scans, shrunk", .injected = "the Nth fails, 1 attempt",
+     .run = scans_last, .limit_s = 300,
+     .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
+                 "once"},
+    {.name = "a bad job", .injected = "the Nth fails",
+     .run = bad, .limit_s = 300,
+     .expected = "failed; still runs; each was hit; none done later; none out_of_memory; 5 done "
+                 "once"},
+    {.name = NULL},
+};
+
+const struct fault_group memory_faults = {"memory", cases};

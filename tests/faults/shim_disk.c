@@ -1,0 +1,207 @@
+/*
+ * shim_disk.c - preloaded into a daemon: calls on files that fail, fall short or do not come back,
+ * as $GPUIMGD_SHIM says:
+ *
+ *     GPUIMGD_SHIM="call=write,do=ENOSPC,match=*.2.*.tmp,times=2"
+ *
+ *     call=NAME      read, write, fsync, close, openat, mkdirat, renameat (its new name)
+ *     do=WHAT        ENOSPC, EIO, EINTR, EMFILE: fails so (close does so once it has closed).
+ *                    short: moves a third of the bytes, one at least. full: takes half of the
+ *                    bytes, and the next one is ENOSPC. zero: moves nothing and says so. hang: the
+ *                    thread sleeps, then the call is carried out
+ *     match=PATTERN  only where the file's whole path matches (fnmatch, * goes over slashes)
+ *     times=N        so many of them; without it, all
+ *     seconds=N      how long it hangs; without it, for ever
+ *
+ * Anything else ends the process as it starts, so that a typing mistake fails its test.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/faults/shim.h"
+
+static char call[16], what[16], match[160];
+static unsigned times = UINT_MAX;
+static double seconds = 1e9;
+static struct shim_page *page;
+
+static const struct {
+    const char *name;
+    int number;
+} errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"EMFILE", EMFILE}};
+
+/* ---- what is asked for ----------------------------------------------------------------------- */
+
+__attribute__((noreturn)) static void refuse(const char *text)
+{
+    fprintf(stderr, "GPUIMGD_SHIM: \"%s\" is not understood\n", text);
+    _exit(99);
+}
+
+static int error_number(void)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (strcmp(what, errors[i].name) == 0)
+            return errors[i].number;
+    return 0;
+}
+
+static bool is(const char *kind)
+{
+    return strcmp(what, kind) == 0;
+}
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *text = getenv("GPUIMGD_SHIM"), *path = getenv("GPUIMGD_SHIM_PAGE");
+    char words[256], *rest = words;
+    snprintf(words, sizeof words, "%s", text ? text : "");
+    for (char *word; (word = strsep(&rest, ","));)
+        if (sscanf(word, "call=%15s", call) != 1 && sscanf(word, "do=%15s", what) != 1 &&
+            sscanf(word, "match=%159s", match) != 1 && sscanf(word, "times=%u", &times) != 1 &&
+            sscanf(word, "seconds=%lf", &seconds) != 1)
+            refuse(word);
+    if (!*call || !*match || !(error_number() || is("short") || is("full") || is("zero") ||
+                               is("hang")))
+        refuse(words);
+    int fd = open(path ? path : "", O_RDWR | O_CLOEXEC);
+    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || page == MAP_FAILED)
+        refuse(path ? path : "no GPUIMGD_SHIM_PAGE");
+    close(fd);
+}
+
+/* ---- whether a call is meant ----------------------------------------------------------------- */
+
+static bool path_of(int fd, char *path, size_t size)
+{
+    char link[64];
+    if (fd == AT_FDCWD)
+        return getcwd(path, size) != NULL;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, size - 1);
+    if (length < 0)
+        return false;
+    path[length] = '\0';
+    return true;
+}
+
+/* name: below fd, or NULL for the descriptor's own path. */
+static bool meant(const char *name_of_call, int fd, const char *name)
+{
+    char path[2 * PATH_MAX];
+    int saved = errno;
+    bool found = page && strcmp(call, name_of_call) == 0 && path_of(fd, path, PATH_MAX);
+    errno = saved;
+    if (!found)
+        return false;
+    if (name)
+        snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
+    if (fnmatch(match, path, 0) != 0)
+        return false;
+    unsigned met = atomic_fetch_add(&page->met, 1);
+    if (met < times)
+        atomic_fetch_add(&page->faults, 1);
+    return met < times;
+}
+
+static void nap(void)
+{
+    struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    while (nanosleep(&left, &left) != 0)
+        continue;
+}
+
+/* What becomes of a call that is meant. true: it fails, errno is set. */
+static bool fails(void)
+{
+    if (is("hang"))
+        nap();
+    else if (error_number())
+        errno = error_number();
+    return error_number() != 0;
+}
+
+/* The same for one that moves bytes: how many it may move, or -1. */
+static ssize_t bytes_left(size_t count)
+{
+    if (is("zero"))
+        return 0;
+    if (is("short"))
+        return (ssize_t)(count / 3 > 0 ? count / 3 : 1);
+    if (is("full") && atomic_load(&page->faults) % 2 == 1)
+        return (ssize_t)(count / 2);
+    if (is("full"))
+        errno = ENOSPC;
+    return is("full") || fails() ? -1 : (ssize_t)count;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+/* The next definition of a function, which is the system's or a sanitizer's. */
+#define NEXT(type, name, ...)                                                                      \
+    static type (*next)(__VA_ARGS__);                                                              \
+    if (!next)                                                                                     \
+        *(void **)&next = dlsym(RTLD_NEXT, name)
+
+ssize_t read(int fd, void *bytes, size_t count)
+{
+    NEXT(ssize_t, "read", int, void *, size_t);
+    ssize_t left = meant("read", fd, NULL) ? bytes_left(count) : (ssize_t)count;
+    return left > 0 || count == 0 ? next(fd, bytes, (size_t)left) : left;
+}
+
+ssize_t write(int fd, const void *bytes, size_t count)
+{
+    NEXT(ssize_t, "write", int, const void *, size_t);
+    ssize_t left = meant("write", fd, NULL) ? bytes_left(count) : (ssize_t)count;
+    return left > 0 || count == 0 ? next(fd, bytes, (size_t)left) : left;
+}
+
+int fsync(int fd)
+{
+    NEXT(int, "fsync", int);
+    return meant("fsync", fd, NULL) && fails() ? -1 : next(fd);
+}
+
+int close(int fd)
+{
+    NEXT(int, "close", int);
+    bool chosen = meant("close", fd, NULL);
+    int result = next(fd);
+    return chosen && fails() ? -1 : result;
+}
+
+int openat(int folder, const char *name, int flags, ...)
+{
+    NEXT(int, "openat", int, const char *, int, ...);
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    return meant("openat", folder, name) && fails() ? -1 : next(folder, name, flags, mode);
+}
+
+int mkdirat(int folder, const char *name, mode_t mode)
+{
+    NEXT(int, "mkdirat", int, const char *, mode_t);
+    return meant("mkdirat", folder, name) && fails() ? -1 : next(folder, name, mode);
+}
+
+int renameat(int from, const char *old, int to, const char *name)
+{
+    NEXT(int, "renameat", int, const char *, int, const char *);
+    return meant("renameat", to, name) && fails() ? -1 : next(from, old, to, name);
+}

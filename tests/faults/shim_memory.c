@@ -1,0 +1,249 @@
+/*
+ * shim_memory.c - preloaded into a daemon: its allocations fail as the case says (shim.h).
+ *
+ * Those count that the daemon itself and its codecs and JSON library ask for: malloc, calloc,
+ * realloc, posix_memalign, aligned_alloc, strdup, strndup, asprintf, vasprintf, and mmap of memory,
+ * where the caller is the program, libjpeg, libpng, libz or libcjson. Not so the rest: hiredis
+ * asserts that its own succeed, libuv aborts where its tables cannot grow, and the C library's
+ * (streams, threads, resolver) are its own affair. What is live is counted whoever asked for it.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/faults/shim.h"
+
+#define RANGES_MAX 32
+
+static struct shim_page *page;
+static struct {
+    uintptr_t begin, end;
+} ranges[RANGES_MAX];
+static size_t range_count;
+
+/* ---- who asks -------------------------------------------------------------------------------- */
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    static const char *const names[] = {"/libjpeg.", "/libpng16.", "/libz.", "/libcjson."};
+    bool wanted = !*info->dlpi_name; /* the program */
+    (void)size;
+    (void)context;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        wanted |= strstr(info->dlpi_name, names[i]) != NULL;
+    for (int i = 0; wanted && i < info->dlpi_phnum && range_count < RANGES_MAX; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
+            continue;
+        ranges[range_count].begin = info->dlpi_addr + part->p_vaddr;
+        ranges[range_count++].end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
+    }
+    return 0;
+}
+
+__attribute__((constructor)) static void map_page(void)
+{
+    const char *path = getenv("GPUIMGD_SHIM_PAGE");
+    int fd = open(path ? path : "", O_RDWR | O_CLOEXEC);
+    dl_iterate_phdr(add_module, NULL);
+    void *memory = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || memory == MAP_FAILED) {
+        fprintf(stderr, "GPUIMGD_SHIM_PAGE: \"%s\" cannot be mapped\n", path ? path : "");
+        _exit(99);
+    }
+    close(fd);
+    page = memory;
+}
+
+static bool fails(const void *caller)
+{
+    if (!page || atomic_load(&page->from) == 0)
+        return false;
+    bool counts = false;
+    for (size_t i = 0; i < range_count && !counts; i++)
+        counts = (uintptr_t)caller >= ranges[i].begin && (uintptr_t)caller < ranges[i].end;
+    if (!counts)
+        return false;
+    unsigned number = atomic_fetch_add(&page->met, 1) + 1, from = atomic_load(&page->from);
+    if (from == 0 || number < from || number - from >= atomic_load(&page->times))
+        return false;
+    atomic_fetch_add(&page->faults, 1);
+    errno = ENOMEM;
+    return true;
+}
+
+static void *count(void *memory, int change)
+{
+    if (page && memory)
+        atomic_fetch_add(&page->live, change);
+    return memory;
+}
+
+/* ---- the next allocator, which is the system's or a sanitizer's ------------------------------ */
+
+static struct {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*vasprintf)(char **, const char *, va_list);
+    void *(*mmap)(void *, size_t, int, int, int, off_t);
+} next;
+
+/* What looking the others up takes. */
+static alignas(16) char first_bytes[8192];
+static size_t first_used;
+static bool looking;
+
+static void *take_first(size_t size)
+{
+    size_t at = first_used;
+    first_used += (size + 15) / 16 * 16;
+    if (first_used > sizeof first_bytes)
+        abort();
+    return first_bytes + at;
+}
+
+static bool is_first(const void *memory)
+{
+    return (const char *)memory >= first_bytes &&
+           (const char *)memory < first_bytes + sizeof first_bytes;
+}
+
+/* false: it is being looked up by this very call. The process has one thread then. */
+static bool ready(void)
+{
+    static const char *const names[] = {"malloc",         "calloc",        "realloc",   "free",
+                                        "posix_memalign", "aligned_alloc", "vasprintf", "mmap"};
+    if (next.mmap)
+        return true;
+    if (looking)
+        return false;
+    looking = true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ((void **)&next)[i] = dlsym(RTLD_NEXT, names[i]);
+    looking = false;
+    return true;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+void *malloc(size_t size)
+{
+    if (!ready())
+        return take_first(size);
+    return fails(__builtin_return_address(0)) ? NULL : count(next.malloc(size), 1);
+}
+
+void *calloc(size_t number, size_t size)
+{
+    if (!ready())
+        return take_first(number * size);
+    return fails(__builtin_return_address(0)) ? NULL : count(next.calloc(number, size), 1);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    if (!ready() || is_first(memory))
+        abort();
+    if (fails(__builtin_return_address(0)))
+        return NULL;
+    void *moved = next.realloc(memory, size);
+    if (!memory)
+        count(moved, 1);
+    else if (size == 0)
+        count(memory, -1);
+    return moved;
+}
+
+void free(void *memory)
+{
+    if (is_first(memory) || !ready())
+        return;
+    count(memory, -1);
+    next.free(memory);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    if (!ready())
+        abort();
+    if (fails(__builtin_return_address(0)))
+        return ENOMEM;
+    int result = next.posix_memalign(memory, alignment, size);
+    if (result == 0)
+        count(*memory, 1);
+    return result;
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (!ready())
+        abort();
+    return fails(__builtin_return_address(0)) ? NULL
+                                              : count(next.aligned_alloc(alignment, size), 1);
+}
+
+char *strndup(const char *text, size_t most)
+{
+    size_t length = strnlen(text, most);
+    if (!ready())
+        abort();
+    char *copy = fails(__builtin_return_address(0)) ? NULL : count(next.malloc(length + 1), 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    if (!ready())
+        abort();
+    char *copy = fails(__builtin_return_address(0)) ? NULL : count(next.malloc(bytes), 1);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+int vasprintf(char **text, const char *format, va_list args)
+{
+    if (!ready())
+        abort();
+    return fails(__builtin_return_address(0)) ? -1 : next.vasprintf(text, format, args);
+}
+
+int asprintf(char **text, const char *format, ...)
+{
+    va_list args;
+    if (!ready())
+        abort();
+    if (fails(__builtin_return_address(0)))
+        return -1;
+    va_start(args, format);
+    int length = next.vasprintf(text, format, args);
+    va_end(args);
+    return length;
+}
+
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    if (!ready())
+        abort();
+    if ((flags & MAP_ANONYMOUS) && fails(__builtin_return_address(0)))
+        return MAP_FAILED;
+    return next.mmap(address, length, protection, flags, fd, offset);
+}

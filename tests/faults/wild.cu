@@ -1,0 +1,21 @@
+/* wild.cu - a kernel with an illegal address, on a stream of its own. */
+#include <stdint.h>
+
+#include <cuda_runtime.h>
+
+#include "tests/faults/wild.h"
+
+static __global__ void wild_kernel(volatile int *nowhere)
+{
+    *nowhere = 1;
+}
+
+bool wild_start(void)
+{
+    cudaStream_t stream;
+    if (cudaSetDevice(0) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        return false;
+    wild_kernel<<<1, 1, 0, stream>>>((volatile int *)(uintptr_t)16);
+    return cudaGetLastError() == cudaSuccess;
+}

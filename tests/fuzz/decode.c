@@ -1,0 +1,185 @@
+/* decode.c - see decode.h. */
+#include "tests/fuzz/decode.h"
+
+#include <string.h>
+
+#include "codecs/codec.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_peak.h"
+
+/* Small pictures: an input costs milliseconds, and the code that a large one reaches is the same.
+ * Results up to a side of ENCODED_SIDE_MAX are encoded again. */
+enum { side_max = 400, pixels_max = 40000, encoded_side_max = 64, guard_bytes = 256 };
+
+static struct codec_context *context;
+
+/* A destination between guards: the codecs' libraries are not instrumented. */
+struct canvas {
+    struct image image;
+    uint8_t *block;
+    size_t bytes;
+    uint8_t fill;
+};
+
+static void canvas_open(struct canvas *canvas, const struct image_info *info,
+                        const struct decode_request *request, uint8_t fill)
+{
+    struct image *image = &canvas->image;
+    image->width = image_scaled(info->width, request->eighths);
+    image->height = image_scaled(info->height, request->eighths);
+    image->channels = request->as == DECODE_LUMA ? 1 : info->channels;
+    image->stride = image_stride(image->width, image->channels) + STRIDE_ALIGN;
+    canvas->bytes = image->stride * image->height + 2 * guard_bytes;
+    canvas->block = malloc(canvas->bytes);
+    FUZZ_MUST(canvas->block != NULL);
+    canvas->fill = fill;
+    memset(canvas->block, fill, canvas->bytes);
+    image->pixels = canvas->block + guard_bytes;
+}
+
+static void must_be_filled(const struct canvas *canvas, const uint8_t *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        FUZZ_MUST(from[i] == canvas->fill);
+}
+
+/* Nothing but the rows was written. */
+static void canvas_check(const struct canvas *canvas)
+{
+    const struct image *image = &canvas->image;
+    size_t row = (size_t)image->width * image->channels;
+    must_be_filled(canvas, canvas->block, guard_bytes);
+    must_be_filled(canvas, canvas->block + canvas->bytes - guard_bytes, guard_bytes);
+    for (uint32_t y = 0; y < image->height; y++)
+        must_be_filled(canvas, image->pixels + y * image->stride + row, image->stride - row);
+}
+
+static void must_be_equal(const struct image *a, const struct image *b)
+{
+    FUZZ_MUST(a->width == b->width && a->height == b->height && a->channels == b->channels);
+    for (uint32_t y = 0; y < a->height; y++)
+        FUZZ_MUST(memcmp(a->pixels + y * a->stride, b->pixels + y * b->stride,
+                         (size_t)a->width * a->channels) == 0);
+}
+
+/* Broken files have a code that says so, and a sentence. */
+static void check_error(enum status status, const struct error *error)
+{
+    FUZZ_MUST(status == error->status);
+    FUZZ_MUST(status == STATUS_OK || error->text[0] != '\0');
+    FUZZ_MUST(status == STATUS_OK || status == STATUS_UNSUPPORTED_FORMAT ||
+              status == STATUS_IMAGE_TOO_LARGE || status == STATUS_DECODE_FAILED ||
+              status == STATUS_DECODE_LIMIT);
+}
+
+/* ---- again as a file ---- */
+
+struct sink {
+    struct codec_sink base;
+    uint8_t *bytes;
+    size_t length;
+};
+
+static enum status keep(struct codec_sink *base, size_t used, struct error *error)
+{
+    struct sink *sink = (struct sink *)base;
+    uint8_t *grown = realloc(sink->bytes, sink->length + used);
+    (void)error;
+    FUZZ_MUST(grown != NULL);
+    memcpy(grown + sink->length, base->buffer, used);
+    sink->bytes = grown;
+    sink->length += used;
+    return STATUS_OK;
+}
+
+/* What is written can be read, a PNG gives the same pixels, and a JPEG's profile comes along. */
+static void check_encoded(const struct canvas *canvas, const struct image_info *info,
+                          const char *format, const struct codec_limits *limits)
+{
+    uint8_t buffer[4096];
+    struct error error = {0};
+    struct sink sink = {.base = {.buffer = buffer, .capacity = sizeof buffer, .flush = keep}};
+    struct encode_request request = {.codec = codec_by_name(format), .quality = 85,
+                                     .compression = 1, .icc = info->icc,
+                                     .icc_bytes = info->icc_bytes};
+    bool lossless = strcmp(format, "png") == 0;
+    if (canvas->image.channels == 4 && !codec_has_alpha(request.codec))
+        return;
+    FUZZ_MUST(codec_encode(context, &canvas->image, &request, &sink.base, &error) == STATUS_OK);
+    struct image_info again;
+    FUZZ_MUST(codec_probe(context, sink.bytes, sink.length, limits, &again, &error) == STATUS_OK);
+    FUZZ_MUST(again.channels == canvas->image.channels);
+    if (!lossless && canvas->image.channels == 3)
+        FUZZ_MUST(again.icc_bytes == info->icc_bytes &&
+                  (info->icc == NULL || memcmp(again.icc, info->icc, info->icc_bytes) == 0));
+    struct decode_request whole = {0};
+    struct canvas back;
+    canvas_open(&back, &again, &whole, 0);
+    FUZZ_MUST(codec_decode(context, sink.bytes, sink.length, &again, &whole, limits, &back.image,
+                           &error) == STATUS_OK);
+    if (lossless)
+        must_be_equal(&canvas->image, &back.image);
+    free(back.block);
+    image_info_clear(&again);
+    free(sink.bytes);
+}
+
+/* ---- decode ---- */
+
+/* Twice, onto different bytes: a pixel that was not written, or that depends on anything but the
+ * file, shows as a difference. */
+static void check_request(const uint8_t *bytes, size_t length, const struct image_info *info,
+                          const struct decode_request *request, const struct codec_limits *limits)
+{
+    struct canvas first, second;
+    struct error error = {0}, error_again = {0};
+    canvas_open(&first, info, request, 0x5A);
+    canvas_open(&second, info, request, 0xA5);
+    memory_peak_start();
+    enum status status =
+        codec_decode(context, bytes, length, info, request, limits, &first.image, &error);
+    FUZZ_MUST(memory_peak_end() <= info->codec_bytes);
+    check_error(status, &error);
+    enum status again =
+        codec_decode(context, bytes, length, info, request, limits, &second.image, &error_again);
+    FUZZ_MUST(again == status && strcmp(error.text, error_again.text) == 0);
+    canvas_check(&first);
+    canvas_check(&second);
+    if (status == STATUS_OK) {
+        must_be_equal(&first.image, &second.image);
+        if (info->width <= encoded_side_max && info->height <= encoded_side_max) {
+            check_encoded(&first, info, "png", limits);
+            check_encoded(&first, info, "jpeg", limits);
+        }
+    }
+    free(first.block);
+    free(second.block);
+}
+
+/* In colour, and in one of the other ways, which the file's length chooses. */
+void decode_check(const uint8_t *bytes, size_t length)
+{
+    struct codec_limits limits = {.pixels_max = pixels_max,
+                                  .side_max = side_max,
+                                  .jpeg_scans_max = JPEG_SCANS_DEFAULT,
+                                  .jpeg_warnings_max = JPEG_WARNINGS_MAX,
+                                  .lenient = length % 4 == 0};
+    struct image_info info;
+    struct error error = {0};
+    if (context == NULL)
+        context = codec_context_create();
+    FUZZ_MUST(context != NULL);
+    enum status status = codec_probe(context, bytes, length, &limits, &info, &error);
+    check_error(status, &error);
+    if (status == STATUS_OK) {
+        struct decode_request colour = {0}, other = {.as = (enum decode_as)(length % 3),
+                                                     .eighths = 1u << length % 4};
+        if (!info.ycc && (other.as == DECODE_YCC || info.channels != 1))
+            other.as = DECODE_COLOUR;
+        if (!info.scales)
+            other.eighths = DECODE_EIGHTHS;
+        check_request(bytes, length, &info, &colour, &limits);
+        check_request(bytes, length, &info, &other, &limits);
+    }
+    image_info_clear(&info);
+}

@@ -1,0 +1,33 @@
+/*
+ * fuzz.h - what a fuzz target is: a function that takes any bytes, and the seeds it starts from.
+ *
+ * A target is fuzz_NAME.c. It is linked twice: with libFuzzer (`make fuzz`, clang), and with
+ * replay.c, which hands it its seeds and the files of corpus/NAME/ once, with any compiler. It
+ * aborts where a promise is broken; memory errors are the sanitizers' to find.
+ */
+#ifndef GPUIMGD_TESTS_FUZZ_FUZZ_H
+#define GPUIMGD_TESTS_FUZZ_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* libFuzzer's name for it. The bytes are the caller's, in a block of exactly this length. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+/* Hands one seed on; the bytes are read before it returns. */
+typedef void fuzz_give(void *context, const char *name, const void *bytes, size_t length);
+/* The target's seeds, made anew each time. Names are file names. */
+void fuzz_seeds(fuzz_give *give, void *context);
+
+/* A promise of the code under test. */
+#define FUZZ_MUST(is)                                                                              \
+    do {                                                                                           \
+        if (!(is)) {                                                                               \
+            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #is);               \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#endif

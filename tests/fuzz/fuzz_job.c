@@ -1,0 +1,285 @@
+/*
+ * fuzz_job.c - any bytes as a job: parsed, its operations checked, planned for a picture, and
+ * carried out by the CPU engine where that picture is small.
+ *
+ * The first four bytes choose the picture: width, height, channels and whether it is a JPEG,
+ * orientation. The job is what follows.
+ */
+#include <string.h>
+
+#include "conf/text.h"
+#include "gpu/op.h"
+#include "queue/job.h"
+#include "queue/json.h"
+#include "queue/result.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/run_plan.h"
+
+#define NS "ns"
+
+static bool ends_well(const struct error *error, enum status status)
+{
+    return status == error->status && (status == STATUS_OK) == (error->text[0] == '\0');
+}
+
+static void must_be_printable(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    for (size_t left = strlen(text), count; left > 0; at += count, left -= count) {
+        count = text_utf8_sequence(at, left);
+        FUZZ_MUST(count > 0 && *at >= 0x20 && *at != 0x7F);
+    }
+}
+
+/* ---- what a parsed job promises ---- */
+
+static void check_path(const char *path)
+{
+    FUZZ_MUST(strlen(path) >= 1 && strlen(path) <= JOB_PATH_BYTES_MAX);
+    must_be_printable(path);
+    for (const char *part = path;; part++) {
+        size_t length = strcspn(part, "/");
+        FUZZ_MUST(length > 0);
+        FUZZ_MUST(length > 2 || strspn(part, ".") < length);
+        part += length;
+        if (*part == '\0')
+            return;
+    }
+}
+
+static void check_key(const char *key, const char *start)
+{
+    FUZZ_MUST(strncmp(key, start, strlen(start)) == 0 && strlen(key) > strlen(start));
+    FUZZ_MUST(strlen(key) <= JOB_KEY_BYTES_MAX);
+    must_be_printable(key);
+}
+
+static void check_place(const struct job_place *place, bool needed)
+{
+    FUZZ_MUST(!place->path || !place->key);
+    FUZZ_MUST(!needed || place->path || place->key);
+    if (place->path)
+        check_path(place->path);
+    if (place->key)
+        check_key(place->key, NS ":img:");
+}
+
+static void check_job(const struct job *job, const struct job_rules *rules)
+{
+    check_place(&job->input, true);
+    FUZZ_MUST(job->output_count >= 1 && job->output_count <= JOB_OUTPUTS_MAX);
+    FUZZ_MUST(job->timeout_s > 0 && job->timeout_s <= rules->timeout_s && job->pushed >= 0);
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct job_output *output = &job->outputs[i];
+        check_place(&output->place, false);
+        FUZZ_MUST(!output->place.path || strncmp(output->place.path, ".gpuimgd/", 9) != 0);
+        FUZZ_MUST(output->quality >= 1 && output->quality <= 100);
+        FUZZ_MUST(output->compression >= 0 && output->compression <= 9);
+        FUZZ_MUST(cJSON_IsArray(output->ops) && cJSON_GetArraySize(output->ops) <= JOB_OPS_MAX);
+    }
+}
+
+/* The result of any job is one line of strict JSON, with id and meta as they were given. */
+static void check_result(const struct job *job, const struct error *error)
+{
+    struct error strict = {0};
+    struct result_output outputs[JOB_OUTPUTS_MAX];
+    struct result result = {.job = job, .number = 7, .status = "failed", .error = error,
+                            .outputs = outputs, .output_count = job->output_count, .attempt = 1,
+                            .daemon = "host:1", .ms.total = 1.5};
+    for (size_t i = 0; i < job->output_count; i++)
+        outputs[i] = (struct result_output){.place = &job->outputs[i].place, .error = error};
+    char *text = result_write(&result);
+    FUZZ_MUST(text != NULL && strchr(text, '\n') == NULL);
+    if (strlen(text) <= JOB_BYTES_MAX)
+        FUZZ_MUST(json_check(text, strlen(text), NULL, &strict) == STATUS_OK);
+    cJSON *back = cJSON_Parse(text);
+    FUZZ_MUST(back != NULL);
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(back, "id");
+    FUZZ_MUST(!job->id == !id && (!id || strcmp(id->valuestring, job->id) == 0));
+    FUZZ_MUST(!job->meta == !cJSON_GetObjectItemCaseSensitive(back, "meta"));
+    cJSON_Delete(back);
+    free(text);
+}
+
+/* ---- its operations ---- */
+
+static struct plan_source choose_source(const uint8_t *bytes, bool *jpeg)
+{
+    static const uint32_t channels[] = {1, 3, 4};
+    *jpeg = bytes[2] / 3 % 2 != 0;
+    return (struct plan_source){.width = 1 + bytes[0] % 64u,
+                                .height = 1 + bytes[1] % 64u,
+                                .channels = *jpeg ? 3 : channels[bytes[2] % 3],
+                                .orientation = 1 + bytes[3] % ORIENTATION_MAX};
+}
+
+/* The targets of those outputs whose operations are good, as the daemon makes them. */
+static size_t make_targets(const struct job *job, struct plan_target *targets)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct job_output *output = &job->outputs[i];
+        struct error error = {0};
+        bool picture = output->place.path || output->place.key;
+        enum status status = plan_check_ops(output->ops, (int)i, &error);
+        FUZZ_MUST(ends_well(&error, status));
+        FUZZ_MUST(status == STATUS_OK || status == STATUS_UNKNOWN_OP || status == STATUS_BAD_OP);
+        must_be_printable(error.text);
+        if (status == STATUS_OK && (picture || plan_gives_values(output->ops)))
+            targets[count++] = (struct plan_target){.ops = output->ops,
+                                                    .opaque = output->quality % 2 == 0,
+                                                    .no_picture = !picture,
+                                                    .number = job->listed ? (unsigned)i + 1 : 0};
+    }
+    return count;
+}
+
+/* A target without a number is the only one that a job can have. */
+static void build(const struct plan_source *wanted, bool jpeg, const struct plan_target *targets,
+                  size_t count, const struct plan_limits *limits, bool run)
+{
+    enum decode_as as = jpeg ? plan_decode_as(targets, count) : DECODE_COLOUR;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = *wanted;
+    if (as == DECODE_LUMA)
+        source.channels = 1;
+    source.ycc = as == DECODE_YCC;
+    source.eighths = jpeg && targets[0].number == 0 ? plan_eighths(&source, targets[0].ops)
+                                                    : DECODE_EIGHTHS;
+    enum status status = plan_build(&plan, &source, targets, count, limits, &error);
+    FUZZ_MUST(ends_well(&error, status));
+    FUZZ_MUST(status == STATUS_OK || status == STATUS_BAD_OP || status == STATUS_IMAGE_TOO_LARGE ||
+              status == STATUS_OVER_BUDGET);
+    must_be_printable(error.text);
+    if (status == STATUS_OK) {
+        run_plan_check_layout(&plan, limits);
+        if (run)
+            run_plan_twice(&plan);
+    }
+    plan_clear(&plan);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    enum { head_bytes = 4 };
+    const struct job_rules rules = {NS, 60};
+    const struct plan_limits small = {1 << 14, 512}, standard = {PIXELS_DEFAULT, SIDE_DEFAULT};
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    struct job job;
+    struct error error = {0};
+    bool jpeg;
+    if (length < head_bytes)
+        return 0;
+    enum status status =
+        job_parse(&job, (const char *)bytes + head_bytes, length - head_bytes, &rules, &error);
+    FUZZ_MUST(ends_well(&error, status));
+    FUZZ_MUST(status == STATUS_OK || status == STATUS_BAD_JSON || status == STATUS_BAD_JOB ||
+              status == STATUS_PATH_REFUSED);
+    must_be_printable(error.text);
+    check_result(&job, &error);
+    size_t count = 0;
+    if (status == STATUS_OK) {
+        check_job(&job, &rules);
+        count = make_targets(&job, targets);
+    }
+    if (count > 0) {
+        struct plan_source source = choose_source(bytes, &jpeg);
+        build(&source, jpeg, targets, count, &small, true);
+        source.width *= 97;
+        source.height *= 101;
+        build(&source, jpeg, targets, count, &standard, false);
+    }
+    job_clear(&job);
+    return 0;
+}
+
+/* ---- seeds ---- */
+
+static void give_job(fuzz_give *give, void *context, const char *name, const char *text)
+{
+    char bytes[4096];
+    int length = snprintf(bytes, sizeof bytes, "%s", text);
+    for (char *at = bytes; *at; at++)
+        if (*at == '\'')
+            *at = '"';
+    give(context, name, bytes, (size_t)length);
+}
+
+/* Seeds that stop to be good jobs, or leave an operation out, would go unnoticed. */
+static void check_ops(const char *const *ops, size_t count)
+{
+    char text[2048];
+    struct error error = {0};
+#define X(op) false,
+    bool used[] = {OP_TABLE(X)};
+#undef X
+    for (size_t i = 0; i < count; i++) {
+        size_t which = 0;
+        snprintf(text, sizeof text, "[%s]", ops[i]);
+        for (char *at = text; *at; at++)
+            *at = *at == '\'' ? '"' : *at;
+#define X(op) used[which] = used[which] || strstr(text, "\"" #op "\""), which++;
+        OP_TABLE(X)
+#undef X
+        cJSON *list = cJSON_Parse(text);
+        FUZZ_MUST(list != NULL && plan_check_ops(list, -1, &error) == STATUS_OK);
+        cJSON_Delete(list);
+    }
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
+        FUZZ_MUST(used[i]);
+}
+
+void fuzz_seeds(fuzz_give *give, void *context)
+{
+    static const char *const ops[] = {
+        "'grayscale','sobel','invert','transpose','histogram','stats','otsu','equalize'",
+        "{'op':'grayscale','weights':[20000,40000,5536]},{'op':'sobel','magnitude':'l2',"
+        "'border':'zero'}",
+        "{'op':'gamma','gamma':2.2},{'op':'levels','in_black':10,'in_white':200,'gamma':0.5,"
+        "'out_black':255,'out_white':0},{'op':'threshold','value':9,'invert':true}",
+        "{'op':'color_matrix','matrix':[[1,0.5,-0.25,8],[0,1,0,0],[0.1,0.1,0.1,-4096]]}",
+        "{'op':'rotate','angle':270,'clockwise':false},{'op':'flip','axis':'vertical'},"
+        "{'op':'crop','width':3,'height':2,'x':1,'y':1}",
+        "{'op':'crop','width':5,'height':5,'gravity':'southeast'},'transpose','sobel'",
+        "{'op':'resize','width':9,'height':5,'fit':'cover','filter':'bicubic','enlarge':false}",
+        "{'op':'resize','width':200,'fit':'inside','enlarge':true},{'op':'resize','height':3,"
+        "'filter':'nearest','fast_shrink':false},{'op':'resize','width':1,'height':1,"
+        "'fit':'exact','filter':'box'}",
+        "{'op':'gaussian','ksize':31,'sigma':0.3},{'op':'unsharp','amount':16,'ksize':7,"
+        "'sigma':1000}",
+        "{'op':'convolve','kernel':[[0,1,0],[1,-4,1],[0,1,0]],'scale':1,'offset':-255,"
+        "'border':'replicate'},{'op':'median','size':5}",
+        "{'op':'canny','low':20.5,'high':1530},'canny'",
+        "'phash',{'op':'crop','width':3,'height':4,'x':1,'y':0},'phash','flip'",
+    };
+    char text[2048], name[32];
+    check_ops(ops, sizeof ops / sizeof ops[0]);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        snprintf(text, sizeof text, "%c%c%c%c{'input':'a/b.jpg','output':{'path':'c.png',"
+                 "'quality':%zu},'ops':[%s]}", (int)('A' + i * 3), (int)('5' + i), (int)('0' + i),
+                 (int)('0' + i % 8), 85 + i, ops[i]);
+        snprintf(name, sizeof name, "ops-%02zu", i);
+        give_job(give, context, name, text);
+    }
+    give_job(give, context, "everything",
+             "KHC0{'input':{'key':'ns:img:a'},'output':{'key':'ns:img:b','format':'png',"
+             "'compression':9,'ttl_s':60},'id':'\xC3\xA4 \\u00e4','timeout_s':1.5,"
+             "'background':[1,2,3],'orient':false,'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
+             "'reply_to':'ns:reply:me','pushed':1700000000.25,'ops':[]}");
+    give_job(give, context, "variants",
+             "~~D3{'input':'a.jpg','outputs':[{'output':'b.png','ops':[{'op':'resize',"
+             "'width':8}]},{'output':{'path':'c.jpg','progressive':true,'quality':50},'ops':["
+             "'grayscale',{'op':'resize','height':4}]},{'ops':['histogram','phash','histogram',"
+             "'phash','stats']},{'output':'e.png','ops':['phash']},{'output':'d','ops':"
+             "[{'op':'crop','width':2,'height':2},'sobel']}]}");
+    give_job(give, context, "values", "0000{'input':'a','ops':['otsu']}");
+    give_job(give, context, "refused-path", "0000{'input':'../a','output':'b'}");
+    give_job(give, context, "refused-key", "0000{'input':{'key':'ns:jobs'},'output':'b'}");
+    give_job(give, context, "refused-reply", "0000{'input':'a','output':'b','reply_to':'x'}");
+    give_job(give, context, "unknown-op", "0000{'input':'a','output':'b','ops':['sobell']}");
+    give_job(give, context, "close-key", "0000{'input':'a','outptu':'b'}");
+    give_job(give, context, "twice", "0000{'input':'a','input':'b'}");
+    give_job(give, context, "nul", "0000{'input':'a\\u0000b','output':'b'}");
+}

@@ -1,0 +1,105 @@
+/* fuzz_probe.c - any bytes as an image file: what the sniffer and the header's reader say. */
+#include <string.h>
+
+#include "codecs/codec.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_peak.h"
+#include "tests/tools/picture.h"
+
+/* An inflated profile and the copy that is kept, or a JPEG's segments and the profile put together
+ * from them; and the libraries' own. */
+#define PROBE_BYTES_MAX (2 * JPEG_KEPT_BYTES_MAX + MIB)
+static_assert(JPEG_KEPT_BYTES_MAX >= PNG_CHUNK_BYTES_MAX, "of the two formats the larger");
+
+static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
+                                           .side_max = SIDE_DEFAULT,
+                                           .jpeg_scans_max = JPEG_SCANS_DEFAULT,
+                                           .jpeg_warnings_max = JPEG_WARNINGS_MAX};
+
+static void check_info(const struct image_info *info)
+{
+    FUZZ_MUST(info->width >= 1 && info->width <= limits.side_max);
+    FUZZ_MUST(info->height >= 1 && info->height <= limits.side_max);
+    FUZZ_MUST((uint64_t)info->width * info->height <= limits.pixels_max);
+    FUZZ_MUST(info->channels == 1 || info->channels == 3 || info->channels == 4);
+    FUZZ_MUST(!info->ycc || info->channels == 3);
+    FUZZ_MUST(info->orientation >= 1 && info->orientation <= ORIENTATION_MAX);
+    FUZZ_MUST(info->codec_bytes > 0);
+    FUZZ_MUST((info->icc != NULL) == (info->icc_bytes > 0));
+    FUZZ_MUST(info->icc_bytes <= ICC_BYTES_MAX && (info->icc == NULL || info->channels >= 3));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static struct codec_context *context;
+    struct image_info info;
+    struct error error = {0};
+    if (context == NULL)
+        context = codec_context_create();
+    FUZZ_MUST(context != NULL);
+    memory_peak_start();
+    enum status status = codec_probe(context, bytes, length, &limits, &info, &error);
+    FUZZ_MUST(memory_peak_end() <= PROBE_BYTES_MAX);
+    FUZZ_MUST(status == error.status && (status == STATUS_OK || error.text[0] != '\0'));
+    FUZZ_MUST(info.codec == codec_sniff(bytes, length));
+    FUZZ_MUST((status == STATUS_UNSUPPORTED_FORMAT) || info.codec != NULL);
+    FUZZ_MUST(status == STATUS_OK || status == STATUS_UNSUPPORTED_FORMAT ||
+              status == STATUS_IMAGE_TOO_LARGE || status == STATUS_DECODE_FAILED ||
+              status == STATUS_DECODE_LIMIT);
+    if (status == STATUS_OK)
+        check_info(&info);
+    image_info_clear(&info);
+    return 0;
+}
+
+static void give_file(fuzz_give *give, void *context, const char *name, struct picture_file file)
+{
+    give(context, name, file.bytes, file.length);
+    picture_free(&file);
+}
+
+/* 16 MB in segments of one profile, and 23 MB in others of a kind that is kept. */
+static struct picture_file many_segments(void)
+{
+    enum { segments = 600, profile_segments = 250, segment_bytes = 65002 };
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7});
+    uint8_t *bytes = calloc(segments, segment_bytes);
+    FUZZ_MUST(bytes != NULL);
+    for (int i = 0; i < segments; i++) {
+        uint8_t *at = bytes + (size_t)i * segment_bytes;
+        memcpy(at, "\xFF\xE2\xFD\xE8" "ICC_PROFILE", 16);
+        at[1] = i < profile_segments ? 0xE2 : 0xE1;
+        at[16] = (uint8_t)(i + 1);
+        at[17] = profile_segments;
+    }
+    picture_insert(&file, 2, bytes, (size_t)segments * segment_bytes);
+    free(bytes);
+    return file;
+}
+
+void fuzz_seeds(fuzz_give *give, void *context)
+{
+    struct picture_file icc = picture_icc(200, "RGB ");
+    give_file(give, context, "empty", picture_empty());
+    give_file(give, context, "text", picture_text());
+    give_file(give, context, "photo.jpg",
+              picture_jpeg(&(struct picture_jpeg){
+                  .width = 9, .height = 7, .orientation = 6, .icc = icc.bytes,
+                  .icc_bytes = icc.length}));
+    give_file(give, context, "progressive.jpg",
+              picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7, .progressive = true}));
+    give_file(give, context, "photo.png",
+              picture_png(&(struct picture_png){
+                  .width = 9, .height = 7, .colour_type = 2, .orientation = 6, .icc = icc.bytes,
+                  .icc_bytes = icc.length}));
+    give_file(give, context, "palette.png",
+              picture_png(&(struct picture_png){
+                  .width = 9, .height = 7, .colour_type = 3, .bit_depth = 4,
+                  .transparent = true}));
+    give_file(give, context, "segments.jpg", many_segments());
+    give_file(give, context, "huge.jpg", picture_jpeg_huge(65500, 65500));
+    give_file(give, context, "huge.png", picture_png_huge(50000, 50000));
+    give_file(give, context, "bomb-text.png", picture_png_ztxt_bomb());
+    give_file(give, context, "bomb-profile.png", picture_png_iccp_bomb());
+    picture_free(&icc);
+}

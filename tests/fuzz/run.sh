@@ -1,0 +1,60 @@
+#!/bin/bash
+# Runs every fuzz target for a while and prints a table:
+#
+#     tests/fuzz/run.sh BUILD SECONDS [TARGET...]
+#
+# BUILD holds fuzz_NAME (libFuzzer) and replay_NAME under tests/fuzz. What libFuzzer collects stays
+# in BUILD/corpus/NAME for the next run; inputs that broke something are in BUILD/findings/NAME,
+# and belong, under a name that says what they found, into tests/fuzz/corpus/NAME. Exits with 1
+# where there are findings.
+set -u
+build=$1 seconds=$2
+shift 2
+here=$(dirname "$0")
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+length_max=16384
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# One dictionary a target; the probe reads what three others do.
+dictionary() { # target
+    case $1 in
+    probe) cat "$here"/{jpeg,png,exif}.dict ;;
+    *) cat "$here/$1.dict" ;;
+    esac
+}
+
+stat() { # name log
+    sed -n "s/^stat::$1: *//p" "$2" | tail -1
+}
+
+row() { printf '%-8s %8s %12s %10s %12s %9s\n' "$@"; }
+found=0
+row target seconds executions exec/s "new inputs" findings
+[ $# -gt 0 ] || set -- $(cd "$here" && ls fuzz_*.c | sed 's/^fuzz_//; s/\.c$//')
+for target; do
+    corpus=$build/corpus/$target findings=$build/findings/$target log=$build/$target.log
+    mkdir -p "$corpus" "$findings" "$scratch/$target"
+    "$build/tests/fuzz/replay_$target" --write "$scratch/$target" || exit 1
+    dictionary "$target" >"$scratch/dict"
+    before=$(find "$corpus" -type f | wc -l)
+    start=$SECONDS
+    # Earlier findings are tried again; those that are mended are inputs like others.
+    places=("$corpus" "$scratch/$target" "$findings")
+    [ -d "$here/corpus/$target" ] && places+=("$here/corpus/$target")
+    "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=$length_max -timeout=10 \
+        -rss_limit_mb=2048 -dict="$scratch/dict" -artifact_prefix="$findings/" \
+        -print_final_stats=1 "${places[@]}" >"$log" 2>&1
+    status=$?
+    count=$(find "$findings" -type f -newer "$scratch/dict" | wc -l)
+    row "$target" $((SECONDS - start)) "$(stat number_of_executed_units "$log")" \
+        "$(stat average_exec_per_sec "$log")" $(($(find "$corpus" -type f | wc -l) - before)) \
+        "$count"
+    if [ $status -ne 0 ] || [ "$count" -gt 0 ]; then
+        found=1
+        echo "  exit status $status; inputs in $findings; the end of $log:"
+        tail -30 "$log" | sed 's/^/  | /'
+    fi
+done
+exit $found

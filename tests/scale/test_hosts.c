@@ -1,0 +1,98 @@
+/*
+ * test_hosts.c - three daemons that share one Redis and nothing else, as on three hosts: images
+ * come from keys and go to keys. One of them is killed, and nothing is lost.
+ *
+ * Each reaches Redis by a loopback address of its own, has folders of its own, and nothing is in
+ * them afterwards. GPUIMGD_SCALE=full pushes more.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/redis_fleet.h"
+#include "tests/tools/text_file.h"
+
+#define DAEMONS 3
+
+static struct world world;
+static struct world *const w = &world;
+static struct redis_fleet fleet;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, NULL);
+    setenv("TMPDIR", w->folder, 1); /* the server's folder goes with it */
+    fleet_start_one(&fleet, w->ns);
+    fleet_order(&fleet, 0, "CONFIG SET bind %s", "127.0.0.1 127.0.0.2 127.0.0.3");
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    fleet_stop(&fleet);
+    unsetenv("TMPDIR");
+    world_close(w);
+    return 0;
+}
+
+static void start_host(size_t index)
+{
+    char folder[96], redis[64], input[128], output[128];
+    snprintf(folder, sizeof folder, "%s/host%zu", w->folder, index);
+    mkdir(folder, 0755);
+    snprintf(redis, sizeof redis, "--redis=127.0.0.%zu:%d", index + 1, fleet.nodes[0]->port);
+    snprintf(input, sizeof input, "--input_root=%s", folder);
+    snprintf(output, sizeof output, "--output_root=%s", folder);
+    check_ready(world_start(w, index, redis, input, output, NULL));
+}
+
+/* How many results name the daemon of this process. */
+static unsigned results_of(const struct process *daemon)
+{
+    char end[32];
+    unsigned count = 0;
+    snprintf(end, sizeof end, ":%d\",", (int)daemon->pid);
+    redisReply *results = fleet_command(&fleet, "LRANGE gpuimgd:results 0 -1");
+    for (size_t i = 0; i < results->elements; i++)
+        count += strstr(results->element[i]->str, end) != NULL;
+    freeReplyObject(results);
+    return count;
+}
+
+static void test_three_hosts_share_keys_alone(void **state)
+{
+    const char *scale = getenv("GPUIMGD_SCALE");
+    unsigned jobs = scale && strcmp(scale, "full") == 0 ? 6000 : 600;
+    struct process *victim = &w->daemons[DAEMONS - 1];
+    (void)state;
+    for (size_t i = 0; i < DAEMONS; i++)
+        start_host(i);
+    load_push(&fleet, jobs / 2);
+    for (size_t i = 0; i < DAEMONS; i++) /* on a busy machine one may be slow to begin */
+        for (int more = 0; more < 100 && results_of(&w->daemons[i]) == 0; more++) {
+            load_push(&fleet, 20);
+            assert_true(load_wait(&fleet, fleet.pushed));
+        }
+    for (size_t i = 0; i < DAEMONS; i++)
+        assert_true(results_of(&w->daemons[i]) > 0);
+    load_push(&fleet, jobs / 2);
+    process_kill9(victim);
+    assert_true(load_wait(&fleet, fleet.pushed));
+    assert_int_equal(load_check(&fleet), 0);
+    for (size_t i = 0; i < DAEMONS - 1; i++)
+        check_stop(&w->daemons[i]);
+    assert_int_equal(text_file_count(w->folder, "/host"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_three_hosts_share_keys_alone, open_world,
+                                        close_world),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

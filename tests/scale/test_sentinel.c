@@ -1,0 +1,191 @@
+/*
+ * test_sentinel.c - the master dies under load, Sentinels name another one: nothing is lost.
+ *
+ * GPUIMGD_SCALE=full pushes more and kills more often.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/redis_fleet.h"
+#include "tests/tools/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+static struct redis_fleet fleet;
+
+static bool full(void)
+{
+    const char *scale = getenv("GPUIMGD_SCALE");
+    return scale && strcmp(scale, "full") == 0;
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, NULL);
+    setenv("TMPDIR", w->folder, 1); /* the servers' folders go with it */
+    fleet_start_sentinels(&fleet, 2, w->ns);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    fleet_stop(&fleet);
+    unsetenv("TMPDIR");
+    world_close(w);
+    return 0;
+}
+
+static struct process *start_daemon(size_t index, const char *redis)
+{
+    char option[320];
+    snprintf(option, sizeof option, "--redis=%s", redis);
+    struct process *daemon = world_start(w, index, option, NULL);
+    check_ready(daemon);
+    return daemon;
+}
+
+static void finish(size_t daemons)
+{
+    assert_int_equal(load_check(&fleet), 0);
+    for (size_t i = 0; i < daemons; i++)
+        check_stop(&w->daemons[i]);
+    w->client = redis_server_connect(fleet.nodes[fleet.owner]);
+    check_clean(w);
+}
+
+static void test_failover_under_load(void **state)
+{
+    unsigned jobs = full() ? 1000 : 150;
+    int rounds = full() ? 3 : 1;
+    (void)state;
+    start_daemon(0, fleet.address);
+    start_daemon(1, fleet.address);
+    for (int round = 0; round < rounds; round++) {
+        load_push(&fleet, jobs);
+        assert_true(load_wait(&fleet, fleet.pushed - jobs + jobs / 5));
+        size_t dead = fleet_kill_owner(&fleet);
+        fleet_wait_for_other(&fleet, dead);
+        assert_true(load_wait(&fleet, fleet.pushed));
+        if (round + 1 < rounds)
+            fleet_revive(&fleet, dead);
+    }
+    load_push(&fleet, 20);
+    assert_true(load_wait(&fleet, fleet.pushed));
+    for (size_t i = 0; i < 2; i++)
+        assert_true(process_log_count(&w->daemons[i], 0, "connected to") >= 1 + (size_t)rounds);
+    finish(2);
+}
+
+static void test_dead_sentinels_are_passed_over(void **state)
+{
+    char address[300];
+    (void)state;
+    redis_server_kill9(fleet.sentinels[0]);
+    struct process *daemon = start_daemon(0, fleet.address);
+    load_push(&fleet, 5);
+    assert_true(load_wait(&fleet, 5));
+    assert_int_equal(process_log_count(daemon, 0, "cannot connect: connection refused"), 1);
+    /* A Sentinel that does not know the master's name, and none at all, are said too. */
+    snprintf(address, sizeof address, "sentinel://others@%s", fleet.sentinels[1]->tcp);
+    struct process *other = start_daemon(1, address);
+    assert_true(process_logged(other, 0, "it knows no master of the name others", 10));
+    assert_true(process_noted(other, 0, "no Sentinel has named the master", 10));
+    redis_server_restart(fleet.sentinels[0]);
+    finish(2);
+}
+
+/* What the Sentinels say at first is a replica: the daemon hears it from ROLE and asks again. */
+static void test_replica_is_not_taken_for_the_master(void **state)
+{
+    (void)state;
+    redis_server_kill9(fleet.sentinels[1]);
+    redis_server_kill9(fleet.sentinels[2]);
+    redisContext *sentinel = redis_server_connect(fleet.sentinels[0]);
+    freeReplyObject(redis_command(sentinel, "SENTINEL REMOVE " FLEET_MASTER));
+    freeReplyObject(redis_command(sentinel, "SENTINEL MONITOR " FLEET_MASTER " 127.0.0.1 %d 2",
+                                  fleet.nodes[1]->port));
+    struct process *daemon = start_daemon(0, fleet.address);
+    assert_true(process_logged(daemon, 0, "it is not the master", 10));
+    assert_int_equal(process_log_count(daemon, 0, "connected to"), 0);
+    freeReplyObject(redis_command(sentinel, "SENTINEL REMOVE " FLEET_MASTER));
+    freeReplyObject(redis_command(sentinel, "SENTINEL MONITOR " FLEET_MASTER " 127.0.0.1 %d 2",
+                                  fleet.nodes[0]->port));
+    redisFree(sentinel);
+    assert_true(process_logged(daemon, 0, "connected to", 15));
+    redis_server_restart(fleet.sentinels[1]);
+    redis_server_restart(fleet.sentinels[2]);
+    load_push(&fleet, 5);
+    finish(1);
+}
+
+static void test_sentinels_have_their_own_password(void **state)
+{
+    char right[128], wrong[128], right_option[160], wrong_option[160], address[320];
+    (void)state;
+    for (size_t i = 0; i < FLEET_SENTINELS; i++) {
+        redisContext *sentinel = redis_server_connect(fleet.sentinels[i]);
+        freeReplyObject(redis_command(sentinel, "ACL SETUSER watcher on >secret allchannels "
+                                                "+sentinel|get-master-addr-by-name +subscribe "
+                                                "+ping"));
+        redisFree(sentinel);
+    }
+    snprintf(right, sizeof right, "%s/right", w->folder);
+    snprintf(wrong, sizeof wrong, "%s/wrong", w->folder);
+    assert_true(text_file_write(right, "secret\n", 7) && text_file_write(wrong, "guess", 5));
+    snprintf(address, sizeof address, "--redis=%s", fleet.address);
+    snprintf(right_option, sizeof right_option, "--sentinel_password_file=%s", right);
+    snprintf(wrong_option, sizeof wrong_option, "--sentinel_password_file=%s", wrong);
+    struct process *daemon =
+        world_start(w, 0, address, "--sentinel_username=watcher", right_option, NULL);
+    check_ready(daemon);
+    load_push(&fleet, 5);
+    assert_true(load_wait(&fleet, 5));
+    daemon = world_start(w, 1, address, "--sentinel_username=watcher", wrong_option, NULL);
+    check_ready(daemon);
+    assert_true(process_logged(daemon, 0, "no Sentinel has named the master yet: WRONGPASS", 10));
+    finish(2);
+}
+
+/* A failover by hand leaves the old master alive: +switch-master tells. */
+static void test_switch_by_hand(void **state)
+{
+    (void)state;
+    struct process *daemon = start_daemon(0, fleet.address);
+    load_push(&fleet, 50);
+    size_t before = fleet.owner;
+    redisContext *sentinel = redis_server_connect(fleet.sentinels[0]);
+    freeReplyObject(redis_command(sentinel, "SENTINEL FAILOVER " FLEET_MASTER));
+    redisFree(sentinel);
+    double end = process_now() + patience(20);
+    while (fleet.owner == before && process_now() < end) {
+        process_sleep(0.05);
+        fleet_wait_for_other(&fleet, before);
+    }
+    assert_true(process_logged(daemon, 0, fleet.nodes[fleet.owner]->tcp, 10));
+    load_push(&fleet, 50);
+    assert_true(load_wait(&fleet, 100));
+    finish(1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest quick[] = {
+        TEST(test_failover_under_load),
+    };
+    const struct CMUnitTest all[] = {
+        TEST(test_failover_under_load),
+        TEST(test_dead_sentinels_are_passed_over),
+        TEST(test_replica_is_not_taken_for_the_master),
+        TEST(test_sentinels_have_their_own_password),
+        TEST(test_switch_by_hand),
+    };
+    return full() ? cmocka_run_group_tests(all, NULL, NULL)
+                  : cmocka_run_group_tests(quick, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+#!/bin/bash
+# The daemon with the unit's restrictions where there is no systemd: tests/scripts/test_confined.sh
+# BUILD. Applies what tests/tools/confine can of systemd/gpuimgd.service and lets the daemon do jobs:
+# with the CPU engine, and where there is a GPU with CUDA, from native code and from PTX that the
+# driver compiles, to the same bytes. Prints TAP.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/redis.sh
+. tests/service/tap.sh
+build=${1:-build/release}
+readonly build jobs=24
+readonly nobody=65534
+dir=$(mktemp -d /tmp/gpuimgd-confined.XXXXXX)
+readonly dir log=$dir/log
+redis="" daemon="" exit_status="" user=()
+
+cleanup() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
+    wait
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+client() { redis-cli -s "$dir/redis.sock" --raw "$@"; }
+
+prepare() {
+    mkdir "$dir/in"
+    awk 'BEGIN { printf "P3\n800 600\n255\n"
+        for (y = 0; y < 600; y++) for (x = 0; x < 800; x++)
+            printf "%d %d %d\n", x * 255 / 800, (x * y) % 256, (x % 17) * (y % 13) }' |
+        cjpeg -quality 90 -outfile "$dir/in/a.jpg"
+    # Where the daemon gives up root, it must still come to its program.
+    cp "$build/gpuimgd" "$build/tests/tools/confine" "$dir/"
+    chmod 755 "$dir" "$dir/in" "$dir/gpuimgd" "$dir/confine"
+    [ "$(id -u)" != 0 ] || user=(--user=$nobody)
+}
+
+# start_daemon NAME ENGINE [WRAPPER...]: its results go to $dir/NAME
+start_daemon() {
+    local out=$dir/$1 engine=$2
+    shift 2
+    : >"$log"
+    CUDA_CACHE_PATH=$out.cache "$@" "$dir/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" \
+        "--input_root=$dir/in" "--output_root=$out" "--engine=$engine" --workers=2 >"$log" 2>&1 &
+    daemon=$!
+}
+make_folders() { # NAME
+    mkdir "$dir/$1" "$dir/$1.cache"
+    [ "$(id -u)" != 0 ] || chown $nobody:$nobody "$dir/$1" "$dir/$1.cache"
+}
+stop_daemon() {
+    exit_status=0
+    kill -TERM "$daemon" 2>/dev/null
+    wait "$daemon" || exit_status=$?
+    daemon=""
+}
+ready() { grep -F 'jobs from 127.0.0.1' "$log" || { tail -12 "$log"; false; }; }
+
+push_jobs() {
+    local i operations=('"sobel"' '"grayscale",{"op":"resize","width":333}' '"equalize"'
+        '{"op":"gaussian","ksize":9}' '{"op":"rotate","angle":90},"invert"' '"canny"')
+    for ((i = 0; i < jobs; i++)); do
+        client LPUSH gpuimgd:jobs "{\"id\":\"$i\",\"input\":\"a.jpg\",\"output\":\"$i.png\",
+            \"ops\":[${operations[i % ${#operations[@]}]}]}"
+    done
+}
+all_done() { # engine
+    local i result
+    for ((i = 0; i < jobs; i++)); do
+        result=$(client BRPOP gpuimgd:results 60 | tail -n +2)
+        has "$result" '"status":"done"' && has "$result" "\"engine\":\"$1" || return 1
+    done
+}
+
+confined() {
+    local facts
+    facts=$(grep -E '^(CapEff|NoNewPrivs|Seccomp):' "/proc/$daemon/status" | tr -d '\t\n')
+    equal "$facts" "CapEff:0000000000000000NoNewPrivs:1Seccomp:2"
+}
+ended() { ! kill -0 "$daemon" 2>/dev/null; }
+ready_or_ended() { ready || ended; }
+
+# try NAME ENGINE LABEL: jobs under restrictions
+try() {
+    make_folders "$1"
+    start_daemon "$1" "$2" "$dir/confine" "${user[@]}" "--write=$dir/$1" "--write=$dir/$1.cache"
+    within 180 ready_or_ended
+    check "$1: the daemon starts" ready
+    grep '^confine: ' "$log" | sed 's/^/# /'
+    if ! ended; then
+        check "$1: without capabilities or new privileges, calls filtered" confined
+        push_jobs >/dev/null
+        check "$1: $jobs jobs are done" all_done "$3"
+    fi
+    stop_daemon
+    check "$1: it stops with status 0" equal $exit_status 0
+}
+
+# Without restrictions: whether there is a device at all.
+has_cuda() {
+    local found=1
+    make_folders plain
+    start_daemon plain cuda env
+    within 180 ready_or_ended
+    ready >/dev/null && found=0
+    stop_daemon
+    return $found
+}
+
+same_results() { # name name
+    local i
+    for ((i = 0; i < jobs; i++)); do cmp "$dir/$1/$i.png" "$dir/$2/$i.png" || return 1; done
+}
+
+main() {
+    local name
+    if ldd "$build/gpuimgd" | grep -qE 'lib[at]san'; then
+        echo "ok - the daemon under restrictions # SKIP a sanitizer needs what they refuse"
+        return 0
+    fi
+    prepare
+    start_redis "$dir" --port || return 1
+    try cpu cpu cpu
+    if has_cuda; then
+        try cuda cuda cuda:
+        export CUDA_FORCE_PTX_JIT=1 # PTX is what newer devices than this nvcc knew will run
+        try ptx cuda cuda:
+        for name in cuda ptx; do
+            check "$name: the same bytes as cpu" same_results cpu "$name"
+        done
+    else
+        echo "ok - native code and PTX # SKIP no CUDA: $(grep -m1 -i error "$log")"
+    fi
+    [ "$failures" -eq 0 ]
+}
+main

@@ -1,0 +1,130 @@
+#!/bin/bash
+# A Redis that speaks TLS alone, reached by the README's stunnel recipe: tests/service/tls.sh DAEMON
+# (make check-tls)
+#
+# Certificates are made here. The recipe is read from the README; only its addresses and the file of
+# the authority's certificate are replaced. Prints TAP.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/redis.sh
+. tests/service/tap.sh
+readonly daemon=${1:?usage: tests/service/tls.sh DAEMON, such as build/release/gpuimgd}
+dir=$(mktemp -d /tmp/gpuimgd-tls.XXXXXX)
+readonly dir log=$dir/gpuimgd.log tunnel=$dir/tunnel.sock
+port="" redis="" stunnel="" gpuimgd=""
+export REDISCLI_AUTH="behind TLS"
+
+cleanup() {
+    local process
+    for process in $gpuimgd $stunnel $redis; do kill "$process" 2>/dev/null || true; done
+    wait
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+client() { redis-cli -s "$dir/redis.sock" --raw "$@"; }
+
+# ---- certificates --------------------------------------------------------------------------------
+
+authority() { # name
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$1" -keyout "$dir/$1.key" \
+        -out "$dir/$1.pem" 2>>"$dir/openssl.log"
+}
+certificate() { # authority, host name: $dir/HOST.pem and .key
+    openssl req -newkey rsa:2048 -nodes -subj "/CN=$2" -keyout "$dir/$2.key" \
+        -out "$dir/$2.csr" 2>>"$dir/openssl.log" &&
+        openssl x509 -req -in "$dir/$2.csr" -CA "$dir/$1.pem" -CAkey "$dir/$1.key" -days 2 \
+            -CAcreateserial -extfile <(echo "subjectAltName=DNS:$2") -out "$dir/$2.pem" \
+            2>>"$dir/openssl.log"
+}
+
+# ---- the tunnel ----------------------------------------------------------------------------------
+
+recipe() { sed -n '/^    foreground = yes$/,/^$/s/^    //p' README.md; }
+
+# start_tunnel AUTHORITY HOST: the recipe, trusting this authority for this host
+start_tunnel() {
+    recipe | sed -e "s|127.0.0.1:6380|$tunnel|; s|redis.example.com:6379|127.0.0.1:$port|" \
+        -e "s|/etc/stunnel/redis-ca.pem|$dir/$1.pem|; s|^checkHost = .*|checkHost = $2|" \
+        >"$dir/stunnel.conf"
+    : >"$dir/stunnel.log"
+    rm -f "$tunnel"
+    stunnel "$dir/stunnel.conf" >"$dir/stunnel.log" 2>&1 &
+    stunnel=$!
+    within 10 test -S "$tunnel"
+}
+stop_tunnel() {
+    kill "$stunnel"
+    wait "$stunnel"
+    stunnel=""
+}
+
+# ---- the daemon ----------------------------------------------------------------------------------
+
+start_daemon() {
+    echo "$REDISCLI_AUTH" >"$dir/password"
+    "$daemon" -c /dev/null "--redis=unix:$tunnel" "--redis_password_file=$dir/password" \
+        "--input_root=$dir/in" "--output_root=$dir/out" --engine=cpu --workers=1 >"$log" 2>&1 &
+    gpuimgd=$!
+}
+logged() { tail -n "+$mark" "$log" | grep -E "$1" || { tail -12 "$log" "$dir/stunnel.log"; false; }; }
+set_mark() { mark=$(($(wc -l <"$log") + 1)); }
+push() { client LPUSH gpuimgd:jobs "{\"id\":\"$1\",\"input\":\"a.jpg\",\"output\":\"$1.png\"}"; }
+answered() { # id
+    local result
+    result=$(client BRPOP gpuimgd:results 20)
+    has "$result" "\"id\":\"$1\"" && has "$result" '"status":"done"' && [ -s "$dir/out/$1.png" ]
+}
+waits() { # a job: nobody takes it for two seconds
+    sleep 2
+    equal "$(client LLEN gpuimgd:jobs)" 1
+}
+refused() { # authority, host, what stunnel says: with these the job that waits goes on waiting
+    start_tunnel "$1" "$2"
+    check "trusting $1 for $2: stunnel refuses the server" \
+        within 20 grep -E "$3" "$dir/stunnel.log"
+    check "and the job waits" waits
+    stop_tunnel
+}
+
+main() {
+    mark=1
+    mkdir "$dir/in" "$dir/out"
+    printf 'P3 2 2 255 9 8 7 6 5 4 3 2 1 0 9 8\n' | cjpeg -outfile "$dir/in/a.jpg"
+    authority ours && authority theirs && certificate ours redis.example.com ||
+        { cat "$dir/openssl.log"; exit 1; }
+    chapter "rediss://"
+    check "is refused" not "$daemon" -c /dev/null -t --redis=rediss://redis.example.com:6379
+    check "with a sentence that says what to do" has \
+        "$("$daemon" -c /dev/null -t --redis=rediss://redis.example.com:6379 2>&1)" \
+        'asks for TLS, which gpuimgd does not speak; use stunnel'
+
+    chapter "a Redis with TLS alone"
+    check "the README has a recipe" has "$(recipe)" "verifyChain = yes"
+    start_redis "$dir" --tls-port --port 0 --requirepass "$REDISCLI_AUTH" \
+        --tls-cert-file "$dir/redis.example.com.pem" --tls-key-file "$dir/redis.example.com.key" \
+        --tls-ca-cert-file "$dir/ours.pem" --tls-auth-clients no || exit 1
+    check "it does not answer without TLS" not timeout 5 redis-cli -p "$port" PING
+    start_tunnel ours redis.example.com
+    start_daemon
+    push first >/dev/null
+    check "through stunnel, with a password, the daemon does jobs" answered first
+
+    set_mark
+    stop_tunnel
+    check "without stunnel the daemon says that Redis is away" within 10 logged 'Redis|redis'
+    push second >/dev/null
+    check "and the job waits" waits
+    refused theirs redis.example.com 'CERT: Pre-verification error'
+    refused ours other.example.com 'CERT: Subject checks failed'
+    start_tunnel ours redis.example.com
+    check "with the right ones the same daemon goes on" answered second
+    kill -TERM "$gpuimgd"
+    wait "$gpuimgd"
+    check "it stops with status 0" equal $? 0
+    gpuimgd=""
+    echo
+    [ "$failures" -eq 0 ]
+}
+main

@@ -1,0 +1,280 @@
+/* test_connection.c - what the queue does when Redis is away, full, frozen or refuses it. */
+#include "tests/unit/queue_bench.h"
+
+#include <unistd.h>
+
+#include "tests/tools/line.h"
+
+static void test_survives_redis_kill_and_restart(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 20);
+    queue_set_places(bench->queue, 20);
+    run_until(bench, bench->leased == 20);
+    redis_server_kill9(bench->server);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_CONNECTING);
+    assert_int_equal(queue_view(bench->queue)->unacknowledged, 20);
+    assert_true(*queue_view(bench->queue)->reason);
+    run_ms(bench, 300);
+    assert_int_equal(bench->settled, 0);
+    redis_server_restart(bench->server);
+    reconnect(bench);
+    run_until(bench, bench->settled == 20);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 20);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_READY);
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 21);
+    tear_down(bench);
+}
+
+/* Each script's text goes over the line once, and again where Redis has lost it. */
+static void test_scripts_are_loaded_again(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    bench->finish_at_once = true;
+    queue_set_places(bench->queue, 64);
+    push(bench, 1);
+    run_until(bench, bench->settled == 1);
+    long long by_text = calls(bench, "eval"), by_name = calls(bench, "evalsha");
+    freeReplyObject(redis_command(bench->redis, "SCRIPT FLUSH"));
+    for (size_t i = 0; i < 20; i++) {
+        push(bench, 1);
+        run_until(bench, bench->settled == 2 + i);
+    }
+    assert_in_range(calls(bench, "eval") - by_text, 2, 10);
+    assert_true(calls(bench, "evalsha") - by_name >= 40);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+/* While it is still loading its data, Redis answers everything with LOADING. */
+static void test_waits_out_loading(void **state)
+{
+    struct bench *bench =
+        set_up(redis_server_start("--key-load-delay", "200", NULL)); /* us a command */
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    push(bench, 4000); /* it looks at its connections after each 1024 */
+    start_queue(bench);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    redis_server_restart_nowait(bench->server);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "LOADING") != NULL);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    reconnect(bench);
+    tear_down(bench);
+}
+
+static void write_password(const char *path, const char *password)
+{
+    FILE *file = fopen(path, "w");
+    fprintf(file, "%s\n", password);
+    fclose(file);
+}
+
+static void test_wrong_password_then_right(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up(redis_server_start("--requirepass", "right", NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    freeReplyObject(redis_command(bench->redis, "AUTH right"));
+    push(bench, 1);
+    snprintf(path, sizeof path, "%s/password", bench->server->folder);
+    write_password(path, "wrong");
+    bench->config.password_file = path;
+    start_queue(bench);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGPASS") != NULL);
+    assert_int_equal(bench->leased, 0);
+    write_password(path, "right");
+    run_until(bench, bench->leased == 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    tear_down(bench);
+}
+
+static void test_acl_user_database_and_tcp(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up(redis_server_start(NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:* +@read "
+                                                "+@write +@scripting +@connection +@blocking "
+                                                "+info +time +config|get")); /* PROTOCOL.md */
+    freeReplyObject(redis_command(bench->redis, "SELECT 3"));
+    push(bench, 1);
+    snprintf(path, sizeof path, "%s/password", bench->server->folder);
+    write_password(path, "secret");
+    bench->config.redis = bench->server->tcp;
+    bench->config.username = "worker";
+    bench->config.password_file = path;
+    bench->config.database = 3;
+    start_queue(bench);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    /* Rights that are taken away: waits, and goes on when they are back. */
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -evalsha -eval"));
+    queue_set_places(bench->queue, 1);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "NOPERM") != NULL);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_WAITING);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker +evalsha +eval"));
+    push(bench, 1);
+    run_until(bench, bench->leased == 2);
+    tear_down(bench);
+}
+
+static void test_cut_connection_and_resume(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 2);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    /* A lease whose FETCH was not answered: known to Redis, unknown to the daemon. */
+    redis_integer(bench->redis, "HSET t:job:50 raw cut state leased attempt 1 owner %s token %s:0",
+                  bench->inst, bench->inst);
+    redis_integer(bench->redis, "ZADD t:lease 99999999999999 50");
+    redis_integer(bench->redis, "CLIENT KILL TYPE normal SKIPME yes");
+    run_until(bench, redis_integer(bench->redis, "ZCARD t:lease") == 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 2);
+    assert_string_equal(bench->leases[1]->raw, "cut");
+    assert_int_equal(bench->leases[1]->attempt, 1); /* the attempt came back */
+    assert_int_equal(bench->lost, 0);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 2);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+static void test_frozen_redis_is_left_and_come_back_to(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.command_timeout_s = 0.3;
+    bench->config.connect_timeout_s = 0.3;
+    start_queue(bench);
+    push(bench, 3);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, bench->leased == 3);
+    redis_server_freeze(bench->server, true);
+    while (bench->lease_count) /* their DONE is carried out later, and its answer lost */
+        done(bench, bench->leases[0]);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "no answer") != NULL);
+    redis_server_freeze(bench->server, false);
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 3);
+    tear_down(bench);
+}
+
+static void test_full_redis_drains(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 50);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    freeReplyObject(redis_command(bench->redis, "CONFIG SET maxmemory 1"));
+    char *refused = redis_string(bench->redis, "LPUSH t:jobs x");
+    assert_non_null(strstr(refused, "OOM"));
+    free(refused);
+    bench->finish_at_once = true;
+    queue_set_places(bench->queue, 64);
+    run_until(bench, bench->settled == 50);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 50);
+    tear_down(bench);
+}
+
+static void test_wrongtype_is_waited_out(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    freeReplyObject(redis_command(bench->redis, "SET t:results oops"));
+    done(bench, bench->leases[0]);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGTYPE") != NULL);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_WAITING);
+    assert_int_equal(queue_view(bench->queue)->unacknowledged, 1);
+    redis_integer(bench->redis, "DEL t:results");
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1);
+    tear_down(bench);
+}
+
+/* The answer may take long while the bytes of the command still move. */
+static void test_large_done_over_a_slow_line(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
+    (void)state;
+    struct line *line = line_open(bench->server->socket);
+    line_slow(line, 2000); /* half a second at least for the whole of it */
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.redis = line_address(line);
+    bench->config.command_timeout_s = 0.3;
+    start_queue(bench);
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    value.value = calloc(1, value.bytes);
+    queue_done(bench->queue, bench->leases[0],
+               &(struct queue_answer){
+                   .result = strdup("{}"), .values = &value, .value_count = 1});
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "STRLEN t:img:a"), 1 << 20);
+    tear_down(bench);
+    line_close(line);
+}
+
+static void test_close_while_redis_is_down(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 2);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 2);
+    redis_server_kill9(bench->server);
+    done(bench, bench->leases[0]); /* the other one is left to queue_destroy */
+    close_queue(bench, 0.2);
+    redis_server_restart(bench->server);
+    reconnect(bench);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 2);
+    tear_down(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_survives_redis_kill_and_restart),
+        cmocka_unit_test(test_scripts_are_loaded_again),
+        cmocka_unit_test(test_waits_out_loading),
+        cmocka_unit_test(test_wrong_password_then_right),
+        cmocka_unit_test(test_acl_user_database_and_tcp),
+        cmocka_unit_test(test_cut_connection_and_resume),
+        cmocka_unit_test(test_frozen_redis_is_left_and_come_back_to),
+        cmocka_unit_test(test_full_redis_drains),
+        cmocka_unit_test(test_wrongtype_is_waited_out),
+        cmocka_unit_test(test_large_done_over_a_slow_line),
+        cmocka_unit_test(test_close_while_redis_is_down),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    log_init();
+    return cmocka_run_group_tests_name("connection", tests, NULL, NULL);
+}
