@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Has gpuimgd work on one picture below its input_root and waits for the result, without packages:
+REDIS=host:port client.py SECONDS INPUT OUTPUT OPERATION...
+
+Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
+64 usage."""
+import json, os, socket, sys, uuid
+
+
+class Redis:
+    def __init__(self, address, timeout):
+        host, port = address.rsplit(":", 1)
+        self.stream = socket.create_connection((host, int(port)), timeout).makefile("rwb")
+
+    def call(self, *words):
+        self.stream.write(b"*%d\r\n" % len(words))
+        for word in map(str.encode, words):
+            self.stream.write(b"$%d\r\n%s\r\n" % (len(word), word))
+        self.stream.flush()
+        return self.reply()
+
+    def reply(self):
+        line = self.stream.readline()
+        if not line.endswith(b"\r\n"):
+            raise OSError("the connection was closed")
+        kind, rest = line[:1], line[1:-2].decode()
+        if kind == b"-":
+            raise OSError(rest)
+        if rest == "-1" and kind in b"$*":
+            return None
+        if kind == b"$":
+            return self.stream.read(int(rest) + 2)[:-2].decode()
+        return [self.reply() for _ in range(int(rest))] if kind == b"*" else rest
+
+
+def main(seconds, source, output, *ops):
+    redis = Redis(os.environ.get("REDIS", "127.0.0.1:6379"), int(seconds) + 5)
+    reply_to = f"gpuimgd:reply:{uuid.uuid4()}"  # a list of our own
+    job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to}
+    redis.call("LPUSH", "gpuimgd:jobs", json.dumps(job))
+    popped = redis.call("BRPOP", reply_to, seconds)  # the list's name and the result
+    if popped is None:
+        print(f"no result within {seconds} s", file=sys.stderr)
+        return 2
+    result = json.loads(popped[1])
+    if result["status"] != "done":  # failed, or dead after several attempts
+        print("{code}: {message}".format(**result["error"]), file=sys.stderr)
+        return 1
+    print(result["outputs"][0]["path"])
+
+
+if len(sys.argv) < 5 or not sys.argv[1].isdecimal():
+    sys.stderr.write(f"usage: REDIS=host:port {sys.argv[0]} SECONDS INPUT OUTPUT OPERATION...\n")
+    sys.exit(64)
+try:
+    sys.exit(main(*sys.argv[1:]) or 0)
+except OSError as error:
+    sys.stderr.write(f"Redis: {error}\n")
+    sys.exit(3)

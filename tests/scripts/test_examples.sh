@@ -1,0 +1,123 @@
+#!/bin/bash
+# The example clients against a real Redis and a real daemon: tests/scripts/test_examples.sh BUILD.
+# Each is run as a user would run it, the one in C compiled by the command that stands in it. Prints
+# TAP.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/redis.sh
+. tests/service/tap.sh
+build=${1:-build/release}
+readonly build clients=(sh py js c)
+dir=$(mktemp -d /tmp/gpuimgd-examples.XXXXXX)
+readonly dir log=$dir/log awkward='a "b" \ ü.jpg'
+redis="" daemon=""
+
+cleanup() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
+    wait
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# Gray blocks of 8 x 8, which JPEG at these qualities holds exactly; as rows of numbers. With
+# `turned` as flip and invert leave them.
+blocks() { # [turned]
+    awk -v turned="${1:+1}" 'BEGIN {
+        for (y = 0; y < 48; y++)
+            for (x = 0; x < 64; x++) {
+                bx = int(x / 8); if (turned) bx = 7 - bx
+                v = (bx * 37 + int(y / 8) * 53) % 256; if (turned) v = 255 - v
+                printf "%4d%s", v, x < 63 ? "" : "\n" } }'
+}
+prepare() {
+    mkdir "$dir/in" "$dir/out"
+    { printf 'P2\n64 48\n255\n'; blocks; } | cjpeg -quality 95 -outfile "$dir/in/a.jpg"
+    cp "$dir/in/a.jpg" "$dir/in/$awkward"
+}
+start_daemon() {
+    "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" \
+        "--output_root=$dir/out" --engine=cpu --workers=1 >"$log" 2>&1 &
+    daemon=$!
+}
+
+client() { # sh|py|js|c ARGUMENT...
+    local which=$1
+    shift
+    case $which in
+    c) REDIS=${at:-127.0.0.1:$port} "$dir/client" "$@" ;;
+    *) REDIS=${at:-127.0.0.1:$port} "tests/examples/client.$which" "$@" ;;
+    esac
+}
+# Why this client cannot be run here, or nothing.
+missing() {
+    case $1 in
+    py) command -v python3 >/dev/null || echo "no python3 here" ;;
+    js) command -v node >/dev/null || echo "no node here" ;;
+    c) command=$(sed -n 's/^ \* cc \(.*\)$/\1/p' tests/examples/client.c)
+       (cd tests/examples && eval "${CC:-cc} -Wall -Wextra -Werror ${command/-o client/-o $dir/client}") 2>&1 ;;
+    esac
+}
+
+# ends STATUS WORDS client...: by its exit status, with these words on either output
+ends() {
+    local status=$1 words=$2 output got=0
+    shift 2
+    output=$(client "$@" 2>&1) || got=$?
+    equal "$got" "$status" && has "$output" "$words" || { echo "$output"; false; }
+}
+picture_is_right() { # name
+    diff <(blocks turned) <(djpeg -grayscale -pnm "$dir/out/$1" | tail -c 3072 | od -An -v -tu1 -w64)
+}
+# Each waits for its own result, whoever else waits.
+several_at_once() { # client
+    local i processes=()
+    for i in 1 2 3; do
+        ends 0 "$1-$i.png" "$1" 60 a.jpg "$1-$i.png" sobel &
+        processes+=($!)
+    done
+    for i in "${processes[@]}"; do wait "$i" || return 1; done
+}
+
+without_daemon() { # client
+    check "$1: 64 without arguments" ends 64 usage "$1"
+    check "$1: 2 when no result comes in time" ends 2 "no result" "$1" 1 a.jpg "late-$1.png" sobel
+    at=127.0.0.1:1 check "$1: 3 where there is no Redis" ends 3 Redis "$1" 1 a.jpg x.png sobel
+}
+with_daemon() { # client
+    check "$1: 0 when it is done, and the path" ends 0 "turned-$1.jpg" "$1" 60 a.jpg "turned-$1.jpg" flip invert
+    check "$1: the picture is right" picture_is_right "turned-$1.jpg"
+    check "$1: 1 when it failed, and why" ends 1 sobell "$1" 60 a.jpg x.png sobell
+    if [ "$1" = sh ]; then
+        check "$1: 64 for names that need JSON" ends 64 usage "$1" 60 "$awkward" x.png sobel
+    else
+        check "$1: names that JSON escapes" ends 0 "$1 $awkward" "$1" 60 "$awkward" "$1 $awkward" invert
+    fi
+    check "$1: several at once" several_at_once "$1"
+}
+
+main() {
+    local which reason usable=()
+    prepare
+    start_redis "$dir" --port || return 1
+    for which in "${clients[@]}"; do
+        reason=$(missing "$which")
+        case $which:$reason in
+        *:) usable+=("$which") ;;
+        c:*) check "the example in C compiles without warnings" equal "$reason" "" ;;
+        *) echo "ok - tests/examples/client.$which # SKIP $reason" ;;
+        esac
+        check "client.$which: under 60 lines" [ "$(wc -l <"tests/examples/client.$which")" -lt 60 ]
+    done
+    redis-cli -p "$port" SET gpuimgd:jobs "not a list" >/dev/null
+    for which in "${usable[@]}"; do
+        check "$which: 3 when Redis refuses" ends 3 "" "$which" 1 a.jpg x.png sobel
+    done
+    redis-cli -p "$port" DEL gpuimgd:jobs >/dev/null
+    for which in "${usable[@]}"; do without_daemon "$which"; done
+    start_daemon
+    for which in "${usable[@]}"; do with_daemon "$which"; done
+    [ "$failures" -eq 0 ]
+}
+main
