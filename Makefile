@@ -116,7 +116,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-tls \
         check-peers check-faults coverage \
-        check-scale chaos soak fuzz bench bench-gpu bench-cpu bench-queue contact-sheet install uninstall \
+        check-scale chaos soak fuzz bench bench-gpu bench-cpu bench-queue bench-small contact-sheet install uninstall \
         clean build-tests build-fuzz run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -145,6 +145,7 @@ help:
 ## make bench-gpu     the engine and its kernels fed from memory
 ## make bench-cpu     the CPU engine's passes fed from memory, one thread
 ## make bench-queue   jobs that do nothing: what the queue carries, 1 and 4 daemons on one Redis
+## make bench-small   many small pictures: what is left of the floor and of the queue
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
@@ -256,6 +257,8 @@ $(O)/tests/bench/bench_gpu: LDLIBS_ALL += $(foreach l,if ig icc ist ial itc idei
 endif
 $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE_CUDA)),$(wildcard tests/bench/*.cu)))
 
+$(O)/tests/bench/bench_daemon $(O)/tests/bench/bench_small: $(O)/tests/bench/floor.o
+
 # Each fuzz target with libFuzzer, and without it as a test of its seeds and its corpus.
 FUZZ_SECONDS ?= 60
 $(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
@@ -322,6 +325,9 @@ bench-cpu: deps
 bench-queue: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_queue
 	@$(O)/tests/bench/bench_queue --daemon $(O)/gpuimgd $(BENCH)
+bench-small: deps
+	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_small
+	@$(O)/tests/bench/bench_small --daemon $(O)/gpuimgd $(BENCH)
 check-peers: deps
 	@tests/deps.sh peers
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply

@@ -5,10 +5,8 @@
  *                  [--engine cpu]
  *
  * The job is grayscale + sobel of every .jpg and .png below the folder (2 to 15 megapixels) to
- * JPEG of quality 85. The floor does that and nothing else, on as many threads as the daemon has
- * workers, with buffers that are reused: read the file, decode it straight with libjpeg-turbo or
- * libpng (a YCbCr JPEG to gray alone, as the daemon does), run the plan on the CPU engine of
- * gpu/, encode it straight with libjpeg-turbo into memory. It writes no file and knows no queue.
+ * JPEG of quality 85. The floor (floor.h) does that and nothing else, on as many threads as the
+ * daemon has workers.
  * The daemon gets its jobs through a private Redis on a unix socket, reads and writes files (in
  * a temporary folder, without fsync) and posts results. Both take turns; the ratio is the median
  * over the pairs. Without a folder synthetic pictures are made: gradients, shapes and noise.
@@ -16,282 +14,38 @@
 #include <errno.h>
 #include <ftw.h>
 #include <getopt.h>
-#include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <jpeglib.h>
-#include <png.h>
-
-#include "gpu/engine.h"
+#include "tests/bench/floor.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/world.h"
 
 #define FILES_MAX 512
 #define MP_MIN 2.0
 #define MP_MAX 15.0
-#define QUALITY 85
 #define ROUNDS_MAX 32
 #define JOBS_MAX 100000u
 
-struct photo {
-    char *name;                       /* below the folder */
-    uint32_t width, height, channels; /* as decoded for this job */
-    bool png;
-    struct plan plan;
-    size_t output_bytes;              /* of the floor's JPEG */
-};
-
 static struct bench {
     char folder[512];
-    struct photo photos[FILES_MAX];
-    size_t count;
+    struct floor_photo photos[FILES_MAX];
+    struct floor floor;
     unsigned rounds, threads;
     double seconds;
     const char *engine_name;
-    struct engine *engine;
     unsigned repeats;                 /* of the whole set a round */
-    atomic_uint next;
-    atomic_uint failed;
+    unsigned failed;
     struct world world;
 } bench = {.rounds = 3, .seconds = 10, .engine_name = "cpu"};
 
-struct turn {
-    double wall_s, cpu_s;
-};
-
-/* ---- buffers of one thread ------------------------------------------------------------------- */
-
-struct buffer {
-    uint8_t *bytes;
-    size_t capacity;
-};
-
-static uint8_t *buffer_need(struct buffer *buffer, size_t bytes)
-{
-    if (buffer->capacity < bytes) {
-        free(buffer->bytes);
-        buffer->capacity = (bytes + 4095) / 4096 * 4096;
-        buffer->bytes = aligned_alloc(4096, buffer->capacity);
-        if (!buffer->bytes)
-            abort();
-    }
-    return buffer->bytes;
-}
-
-struct thread {
-    pthread_t id;
-    struct buffer file, input, output, scratch, encoded;
-    struct jpeg_decompress_struct decoder;
-    struct jpeg_compress_struct encoder;
-    struct jpeg_error_mgr errors;
-    size_t file_bytes;
-};
-
-static void thread_open(struct thread *thread)
-{
-    memset(thread, 0, sizeof *thread);
-    thread->decoder.err = thread->encoder.err = jpeg_std_error(&thread->errors);
-    jpeg_create_decompress(&thread->decoder);
-    jpeg_create_compress(&thread->encoder);
-}
-
-static void thread_close(struct thread *thread)
-{
-    jpeg_destroy_decompress(&thread->decoder);
-    jpeg_destroy_compress(&thread->encoder);
-    free(thread->file.bytes);
-    free(thread->input.bytes);
-    free(thread->output.bytes);
-    free(thread->scratch.bytes);
-    free(thread->encoded.bytes);
-}
-
-/* ---- the floor's steps ----------------------------------------------------------------------- */
-
-static bool read_file(struct thread *thread, const struct photo *photo)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", bench.folder, photo->name);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    setvbuf(file, NULL, _IONBF, 0);
-    fseek(file, 0, SEEK_END);
-    thread->file_bytes = (size_t)ftell(file);
-    rewind(file);
-    uint8_t *to = buffer_need(&thread->file, thread->file_bytes);
-    bool ok = fread(to, 1, thread->file_bytes, file) == thread->file_bytes;
-    fclose(file);
-    return ok;
-}
-
-static void jpeg_head(struct thread *thread)
-{
-    jpeg_mem_src(&thread->decoder, thread->file.bytes, thread->file_bytes);
-    jpeg_read_header(&thread->decoder, TRUE);
-    bool gray = thread->decoder.jpeg_color_space == JCS_YCbCr ||
-                thread->decoder.jpeg_color_space == JCS_GRAYSCALE;
-    thread->decoder.out_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
-}
-
-static void jpeg_pixels(struct thread *thread, const struct image *to)
-{
-    jpeg_head(thread);
-    jpeg_start_decompress(&thread->decoder);
-    while (thread->decoder.output_scanline < thread->decoder.output_height) {
-        JSAMPROW rows[8];
-        unsigned at = thread->decoder.output_scanline;
-        for (unsigned i = 0; i < 8; i++)
-            rows[i] = to->pixels + (at + i < to->height ? at + i : to->height - 1) * to->stride;
-        jpeg_read_scanlines(&thread->decoder, rows, 8);
-    }
-    jpeg_finish_decompress(&thread->decoder);
-}
-
-struct span {
-    const uint8_t *bytes;
-    size_t left;
-};
-
-static void png_take(png_structp png, png_bytep to, size_t count)
-{
-    struct span *span = png_get_io_ptr(png);
-    if (count > span->left)
-        png_error(png, "truncated");
-    memcpy(to, span->bytes, count);
-    span->bytes += count;
-    span->left -= count;
-}
-
-static void png_quiet(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
-
-/* With `to` NULL only the header is read, into photo. */
-static bool png_pixels(struct thread *thread, struct photo *photo, const struct image *to)
-{
-    struct span span = {thread->file.bytes, thread->file_bytes};
-    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, png_quiet);
-    png_infop info = png_create_info_struct(png);
-    if (setjmp(png_jmpbuf(png))) {
-        png_destroy_read_struct(&png, &info, NULL);
-        return false;
-    }
-    png_set_read_fn(png, &span, png_take);
-    png_read_info(png, info);
-    png_set_expand(png);
-    png_set_scale_16(png);
-    if (png_get_valid(png, info, PNG_INFO_tRNS) ||
-        png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY_ALPHA)
-        png_set_gray_to_rgb(png);
-    int passes = png_set_interlace_handling(png);
-    png_read_update_info(png, info);
-    if (to) {
-        for (int pass = 0; pass < passes; pass++)
-            for (uint32_t y = 0; y < to->height; y++)
-                png_read_row(png, to->pixels + y * to->stride, NULL);
-        png_read_end(png, NULL);
-    } else {
-        photo->width = png_get_image_width(png, info);
-        photo->height = png_get_image_height(png, info);
-        photo->channels = png_get_channels(png, info);
-    }
-    png_destroy_read_struct(&png, &info, NULL);
-    return true;
-}
-
-static size_t encode(struct thread *thread, const struct image *from)
-{
-    struct jpeg_compress_struct *jpeg = &thread->encoder;
-    unsigned long size = thread->encoded.capacity;
-    unsigned char *bytes = thread->encoded.bytes;
-    jpeg_mem_dest(jpeg, &bytes, &size);
-    jpeg->image_width = from->width;
-    jpeg->image_height = from->height;
-    jpeg->input_components = 1;
-    jpeg->in_color_space = JCS_GRAYSCALE;
-    jpeg_set_defaults(jpeg);
-    jpeg_set_quality(jpeg, QUALITY, TRUE);
-    jpeg_start_compress(jpeg, TRUE);
-    while (jpeg->next_scanline < jpeg->image_height) {
-        JSAMPROW row = from->pixels + jpeg->next_scanline * from->stride;
-        jpeg_write_scanlines(jpeg, &row, 1);
-    }
-    jpeg_finish_compress(jpeg);
-    if (bytes != thread->encoded.bytes) { /* it outgrew the buffer: never again */
-        free(bytes);
-        buffer_need(&thread->encoded, size * 2);
-    }
-    return size;
-}
-
-/* One picture, all the way. */
-static bool floor_job(struct thread *thread, struct photo *photo)
-{
-    struct engine_memory memory = {
-        .input = buffer_need(&thread->input, photo->plan.input_bytes),
-        .output = buffer_need(&thread->output, photo->plan.output_bytes),
-        .scratch = buffer_need(&thread->scratch, photo->plan.scratch_bytes + 1)};
-    struct image input = plan_input(&photo->plan, memory.input);
-    buffer_need(&thread->encoded, 1 << 22);
-    if (!read_file(thread, photo))
-        return false;
-    if (!photo->png)
-        jpeg_pixels(thread, &input);
-    else if (!png_pixels(thread, photo, &input))
-        return false;
-    struct engine_task task = {.plan = &photo->plan, .memory = &memory};
-    engine_run(bench.engine, &task);
-    if (task.error.status != STATUS_OK)
-        return false;
-    struct image result = plan_result(&photo->plan, 0, memory.input, memory.output);
-    size_t bytes = encode(thread, &result);
-    photo->output_bytes = bytes;
-    return true;
-}
-
-static void *floor_thread(void *argument)
-{
-    struct thread *thread = argument;
-    unsigned total = (unsigned)bench.count * bench.repeats, at;
-    while ((at = atomic_fetch_add(&bench.next, 1)) < total)
-        if (!floor_job(thread, &bench.photos[at % bench.count]))
-            atomic_fetch_add(&bench.failed, 1);
-    return NULL;
-}
-
-static double own_cpu_s(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
-
-static struct turn floor_turn(struct thread *threads)
-{
-    struct turn turn = {process_now(), own_cpu_s()};
-    atomic_store(&bench.next, 0);
-    for (unsigned i = 0; i < bench.threads; i++)
-        if (pthread_create(&threads[i].id, NULL, floor_thread, &threads[i]))
-            abort();
-    for (unsigned i = 0; i < bench.threads; i++)
-        pthread_join(threads[i].id, NULL);
-    return (struct turn){process_now() - turn.wall_s, own_cpu_s() - turn.cpu_s};
-}
-
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-static char *job_text(const struct photo *photo, unsigned number)
+static char *job_text(const struct floor_photo *photo, unsigned number)
 {
     cJSON *job = cJSON_CreateObject(), *ops = cJSON_AddArrayToObject(job, "ops");
     char output[64];
@@ -308,19 +62,18 @@ static char *job_text(const struct photo *photo, unsigned number)
 static void take_result(const redisReply *reply)
 {
     cJSON *result = cJSON_Parse(reply->str);
-    if (strcmp(json_text(result, "status"), "done") != 0 &&
-        atomic_fetch_add(&bench.failed, 1) < 3)
+    if (strcmp(json_text(result, "status"), "done") != 0 && bench.failed++ < 3)
         printf("a job failed: %s\n", reply->str);
     cJSON_Delete(result);
 }
 
-static struct turn daemon_turn(struct process *daemon)
+static struct floor_turn daemon_turn(struct process *daemon)
 {
     redisContext *client = bench.world.client;
-    unsigned total = (unsigned)bench.count * bench.repeats, got = 0;
+    unsigned total = (unsigned)bench.floor.count * bench.repeats, got = 0;
     double cpu = process_cpu_s(daemon), start = process_now();
     for (unsigned i = 0; i < total; i++) {
-        char *text = job_text(&bench.photos[i % bench.count], i);
+        char *text = job_text(&bench.photos[i % bench.floor.count], i);
         redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
         free(text);
     }
@@ -341,63 +94,37 @@ static struct turn daemon_turn(struct process *daemon)
         process_mark(daemon); /* what it tells its service manager has to be read */
         got++;
     }
-    return (struct turn){process_now() - start, process_cpu_s(daemon) - cpu};
+    return (struct floor_turn){process_now() - start, process_cpu_s(daemon) - cpu};
 }
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
-static struct thread *finding; /* nftw passes no context */
-static const cJSON *operations;
-
-static bool read_head(struct photo *photo)
-{
-    if (!read_file(finding, photo))
-        return false;
-    if (photo->png)
-        return png_pixels(finding, photo, NULL);
-    jpeg_head(finding);
-    photo->width = finding->decoder.image_width;
-    photo->height = finding->decoder.image_height;
-    photo->channels = finding->decoder.out_color_space == JCS_GRAYSCALE ? 1 : 3;
-    bool usable = finding->decoder.num_components <= 3;
-    jpeg_abort_decompress(&finding->decoder);
-    return usable;
-}
+static const cJSON *operations; /* nftw passes no context */
 
 static int add_photo(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
     const char *suffix = strrchr(path, '.');
     (void)st;
     (void)ftw;
-    if (kind != FTW_F || !suffix || bench.count == FILES_MAX)
+    if (kind != FTW_F || !suffix || bench.floor.count == FILES_MAX)
         return 0;
     bool png = !strcasecmp(suffix, ".png");
     if (!png && strcasecmp(suffix, ".jpg") && strcasecmp(suffix, ".jpeg"))
         return 0;
-    struct photo *photo = &bench.photos[bench.count];
-    struct plan_target target = {.ops = operations, .opaque = true};
+    struct floor_photo *photo = &bench.photos[bench.floor.count];
     struct error error = {0};
     memset(photo, 0, sizeof *photo);
     photo->png = png;
     photo->name = strdup(path + strlen(bench.folder) + 1);
-    bool usable = read_head(photo);
+    bool usable = floor_take(&bench.floor, photo, operations, &error);
     double mp = (double)photo->width * photo->height / 1e6;
-    if (!usable || mp < MP_MIN || mp > MP_MAX) {
-        printf("skipped: %s (%s%.1f MP)\n", photo->name, usable ? "" : "cannot be read, ", mp);
-        free(photo->name);
+    if (usable && mp >= MP_MIN && mp <= MP_MAX) {
+        bench.floor.count++;
         return 0;
     }
-    struct plan_source source = {.width = photo->width, .height = photo->height,
-                                 .channels = photo->channels, .orientation = 1,
-                                 .background = {255, 255, 255}};
-    struct plan_limits limits = {100000000, 65500};
-    if (plan_build(&photo->plan, &source, &target, 1, &limits, &error) != STATUS_OK) {
-        printf("skipped: %s (%s)\n", photo->name, error.text);
-        plan_clear(&photo->plan);
-        free(photo->name);
-        return 0;
-    }
-    bench.count++;
+    printf("skipped: %s (%.1f MP%s%s)\n", photo->name, mp, usable ? "" : ": ", error.text);
+    plan_clear(&photo->plan);
+    free(photo->name);
     return 0;
 }
 
@@ -420,7 +147,7 @@ static void make_photos(void)
 static double set_megapixels(void)
 {
     double sum = 0;
-    for (size_t i = 0; i < bench.count; i++)
+    for (size_t i = 0; i < bench.floor.count; i++)
         sum += (double)bench.photos[i].width * bench.photos[i].height / 1e6;
     return sum;
 }
@@ -433,9 +160,9 @@ static int by_value(const void *a, const void *b)
     return d < 0 ? -1 : d > 0;
 }
 
-static void show(const char *name, unsigned round, struct turn turn)
+static void show(const char *name, unsigned round, struct floor_turn turn)
 {
-    double images = (double)bench.count * bench.repeats;
+    double images = (double)bench.floor.count * bench.repeats;
     printf("%-7s %u: %8.1f MP/s %8.2f images/s %8.4f CPU s/image %8.2f s wall\n", name, round + 1,
            set_megapixels() * bench.repeats / turn.wall_s, images / turn.wall_s,
            turn.cpu_s / images, turn.wall_s);
@@ -446,37 +173,39 @@ static void show(const char *name, unsigned round, struct turn turn)
 static void compare_sizes(void)
 {
     size_t equal = 0, compared = 0;
-    for (size_t i = 0; i < bench.count && i < 256; i++) {
+    for (size_t i = 0; i < bench.floor.count && i < 256; i++) {
         char *path, name[32];
         size_t length = 0;
         snprintf(name, sizeof name, "%zu.jpg", i);
         path = world_out_path(&bench.world, name);
         unsigned char *bytes = text_file_bytes(path, &length);
         /* The last job with this number wrote the file. */
-        unsigned total = (unsigned)bench.count * bench.repeats;
+        unsigned total = (unsigned)bench.floor.count * bench.repeats;
         unsigned last = (total - 1 - (unsigned)i) / 256 * 256 + (unsigned)i;
         compared++;
-        equal += bytes && length == bench.photos[last % bench.count].output_bytes;
+        equal += bytes && length == bench.photos[last % bench.floor.count].output_bytes;
         free(bytes);
         free(path);
     }
     printf("outputs as long as the floor's: %zu of %zu\n", equal, compared);
 }
 
-static int run(struct process *daemon, struct thread *threads)
+static int run(struct process *daemon)
 {
     double ratios[ROUNDS_MAX], costs[ROUNDS_MAX];
     bench.repeats = 1;
-    struct turn floor = floor_turn(threads); /* warms caches and buffers, and sets the length */
+    /* Warms caches and buffers, and sets the length. */
+    struct floor_turn floor = floor_run(&bench.floor, (unsigned)bench.floor.count);
     double repeats = bench.seconds / floor.wall_s + 1;
-    bench.repeats = repeats * (double)bench.count < JOBS_MAX ? (unsigned)repeats
-                                                             : JOBS_MAX / (unsigned)bench.count;
-    printf("%zu files, %.1f MP, %u times a round, %u threads, engine %s\n", bench.count,
+    bench.repeats = repeats * (double)bench.floor.count < JOBS_MAX
+                        ? (unsigned)repeats
+                        : JOBS_MAX / (unsigned)bench.floor.count;
+    printf("%zu files, %.1f MP, %u times a round, %u threads, engine %s\n", bench.floor.count,
            set_megapixels(), bench.repeats, bench.threads, bench.engine_name);
     for (unsigned round = 0; round < bench.rounds; round++) {
-        floor = floor_turn(threads);
+        floor = floor_run(&bench.floor, (unsigned)bench.floor.count * bench.repeats);
         show("floor", round, floor);
-        struct turn turn = daemon_turn(daemon);
+        struct floor_turn turn = daemon_turn(daemon);
         show("daemon", round, turn);
         ratios[round] = floor.wall_s / turn.wall_s;
         costs[round] = floor.cpu_s / turn.cpu_s;
@@ -488,6 +217,7 @@ static int run(struct process *daemon, struct thread *threads)
     qsort(costs, bench.rounds, sizeof *costs, by_value);
     printf("in CPU time alone: %.3f (says more where other programs run beside)\n",
            costs[bench.rounds / 2]);
+    bench.failed += bench.floor.failed;
     if (bench.failed)
         printf("%u jobs failed\n", bench.failed);
     return bench.failed ? 1 : 0;
@@ -495,48 +225,32 @@ static int run(struct process *daemon, struct thread *threads)
 
 static int bench_all(void)
 {
-    struct thread finder, *threads = calloc(bench.threads, sizeof *threads);
-    struct error error = {0};
-    struct engine_config config = {.kind = "cpu", .devices = "all", .streams = 1,
-                                   .pinned_bytes = 64 * MIB};
     char input[600], workers[64], engine[64];
     cJSON *ops = cJSON_Parse("[\"grayscale\",\"sobel\"]");
     int status = 1;
     operations = ops;
-    finding = &finder;
-    if (!threads || engine_open(&config, &bench.engine, &error) != STATUS_OK)
-        abort();
-    for (unsigned i = 0; i < bench.threads; i++)
-        thread_open(&threads[i]);
-    thread_open(&finder);
+    bench.floor.photos = bench.photos;
+    floor_open(&bench.floor, bench.folder, bench.threads);
     if (!bench.folder[0])
         make_photos();
     nftw(bench.folder, add_photo, 16, FTW_PHYS);
-    thread_close(&finder);
     snprintf(input, sizeof input, "--input_root=%s", bench.folder);
     snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
     snprintf(engine, sizeof engine, "--engine=%s", bench.engine_name);
-    if (bench.count == 0) {
+    if (bench.floor.count == 0) {
         printf("no picture of %g to %g MP below %s\n", MP_MIN, MP_MAX, bench.folder);
     } else {
         struct process *daemon = world_start(&bench.world, 0, input, workers, engine,
                                              "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL);
         if (world_ready(daemon)) {
             process_stop_listening(daemon);
-            status = run(daemon, threads);
+            status = run(daemon);
         }
         process_signal(daemon, SIGTERM);
         process_wait(daemon, 30);
     }
-    for (unsigned i = 0; i < bench.threads; i++)
-        thread_close(&threads[i]);
-    for (size_t i = 0; i < bench.count; i++) {
-        plan_clear(&bench.photos[i].plan);
-        free(bench.photos[i].name);
-    }
-    free(threads);
+    floor_close(&bench.floor);
     cJSON_Delete(ops);
-    engine_close(bench.engine);
     return status;
 }
 

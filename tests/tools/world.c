@@ -70,9 +70,11 @@ static void dismiss_janitor(struct world *world)
 
 void world_open(struct world *world, struct redis_server *redis)
 {
+    const char *parent = getenv("TMPDIR");
     memset(world, 0, sizeof *world);
-    strcpy(world->folder, "/tmp/gpuimgd-test-XXXXXX");
-    if (!mkdtemp(world->folder))
+    int length = snprintf(world->folder, sizeof world->folder, "%s/gpuimgd-test-XXXXXX",
+                          parent ? parent : "/tmp");
+    if (length < 0 || (size_t)length >= sizeof world->folder || !mkdtemp(world->folder))
         die("cannot make", world->folder);
     snprintf(world->in, sizeof world->in, "%s/in", world->folder);
     snprintf(world->out, sizeof world->out, "%s/out", world->folder);

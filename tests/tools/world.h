@@ -33,7 +33,7 @@ struct world {
 };
 
 /* Takes the server over; NULL leaves Redis out. Ends the program when there is no temporary
- * folder to be had. */
+ * folder to be had, under $TMPDIR or /tmp. */
 void world_open(struct world *world, struct redis_server *redis);
 /* Kills what runs and removes what was made. Idempotent. With GPUIMGD_TEST_KEEP set the folder
  * stays. */

@@ -1,0 +1,524 @@
+/*
+ * bench_small - many small pictures: what is left of the floor and of the queue.
+ *
+ *     bench_small --daemon PATH [--against PATH] [--folder F] [--size 64 ...] [--rounds 3]
+ *                 [--seconds 2] [--threads N] [--trace]
+ *
+ * The job is grayscale + sobel of a square JPEG to a JPEG of quality 85, from file to file and
+ * from key to key. For each size and place, in turns, `rounds` times:
+ *   floor    the codecs and the operations alone (floor.h), on N threads;
+ *   queue    queue/ alone, in this process: jobs are fetched, parsed, read where they are keys, and
+ *            answered at once with a result (and a key's bytes) of the usual length;
+ *   daemon   all of it: the jobs lie in the list before the daemon, held up by SIGUSR2, may take
+ *            them; the time runs until the last result is there. No fsync.
+ * The files are in /dev/shm; with --folder they are elsewhere, and the floor writes its outputs to
+ * files too: what a filesystem takes for a new file may be more than all the rest.
+ * The bound is 1 / (1 / floor + 1 / queue): as if nothing but these two were done, one after the
+ * other. Redis shares the machine. Figures are medians over the rounds, the ratio's of the ratios
+ * of each round. CPU times and switches are of threads, so they mean something on a busy machine
+ * too. With --against each round is done with both programs; with --trace, strace counts the
+ * daemon's system calls in one more turn, for which it is slow.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/limits.h"
+#include "conf/log.h"
+#include "queue/instance.h"
+#include "queue/job.h"
+#include "queue/queue.h"
+#include "queue/result.h"
+#include "tests/bench/floor.h"
+#include "tests/tools/text_file.h"
+#include "tests/tools/world.h"
+
+#define ROUNDS_MAX 31
+#define PROGRAMS_MAX 2
+#define SIZES_MAX 8
+#define PHOTOS 64   /* different ones of a size */
+#define OUTPUTS 256 /* files or keys, written over and over */
+#define QUEUE_PLACES 64
+#define JOBS_MAX 200000u
+#define WAIT_S 300.0
+
+enum figure {
+    JOBS_S,
+    REDIS_US,
+    LOOP_USER_US,
+    LOOP_SYSTEM_US,
+    WORKERS_USER_US,
+    WORKERS_SYSTEM_US,
+    SWITCHES,
+    FIGURES
+};
+
+static struct bench {
+    const char *programs[PROGRAMS_MAX];
+    size_t program_count;
+    uint32_t sizes[SIZES_MAX];
+    size_t size_count;
+    unsigned rounds, threads, jobs;
+    double seconds;
+    bool trace, keys;
+    const char *folder;
+    struct world world;
+    struct floor floor;
+    struct floor_photo photos[PHOTOS];
+    struct picture_file files[PHOTOS];
+    cJSON *operations;
+} bench = {.rounds = 3, .seconds = 2};
+
+/* ---- what processes use ---------------------------------------------------------------------- */
+
+static double redis_cpu_us(void)
+{
+    double sum = 0;
+    char *info = redis_string(bench.world.client, "INFO cpu");
+    const char *names[] = {"used_cpu_sys:", "used_cpu_user:"};
+    for (int i = 0; i < 2; i++) {
+        char *at = strstr(info, names[i]);
+        sum += at ? strtod(at + strlen(names[i]), NULL) : 0;
+    }
+    free(info);
+    return sum * 1e6;
+}
+
+/* Adds what one thread has used so far. */
+static void add_thread(pid_t pid, pid_t thread, double figures[FIGURES])
+{
+    char path[64];
+    unsigned long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", (long)pid, (long)thread);
+    char *text = text_file_read(path), *after = strrchr(text, ')');
+    if (after)
+        sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+    free(text);
+    double tick_us = 1e6 / (double)sysconf(_SC_CLK_TCK);
+    figures[thread == pid ? LOOP_USER_US : WORKERS_USER_US] += (double)user * tick_us;
+    figures[thread == pid ? LOOP_SYSTEM_US : WORKERS_SYSTEM_US] += (double)system * tick_us;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", (long)pid, (long)thread);
+    text = text_file_read(path);
+    const char *names[] = {"\nvoluntary_ctxt_switches:", "\nnonvoluntary_ctxt_switches:"};
+    for (int i = 0; i < 2; i++) {
+        char *at = strstr(text, names[i]);
+        figures[SWITCHES] += at ? strtod(at + strlen(names[i]), NULL) : 0;
+    }
+    free(text);
+}
+
+/* All so far: of Redis and of each of the daemon's threads. The loop's is the process's first. */
+static void take_usage(const struct process *daemon, double figures[FIGURES])
+{
+    char path[64];
+    memset(figures, 0, FIGURES * sizeof *figures);
+    figures[REDIS_US] = redis_cpu_us();
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)daemon->pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (entry->d_name[0] != '.')
+            add_thread(daemon->pid, (pid_t)atol(entry->d_name), figures);
+    if (folder)
+        closedir(folder);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void push_jobs(void)
+{
+    redisContext *client = bench.world.client;
+    freeReplyObject(redis_command(client, "DEL gpuimgd:results"));
+    for (unsigned i = 0; i < bench.jobs; i++) {
+        char job[256];
+        const char *form = bench.keys
+            ? "{\"input\":{\"key\":\"gpuimgd:img:in:%u\"},\"output\":{\"key\":"
+              "\"gpuimgd:img:out:%u\",\"format\":\"jpeg\"},\"ops\":[\"grayscale\",\"sobel\"]}"
+            : "{\"input\":\"%u.jpg\",\"output\":\"out%u.jpg\",\"ops\":[\"grayscale\",\"sobel\"]}";
+        snprintf(job, sizeof job, form, i % PHOTOS, i % OUTPUTS);
+        redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", job);
+    }
+    for (unsigned i = 0; i < bench.jobs; i++) {
+        void *reply = NULL;
+        if (redisGetReply(client, &reply) != REDIS_OK)
+            abort();
+        freeReplyObject(reply);
+    }
+}
+
+/* The next result is a success. */
+static bool is_good(void)
+{
+    cJSON *result = world_result(&bench.world, 10);
+    bool good = strcmp(json_text(result, "status"), "done") == 0;
+    if (!good)
+        printf("a job failed: %s\n", json_text(result, "error.message"));
+    cJSON_Delete(result);
+    return good;
+}
+
+/* ---- the queue alone ------------------------------------------------------------------------- */
+
+struct clerk {
+    uv_loop_t loop;
+    struct queue *queue;
+    char inst[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    uint32_t places;
+    unsigned settled;
+    bool closed;
+};
+
+struct task {
+    struct clerk *clerk;
+    struct lease *lease;
+    struct job job;
+};
+
+static void answer(struct task *task, size_t bytes)
+{
+    const struct job_place *place = &task->job.outputs[0].place;
+    size_t length = bench.photos[0].output_bytes;
+    struct result_output output = {.place = place, .format = "jpeg", .width = bench.photos[0].width,
+                                   .height = bench.photos[0].height, .bytes = length};
+    struct result result = {
+        .job = &task->job, .number = task->lease->number, .status = "done", .input_format = "jpeg",
+        .input_width = output.width, .input_height = output.height, .input_bytes = bytes,
+        .outputs = &output, .output_count = 1, .attempt = task->lease->attempt, .engine = "cpu",
+        .daemon = task->clerk->daemon, .ms = {-1, 0.012, 0.001, 0.123, 0, 0.012, 0, 0.123, 1.234}};
+    struct queue_value value = {.key = place->key, .bytes = length};
+    if (place->key && !(value.value = calloc(1, length)))
+        abort();
+    struct queue_answer all = {.result = result_write(&result), .values = &value,
+                               .value_count = place->key ? 1 : 0};
+    if (!queue_done(task->clerk->queue, task->lease, &all))
+        abort();
+    job_clear(&task->job);
+    free(task);
+}
+
+static void on_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    if (error)
+        abort();
+    free(bytes);
+    answer(context, length);
+}
+
+static void on_leased(void *context, struct lease *lease)
+{
+    struct clerk *clerk = context;
+    struct job_rules rules = {"gpuimgd", 60};
+    struct error error = {0};
+    struct task *task = calloc(1, sizeof *task);
+    clerk->places--;
+    *task = (struct task){.clerk = clerk, .lease = lease};
+    if (job_parse(&task->job, lease->raw, lease->raw_bytes, &rules, &error) != STATUS_OK)
+        abort();
+    if (!task->job.input.key)
+        answer(task, bench.files[0].length);
+    else if (!queue_read(clerk->queue, task->job.input.key, MIB, on_read, task))
+        abort();
+}
+
+static void on_settled(void *context, struct lease *lease, bool stale, bool dead)
+{
+    struct clerk *clerk = context;
+    (void)lease;
+    if (stale || dead)
+        abort();
+    queue_set_places(clerk->queue, ++clerk->places);
+    if (++clerk->settled == bench.jobs)
+        uv_stop(&clerk->loop);
+}
+
+static void on_closed(void *context)
+{
+    ((struct clerk *)context)->closed = true;
+}
+
+/* Jobs a second. */
+static double queue_turn(void)
+{
+    struct clerk clerk = {.places = QUEUE_PLACES};
+    struct queue_config config = {
+        .redis = bench.world.redis->address, .ns = "gpuimgd", .instance = clerk.inst,
+        .lease_s = 30, .renew_s = 5, .reap_s = 10, .retry_delay_s = 1, .block_s = 2,
+        .connect_timeout_s = 3, .command_timeout_s = 5, .auth_retry_s = 30, .attempts = 3,
+        .batch = 32, .result_ttl_s = 3600, .results_max = 1000000, .dead_max = 100000};
+    struct queue_events events = {&clerk, on_leased, NULL, on_settled};
+    struct error error = {0};
+    push_jobs();
+    if (!instance_self(clerk.inst, clerk.daemon) || uv_loop_init(&clerk.loop) ||
+        !(clerk.queue = queue_create(&clerk.loop, &config, &events, &error)))
+        abort();
+    double start = process_now();
+    queue_start(clerk.queue);
+    queue_set_places(clerk.queue, clerk.places);
+    uv_run(&clerk.loop, UV_RUN_DEFAULT);
+    double end = process_now();
+    queue_close(clerk.queue, 1, on_closed, &clerk);
+    while (!clerk.closed)
+        uv_run(&clerk.loop, UV_RUN_ONCE);
+    queue_destroy(clerk.queue);
+    uv_run(&clerk.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&clerk.loop);
+    return bench.jobs / (end - start);
+}
+
+/* ---- the daemon ------------------------------------------------------------------------------ */
+
+static bool pause_daemon(struct process *daemon)
+{
+    size_t mark = process_log_mark(daemon);
+    process_signal(daemon, SIGUSR2);
+    return process_logged(daemon, mark, "fetching is paused", 30);
+}
+
+static bool daemon_turn(struct process *daemon, double figures[FIGURES])
+{
+    double before[FIGURES];
+    push_jobs();
+    take_usage(daemon, before);
+    double start = process_now();
+    process_signal(daemon, SIGUSR2);
+    bool good = world_until(&bench.world, WAIT_S, bench.jobs, "LLEN gpuimgd:results");
+    double end = process_now();
+    take_usage(daemon, figures);
+    for (int i = REDIS_US; i < FIGURES; i++)
+        figures[i] = (figures[i] - before[i]) / bench.jobs;
+    figures[JOBS_S] = bench.jobs / (end - start);
+    return pause_daemon(daemon) && good && is_good();
+}
+
+/* strace ends when it is told to, and writes its table then. */
+static void trace_turn(struct process *daemon)
+{
+    double figures[FIGURES];
+    char path[160], pid[32];
+    snprintf(path, sizeof path, "%s/calls", bench.world.folder);
+    snprintf(pid, sizeof pid, "%ld", (long)daemon->pid);
+    const char *args[] = {"-f", "-c", "-U", "calls,name", "-S", "calls", "-o", path, "-p", pid,
+                          NULL};
+    struct process tracer = {0};
+    struct process_options how = {.program = "/usr/bin/strace", .args = args,
+                                  .folder = bench.world.folder, .name = "strace"};
+    if (!process_start(&tracer, &how) || !process_logged(&tracer, 0, "attached", 10)) {
+        printf("strace cannot be run here\n");
+    } else if (daemon_turn(daemon, figures)) {
+        process_signal(&tracer, SIGINT);
+        process_wait(&tracer, 10);
+        char *text = text_file_read(path), *rest = text;
+        printf("system calls a job:");
+        for (char *line; (line = strsep(&rest, "\n"));) {
+            char name[64];
+            unsigned long calls;
+            if (sscanf(line, "%lu %63s", &calls, name) == 2 && calls * 50 >= bench.jobs)
+                printf(" %s %.2f", name, (double)calls / bench.jobs);
+        }
+        printf("\n");
+        free(text);
+    }
+    process_clear(&tracer);
+}
+
+static bool start_daemon(size_t index)
+{
+    char workers[32];
+    struct process_options how = {.program = bench.programs[index]};
+    snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
+    const char *extra[] = {workers, "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL};
+    struct process *daemon = world_start_with(&bench.world, index, &how, extra);
+    if (!world_ready(daemon))
+        return false;
+    process_stop_listening(daemon);
+    return pause_daemon(daemon);
+}
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+static void make_photos(uint32_t size)
+{
+    floor_open(&bench.floor, bench.world.in, bench.threads);
+    if (bench.folder)
+        bench.floor.output_folder = open(bench.world.out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bench.floor.photos = bench.photos;
+    for (unsigned i = 0; i < PHOTOS; i++) {
+        struct floor_photo *photo = &bench.photos[i];
+        struct picture_jpeg how = {.width = size, .height = size, .quality = 88, .seed = i + 1};
+        struct error error = {0};
+        bench.files[i] = picture_jpeg(&how);
+        *photo = (struct floor_photo){0};
+        if (asprintf(&photo->name, "%u.jpg", i) < 0)
+            abort();
+        world_put(&bench.world, photo->name, bench.files[i].bytes, bench.files[i].length);
+        freeReplyObject(redis_command(bench.world.client, "SET gpuimgd:img:in:%u %b", i,
+                                      bench.files[i].bytes, bench.files[i].length));
+        if (!floor_take(&bench.floor, photo, bench.operations, &error))
+            abort();
+        bench.floor.count = i + 1;
+    }
+}
+
+static void drop_photos(void)
+{
+    if (bench.floor.output_folder >= 0)
+        close(bench.floor.output_folder);
+    floor_close(&bench.floor);
+    for (unsigned i = 0; i < PHOTOS; i++)
+        picture_free(&bench.files[i]);
+    bench.floor = (struct floor){0};
+}
+
+/* Keys are in memory for the floor as well. */
+static void choose_place(bool keys)
+{
+    bench.keys = keys;
+    for (unsigned i = 0; i < PHOTOS; i++) {
+        bench.photos[i].bytes = keys ? bench.files[i].bytes : NULL;
+        bench.photos[i].length = bench.files[i].length;
+    }
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double d = *(const double *)a - *(const double *)b;
+    return d < 0 ? -1 : d > 0;
+}
+
+static double median(double *values)
+{
+    qsort(values, bench.rounds, sizeof *values, by_value);
+    return values[bench.rounds / 2];
+}
+
+struct rounds {
+    double floors[ROUNDS_MAX], floor_us[ROUNDS_MAX], queues[ROUNDS_MAX], bounds[ROUNDS_MAX];
+    double ratios[PROGRAMS_MAX][ROUNDS_MAX], figures[PROGRAMS_MAX][FIGURES][ROUNDS_MAX];
+};
+
+static bool measure(struct rounds *all)
+{
+    for (unsigned round = 0; round < bench.rounds; round++) {
+        struct floor_turn turn = floor_run(&bench.floor, bench.jobs);
+        all->floors[round] = bench.jobs / turn.wall_s;
+        all->floor_us[round] = turn.cpu_s * 1e6 / bench.jobs;
+        all->queues[round] = queue_turn();
+        all->bounds[round] = 1 / (1 / all->floors[round] + 1 / all->queues[round]);
+        for (size_t i = 0; i < bench.program_count; i++) {
+            double figures[FIGURES];
+            if (!daemon_turn(&bench.world.daemons[i], figures))
+                return false;
+            for (size_t f = 0; f < FIGURES; f++)
+                all->figures[i][f][round] = figures[f];
+            all->ratios[i][round] = figures[JOBS_S] / all->bounds[round];
+        }
+    }
+    return bench.floor.failed == 0;
+}
+
+static bool measure_row(uint32_t size, bool keys)
+{
+    static struct rounds all;
+    choose_place(keys);
+    bench.jobs = PHOTOS * 16;
+    double jobs = bench.jobs / floor_run(&bench.floor, bench.jobs).wall_s * bench.seconds / 2;
+    bench.jobs = jobs < JOBS_MAX ? jobs > 64 ? (unsigned)jobs : 64 : JOBS_MAX;
+    if (!measure(&all)) {
+        printf("%u, %s: jobs did not end as they should\n", size, keys ? "keys" : "files");
+        return false;
+    }
+    printf("%4u %-5s %8.0f %8.1f %8.0f %8.0f", size, keys ? "keys" : "files", median(all.floors),
+           median(all.floor_us), median(all.queues), median(all.bounds));
+    for (size_t i = 0; i < bench.program_count; i++) {
+        if (i > 0)
+            printf("%44s", "against:");
+        double ratio = median(all.ratios[i]);
+        printf(" %8.0f %6.2f (%.2f-%.2f)", median(all.figures[i][JOBS_S]), ratio, all.ratios[i][0],
+               all.ratios[i][bench.rounds - 1]);
+        for (int f = REDIS_US; f < FIGURES; f++)
+            printf(" %7.1f", median(all.figures[i][f]));
+        printf("\n");
+    }
+    fflush(stdout);
+    for (size_t i = 0; bench.trace && i < bench.program_count; i++) {
+        bench.jobs = PHOTOS * 16;
+        trace_turn(&bench.world.daemons[i]);
+    }
+    return true;
+}
+
+static int run(void)
+{
+    int status = 0;
+    for (size_t i = 0; i < bench.program_count; i++)
+        if (!start_daemon(i))
+            return 1;
+    printf("%u threads, median of %u rounds; CPU us a job of Redis, the loop's and the workers' "
+           "user and system time, switches a job\n", bench.threads, bench.rounds);
+    printf("%4s %-5s %8s %8s %8s %8s %8s %20s %7s %7s %7s %7s %7s %7s\n", "side", "place",
+           "floor/s", "floor us", "queue/s", "bound/s", "daemon/s", "of the bound", "redis",
+           "loop u", "loop s", "work u", "work s", "switch");
+    for (size_t i = 0; i < bench.size_count && status == 0; i++) {
+        make_photos(bench.sizes[i]);
+        bool good = measure_row(bench.sizes[i], false) &&
+                    (bench.folder || measure_row(bench.sizes[i], true));
+        status = good ? 0 : 1;
+        drop_photos();
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"daemon", required_argument, NULL, 'd'},  {"against", required_argument, NULL, 'a'},
+        {"size", required_argument, NULL, 'z'},    {"rounds", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 's'}, {"threads", required_argument, NULL, 't'},
+        {"trace", no_argument, NULL, 'c'},         {"folder", required_argument, NULL, 'f'},
+        {NULL, 0, NULL, 0}};
+    bool usable = true;
+    bench.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
+        switch (option) {
+        case 'd': bench.programs[0] = optarg; break;
+        case 'a': bench.programs[1] = optarg; break;
+        case 'z':
+            if (bench.size_count < SIZES_MAX)
+                bench.sizes[bench.size_count++] = value;
+            usable = usable && value >= 8 && value <= 4096;
+            break;
+        case 'r': bench.rounds = value; break;
+        case 's': bench.seconds = strtod(optarg, NULL); break;
+        case 't': bench.threads = value; break;
+        case 'c': bench.trace = true; break;
+        case 'f': bench.folder = optarg; break;
+        default: usable = false;
+        }
+    }
+    if (!usable || !bench.programs[0] || optind != argc || bench.rounds < 1 ||
+        bench.rounds > ROUNDS_MAX || bench.threads < 1 || !(bench.seconds > 0)) {
+        fprintf(stderr, "usage: bench_small --daemon PATH [--against PATH] [--folder F] "
+                        "[--size N ...] [--rounds 1-%d] [--seconds S] [--threads N] [--trace]\n",
+                ROUNDS_MAX);
+        return 64;
+    }
+    if (bench.size_count == 0)
+        for (uint32_t size = 64; size <= 512; size *= 2)
+            bench.sizes[bench.size_count++] = size;
+    bench.program_count = bench.programs[1] ? 2 : 1;
+    bench.operations = cJSON_Parse("[\"grayscale\",\"sobel\"]");
+    setenv("TMPDIR", bench.folder ? bench.folder : "/dev/shm", 1);
+    log_set_level(LOG_LEVEL_WARNING);
+    world_open(&bench.world, redis_server_start("--appendonly", "no", NULL));
+    int status = run();
+    cJSON_Delete(bench.operations);
+    world_close(&bench.world);
+    return status;
+}
