@@ -55,7 +55,7 @@ extern "C" double bench_cub_s(const struct plan *plan, const uint8_t *picture)
     if (launch_cub(plan, NULL, &run, 0) == 0 &&
         CUDA_TRY(cudaMalloc(&run.temporary, run.temporary_bytes)) == cudaSuccess &&
         CUDA_TRY(cudaMalloc(&run.counts, 3 * 256 * sizeof(int))) == cudaSuccess)
-        s = bench_rounds_s(plan, picture, launch_cub, &run);
+        s = bench_rounds_s(plan, picture, false, launch_cub, &run);
     (void)cudaFree(run.temporary);
     (void)cudaFree(run.counts);
     return s;

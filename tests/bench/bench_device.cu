@@ -17,6 +17,8 @@
 #define ROTATED_BYTES ((size_t)576 << 20)
 #define SETS_MAX 64
 #define ROUNDS 15
+/* Streams that take turns, as the daemon's do by default. */
+#define LANES 4u
 
 #define OR_FAIL(call)                                                                              \
     do {                                                                                           \
@@ -26,26 +28,32 @@
 
 /* Streams, events and buffers of one measurement; freed when it ends, however it ends. */
 struct rig {
-    cudaStream_t up, down;
-    cudaEvent_t start, up_end, down_end, end;
+    cudaStream_t up, down, lanes[LANES];
+    cudaEvent_t start, up_end, down_end, end, lane_end;
     uint8_t *device[2];
     uint8_t *host[2];
 
-    rig() : up(), down(), start(), up_end(), down_end(), end(), device(), host() {}
+    rig()
+        : up(), down(), lanes(), start(), up_end(), down_end(), end(), lane_end(), device(), host()
+    {
+    }
     ~rig()
     {
         for (int i = 0; i < 2; i++) {
             (void)cudaFree(device[i]);
             (void)cudaFreeHost(host[i]);
         }
-        cudaEvent_t events[] = {start, up_end, down_end, end};
-        for (int i = 0; i < 4; i++)
+        cudaEvent_t events[] = {start, up_end, down_end, end, lane_end};
+        for (int i = 0; i < 5; i++)
             if (events[i])
                 (void)cudaEventDestroy(events[i]);
         if (up)
             (void)cudaStreamDestroy(up);
         if (down)
             (void)cudaStreamDestroy(down);
+        for (unsigned i = 0; i < LANES; i++)
+            if (lanes[i])
+                (void)cudaStreamDestroy(lanes[i]);
     }
 };
 
@@ -53,8 +61,10 @@ static int rig_open(rig *r, size_t device_bytes, size_t in_bytes, size_t out_byt
 {
     OR_FAIL(cudaStreamCreateWithFlags(&r->up, cudaStreamNonBlocking));
     OR_FAIL(cudaStreamCreateWithFlags(&r->down, cudaStreamNonBlocking));
-    cudaEvent_t *events[] = {&r->start, &r->up_end, &r->down_end, &r->end};
-    for (int i = 0; i < 4; i++)
+    for (unsigned i = 0; i < LANES; i++)
+        OR_FAIL(cudaStreamCreateWithFlags(&r->lanes[i], cudaStreamNonBlocking));
+    cudaEvent_t *events[] = {&r->start, &r->up_end, &r->down_end, &r->end, &r->lane_end};
+    for (int i = 0; i < 5; i++)
         OR_FAIL(cudaEventCreate(events[i]));
     for (int i = 0; i < 2; i++) {
         size_t host_bytes = i == 0 ? in_bytes : out_bytes;
@@ -159,18 +169,34 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     return 0;
 }
 
+/* One round from start to end on r->up, its launches there, or on all lanes in turn. */
+static int run_round(rig *r, const struct plan *plan, size_t set_bytes, size_t sets, bool lanes,
+                     bench_launch *launch, void *context)
+{
+    OR_FAIL(cudaEventRecord(r->start, r->up));
+    for (unsigned i = 0; lanes && i < LANES; i++)
+        OR_FAIL(cudaStreamWaitEvent(r->lanes[i], r->start, 0));
+    for (size_t s = 0; s < sets; s++)
+        if (launch(plan, r->device[0] + s * set_bytes, context,
+                   lanes ? r->lanes[s % LANES] : r->up) < 0)
+            return -1;
+    for (unsigned i = 0; lanes && i < LANES; i++) {
+        OR_FAIL(cudaEventRecord(r->lane_end, r->lanes[i]));
+        OR_FAIL(cudaStreamWaitEvent(r->up, r->lane_end, 0));
+    }
+    OR_FAIL(cudaEventRecord(r->end, r->up));
+    return 0;
+}
+
 /* The median of rounds over `sets` sets of buffers of set_bytes each, one behind the other. */
-static double rounds_s(rig *r, const struct plan *plan, size_t set_bytes, size_t sets,
+static double rounds_s(rig *r, const struct plan *plan, size_t set_bytes, size_t sets, bool lanes,
                        bench_launch *launch, void *context)
 {
     double times_s[ROUNDS];
     for (int round = -2; round < ROUNDS; round++) {
         float ms = 0;
-        OR_FAIL(cudaEventRecord(r->start, r->up));
-        for (size_t s = 0; s < sets; s++)
-            if (launch(plan, r->device[0] + s * set_bytes, context, r->up) < 0)
-                return -1;
-        OR_FAIL(cudaEventRecord(r->end, r->up));
+        if (run_round(r, plan, set_bytes, sets, lanes, launch, context) < 0)
+            return -1;
         OR_FAIL(cudaStreamSynchronize(r->up));
         OR_FAIL(cudaEventElapsedTime(&ms, r->start, r->end));
         if (round >= 0)
@@ -185,7 +211,7 @@ static size_t sets_of(size_t set_bytes)
     return std::min((ROTATED_BYTES + set_bytes - 1) / set_bytes, (size_t)SETS_MAX);
 }
 
-extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels,
+extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes,
                                  bench_launch *launch, void *context)
 {
     rig r;
@@ -196,7 +222,7 @@ extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels,
     for (size_t s = 0; s < sets; s++)
         OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
                            plan->input_bytes, cudaMemcpyHostToDevice));
-    return rounds_s(&r, plan, set_bytes, sets, launch, context);
+    return rounds_s(&r, plan, set_bytes, sets, lanes, launch, context);
 }
 
 static int launch_copy(const struct plan *plan, uint8_t *base, void *context, cudaStream_t stream)
@@ -208,18 +234,18 @@ static int launch_copy(const struct plan *plan, uint8_t *base, void *context, cu
     return 0;
 }
 
-extern "C" double bench_device_copy_s(size_t bytes)
+extern "C" double bench_device_copy_s(size_t bytes, bool lanes)
 {
     rig r;
     size_t set_bytes = 2 * engine_align(bytes), sets = sets_of(set_bytes);
     if (rig_open(&r, sets * set_bytes, 0, 0) < 0)
         return -1;
-    return rounds_s(&r, NULL, set_bytes, sets, launch_copy, &bytes);
+    return rounds_s(&r, NULL, set_bytes, sets, lanes, launch_copy, &bytes);
 }
 
-extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
+extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes)
 {
-    return bench_rounds_s(plan, pixels, launch_passes, NULL);
+    return bench_rounds_s(plan, pixels, lanes, launch_passes, NULL);
 }
 
 /* ---- kinds of host memory ---- */

@@ -31,13 +31,14 @@ int bench_device_rates(struct device_rates *rates);
  * at once, nothing else. */
 double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
 /* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers.
- * pixels: the plan's input; NULL: noise. */
-double bench_kernels_s(const struct plan *plan, const uint8_t *pixels);
+ * pixels: the plan's input; NULL: noise. lanes: on four streams in turn, where the end of one
+ * kernel and the beginning of the next one overlap as they do in the daemon; else on one. */
+double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes);
 /* Seconds for one job at a time: the host writes the input, the passes run, the host reads the
  * result; the median. */
 double bench_memory_s(const struct plan *plan, enum bench_memory kind);
 /* Seconds for one device-to-device copy of so many bytes, by the same rounds. */
-double bench_device_copy_s(size_t bytes);
+double bench_device_copy_s(size_t bytes, bool lanes);
 /* Seconds for NPP's counterpart of the load of this name; 0 where NPP has none, or is not there. */
 double bench_npp_s(const char *name, const struct plan *plan);
 /* The same for cub::DeviceHistogram's histogram of each channel. */
@@ -47,8 +48,8 @@ double bench_cub_s(const struct plan *plan, const uint8_t *pixels);
  * input at the beginning of each. launch returns 0, or negative. */
 typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
                          struct CUstream_st *stream);
-double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bench_launch *launch,
-                      void *context);
+double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes,
+                      bench_launch *launch, void *context);
 #else
 static inline int bench_device_rates(struct device_rates *rates)
 {
@@ -60,9 +61,9 @@ static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned 
     (void)in_bytes, (void)out_bytes, (void)jobs;
     return -1;
 }
-static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pixels)
+static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes)
 {
-    (void)plan, (void)pixels;
+    (void)plan, (void)pixels, (void)lanes;
     return -1;
 }
 static inline double bench_memory_s(const struct plan *plan, enum bench_memory kind)
@@ -70,9 +71,9 @@ static inline double bench_memory_s(const struct plan *plan, enum bench_memory k
     (void)plan, (void)kind;
     return -1;
 }
-static inline double bench_device_copy_s(size_t bytes)
+static inline double bench_device_copy_s(size_t bytes, bool lanes)
 {
-    (void)bytes;
+    (void)bytes, (void)lanes;
     return -1;
 }
 static inline double bench_npp_s(const char *name, const struct plan *plan)

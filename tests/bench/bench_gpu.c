@@ -3,14 +3,15 @@
  * or one table alone: bench_gpu kernels [WIDTHxHEIGHT [NAME]], bench_gpu memory or cpu. NAME:
  * only rows that have it in theirs.
  *
- * First the machine's own rates, then the engine on two loads with 1, 2, 4 and 8 streams against
+ * First the machine's own rates, then the engine on three loads with 1, 2, 4 and 8 streams against
  * the larger of copies alone and kernels alone for the same jobs in the same run, then kinds of
  * host memory, then each kernel against the device's copy rate, on a picture as smooth as
  * photographs are and on noise, where lookups in tables meet in the banks of shared memory, beside
  * NPP where the CUDA toolkit has it, and the histogram against CUB's. A kernel's start and end take
- * about 3 us, so its share grows with the picture: the table is made for one of 15 and for one of
- * 48 megapixels, where the default limit of 50 is near. Without a device: the CPU engine's passes,
- * one thread.
+ * about 3 us, which a small picture feels more: so the table is made for one of 15 and for one of
+ * 48 megapixels, where the default limit of 50 is near, and both alone on one stream and on four
+ * in turn, as in the daemon, where one kernel's end and the next one's start overlap. Without a
+ * device: the CPU engine's passes, one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -46,6 +47,8 @@ struct load {
 #define ONES_5_ROWS ONES_15 "," ONES_15 "," ONES_15 "," ONES_15 "," ONES_15
 #define KERNEL_15 "[" ONES_5_ROWS "," ONES_5_ROWS "," ONES_5_ROWS "]"
 #define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
+#define SLOW_CHAIN                                                                                \
+    "[{\"op\":\"convolve\",\"kernel\":" KERNEL_15 "},{\"op\":\"median\",\"size\":5}]"
 #define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
 
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}, false}
@@ -63,6 +66,8 @@ struct load {
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
     LOAD("RGB to edges", 3, 1, false, "[\"grayscale\",\"sobel\"]", 400),
+    /* Kernels that take about as long as the copies. */
+    LOAD("RGB to RGB", 3, 1, false, SLOW_CHAIN, 300),
     LOAD("RGB to edges, l2", 3, 1, false, "[{\"op\":\"sobel\",\"magnitude\":\"l2\"}]", 0),
     LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
     LOAD("levels, edges, RGB", 3, 1, false, "[\"grayscale\"," LEVELS ",\"sobel\"]", 0),
@@ -323,7 +328,7 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
                          const uint32_t *streams, size_t count)
 {
     double copies_s = bench_copies_s(load->plan.input_bytes, load->plan.output_bytes, load->jobs);
-    double kernels_s = bench_kernels_s(&load->plan, NULL) * load->jobs;
+    double kernels_s = bench_kernels_s(&load->plan, NULL, false) * load->jobs;
     if (copies_s < 0 || kernels_s < 0)
         exit(1);
     double bound_s = copies_s > kernels_s ? copies_s : kernels_s;
@@ -333,42 +338,62 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
            "GP/s", "overlap", "wall / bound");
     for (size_t i = 0; i < count; i++) {
         struct outcome o = bench_streams(load, streams[i], bound_s);
-        printf("%8u %10.1f %9.1f %9.1f %9.2f %8.2f %11.2f    up is %.0f%% of one way\n",
+        printf("%8u %10.1f %9.1f %9.1f %9.2f %8.2f %11.2f    up is %.0f%% of one way, %.0f%% of "
+               "both\n",
                streams[i], o.wall_s * 1e3, o.up, o.down, mpixels() * load->jobs / o.wall_s * 1e-3,
-               o.overlap, o.wall_s / o.bound_s, 100 * o.up / rates->h2d);
+               o.overlap, o.wall_s / o.bound_s, 100 * o.up / rates->h2d,
+               100 * o.up / rates->both_h2d);
+    }
+}
+
+/* A row's first figures: alone on one stream, and on several in turn. */
+static void print_kernel(const char *name, double s, double lanes_s, double bytes,
+                         const struct device_rates *rates)
+{
+    double gb = bytes * 1e-9, share = 100 * gb / rates->copy;
+    printf("%-20s %8.1f %7.0f %7.0f %6.0f%% %8.1f %7.0f %6.0f%%", name, s * 1e6,
+           mpixels() / s * 1e-3, gb / s, share / s, lanes_s * 1e6, mpixels() / lanes_s * 1e-3,
+           share / lanes_s);
+}
+
+static void bench_copies(const struct device_rates *rates)
+{
+    static const uint32_t channels[] = {1, 3, 4};
+    static const char *const names[] = {"copy of gray", "copy of RGB", "copy of RGBA"};
+    for (size_t i = 0; i < 3; i++) {
+        size_t bytes = (size_t)width * height * channels[i];
+        double s = bench_device_copy_s(bytes, false), lanes_s = bench_device_copy_s(bytes, true);
+        if (s < 0 || lanes_s < 0)
+            exit(1);
+        print_kernel(names[i], s, lanes_s, 2 * (double)bytes, rates);
+        printf("\n");
     }
 }
 
 static void bench_kernels(const struct device_rates *rates, const char *name)
 {
-    printf("\n%u x %u\n%-20s %9s %9s %9s %14s %10s %9s\n", width, height, "kernel", "us",
-           "Gpx/s", "GB/s", "of device copy", "of noise", "NPP us");
-    for (uint32_t channels = 1; channels <= 4; channels++) {
-        size_t bytes = (size_t)width * height * channels;
-        double s = channels == 2 ? 0 : bench_device_copy_s(bytes);
-        if (s < 0)
-            exit(1);
-        if (channels != 2)
-            printf("copy, %u channels     %9.1f %9.0f %9.0f %13.0f%%\n", channels, s * 1e6,
-                   mpixels() / s * 1e-3, 2e-9 * (double)bytes / s,
-                   200e-9 * (double)bytes / s / rates->copy);
-    }
+    printf("\n%u x %u\n%-20s %32s   %24s\n%-20s %8s %7s %7s %7s %8s %7s %7s %8s %9s\n", width,
+           height, "", "one stream", "four streams in turn", "kernel", "us", "Gpx/s", "GB/s",
+           "of copy", "us", "Gpx/s", "of copy", "of noise", "NPP us");
+    bench_copies(rates);
     for (size_t i = 0; i < LOADS; i++) {
+        const struct plan *plan = &loads[i].plan;
         if (!strstr(loads[i].name, name))
             continue;
-        uint8_t *pixels = malloc(loads[i].plan.input_bytes);
+        uint8_t *pixels = malloc(plan->input_bytes);
         if (!pixels)
             exit(1);
         fill(&loads[i], pixels);
-        double s = bench_kernels_s(&loads[i].plan, pixels);
-        double noise_s = bench_kernels_s(&loads[i].plan, NULL);
+        double s = bench_kernels_s(plan, pixels, false);
+        double lanes_s = bench_kernels_s(plan, pixels, true);
+        double noise_s = bench_kernels_s(plan, NULL, false);
         free(pixels);
-        if (s < 0 || noise_s < 0)
+        if (s < 0 || lanes_s < 0 || noise_s < 0)
             exit(1);
-        double gpx = mpixels() / s * 1e-3, gb = gpx * bytes_a_pixel(&loads[i]);
-        double share = 100 * gb / rates->copy, npp_s = bench_npp_s(loads[i].name, &loads[i].plan);
-        printf("%-20s %9.1f %9.0f %9.0f %13.0f%% %9.0f%%", loads[i].name, s * 1e6, gpx, gb, share,
-               share * s / noise_s);
+        double bytes = mpixels() * 1e6 * bytes_a_pixel(&loads[i]);
+        double npp_s = bench_npp_s(loads[i].name, plan);
+        print_kernel(loads[i].name, s, lanes_s, bytes, rates);
+        printf(" %7.0f%%", 100e-9 * bytes / noise_s / rates->copy);
         if (npp_s > 0)
             printf(" %9.1f\n", npp_s * 1e6);
         else
@@ -407,7 +432,7 @@ static void bench_histograms(const char *name)
             fill(load, picture);
             if (flat)
                 memset(picture, 77, load->plan.input_bytes);
-            double s = bench_kernels_s(&load->plan, picture);
+            double s = bench_kernels_s(&load->plan, picture, false);
             double cub_s = bench_cub_s(&load->plan, picture);
             if (s < 0 || cub_s < 0)
                 exit(1);

@@ -378,7 +378,7 @@ extern "C" double bench_npp_s(const char *name, const struct plan *plan)
         load.n.counts = reinterpret_cast<Npp32s *>(small + 1024);
         load.n.means = reinterpret_cast<Npp64f *>(small + 5120);
         load.n.table = small + 6144;
-        s = bench_rounds_s(plan, NULL, launch_npp, &load);
+        s = bench_rounds_s(plan, NULL, false, launch_npp, &load);
     }
     (void)cudaFree(load.n.buffer);
     (void)cudaFree(small);
