@@ -40,6 +40,8 @@ extern "C" {
     X(OUT_OF_MEMORY, "out_of_memory", true, "memory ran out while the job ran")                    \
     X(GPU_FAILED, "gpu_failed", true, "the GPU reported an error while the job was on it")         \
     X(TIMEOUT, "timeout", false, "the job did not end within its time")                            \
+    X(EXPIRED, "expired", false, "the job was not started before the time that it gave")           \
+    X(CANCELLED, "cancelled", false, "somebody cancelled the job")                                 \
     X(ATTEMPTS_EXHAUSTED, "attempts_exhausted", false,                                             \
       "the job took its daemon down, or lost it, too often")                                       \
     X(INTERNAL, "internal", true, "a fault of gpuimgd itself")

@@ -125,24 +125,56 @@ static void say_error(const struct work *work, const struct error *error)
                  status_name(error->status), error->text);
 }
 
-/* Whatever the job ends with, its good outputs are there, those in Redis as well. */
+/* The outputs that would only come to be with the answer. */
+static void withhold_values(struct work *work)
+{
+    struct queue_value values[JOB_OUTPUTS_MAX];
+    for (size_t i = 0; i < work->job.output_count; i++)
+        if (work->outputs[i].value.value)
+            work->outputs[i].bytes = 0;
+    for (size_t i = take_values(work, values); i > 0; i--)
+        free(values[i - 1].value);
+}
+
+static const char *status_word(enum status status, bool retry)
+{
+    if (status == STATUS_OK)
+        return "done";
+    if (status == STATUS_CANCELLED)
+        return "cancelled";
+    return retry ? "dead" : "failed";
+}
+
+/* Whatever the job ends with, its good outputs are there, those in Redis as well; of a cancelled
+ * one only the files that were in their places before. */
 static void answer(struct work *work, const struct error *error, bool brief)
 {
     struct queue *queue = work->pipeline->queue;
     struct queue_value values[JOB_OUTPUTS_MAX];
     bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
     say_error(work, error);
-    struct queue_answer whole = {
-        .id = work->job.id, .reply_to = work->job.reply_to, .values = values};
+    struct queue_answer whole = {.id = work->job.id, .reply_to = work->job.reply_to,
+                                 .unique = work->job.unique, .values = values};
     const struct queue_answer *answer = NULL;
+    if (error->status == STATUS_CANCELLED && !brief)
+        withhold_values(work);
     if (!retry || queue_last_attempt(work->lease)) {
         whole.result =
-            message(work, ok ? "done" : retry ? "dead" : "failed", ok ? NULL : error, brief);
+            message(work, status_word(error->status, retry), ok ? NULL : error, brief);
         whole.value_count = brief ? 0 : take_values(work, values);
         answer = &whole;
     }
     if (!(retry ? queue_retry(queue, work->lease, answer)
                 : queue_done(queue, work->lease, answer)))
+        work->give_back = true;
+}
+
+/* The kept result stays the one of the first job, whose id it is too. */
+static void answer_with_repeat(struct work *work)
+{
+    struct queue_answer whole = {.result = work->repeat, .reply_to = work->job.reply_to};
+    work->repeat = NULL;
+    if (!queue_done(work->pipeline->queue, work->lease, &whole))
         work->give_back = true;
 }
 
@@ -153,7 +185,10 @@ void work_enter_ack(struct work *work)
         queue_give_back(work->pipeline->queue, work->lease);
         return;
     }
-    answer(work, &work->error, false);
+    if (work->repeat)
+        answer_with_repeat(work);
+    else
+        answer(work, &work->error, false);
     work_release(work);
 }
 

@@ -85,7 +85,8 @@ static void write_stats(struct daemon *daemon)
 static void update_status(struct daemon *daemon)
 {
     const struct queue_view *view = queue_view(daemon->queue);
-    const char *state = daemon->draining ? "draining" : daemon->paused ? "paused" : "running";
+    bool paused = daemon->paused || view->paused;
+    const char *state = daemon->draining ? "draining" : paused ? "paused" : "running";
     if (daemon->why_failed)
         notify_status("failed: %s; %s, to be started anew", daemon->why_failed, state);
     else if (view->state != QUEUE_READY)

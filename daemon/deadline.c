@@ -80,7 +80,7 @@ void pipeline_on_tick(uv_timer_t *timer)
     if (now > clock_after_s(pipeline->ticked_ns, SLEPT_S))
         pipeline->awake_ns = now;
     pipeline->ticked_ns = now;
-    for (enum stage stage = 0; stage < STAGE_ACK; stage++)
+    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
             usable = check_deadline(container_of(node, struct work, node), now) && usable;
     if (!usable)
@@ -118,6 +118,7 @@ void pipeline_fail(struct pipeline *pipeline)
     if (pipeline->failed)
         return;
     pipeline->failed = true;
+    give_back_stage(pipeline, STAGE_ASK, false);
     give_back_stage(pipeline, STAGE_READ, false);
     give_back_stage(pipeline, STAGE_ADMIT, false);
     give_back_stage(pipeline, STAGE_DECODE, false);

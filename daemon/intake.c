@@ -8,6 +8,7 @@
 #include "conf/log.h"
 #include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
+#include "queue/result.h"
 
 void work_take_bounds(struct work *work, const struct options *options)
 {
@@ -115,6 +116,15 @@ static void parse(struct work *work, const struct lease *lease)
     work_check_operations(work);
 }
 
+static enum stage first_stage(const struct work *work)
+{
+    const struct job *job = &work->job;
+    if (work->error.status != STATUS_OK || work->give_back)
+        return STAGE_ACK;
+    bool asks = job->unique || job->not_before > 0 || job->expires > 0;
+    return asks || (work->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
+}
+
 void intake_leased(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
@@ -132,10 +142,86 @@ void intake_leased(void *context, struct lease *lease)
     parse(work, lease);
     if (pipeline->failed && work->error.status == STATUS_OK)
         work->give_back = true;
-    pipeline_enter(work, work->error.status != STATUS_OK || work->give_back ? STAGE_ACK
-                                                                            : STAGE_READ);
+    lease->id = work->job.id;
+    pipeline_enter(work, first_stage(work));
     pipeline_pump(pipeline);
 }
+
+/* ---- jobs that may not be started unasked --------------------------------------------------- */
+
+void work_enter_ask(struct work *work)
+{
+    const struct job *job = &work->job;
+    struct queue_conditions conditions = {
+        .id = job->id,
+        .unique = job->unique,
+        .not_before = job->not_before,
+        .expires = job->expires,
+    };
+    if (queue_ask(work->pipeline->queue, work->lease, &conditions))
+        return;
+    log_error("job %" PRIu64 ": no memory to ask about its start; it goes back", work->number);
+    work->give_back = true;
+    pipeline_move(work, STAGE_ACK);
+}
+
+void work_end_cancelled(struct work *work)
+{
+    bool whole = work->stage == STAGE_ENCODE;
+    for (size_t i = 0; i < work->job.output_count; i++) {
+        const struct work_output *output = &work->outputs[i];
+        whole = whole && (output->error.status != STATUS_CANCELLED) &&
+                (output->error.status != STATUS_OK || !output->codec || output->placed);
+    }
+    if (work->error.status == STATUS_OK ? whole : !status_retryable(work->error.status))
+        return;
+    work->error = (struct error){0};
+    error_set(&work->error, STATUS_CANCELLED, "the job was cancelled in stage %s",
+              stage_table[work->stage].name);
+}
+
+static void cancel(struct work *work)
+{
+    bool waits = work->stage < STAGE_ACK && work_withdraw(work);
+    atomic_store(&work->cancelled, true);
+    if (!waits)
+        return; /* at its end already, or a worker or stream has it: at the end of that stage */
+    work_end_cancelled(work);
+    pipeline_move(work, STAGE_ACK);
+}
+
+static void repeat(struct work *work, const char *kept)
+{
+    work->repeat = result_repeat(kept, &work->job, work->number);
+    if (!work->repeat)
+        error_set(&work->error, STATUS_INTERNAL,
+                  "the kept result of the first job with this id cannot be repeated");
+    pipeline_move(work, STAGE_ACK);
+}
+
+void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept)
+{
+    struct pipeline *pipeline = context;
+    struct work *work = lease->job;
+    if (!work)
+        return;
+    if (ruling == QUEUE_CANCELLED) {
+        cancel(work);
+    } else if (work->stage == STAGE_ASK) {
+        work->deadline_ns = clock_after_s(clock_now_ns(), work->job.timeout_s);
+        work->give_back = ruling == QUEUE_WAITS;
+        if (ruling == QUEUE_EXPIRED)
+            error_set(&work->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
+                      "expired", work->job.expires);
+        if (ruling == QUEUE_DUPLICATE)
+            repeat(work, kept);
+        else
+            pipeline_move(work, ruling == QUEUE_GO ? STAGE_READ : STAGE_ACK);
+    }
+    pipeline_pump(pipeline);
+}
+
+/* ---- leases that are lost ------------------------------------------------------------------- */
 
 void intake_lost(void *context, struct lease *lease)
 {

@@ -22,6 +22,7 @@ static void enter_gpu(struct work *work);
 
 /* Of the errands that wait for a worker the one nearest to its end goes first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
+    [STAGE_ASK] = {"ask", work_enter_ask, NULL, 0},
     [STAGE_READ] = {"read", enter_read, work_read, 0},
     [STAGE_ADMIT] = {"admit", enter_admit, NULL, 0},
     [STAGE_DECODE] = {"decode", enter_on_worker, work_decode, 1},
@@ -115,6 +116,8 @@ void pipeline_recycle(struct work *work, struct list *from)
     struct pipeline *pipeline = work->pipeline;
     work_release(work);
     drop_values(work);
+    free(work->repeat);
+    work->repeat = NULL;
     image_info_clear(&work->info);
     job_clear(&work->job);
     list_remove(from, &work->node);
@@ -148,6 +151,8 @@ void pipeline_advance(struct work *work)
     }
     if (pipeline->failed && next <= STAGE_GPU && work->error.status == STATUS_OK)
         work->give_back = true;
+    if (atomic_load(&work->cancelled))
+        work_end_cancelled(work);
     if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost))
         next = STAGE_ACK;
     pipeline_move(work, next);
@@ -303,7 +308,7 @@ void work_errand_done(struct errand *errand)
     struct pipeline *pipeline = work->pipeline;
     if (!take_back(work))
         return;
-    if (work->stage == STAGE_READ && work->again) {
+    if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled)) {
         /* Unless room was made while the errand came back, somebody who has room will make some. */
         pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
         work->refused = true;
@@ -363,7 +368,8 @@ static void enter_gpu(struct work *work)
 struct queue_events pipeline_events(struct pipeline *pipeline)
 {
     return (struct queue_events){
-        .context = pipeline, .leased = intake_leased, .lost = intake_lost, .settled = ack_settled};
+        .context = pipeline, .leased = intake_leased, .lost = intake_lost, .settled = ack_settled,
+        .ruled = intake_ruled};
 }
 
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue)
@@ -429,7 +435,7 @@ bool pipeline_healthy(const struct pipeline *pipeline)
     /* Twice the grace: a worker that hangs is replaced after once. */
     double grace_s = 2 * pipeline->parts.options->hang_grace_s + 1;
     uint64_t now = clock_now_ns();
-    for (enum stage stage = 0; stage < STAGE_ACK; stage++) {
+    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
         list_each (node, &pipeline->stages[stage]) {
             if (work_overdue(container_of(node, struct work, node), now, grace_s))
                 return false;

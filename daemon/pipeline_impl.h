@@ -57,6 +57,12 @@ void work_release(struct work *work);
 /* intake.c: the queue's events. */
 void intake_leased(void *context, struct lease *lease);
 void intake_lost(void *context, struct lease *lease);
+void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept);
+/* The first stage, of those jobs that may not be started unasked. */
+void work_enter_ask(struct work *work);
+/* A cancelled work at the end of a stage: from now on that is its error, unless it has failed for
+ * good or has all its outputs in their places. */
+void work_end_cancelled(struct work *work);
 
 /* ack.c. The last stage: DONE or NACK. */
 void work_enter_ack(struct work *work);

@@ -246,9 +246,13 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
         status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
     if (status == STATUS_OK)
         status = files_output_finish(&sink.file, work->sync, &output->error);
+    if (status == STATUS_OK && atomic_load(&work->cancelled))
+        status = error_set(&output->error, STATUS_CANCELLED, "the job was cancelled before this "
+                           "output was in its place");
     /* Another daemon may be at this job by now, or it was answered: leave its output alone. */
     if (status == STATUS_OK && !atomic_load(&work->lost))
-        status = files_output_place(&sink.file, work->sync, &output->error);
+        output->placed =
+            files_output_place(&sink.file, work->sync, &output->error) == STATUS_OK;
     files_output_end(&sink.file);
     output->bytes = sink.sink.total;
 }
@@ -299,7 +303,8 @@ static void judge(struct work *work)
 
 void work_encode(struct work *work, struct worker_tools *tools)
 {
-    for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost); i++) {
+    for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost) &&
+                       !atomic_load(&work->cancelled); i++) {
         struct work_output *output = &work->outputs[i];
         if (output->error.status != STATUS_OK)
             continue;

@@ -24,6 +24,7 @@
 #include "queue/queue.h"
 
 enum stage {
+    STAGE_ASK, /* only jobs that must not be started unasked */
     STAGE_READ,
     STAGE_ADMIT,
     STAGE_DECODE,
@@ -40,6 +41,7 @@ struct work_output {
     size_t variant;            /* in the plan; only where error is unset */
     uint32_t width, height;
     uint64_t bytes;
+    bool placed;               /* a file that is where it was asked for */
     struct error error;        /* why this output alone failed */
     struct queue_value value;  /* the encoded bytes of an output that goes to Redis */
     cJSON *values;             /* what its operations found out; NULL: nothing */
@@ -54,6 +56,7 @@ struct work {
     enum stage stage;
     struct error error;     /* of the job; the first one counts */
     _Atomic bool lost;      /* no longer ours, or answered already: rename nothing */
+    _Atomic bool cancelled; /* likewise; the loop sets it, and answers at the end of the stage */
     bool abandoned;         /* answered; kept only until its worker or stream comes back */
     bool out;               /* with a worker or with the engine */
     bool again;             /* set by the read that found no room */
@@ -74,6 +77,7 @@ struct work {
     double decode_timeout_s;
     bool sync;
 
+    char *repeat;              /* the result that the first job with its id gave it; malloc'd */
     void *reading;             /* queue_read's handle */
     uint8_t *loaded;           /* a file that came from Redis, malloc'd; taken over by the read */
     struct pool_block file;    /* the input file's bytes */

@@ -28,7 +28,7 @@ static void finish(struct entry *entry, long long answer)
     struct queue *queue = entry->queue;
     bool nack = entry->kind != ACK_DONE;
     bool dead = answer == ANSWER_DEAD;
-    bool stale = answer == ANSWER_STALE || answer == ANSWER_GONE;
+    bool stale = !entry->ended && (answer == ANSWER_STALE || answer == ANSWER_GONE);
     if (stale && entry->sent_before && !entry->lease.lost && (nack || answer == ANSWER_GONE)) {
         stale = false; /* an earlier call did it */
         dead = entry->kind == ACK_RETRY && answer == ANSWER_GONE &&
@@ -41,14 +41,14 @@ static void finish(struct entry *entry, long long answer)
     queue_entry_free(entry);
 }
 
-/* Those that another daemon has tell Redis nothing. */
+/* Those that another daemon has, and those that START ended, tell Redis nothing. */
 static void finish_lost(struct lane *lane)
 {
     struct list lost;
     struct list_node *found;
     list_init(&lost);
     list_each_safe(node, after, &lane->waiting) {
-        if (!entry_of(node)->lease.lost)
+        if (!entry_of(node)->lease.lost && !entry_of(node)->ended)
             continue;
         list_remove(&lane->waiting, node);
         list_push(&lost, node);
@@ -100,11 +100,14 @@ static void answered(void *context, redisReply *reply)
     lane->refused = false;
     queue_accepted(queue, lane->script);
     note_trimmed(queue, script_reply_integer(reply, 0));
-    for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++)
+    bool wakes = lane == &queue->nack;
+    for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++) {
+        wakes |= entry_of(node)->unique;
         finish(entry_of(node), script_reply_integer(reply, i));
+    }
     ack_pump(lane);
-    if (lane == &queue->nack)
-        fetch_wake(queue); /* to hear when what was delayed is due */
+    if (wakes)
+        fetch_wake(queue); /* to hear when what was delayed is due, or what waited for a job */
     else
         fetch_pump(queue);
     queue_close_check(queue);
@@ -115,6 +118,12 @@ static void add_keys(struct script_call *call, const struct entry *entry)
     script_call_ns_key(call, "job:%llu", (unsigned long long)entry->lease.number);
     if (entry->id)
         script_call_ns_key(call, "result:%s", entry->id);
+    if (entry->id && entry->unique) {
+        script_call_ns_key(call, "unique:%s", entry->id);
+        script_call_ns_key(call, "waits:%s", entry->id);
+        if (entry->kind == ACK_DONE)
+            script_call_ns_key(call, "delayed");
+    }
     if (entry->reply_to)
         script_call_key(call, entry->reply_to);
     for (size_t i = 0; i < entry->value_count; i++)
@@ -129,7 +138,7 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     if (entry->kind != ACK_DONE)
         script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");
     script_call_text(call, entry->result ? entry->result : "");
-    script_call_text(call, entry->id ? "1" : "0");
+    script_call_text(call, !entry->id ? "0" : entry->unique ? "2" : "1");
     script_call_text(call, entry->reply_to ? "1" : "0");
     script_call_number(call, entry->value_count);
     for (size_t i = 0; i < entry->value_count; i++) {
@@ -239,6 +248,7 @@ static bool take_answer(struct entry *entry, const struct queue_answer *answer)
     bool whole = take_values(entry, answer->values, answer->value_count);
     whole = copy(&entry->id, answer->id) && whole;
     whole = copy(&entry->reply_to, answer->reply_to) && whole;
+    entry->unique = answer->unique;
     entry->result = answer->result;
     entry->bytes += entry->result ? strlen(entry->result) : 0;
     return whole && entry->result;
@@ -275,6 +285,8 @@ static bool settle(struct queue *queue, struct lease *lease, enum ack_kind kind,
 {
     struct entry *entry = lease->pending;
     assert(!lease->settled && entry->queue == queue);
+    start_forget(entry);
+    lease->id = NULL;
     list_remove(&queue->running, &lease->node);
     ack_push(entry, kind, answer);
     return entry->kind == kind;

@@ -17,7 +17,15 @@
  * as long as those took, this daemon does not run jobs alone. */
 #define ALONE_RUN_MAX 8
 
-enum { REPLY_LENGTH, REPLY_DUE_MS, REPLY_DROPPED, REPLY_ALONE, REPLY_HEAD };
+enum {
+    REPLY_LENGTH,
+    REPLY_DUE_MS,
+    REPLY_DROPPED,
+    REPLY_ALONE,
+    REPLY_HORIZON,
+    REPLY_PAUSED,
+    REPLY_HEAD
+};
 
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter)
 {
@@ -48,7 +56,7 @@ static void peek_pump(struct queue *queue)
 {
     char seconds[32], *key = NULL;
     if (!queue->idle || queue->peeking || queue->peek_refused || queue->closing ||
-        queue->places == 0 || !redis_up(queue->peek) ||
+        queue->view.paused || queue->places == 0 || !redis_up(queue->peek) ||
         asprintf(&key, "%s:jobs", queue->config.ns) < 0)
         return;
     double block_s = fmax(queue->config.block_s, 0.01); /* 0 would be for ever */
@@ -137,7 +145,17 @@ static void note_dropped(struct queue *queue, long long dropped)
     queue->view.dropped += (uint64_t)dropped;
 }
 
-/* An empty queue is looked at again when the next delayed job is due, or after block_s. */
+/* For all daemons of the namespace; said once. */
+static void note_paused(struct queue *queue, bool paused)
+{
+    if (paused != queue->view.paused)
+        log_info("%s:paused is %s: fetching is %s", queue->config.ns, paused ? "set" : "gone",
+                 paused ? "paused for all daemons" : "resumed");
+    queue->view.paused = paused;
+}
+
+/* An empty queue, or one that is paused, is looked at again when the next delayed job is due, or
+ * after block_s. */
 static void go_idle(struct queue *queue, long long due_ms)
 {
     double ms = fmax(queue->config.block_s, 0.01) * 1000;
@@ -158,6 +176,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
             continue;
         }
         entry->lease.alone = queue->alone;
+        entry->lease.marked = (long long)entry->lease.number <= queue->horizon;
         hand_out(queue, entry);
     }
     queue->delivering = false;
@@ -184,7 +203,11 @@ static void fetched(void *context, redisReply *reply)
     queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
     note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));
     note_alone(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
-    if (queue->view.length == 0 && !queue->alone)
+    note_paused(queue, script_reply_integer(reply, REPLY_PAUSED) == 1);
+    long long horizon = script_reply_integer(reply, REPLY_HORIZON);
+    if (horizon != queue->horizon)
+        start_check(queue, horizon);
+    if ((queue->view.length == 0 && !queue->alone) || queue->view.paused)
         go_idle(queue, script_reply_integer(reply, REPLY_DUE_MS));
     take_leases(queue, reply, counter);
     queue_close_check(queue);
@@ -212,6 +235,8 @@ static void send_fetch(struct queue *queue)
     script_call_ns_key(call, "lease");
     script_call_ns_key(call, "inst");
     script_call_ns_key(call, "seq");
+    script_call_ns_key(call, "cancel");
+    script_call_ns_key(call, "paused");
     script_call_text(call, config->ns);
     script_call_text(call, config->instance);
     script_call_number(call, ++queue->counter);

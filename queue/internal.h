@@ -1,5 +1,5 @@
 /*
- * internal.h - what queue.c, fetch.c, ack.c, lease.c and read.c share. Nobody else includes it.
+ * internal.h - what queue.c, fetch.c, start.c, ack.c, lease.c and read.c share, and nobody else.
  *
  * A lease is on exactly one list: running (the daemon's), or waiting or sent of one of the two
  * lanes (settled; waiting to be told to Redis, or told and not yet answered).
@@ -29,6 +29,9 @@ struct entry {
     enum ack_kind kind;
     bool internal;      /* the daemon never saw it, and hears nothing of it */
     bool sent_before;   /* a call with it had no answer: it may have been carried out */
+    bool unique;
+    bool ended;         /* START ended the lease: there is nothing left to tell Redis */
+    struct ask *ask;    /* the question that is out about it, or NULL */
     char *result, *id, *reply_to;
     struct queue_value *values;
     size_t value_count, bytes;
@@ -48,6 +51,7 @@ enum queue_timer {
     TIMER_WAIT,   /* Redis refused: nothing is sent until then */
     TIMER_FETCH,  /* gathering places */
     TIMER_IDLE,   /* the next look at an empty queue */
+    TIMER_START,  /* gathering questions */
     TIMER_DONE, TIMER_NACK, /* gathering acks */
     TIMER_RENEW, TIMER_REAP, TIMER_READ, TIMER_CLOSE,
     TIMER_COUNT
@@ -69,6 +73,7 @@ struct queue {
 
     struct list running;
     struct lane done, nack;
+    struct list asks, asked;   /* questions to START that wait; those of the one call that is out */
     struct list reads;
 
     uint32_t places;
@@ -76,7 +81,8 @@ struct queue {
     uint64_t fetch_out, reap_out; /* counters of the calls without an answer yet, or 0 */
     uint64_t fetch_ms;         /* when the last FETCH went */
     bool delivering;           /* leases of one reply are being handed out: no FETCH meanwhile */
-    bool idle;                 /* the last FETCH left :jobs empty */
+    bool idle;                 /* the last FETCH left :jobs empty, or found all paused */
+    long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
     bool peeking, peek_refused;
     bool alone;                /* this daemon has the right to run jobs alone */
     uint64_t alone_since_ms, alone_rest_ms;
@@ -116,6 +122,16 @@ void fetch_idle_cb(uv_timer_t *timer);
 /* Fills an entry from number, attempt and text at index of a reply; takes the text. */
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
 
+/* start.c */
+void start_pump(struct queue *queue);
+void start_timer_cb(uv_timer_t *timer);
+/* Asks about the running leases that a cancel may be meant for. */
+void start_check(struct queue *queue, long long horizon);
+/* The question is out, and may have ended the lease already. */
+bool start_is_sent(const struct entry *entry);
+void start_forget(struct entry *entry); /* its lease ends: no ruling comes any more */
+void start_free_all(struct queue *queue);
+
 /* ack.c */
 void ack_pump(struct lane *lane);
 void ack_timer_cb(uv_timer_t *timer);
@@ -125,6 +141,8 @@ void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer
 /* lease.c */
 void lease_renew(struct queue *queue);
 void lease_resume(struct queue *queue);
+/* Another daemon has it: tells ours, unless it has ended it already. */
+void lease_lose(struct entry *entry);
 void lease_renew_cb(uv_timer_t *timer);
 void lease_reap(struct queue *queue, bool expired_too);
 void lease_reap_cb(uv_timer_t *timer);

@@ -13,11 +13,14 @@
 
 #define QUALITY_DEFAULT 85
 #define COMPRESSION_DEFAULT 3
+/* The year 5138: a later time was given in milliseconds. */
+#define UNIX_SECONDS_MAX 1e11
 /* Values in messages are cut to this, so that the sentence around them fits ERROR_TEXT_MAX. */
 #define SHOWN_MAX 60
 
 static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id", "timeout_s",
-                                       "background", "orient", "meta", "reply_to", "pushed", NULL};
+                                       "background", "orient", "meta", "reply_to", "pushed",
+                                       "unique", "not_before", "expires", NULL};
 static const char *const variant_keys[] = {"output", "ops", NULL};
 static const char *const input_keys[] = {"path", "key", NULL};
 static const char *const output_keys[] = {"path", "key", "format", "quality", "compression",
@@ -394,6 +397,16 @@ static bool read_id(const struct check *check, struct job *job)
     return true;
 }
 
+static bool read_unique(const struct check *check, struct job *job)
+{
+    if (!read_bool(check, job->root, "the job", "unique", &job->unique))
+        return false;
+    if (!job->unique || job->id)
+        return true;
+    job->unique = false;
+    return member(job->root, "id") || refuse(check, "unique is true, but the job has no id");
+}
+
 /* meta is given back as it was written, not as a double and back: its node is the raw text. Line
  * breaks can only stand between tokens there, and a result is one line. */
 static bool read_meta(const struct check *check, struct job *job, const struct json_member *raw)
@@ -458,6 +471,29 @@ static bool read_times(const struct check *check, struct job *job)
     return true;
 }
 
+static bool read_start_time(const struct check *check, const cJSON *root, const char *key,
+                            double *seconds)
+{
+    const cJSON *item = member(root, key);
+    if (!item)
+        return true;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble > 0) || item->valuedouble > UNIX_SECONDS_MAX)
+        return refuse(check, "%s is %s, must be Unix seconds, over 0 and at most %.0f", key,
+                      shown(item), UNIX_SECONDS_MAX);
+    *seconds = item->valuedouble;
+    return true;
+}
+
+static bool read_start(const struct check *check, struct job *job)
+{
+    if (!read_start_time(check, job->root, "not_before", &job->not_before) ||
+        !read_start_time(check, job->root, "expires", &job->expires))
+        return false;
+    return job->expires == 0 || job->expires > job->not_before ||
+           refuse(check, "expires is %.3f, must be later than not_before, %.3f", job->expires,
+                  job->not_before);
+}
+
 static bool read_job(const struct check *check, struct job *job)
 {
     if (!check_keys(check, job->root, "the job", job_keys))
@@ -467,6 +503,7 @@ static bool read_job(const struct check *check, struct job *job)
         return refuse(check, "the job has no input");
     return read_place(check, input, "input", input_keys, &job->input) &&
            read_outputs(check, job) && read_background(check, job) && read_times(check, job) &&
+           read_start(check, job) &&
            read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 
@@ -492,6 +529,7 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     }
     /* First what even a bad job's user gets back. The first error is the one kept. */
     bool ok = read_id(&check, job);
+    ok = read_unique(&check, job) && ok;
     ok = read_meta(&check, job, &meta) && ok;
     ok = read_reply_to(&check, job) && ok;
     if (ok)

@@ -37,6 +37,7 @@ struct job_output {
 struct job {
     cJSON *root;
     const char *id;       /* or NULL */
+    bool unique;          /* one job with this id at a time; there is an id */
     cJSON *meta;          /* or NULL; its own, beside the one in root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;
@@ -46,7 +47,8 @@ struct job {
     double timeout_s;     /* at most rules->timeout_s, which is the default */
     uint8_t background[3];
     bool orient;
-    double pushed;        /* Unix seconds, 0 = not given */
+    double pushed;        /* Unix seconds, 0 = not given, here and below */
+    double not_before, expires; /* when it may be started; the second is the later one */
 };
 
 struct job_rules {

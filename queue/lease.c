@@ -45,7 +45,14 @@ static void note_lost(struct queue *queue, const char *name)
     search.fetch = fetch;
     queue_each_entry(queue, match, &search);
     struct entry *entry = search.found;
-    if (!entry || entry->lease.lost || entry->sent_before)
+    if (entry && !entry->sent_before && !entry->ended && !start_is_sent(entry))
+        lease_lose(entry);
+}
+
+void lease_lose(struct entry *entry)
+{
+    struct queue *queue = entry->queue;
+    if (entry->lease.lost)
         return;
     entry->lease.lost = true;
     if (!entry->lease.settled)
@@ -57,16 +64,17 @@ static void renewed(void *context, redisReply *reply)
     struct queue *queue = context;
     if (!reply)
         return;
-    if (!script_reply_is_array(reply, 1)) {
+    if (!script_reply_is_array(reply, 2)) {
         queue_refused(queue, SCRIPT_ID_RENEW, reply, false);
         return;
     }
     queue_accepted(queue, SCRIPT_ID_RENEW);
     if (script_reply_integer(reply, 0) == 0 && !queue->fetch_out)
         queue->alone = false;
-    for (size_t i = 1; i < reply->elements; i++)
+    for (size_t i = 2; i < reply->elements; i++)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
             note_lost(queue, reply->element[i]->str);
+    start_check(queue, script_reply_integer(reply, 1));
     fetch_pump(queue);
 }
 
@@ -81,6 +89,7 @@ static void send_renewal(struct renewal *renewal)
     script_call_ns_key(call, "lease");
     script_call_ns_key(call, "inst");
     script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "cancel");
     for (size_t i = 0; i < renewal->count; i++)
         script_call_ns_key(call, "job:%llu",
                            (unsigned long long)renewal->entries[i]->lease.number);
@@ -213,7 +222,8 @@ static void bury(struct queue *queue, struct entry *entry)
     entry->internal = true;
     log_warning("job %llu is dead: %s", (unsigned long long)entry->lease.number, error.text);
     struct queue_answer answer = {
-        .result = result_write(&result), .id = job.id, .reply_to = job.reply_to};
+        .result = result_write(&result), .id = job.id, .reply_to = job.reply_to,
+        .unique = job.unique};
     ack_push(entry, ACK_RETRY, &answer);
     job_clear(&job);
 }

@@ -39,6 +39,7 @@ void queue_entry_drop_answer(struct entry *entry)
     entry->values = NULL;
     entry->result = entry->id = entry->reply_to = NULL;
     entry->value_count = entry->bytes = 0;
+    entry->unique = false;
 }
 
 void queue_entry_free(struct entry *entry)
@@ -88,6 +89,7 @@ static void pump_all(struct queue *queue)
 {
     ack_pump(&queue->done);
     ack_pump(&queue->nack);
+    start_pump(queue);
     fetch_pump(queue);
 }
 
@@ -132,7 +134,8 @@ void queue_accepted(struct queue *queue, enum script script)
     if (*queue->said[script])
         log_info("Redis accepts %s again", script_name(script));
     queue->said[script][0] = '\0';
-    if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_DONE || script == SCRIPT_ID_NACK) {
+    if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_START || script == SCRIPT_ID_DONE ||
+        script == SCRIPT_ID_NACK) {
         queue->wait_ms = RETRY_FIRST_MS;
         queue->reason[0] = '\0';
     }
@@ -349,7 +352,10 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
         queue->config.batch = QUEUE_BATCH_MAX;
     if (queue->config.attempts < 1)
         queue->config.attempts = 1;
+    queue->horizon = -1;
     list_init(&queue->running);
+    list_init(&queue->asks);
+    list_init(&queue->asked);
     list_init(&queue->reads);
     lane_init(&queue->done, queue, SCRIPT_ID_DONE, TIMER_DONE);
     lane_init(&queue->nack, queue, SCRIPT_ID_NACK, TIMER_NACK);
@@ -418,6 +424,7 @@ static void free_all(struct queue *queue)
     struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
                             &queue->nack.waiting, &queue->nack.sent};
     struct list_node *node;
+    start_free_all(queue);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         while ((node = list_pop(lists[i])) != NULL)
             queue_entry_free(entry_of(node));
@@ -524,8 +531,8 @@ void queue_destroy(struct queue *queue)
 
 static void (*const timer_cbs[TIMER_COUNT])(uv_timer_t *timer) = {
     [TIMER_WAIT] = wait_cb,           [TIMER_FETCH] = fetch_timer_cb,
-    [TIMER_IDLE] = fetch_idle_cb,     [TIMER_DONE] = ack_timer_cb,
-    [TIMER_NACK] = ack_timer_cb,      [TIMER_RENEW] = lease_renew_cb,
-    [TIMER_REAP] = lease_reap_cb,     [TIMER_READ] = read_timer_cb,
-    [TIMER_CLOSE] = close_cb,
+    [TIMER_IDLE] = fetch_idle_cb,     [TIMER_START] = start_timer_cb,
+    [TIMER_DONE] = ack_timer_cb,      [TIMER_NACK] = ack_timer_cb,
+    [TIMER_RENEW] = lease_renew_cb,   [TIMER_REAP] = lease_reap_cb,
+    [TIMER_READ] = read_timer_cb,     [TIMER_CLOSE] = close_cb,
 };

@@ -30,10 +30,13 @@ struct lease {
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
     uint64_t fetch;         /* the daemon's fetch counter: with INST this is the token */
+    bool marked;            /* a cancel may be meant for it: with an id, ask before it starts */
     bool alone;             /* last attempt, no other job may run beside it */
     bool lost;              /* another daemon has it: do not rename into place, do not answer */
     bool settled;           /* the daemon has ended it */
     void *job;              /* the daemon's */
+    const char *id;         /* the job's, set by the daemon as long as it lives; or NULL. Cancels of
+                               it are heard of while the lease runs */
     void *pending;          /* the queue's */
 };
 
@@ -49,8 +52,24 @@ struct queue_value {
 struct queue_answer {
     char *result;               /* JSON, malloc'd, taken over; NULL: there was no memory for it */
     const char *id, *reply_to;  /* or NULL; copied */
+    bool unique;                /* the id is free from now on */
     struct queue_value *values; /* their bytes are taken over, the array stays the caller's */
     size_t value_count;
+};
+
+/* What a job says about its start. */
+struct queue_conditions {
+    const char *id;             /* or NULL; copied */
+    bool unique;                /* needs an id */
+    double not_before, expires; /* Unix seconds; 0: none */
+};
+
+enum queue_ruling {
+    QUEUE_GO,
+    QUEUE_WAITS,     /* not now: the lease has ended, the daemon gives it back without asking why */
+    QUEUE_EXPIRED,
+    QUEUE_DUPLICATE, /* the first job with its id answers it, by the result that comes along */
+    QUEUE_CANCELLED  /* comes for leases with an id unasked, too */
 };
 
 struct queue_config {
@@ -77,6 +96,8 @@ struct queue_events {
     /* Redis acknowledged (or called stale) a lease's end; the lease is gone after this returns.
      * `dead`: a retry found no attempt left. Counts for the stats. */
     void (*settled)(void *context, struct lease *lease, bool stale, bool dead);
+    /* The answer to queue_ask. kept: of QUEUE_DUPLICATE, for the length of the call. */
+    void (*ruled)(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept);
 };
 
 enum queue_state { QUEUE_CONNECTING, QUEUE_READY, QUEUE_WAITING /* Redis is there but refuses */ };
@@ -84,6 +105,7 @@ enum queue_state { QUEUE_CONNECTING, QUEUE_READY, QUEUE_WAITING /* Redis is ther
 struct queue_view {
     enum queue_state state;
     const char *reason;     /* why not READY, a sentence; "" when READY */
+    bool paused;            /* NS:paused was there at the last fetch */
     uint64_t length;        /* LLEN NS:jobs at the last fetch */
     uint64_t unacknowledged; /* ended, not yet acknowledged */
     uint64_t redelivered, stale, dropped, dead, trimmed; /* since start */
@@ -100,6 +122,11 @@ void queue_reload(struct queue *queue, const struct queue_config *config);
 /* How many more leases the daemon has places for. Fetching follows this number: the queue asks
  * Redis for at most min(places, batch) at once. 0 pauses. */
 void queue_set_places(struct queue *queue, uint32_t places);
+
+/* Asks Redis whether the job may be started; `ruled` comes from the loop, unless the lease is lost
+ * or ended before. False: no memory to ask. Only jobs with conditions, and marked ones with an id,
+ * need to be asked about. */
+bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions);
 
 /* Ends a lease with its answer. false, here and below: there was no memory to keep the answer
  * whole, and the lease is given back instead. */

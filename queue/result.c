@@ -122,3 +122,36 @@ char *result_write(const struct result *result)
     cJSON_Delete(root);
     return text;
 }
+
+/* Puts it in the member's place, or at the end; takes the item over, in any case. */
+static bool set_item(cJSON *object, const char *key, cJSON *item)
+{
+    if (!cJSON_HasObjectItem(object, key))
+        return add_item(object, key, item);
+    if (item && cJSON_ReplaceItemInObjectCaseSensitive(object, key, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+static bool set_meta(cJSON *root, const struct job *job)
+{
+    if (job->meta)
+        return set_item(root, "meta", cJSON_Duplicate(job->meta, true));
+    cJSON_DeleteItemFromObjectCaseSensitive(root, "meta");
+    return true;
+}
+
+char *result_repeat(const char *kept, const struct job *job, uint64_t number)
+{
+    char *text = NULL, own[24];
+    cJSON *root = cJSON_Parse(kept);
+    cJSON *first = cJSON_DetachItemFromObjectCaseSensitive(root, "job");
+    snprintf(own, sizeof own, "%" PRIu64, number);
+    if (cJSON_IsNumber(first) && add_integer(root, "same_as", (uint64_t)first->valuedouble) &&
+        cJSON_AddItemToObject(root, "job", cJSON_CreateRaw(own)) && set_meta(root, job))
+        text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(first);
+    cJSON_Delete(root);
+    return text;
+}

@@ -25,7 +25,7 @@ struct result_output {
 struct result {
     const struct job *job;      /* may be NULL, or hold as little as was understood */
     uint64_t number;
-    const char *status;         /* "done", "failed" or "dead" */
+    const char *status;         /* "done", "failed", "dead" or "cancelled" */
     const struct error *error;  /* of the job as a whole; NULL or OK when done */
     const char *input_format;   /* NULL: not known */
     uint32_t input_width, input_height;
@@ -43,5 +43,9 @@ struct result {
 /* One line of JSON, malloc'd; NULL when memory is short. Keys in the order of README's example;
  * times with microseconds. */
 char *result_write(const struct result *result);
+
+/* The same for a job that the kept result of another one answers: that result with the job's own
+ * number and meta, and `same_as`, the other's number. NULL also where kept is no result. */
+char *result_repeat(const char *kept, const struct job *job, uint64_t number);
 
 #endif

@@ -17,7 +17,8 @@ static const struct {
     size_t length;
 } scripts[SCRIPT_ID_COUNT] = {
 #define ROW(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1}
-    ROW(FETCH), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP), ROW(LEAVE),
+    ROW(FETCH), ROW(START), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP),
+    ROW(LEAVE), ROW(CANCEL),
 #undef ROW
 };
 

@@ -15,12 +15,14 @@
 
 enum script {
     SCRIPT_ID_FETCH,
+    SCRIPT_ID_START,
     SCRIPT_ID_DONE,
     SCRIPT_ID_NACK,
     SCRIPT_ID_RENEW,
     SCRIPT_ID_RESUME,
     SCRIPT_ID_REAP,
     SCRIPT_ID_LEAVE,
+    SCRIPT_ID_CANCEL, /* of those who push jobs: no daemon calls it */
     SCRIPT_ID_COUNT
 };
 

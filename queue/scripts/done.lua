@@ -1,10 +1,11 @@
 -- DONE: ends leases with their results; many a call.
 --
--- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it has an id, the reply list
---       if it has one, and the key of each value
+-- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it has an id, unique:ID,
+--       waits:ID and delayed if it is unique, the reply list if it has one, and the key of each
+--       value
 -- ARGV  1 results_max (0: no bound)  2 life of kept results, ms, then for each lease number,
---       token, result, has an id (1, 0), has a reply list (1, 0), count of values, and of each
---       value its bytes and its life in seconds (0: for ever)
+--       token, result, has an id (2: and is unique, 1, 0), has a reply list (1, 0), count of values,
+--       and of each value its bytes and its life in seconds (0: for ever)
 -- Reply {results trimmed, then for each lease 1 done, 0 stale (another has it), -1 stale (the job
 --       is gone)}
 --
@@ -29,6 +30,8 @@ local function post(result, id_key, reply_key)
 end
 
 -- include parts/store.lua
+-- include parts/wake.lua
+-- include parts/release.lua
 
 local k, a = 3, 3
 -- include parts/arguments.lua
@@ -37,10 +40,14 @@ local k, a = 3, 3
 local reply, ended, numbers, jobs = {0}, {}, {}, {}
 while a <= #ARGV do
     local number, token, result = next_arg(), next_arg(), next_arg()
-    local has_id, has_reply, count = next_arg() == '1', next_arg() == '1', tonumber(next_arg())
+    local has_id, has_reply, count = next_arg(), next_arg() == '1', tonumber(next_arg())
     local job = next_key()
-    local one = {result = result, id_key = has_id and next_key(),
-                 reply_key = has_reply and next_key(), values = {}}
+    local one = {result = result, id_key = has_id ~= '0' and next_key(), values = {}}
+    if has_id == '2' then
+        one.number, one.unique, one.waits, one.delayed = number, next_key(), next_key(), next_key()
+        wrong = wrong or wrong_type(one.delayed, 'zset')
+    end
+    one.reply_key = has_reply and next_key()
     for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
     if redis.pcall('HGET', job, 'token') == token then
         ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
@@ -49,12 +56,14 @@ while a <= #ARGV do
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     end
 end
+if wrong then return wrong end
 if #ended == 0 then return reply end
 
 redis.call('ZREM', lease, unpack(numbers)) -- first: it only frees memory
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values) do store(unpack(value)) end
     post(one.result, one.id_key, one.reply_key)
+    if one.unique then release(one.number, one.unique, one.waits, one.delayed) end
 end
 if #posted > 0 then
     local over = redis.call('LPUSH', results, unpack(posted)) - results_max

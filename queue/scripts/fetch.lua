@@ -1,16 +1,20 @@
--- FETCH: promotes what is due, then leases up to `places` jobs to one daemon.
+-- FETCH: promotes what is due, then leases up to `places` jobs to one daemon. While `paused` is
+-- there it does neither.
 --
--- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq
+-- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq  8 cancel  9 paused
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
 --       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
---       1 if this daemon has the right to run alone, then for each lease number, attempt, text
---       (or its length, an integer, where that is over ARGV 7)}
+--       1 if this daemon has the right to run alone, the highest number that a cancel may be
+--       meant for (-1: none), 1 if paused, then for each lease number, attempt, text (or its
+--       length, an integer, where that is over ARGV 7)}
 --
+-- An entry `@cancel:SERIAL:ID` is the fence that CANCEL put behind all that waited: from there on
+-- the cancel with that serial is for numbers that were given before (see cancel.lua).
 -- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
 -- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
-local jobs, delayed, alone, owner, lease, inst, seq =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local jobs, delayed, alone, owner, lease, inst, seq, cancel =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -18,7 +22,7 @@ local places, lease_ms, attempts, bytes_max =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string')
+    or wrong_type(seq, 'string') or wrong_type(cancel, 'zset')
 if wrong then return wrong end
 local counter = redis.call('GET', seq)
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
@@ -30,6 +34,13 @@ local expiry = string.format('%.0f', now + lease_ms)
 -- Over maxmemory Redis permits any write to a script that began with one which only frees.
 redis.call('ZREM', lease, '')
 redis.call('ZADD', inst, expiry, me)
+
+-- include parts/horizon.lua
+local holder = redis.call('GET', owner)
+if redis.call('EXISTS', KEYS[9]) == 1 then
+    if holder == me then redis.call('DEL', owner) end
+    return {redis.call('LLEN', jobs), -1, 0, 0, horizon(cancel), 1}
+end
 
 local dropped = 0
 -- The attempts used by a job in the given state; nil if there is no such job.
@@ -90,7 +101,6 @@ local function take_alone()
     end
 end
 
-local holder = redis.call('GET', owner)
 local claimed = false
 if ARGV[8] == '1' and (holder == me or (not holder and redis.call('LLEN', alone) > 0)) then
     claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
@@ -119,20 +129,37 @@ local function new_numbers(count)
     return numbers
 end
 
+-- The cancel is for the numbers up to the last one that was given, from now on.
+local function pass_fence(id, serial, last)
+    local score = redis.call('ZSCORE', cancel, id)
+    if score and (not serial or string.format('%.0f', score) == serial) then
+        redis.call('ZADD', cancel, last, id)
+    end
+end
+
 -- Each call drops a bounded number of forged entries, so that none takes long.
 local pops = claimed and 0 or 2 * places + 64
 while leases < places and pops > 0 do
     local entries = redis.call('RPOP', jobs, math.min(places - leases, pops))
     if not entries then break end
     pops = pops - #entries
-    local named, fresh = {}, 0
+    local named, fences, fresh, last = {}, {}, 0, 0
     for i, entry in ipairs(entries) do
-        named[i] = #entry <= 17 and entry:match('^@(%d+)$')
-        fresh = fresh + (named[i] and 0 or 1)
+        if entry:byte() == 64 then -- '@'
+            named[i] = #entry <= 17 and entry:match('^@(%d+)$')
+            fences[i] = entry:match('^@cancel:(%d+):.')
+        end
+        if fences[i] then
+            last = redis.call('GET', seq) or 0
+        elseif not named[i] then
+            fresh = fresh + 1
+        end
     end
     local numbers, next_fresh = new_numbers(fresh), 1
     for i, entry in ipairs(entries) do
-        if named[i] then
+        if fences[i] then
+            pass_fence(entry:match(':.-:(.*)'), fences[i], numbers[next_fresh - 1] or last)
+        elseif named[i] then
             local attempt = used(named[i], 'ready')
             if attempt then take(named[i], attempt + 1) end
         else
@@ -143,8 +170,16 @@ while leases < places and pops > 0 do
 end
 if #ends > 0 then redis.call('ZADD', lease, unpack(ends)) end
 
+-- Of an empty list all that waited was taken, whatever became of the fences.
+local left, over = redis.call('LLEN', jobs), horizon(cancel)
+if left == 0 and over >= FENCED then
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
+        pass_fence(id, nil, redis.call('GET', seq) or 0)
+    end
+end
+
 local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
-local reply = {redis.call('LLEN', jobs), next_due and math.max(0, next_due - now) or -1, dropped,
-               claimed and 1 or 0}
+local reply = {left, next_due and math.max(0, next_due - now) or -1, dropped, claimed and 1 or 0,
+               over, 0}
 for i = 1, #taken do reply[#reply + 1] = taken[i] end
 return reply

@@ -2,15 +2,16 @@
 -- for its next one, or is dead where none is left.
 --
 -- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead, then for each lease job:N,
---       result:ID if it has an id, the reply list if it has one, and the key of each value
+--       result:ID if it has an id, unique:ID and waits:ID if it is unique, the reply list if it has
+--       one, and the key of each value
 -- ARGV  1 results_max  2 life of kept results, ms  3 dead_max  4 attempts  5 first delay, ms, then
 --       for each lease number, token, kind (retry, back), result in case it is dead ("" for none),
---       has an id (1, 0), has a reply list (1, 0), count of values, and of each value its bytes
---       and its life in seconds (0: for ever); they are stored if it is dead
+--       has an id (2: and is unique, 1, 0), has a reply list (1, 0), count of values, and of each
+--       value its bytes and its life in seconds (0: for ever); they are stored if it is dead
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another has it), -1 stale (the job is gone)}
 --
--- The delay grows fourfold with each attempt, to an hour at most.
+-- The delay grows fourfold with each attempt, to an hour at most, and ends where the job expires.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears 0 or
 -- -1, for the token is gone.
 local lease, results, jobs, delayed, alone, dead =
@@ -53,6 +54,8 @@ local function give_back(job, number, attempt)
 end
 
 -- include parts/store.lua
+-- include parts/wake.lua
+-- include parts/release.lua
 
 local k, a = 7, 6
 -- include parts/arguments.lua
@@ -60,15 +63,17 @@ local k, a = 7, 6
 local reply = {0}
 while a <= #ARGV do
     local number, token, kind, result = next_arg(), next_arg(), next_arg(), next_arg()
-    local has_id, has_reply = next_arg() == '1', next_arg() == '1'
+    local has_id, has_reply = next_arg(), next_arg() == '1'
     local job = next_key()
-    local id_key = has_id and next_key()
+    local id_key = has_id ~= '0' and next_key()
+    local unique, waits
+    if has_id == '2' then unique, waits = next_key(), next_key() end
     local reply_key = has_reply and next_key()
     local values = {}
     for i = 1, tonumber(next_arg()) do
         values[i] = {next_key(), next_arg(), tonumber(next_arg())}
     end
-    local found = redis.pcall('HMGET', job, 'token', 'attempt')
+    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires')
     if found.err or found[1] ~= token then
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     else
@@ -78,7 +83,8 @@ while a <= #ARGV do
         if kind == 'back' then
             give_back(job, number, math.max(0, attempt - 1))
         elseif attempt < attempts then
-            local due = now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS)
+            local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS),
+                                 tonumber(found[3]) or math.huge)
             redis.call('HSET', job, 'state', 'delayed')
             redis.call('ZADD', delayed, string.format('%.0f', due), number)
         else
@@ -86,6 +92,7 @@ while a <= #ARGV do
             for _, value in ipairs(values) do store(unpack(value)) end
             if result ~= '' then post(result, id_key, reply_key) end
             redis.call('DEL', job)
+            if unique then release(number, unique, waits, delayed) end
         end
         reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
     end

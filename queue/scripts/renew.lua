@@ -1,10 +1,10 @@
 -- RENEW: puts off the expiry of a daemon and of the leases that are still its own.
 --
--- KEYS  1 lease  2 inst  3 alone:owner, then job:N of each lease
+-- KEYS  1 lease  2 inst  3 alone:owner  4 cancel, then job:N of each lease
 -- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none, then for each lease
 --       number, fetch counter
--- Reply {1 if this daemon has the right to run alone, then "number:fetch counter" of each lost
---       lease}
+-- Reply {1 if this daemon has the right to run alone, the highest number that a cancel may be
+--       meant for (-1: none), then "number:fetch counter" of each lost lease}
 --
 -- Crash windows: one atomic step, and doing it twice is doing it once.
 local lease, inst, owner = KEYS[1], KEYS[2], KEYS[3]
@@ -12,6 +12,7 @@ local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
+    or wrong_type(KEYS[4], 'zset')
 if wrong then return wrong end
 
 -- include parts/now.lua
@@ -28,10 +29,11 @@ elseif held then
     held = false
 end
 
-local reply = {held and 1 or 0}
+-- include parts/horizon.lua
+local reply = {held and 1 or 0, horizon(KEYS[4])}
 for i = 4, #ARGV, 2 do
     local number, token = ARGV[i], me .. ':' .. ARGV[i + 1]
-    if redis.pcall('HGET', KEYS[4 + (i - 4) / 2], 'token') == token then
+    if redis.pcall('HGET', KEYS[5 + (i - 4) / 2], 'token') == token then
         redis.call('ZADD', lease, expiry, number)
     else
         reply[#reply + 1] = number .. ':' .. ARGV[i + 1]

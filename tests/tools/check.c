@@ -116,6 +116,7 @@ void check_message(const cJSON *result)
     static const struct shape top[] = {
         {"id", cJSON_String | cJSON_NULL, false},  {"job", cJSON_Number, true},
         {"status", cJSON_String, true},            {"error", cJSON_Object | cJSON_NULL, false},
+        {"same_as", cJSON_Number, false},
         {"meta", 0xff, false},                     {"input", cJSON_Object | cJSON_NULL, false},
         {"outputs", cJSON_Array, false},           {"attempt", cJSON_Number, true},
         {"engine", cJSON_String | cJSON_NULL, false}, {"daemon", cJSON_String, true},

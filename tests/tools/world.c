@@ -343,7 +343,7 @@ void world_settle(struct world *world)
 
 static bool may_stay(const struct world *world, const char *key)
 {
-    static const char *const fine[] = {"seq",    "results", "dead",    "trimmed",
+    static const char *const fine[] = {"seq",    "results", "dead",   "trimmed", "cancel",
                                        "result:", "img:",    "reply:", NULL};
     size_t ns = strlen(world->ns);
     if (strncmp(key, world->ns, ns) || key[ns] != ':')

@@ -35,6 +35,8 @@ struct bench {
     struct lease *leases[LEASES_MAX];
     size_t lease_count;        /* held */
     size_t leased, settled, stale, dead, lost;
+    size_t ruled[QUEUE_CANCELLED + 1];
+    char kept[256];            /* the last ruling's */
     bool closed;
     uint8_t *bytes;            /* what queue_read gave */
     size_t length;
@@ -86,6 +88,18 @@ static inline void on_settled(void *context, struct lease *lease, bool stale, bo
         queue_set_places(bench->queue, 64);
 }
 
+static inline void on_ruled(void *context, struct lease *lease, enum queue_ruling ruling,
+                            const char *kept)
+{
+    struct bench *bench = context;
+    bench->ruled[ruling]++;
+    snprintf(bench->kept, sizeof bench->kept, "%s", kept);
+    if (ruling != QUEUE_WAITS)
+        return;
+    take_off(bench, lease);
+    queue_give_back(bench->queue, lease);
+}
+
 static inline void on_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
 {
     struct bench *bench = context;
@@ -129,7 +143,7 @@ static inline void run_ms(struct bench *bench, unsigned ms)
 
 static inline void start_queue(struct bench *bench)
 {
-    struct queue_events events = {bench, on_leased, on_lost, on_settled};
+    struct queue_events events = {bench, on_leased, on_lost, on_settled, on_ruled};
     struct error error = {0};
     bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
     assert_non_null(bench->queue);

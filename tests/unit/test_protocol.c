@@ -1,121 +1,8 @@
 /* test_protocol.c - each script of the protocol against a real Redis, transition by transition. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/script_bench.h"
 
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "queue/script.h"
-#include "tests/tools/redis_server.h"
-
-#define ARGS_MAX 64
-
-static struct redis_server *server;
-static redisContext *redis;
-
-static int start_server(void **state)
-{
-    (void)state;
-    server = redis_server_start("--enable-debug-command", "yes", NULL);
-    redis = redis_server_connect(server);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    redis_server_stop(server);
-    return 0;
-}
-
-static int empty(void **state)
-{
-    (void)state;
-    freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 0"));
-    freeReplyObject(redis_command(redis, "FLUSHALL"));
-    return 0;
-}
-
-/* EVAL with keys and arguments given as one line of words; "''" is the empty one. */
-static redisReply *eval(enum script script, const char *keys, const char *args)
-{
-    const char *argv[ARGS_MAX] = {"EVAL", script_text(script), "0"};
-    char words[4096], count[16];
-    int argc = 3, key_count = 0;
-    snprintf(words, sizeof words, "%s|%s", keys, args);
-    char *bar = strchr(words, '|');
-    for (char *word = strtok(words, " |"); word; word = strtok(NULL, " |")) {
-        assert_true(argc < ARGS_MAX);
-        key_count += word < bar;
-        argv[argc++] = strcmp(word, "''") == 0 ? "" : word;
-    }
-    snprintf(count, sizeof count, "%d", key_count);
-    argv[2] = count;
-    redisReply *reply = redisCommandArgv(redis, argc, argv, NULL);
-    assert_non_null(reply);
-    return reply;
-}
-
-static void print(const redisReply *reply, char *text, size_t size)
-{
-    size_t used = strlen(text);
-    switch (reply->type) {
-    case REDIS_REPLY_INTEGER: snprintf(text + used, size - used, "%lld", reply->integer); break;
-    case REDIS_REPLY_ARRAY:
-        for (size_t i = 0; i < reply->elements; i++) {
-            print(reply->element[i], text, size);
-            used = strlen(text);
-            if (i + 1 < reply->elements)
-                snprintf(text + used, size - used, " ");
-        }
-        break;
-    case REDIS_REPLY_NIL: snprintf(text + used, size - used, "nil"); break;
-    default: snprintf(text + used, size - used, "%s", reply->str);
-    }
-}
-
-/* Runs a command (or a script, below) and compares its reply, written as words. */
-static void expect_reply(redisReply *reply, const char *what, const char *expected)
-{
-    char text[4096] = "";
-    print(reply, text, sizeof text);
-    freeReplyObject(reply);
-    if (strcmp(text, expected) != 0)
-        fail_msg("%s: \"%s\", expected \"%s\"", what, text, expected);
-}
-
-__attribute__((format(printf, 2, 3))) static void expect(const char *expected, const char *format,
-                                                         ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    redisReply *reply = redisCommand(redis, text);
-    assert_non_null(reply);
-    expect_reply(reply, text, expected);
-}
-
-#define FETCH_KEYS "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq"
 #define REAP_KEYS "t:lease t:inst t:jobs t:alone t:alone:owner"
 #define NACK_KEYS "t:lease t:results t:jobs t:delayed t:alone t:dead "
-
-/* The usual call: lease of 10 s, 3 attempts, 20 bytes of a job at most. */
-static void fetch(const char *inst, int counter, int places, int may_alone, int running,
-                  const char *expected)
-{
-    char args[256];
-    snprintf(args, sizeof args, "t %s %d %d 10000 3 20 %d %d", inst, counter, places, may_alone,
-             running);
-    expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, args), args, expected);
-}
 
 static void nack(const char *number, const char *token, const char *kind, const char *expected)
 {
@@ -210,21 +97,21 @@ static void test_renew(void **state)
     redis_integer(redis, "HSET t:job:2 token B:1");
     redis_integer(redis, "DEL t:job:3");
     expect_reply(eval(SCRIPT_ID_RENEW,
-                      "t:lease t:inst t:alone:owner t:job:1 t:job:2 t:job:3 t:job:1",
-                      "A 10000 keep 1 1 2 1 3 1 1 2"), "RENEW", "0 2:1 3:1 1:2");
+                      "t:lease t:inst t:alone:owner t:cancel t:job:1 t:job:2 t:job:3 t:job:1",
+                      "A 10000 keep 1 1 2 1 3 1 1 2"), "RENEW", "0 -1 2:1 3:1 1:2");
     expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* 1 was put off, 2 was not */
 }
 
 static void test_renew_of_the_right_to_run_alone(void **state)
 {
-    static const char keys[] = "t:lease t:inst t:alone:owner";
+    static const char keys[] = "t:lease t:inst t:alone:owner t:cancel";
     (void)state;
     expect("OK", "SET t:alone:owner A PX 100");
-    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 keep"), "keep", "1");
+    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 keep"), "keep", "1 -1");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
-    expect_reply(eval(SCRIPT_ID_RENEW, keys, "B 10000 drop"), "another's", "0");
+    expect_reply(eval(SCRIPT_ID_RENEW, keys, "B 10000 drop"), "another's", "0 -1");
     expect("A", "GET t:alone:owner");
-    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 drop"), "drop", "0");
+    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 drop"), "drop", "0 -1");
     expect("nil", "GET t:alone:owner");
 }
 
@@ -329,7 +216,7 @@ static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
     expect("0", "ZCARD t:lease");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0");
     assert_in_range(reply->element[1]->integer, 1, 100);
-    assert_int_equal(reply->elements, 4);
+    assert_int_equal(reply->elements, 6);
     freeReplyObject(reply);
     usleep(110000);
     fetch("A", 3, 1, 1, 0, "0 -1 0 0 1 2 a");
@@ -419,7 +306,7 @@ static void test_with_one_attempt_nothing_runs_alone(void **state)
     (void)state;
     expect("1", "LPUSH t:jobs a");
     expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
-                 "0 -1 0 0 1 1 a");
+                 "0 -1 0 0 -1 0 1 1 a");
     expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
                       "9 9 9 1 100 1 A:1 back '' 0 0 0"), "NACK", "0 1");
     expect("@1", "LRANGE t:jobs 0 -1");
@@ -517,15 +404,21 @@ static const struct {
     const char *typed; /* keys whose wrong type refuses the call */
 } script_calls[] = {
     {SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0",
-     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq"},
-    {SCRIPT_ID_RENEW, "t:lease t:inst t:alone:owner t:job:1", "A 10000 keep 1 1",
-     "t:lease t:inst t:alone:owner"},
+     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel"},
+    {SCRIPT_ID_START,
+     "t:lease t:delayed t:cancel t:job:1 t:waits:x t:unique:x t:result:x",
+     "t 1000 1 A:1 x 1 -1 -1", "t:lease t:delayed t:cancel"},
+    {SCRIPT_ID_RENEW, "t:lease t:inst t:alone:owner t:cancel t:job:1", "A 10000 keep 1 1",
+     "t:lease t:inst t:alone:owner t:cancel"},
     {SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9", "t:lease t:jobs t:alone"},
     {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
      "t:lease t:inst t:jobs t:alone t:alone:owner"},
     {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
      "t:lease t:results t:jobs t:delayed t:alone t:dead"},
-    {SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0", "t:lease t:results"},
+    {SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:result:x t:unique:x t:waits:x t:delayed",
+     "9 9 1 A:1 r 2 0 0", "t:lease t:results t:delayed"},
+    {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:delayed t:waits:x t:result:x", "x",
+     "t:jobs t:cancel t:delayed"},
 };
 #define SCRIPT_CALLS (sizeof script_calls / sizeof *script_calls)
 

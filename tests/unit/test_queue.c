@@ -217,7 +217,7 @@ static void on_leased_and_offer(void *context, struct lease *lease)
 static void test_offers_from_inside_leased(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled};
+    struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled, on_ruled};
     struct error error = {0};
     (void)state;
     bench->redis = redis_server_connect(bench->server);

@@ -1,0 +1,113 @@
+-- START: may leased jobs be started? Asked for those with `not_before`, `expires` or `unique`, and
+-- for those that a cancel may be meant for, once more while they run. Many a call.
+--
+-- KEYS  1 lease  2 delayed  3 cancel, then for each lease job:N and, if it has an id, waits:ID,
+--       unique:ID and result:ID
+-- ARGV  1 namespace  2 how long a job waits at most for another one with its id, ms, then for each
+--       lease number, token, id ("": none), is it unique (1, 0), not_before, expires (Unix ms;
+--       -1: none)
+-- Reply for each lease two: 1 yes, 2 it waits (the lease has ended, its attempt is given back),
+--       3 it has expired, 4 it is answered by the result beside this, 5 it was cancelled, 0 stale
+--       (another has it), -1 stale (the job is gone); and that result, or ""
+--
+-- unique:ID holds the number of the first unique job with that id, from its START until its DONE or
+-- last NACK, which delete its hash; so one whose job is not there, or has another id, holds nothing.
+-- Crash windows: one atomic step. If the reply is lost, it is asked again: a lease that has ended is
+-- stale then, and all else is answered as before.
+local lease, delayed, cancel = KEYS[1], KEYS[2], KEYS[3]
+local ns, follow_ms = ARGV[1], tonumber(ARGV[2])
+
+-- include parts/wrong_type.lua
+local wrong = wrong_type(lease, 'zset') or wrong_type(delayed, 'zset') or wrong_type(cancel, 'zset')
+if wrong then return wrong end
+
+-- include parts/now.lua
+-- Over maxmemory Redis permits any write to a script that began with one which only frees.
+redis.call('ZREM', lease, '')
+
+local k, a = 4, 3
+-- include parts/arguments.lua
+
+local function wait(one, due)
+    local attempt = math.max(0, (tonumber(one.attempt) or 1) - 1)
+    redis.call('ZREM', lease, one.number)
+    redis.call('HDEL', one.job, 'token', 'owner')
+    redis.call('HSET', one.job, 'state', 'delayed', 'attempt', attempt)
+    redis.call('ZADD', delayed, string.format('%.0f', due), one.number)
+    if one.waits then
+        if redis.call('TYPE', one.waits).ok ~= 'set' then redis.call('DEL', one.waits) end
+        redis.call('SADD', one.waits, one.number)
+        redis.call('HSET', one.job, 'waits', 1)
+    end
+    return 2, ''
+end
+
+local function is_cancelled(one)
+    local last = redis.call('ZSCORE', cancel, one.id)
+    return last and tonumber(last) >= tonumber(one.number)
+end
+
+-- The kept result of the first job, if this one is answered by it. Of a dead one only those are
+-- that waited for it: a dead job that is pushed again is meant to run.
+local function kept_result(one)
+    local kept = redis.pcall('GET', one.result)
+    if type(kept) ~= 'string' then return nil end
+    local number, status = kept:match('"job":(%d+),"status":"(%a+)"')
+    if status == 'done' or status == 'failed' or (status == 'dead' and number == one.follows) then
+        return kept
+    end
+end
+
+-- Of the first job with its id: nil. Else what becomes of it.
+local function follow(one)
+    local first = redis.pcall('GET', one.unique)
+    if first == one.number then return nil end
+    if type(first) == 'string' and
+        redis.pcall('HGET', ns .. ':job:' .. first, 'id') == one.id then
+        redis.call('HSET', one.job, 'follows', first)
+        return wait(one, now + follow_ms)
+    end
+    local kept = kept_result(one)
+    if kept then return 4, kept end
+    redis.call('SET', one.unique, one.number)
+    redis.call('HSET', one.job, 'id', one.id)
+end
+
+local function rule(one)
+    if one.id ~= '' and is_cancelled(one) then return 5, '' end
+    if one.is_unique then
+        local ruling, kept = follow(one)
+        if ruling then return ruling, kept end
+    end
+    if one.expires >= 0 then
+        if now >= one.expires then return 3, '' end
+        redis.call('HSET', one.job, 'expires', string.format('%.0f', one.expires))
+    end
+    if now < one.not_before then return wait(one, one.not_before) end
+    return 1, ''
+end
+
+local reply = {}
+while a <= #ARGV do
+    local one = {number = next_arg(), token = next_arg(), id = next_arg(),
+                 is_unique = next_arg() == '1', not_before = tonumber(next_arg()),
+                 expires = tonumber(next_arg()), job = next_key()}
+    if one.id ~= '' then
+        one.waits, one.unique, one.result = next_key(), next_key(), next_key()
+    end
+    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows', 'waits')
+    local ruling, kept
+    if found.err or found[1] ~= one.token then
+        ruling, kept = redis.call('EXISTS', one.job) == 1 and 0 or -1, ''
+    else
+        one.attempt, one.follows = found[2], found[3]
+        ruling, kept = rule(one)
+        if ruling ~= 2 and found[4] and one.waits then
+            redis.pcall('SREM', one.waits, one.number)
+            redis.call('HDEL', one.job, 'waits')
+        end
+    end
+    reply[#reply + 1] = ruling
+    reply[#reply + 1] = kept
+end
+return reply

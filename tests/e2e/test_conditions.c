@@ -1,0 +1,328 @@
+/*
+ * test_conditions.c - jobs that wait, expire, are there twice or are cancelled, and daemons that
+ * are paused, on a real Redis.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "queue/script.h"
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    world_put_photo(w, "p.jpg", 160, 120);
+    world_put_slow(w);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static int settle(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++)
+        if (w->daemons[i].pid > 0)
+            process_kill9(&w->daemons[i]);
+    freeReplyObject(redis_command(w->client, "FLUSHALL"));
+    return 0;
+}
+
+static struct process *start_one(void)
+{
+    struct process *daemon = world_start(w, 0, NULL);
+    check_ready(daemon);
+    return daemon;
+}
+
+static void stop(struct process *daemon)
+{
+    check_stop(daemon);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    check_clean(w);
+}
+
+/* Redis's clock, Unix seconds. */
+static double redis_now(void)
+{
+    redisReply *time = redis_command(w->client, "TIME");
+    double now = atof(time->element[0]->str) + atof(time->element[1]->str) / 1e6;
+    freeReplyObject(time);
+    return now;
+}
+
+/* As gpuimgctl does it. The kept result, malloc'd, or NULL. */
+static char *cancel(const char *id)
+{
+    redisReply *reply =
+        redis_command(w->client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:delayed "
+                                 "gpuimgd:waits:%s gpuimgd:result:%s %s",
+                      script_text(SCRIPT_ID_CANCEL), id, id, id);
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    char *kept = reply->element[0]->str ? strdup(reply->element[0]->str) : NULL;
+    freeReplyObject(reply);
+    return kept;
+}
+
+static bool is_there(const char *name)
+{
+    return text_file_count(w->out, name) > 0;
+}
+
+/* ---- times -------------------------------------------------------------------------------- */
+
+static void test_not_before(void **state)
+{
+    (void)state;
+    struct process *daemon = start_one();
+    double due = redis_now() + patience(1.5);
+    freeReplyObject(redis_command(w->client, "CONFIG RESETSTAT"));
+    world_push(w, "{'id':'later','input':'p.jpg','output':'later.png','not_before':%.3f}", due);
+    check_done(check_answer(w, "{'input':'p.jpg','output':'now.png'}"));
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
+    assert_false(is_there("/later.png"));
+    cJSON *result = check_next(w);
+    assert_true(redis_now() >= due);
+    assert_string_equal(json_text(result, "id"), "later");
+    assert_true(json_number(result, "attempt") == 1);
+    check_message(result);
+    check_done(result);
+    /* Nobody asked again and again meanwhile. */
+    char *info = redis_string(w->client, "INFO commandstats");
+    const char *at = strstr(info, "cmdstat_evalsha:calls=");
+    assert_non_null(at);
+    assert_in_range(atoi(at + strlen("cmdstat_evalsha:calls=")), 1, 60);
+    free(info);
+    stop(daemon);
+}
+
+static void test_expires(void **state)
+{
+    (void)state;
+    struct process *daemon = start_one();
+    check_failed(check_answer(w, "{'input':'p.jpg','output':'late.png','expires':%.3f}",
+                              redis_now() - 1),
+                 "expired", "was not started before", NULL);
+    assert_false(is_there("/late.png"));
+    check_done(check_answer(w, "{'input':'p.jpg','output':'intime.png','expires':%.3f}",
+                            redis_now() + 1000));
+    check_failed(check_answer(w, "{'input':'p.jpg','output':'x.png','not_before':5,'expires':5}"),
+                 "bad_job", "expires", "not_before", NULL);
+    stop(daemon);
+}
+
+/* A retry is a start too: the job's next attempt would come after it has expired. */
+static void test_expires_before_its_retry(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"--retry_delay_s=600", NULL};
+    struct process *daemon = world_start_with(
+        w, 0, &(struct process_options){.unprivileged = true}, options);
+    check_ready(daemon);
+    char *folder = world_out_path(w, "locked");
+    assert_int_equal(mkdir(folder, 0555), 0); /* write_failed */
+    world_push(w, "{'input':'p.jpg','output':'locked/x.png','expires':%.3f}",
+               redis_now() + patience(1.5));
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
+    cJSON *result = check_next(w);
+    assert_true(json_number(result, "attempt") == 2);
+    check_failed(result, "expired", NULL);
+    rmdir(folder);
+    free(folder);
+    stop(daemon);
+}
+
+/* ---- one job with an id at a time --------------------------------------------------------- */
+
+static void test_the_second_gets_the_first_ones_result(void **state)
+{
+    (void)state;
+    world_push(w, "{'id':'u','unique':true,'meta':1,'input':'slow.png','output':'u1.png'}");
+    for (int i = 2; i <= 4; i++)
+        world_push(w, "{'id':'u','unique':true,'meta':%d,'reply_to':'gpuimgd:reply:%d',"
+                      "'input':'p.jpg','output':'u%d.png'}", i, i, i);
+    struct process *daemon = start_one();
+    cJSON *first = check_next(w);
+    double number = json_number(first, "job");
+    assert_true(json_number(first, "meta") == 1);
+    assert_null(json_at(first, "same_as"));
+    check_done(first);
+    for (int i = 2; i <= 4; i++) {
+        char list[32], output[32];
+        snprintf(list, sizeof list, "gpuimgd:reply:%d", i);
+        snprintf(output, sizeof output, "/u%d.png", i);
+        cJSON *result = world_result_from(w, list, 20);
+        assert_non_null(result);
+        assert_true(json_number(result, "same_as") == number);
+        assert_true(json_number(result, "job") != number);
+        assert_true(json_number(result, "meta") == i);
+        assert_string_equal(json_text(result, "outputs.0.path"), "u1.png");
+        check_message(result);
+        check_done(result);
+        assert_false(is_there(output));
+    }
+    /* The kept result is the first one's. Once it is gone, the next one runs. */
+    char *kept = redis_string(w->client, "GET gpuimgd:result:u");
+    assert_non_null(kept);
+    assert_null(strstr(kept, "same_as"));
+    free(kept);
+    redis_integer(w->client, "DEL gpuimgd:result:u");
+    check_done(check_answer(w, "{'id':'u','unique':true,'input':'p.jpg','output':'u5.png'}"));
+    assert_true(is_there("/u5.png"));
+    check_failed(check_answer(w, "{'unique':true,'input':'p.jpg','output':'u6.png'}"), "bad_job",
+                 "unique", "id", NULL);
+    stop(daemon);
+}
+
+/* ---- cancels ------------------------------------------------------------------------------ */
+
+static void test_cancel_among_many_that_wait(void **state)
+{
+    (void)state;
+    enum { JOBS = 300 };
+    for (int i = 0; i < JOBS; i++)
+        world_push(w, "{'id':'%d','input':'p.jpg','output':'m%d.png'}", i, i);
+    assert_null(cancel("7"));
+    assert_null(cancel("250"));
+    assert_null(cancel("nobody"));
+    world_push(w, "{'id':'7','input':'p.jpg','output':'again.png'}"); /* later: it runs */
+    struct process *daemon = start_one();
+    int cancelled = 0;
+    for (int i = 0; i <= JOBS; i++) {
+        cJSON *result = check_next(w);
+        int id = atoi(json_text(result, "id"));
+        if (strcmp(json_text(result, "status"), "done") == 0) {
+            check_done(result);
+            continue;
+        }
+        assert_true(id == 7 || id == 250);
+        cancelled++;
+        check_ended(result, "cancelled", "cancelled");
+    }
+    assert_int_equal(cancelled, 2);
+    assert_false(is_there("/m7.png"));
+    assert_false(is_there("/m250.png"));
+    assert_true(is_there("/again.png"));
+    char *kept = cancel("8"); /* it has ended: that is the answer */
+    assert_non_null(kept);
+    assert_non_null(strstr(kept, "\"status\":\"done\""));
+    free(kept);
+    stop(daemon);
+}
+
+static void test_cancel_before_its_time(void **state)
+{
+    (void)state;
+    struct process *daemon = start_one();
+    world_push(w, "{'id':'far','input':'p.jpg','output':'far.png','not_before':90000000000}");
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
+    assert_null(cancel("far"));
+    check_ended(check_next(w), "cancelled", "cancelled");
+    stop(daemon);
+}
+
+/* Sixteen slow outputs: those that are in their places when the cancel is heard stay. */
+static void test_cancel_while_it_runs(void **state)
+{
+    (void)state;
+    char job[4096] = "{'id':'run','input':'slow.png','outputs':[";
+    for (int i = 0; i < 16; i++) {
+        size_t used = strlen(job);
+        snprintf(job + used, sizeof job - used,
+                 "%s{'output':{'path':'run%02d.png','compression':9},'ops':[]}", i ? "," : "", i);
+    }
+    struct process *daemon = start_one();
+    world_push(w, "%s]}", job);
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
+    while (!is_there("/run00.png"))
+        process_sleep(0.01);
+    assert_null(cancel("run"));
+    cJSON *result = check_next(w);
+    size_t there = text_file_count(w->out, "/run"), written = 0;
+    for (int i = 0; i < 16; i++) {
+        char place[32];
+        snprintf(place, sizeof place, "outputs.%d.bytes", i);
+        written += json_number(result, place) > 0;
+    }
+    assert_in_range(there, 1, 15);
+    assert_int_equal(there, written);
+    check_ended(result, "cancelled", "cancelled");
+    process_sleep(0.7);
+    assert_int_equal(text_file_count(w->out, "/run"), there);
+    stop(daemon);
+}
+
+/* Keys come with the result, so none of a cancelled job is there. */
+static void test_cancel_of_outputs_in_redis(void **state)
+{
+    (void)state;
+    struct process *daemon = start_one();
+    world_push(w, "{'id':'keys','input':'slow.png','outputs':["
+                  "{'output':{'key':'gpuimgd:img:a','format':'png','compression':9},'ops':[]},"
+                  "{'output':{'key':'gpuimgd:img:b','format':'png','compression':9},'ops':[]},"
+                  "{'output':{'key':'gpuimgd:img:c','format':'png','compression':9},'ops':[]}]}");
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
+    assert_null(cancel("keys"));
+    check_ended(check_next(w), "cancelled", "cancelled");
+    assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:img:a gpuimgd:img:b gpuimgd:img:c"),
+                     0);
+    stop(daemon);
+}
+
+/* ---- the pause ---------------------------------------------------------------------------- */
+
+static void test_paused_for_all(void **state)
+{
+    (void)state;
+    struct process *first = start_one();
+    freeReplyObject(redis_command(w->client, "SET gpuimgd:paused 1"));
+    assert_true(process_logged(first, 0, "gpuimgd:paused is set", 20));
+    struct process *second = world_start(w, 1, NULL);
+    check_ready(second);
+    assert_true(process_logged(second, 0, "gpuimgd:paused is set", 20));
+    freeReplyObject(redis_command(w->client, "CONFIG RESETSTAT"));
+    world_push(w, "{'input':'p.jpg','output':'paused.png'}");
+    process_sleep(1);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 1);
+    /* A list with something in it is no reason to look without end. */
+    char *info = redis_string(w->client, "INFO commandstats");
+    assert_null(strstr(info, "cmdstat_blmove"));
+    free(info);
+    assert_int_equal(redis_integer(w->client, "DEL gpuimgd:paused"), 1);
+    check_done(check_next(w));
+    assert_true(process_logged(first, 0, "gpuimgd:paused is gone", 20));
+    assert_true(process_logged(second, 0, "gpuimgd:paused is gone", 20));
+    check_stop(second);
+    stop(first);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, settle)
+    const struct CMUnitTest tests[] = {
+        TEST(test_not_before),
+        TEST(test_expires),
+        TEST(test_expires_before_its_retry),
+        TEST(test_the_second_gets_the_first_ones_result),
+        TEST(test_cancel_among_many_that_wait),
+        TEST(test_cancel_before_its_time),
+        TEST(test_cancel_while_it_runs),
+        TEST(test_cancel_of_outputs_in_redis),
+        TEST(test_paused_for_all),
+    };
+    return cmocka_run_group_tests_name("conditions", tests, open_world, close_world);
+}
