@@ -116,7 +116,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-tls \
         check-peers check-faults coverage \
-        check-scale chaos soak fuzz bench bench-gpu bench-cpu bench-queue bench-small contact-sheet install uninstall \
+        check-scale chaos soak fuzz bench bench-peers bench-gpu bench-cpu bench-queue bench-small contact-sheet install uninstall \
         clean build-tests build-fuzz run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -146,6 +146,7 @@ help:
 ## make bench-cpu     the CPU engine's passes fed from memory, one thread
 ## make bench-queue   jobs that do nothing: what the queue carries, 1 and 4 daemons on one Redis
 ## make bench-small   many small pictures: what is left of the floor and of the queue
+## make bench-peers   beside OpenCV, libvips, ImageMagick and Pillow, on your photographs: FOLDER=
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
@@ -257,7 +258,7 @@ $(O)/tests/bench/bench_gpu: LDLIBS_ALL += $(foreach l,if ig icc ist ial itc idei
 endif
 $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE_CUDA)),$(wildcard tests/bench/*.cu)))
 
-$(O)/tests/bench/bench_daemon $(O)/tests/bench/bench_small: $(O)/tests/bench/floor.o
+$(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 
 # Each fuzz target with libFuzzer, and without it as a test of its seeds and its corpus.
 FUZZ_SECONDS ?= 60
@@ -328,6 +329,10 @@ bench-queue: deps
 bench-small: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_small
 	@$(O)/tests/bench/bench_small --daemon $(O)/gpuimgd $(BENCH)
+bench-peers: deps
+	@tests/deps.sh bench-peers
+	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_floor
+	@tests/bench/peers.py --build $(O) --folder "$(FOLDER)" --svg tests/bench/peers.svg $(BENCH)
 check-peers: deps
 	@tests/deps.sh peers
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply
@@ -363,5 +368,5 @@ clean:
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/pipeline.d $(SHIMS:.so=.d) \
-         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/bench/floor.d \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `fuzz`, `valgrind` and `tls` what those targets need
-# besides. Looks first, by function rather than by package, so that a machine that has everything
+# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `fuzz`, `valgrind` and
+# `tls` what those targets need besides. Looks first, by function rather than by package, so that a machine that has everything
 # (from wherever) is left alone.
 set -eu
 
@@ -26,6 +26,14 @@ if [ "${1:-}" = peers ]; then
     need_module PIL python3-pil
     need_module numpy python3-numpy
     need_module scipy python3-scipy
+elif [ "${1:-}" = bench-peers ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
+    need_module cv2 python3-opencv
+    need_module PIL python3-pil
+    need_command vipsthumbnail libvips-tools
+    need_command mogrify imagemagick
+elif [ "${1:-}" = bench-linear ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
 elif [ "${1:-}" = fuzz ]; then
     echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
         clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null || missing=clang

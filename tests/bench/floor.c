@@ -94,14 +94,15 @@ static void jpeg_head(struct floor_thread *thread)
 {
     jpeg_mem_src(&thread->decoder, thread->file.bytes, thread->file_bytes);
     jpeg_read_header(&thread->decoder, TRUE);
-    bool gray = thread->decoder.jpeg_color_space == JCS_YCbCr ||
-                thread->decoder.jpeg_color_space == JCS_GRAYSCALE;
-    thread->decoder.out_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
 }
 
-static void jpeg_pixels(struct floor_thread *thread, const struct image *to)
+static void jpeg_pixels(struct floor_thread *thread, const struct floor_photo *photo,
+                        const struct image *to)
 {
     jpeg_head(thread);
+    thread->decoder.out_color_space = to->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    thread->decoder.scale_num = photo->plan.source.eighths;
+    thread->decoder.scale_denom = DECODE_EIGHTHS;
     jpeg_start_decompress(&thread->decoder);
     while (thread->decoder.output_scanline < thread->decoder.output_height) {
         JSAMPROW rows[8];
@@ -176,8 +177,8 @@ static size_t encode(struct floor_thread *thread, const struct image *from)
     jpeg_mem_dest(jpeg, &bytes, &size);
     jpeg->image_width = from->width;
     jpeg->image_height = from->height;
-    jpeg->input_components = 1;
-    jpeg->in_color_space = JCS_GRAYSCALE;
+    jpeg->input_components = (int)from->channels;
+    jpeg->in_color_space = from->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_set_defaults(jpeg);
     jpeg_set_quality(jpeg, QUALITY, TRUE);
     jpeg_start_compress(jpeg, TRUE);
@@ -210,14 +211,14 @@ static bool carry_out(struct floor_thread *thread, struct floor_photo *photo, un
 {
     struct engine_memory memory = {
         .input = buffer_need(&thread->input, photo->plan.input_bytes),
-        .output = buffer_need(&thread->output, photo->plan.output_bytes),
+        .output = buffer_need(&thread->output, photo->plan.output_bytes + 1),
         .scratch = buffer_need(&thread->scratch, photo->plan.scratch_bytes + 1)};
     struct image input = plan_input(&photo->plan, memory.input);
     buffer_need(&thread->encoded, 1 << 22);
     if (!read_file(thread, photo))
         return false;
     if (!photo->png)
-        jpeg_pixels(thread, &input);
+        jpeg_pixels(thread, photo, &input);
     else if (!png_pixels(thread, photo, &input))
         return false;
     struct engine_task task = {.plan = &photo->plan, .memory = &memory};
@@ -263,7 +264,7 @@ struct floor_turn floor_run(struct floor *floor, unsigned total)
 
 /* ---- what a picture is ----------------------------------------------------------------------- */
 
-static bool read_head(struct floor_thread *thread, struct floor_photo *photo)
+static bool read_head(struct floor_thread *thread, struct floor_photo *photo, bool *ycc)
 {
     if (!read_file(thread, photo))
         return false;
@@ -272,7 +273,8 @@ static bool read_head(struct floor_thread *thread, struct floor_photo *photo)
     jpeg_head(thread);
     photo->width = thread->decoder.image_width;
     photo->height = thread->decoder.image_height;
-    photo->channels = thread->decoder.out_color_space == JCS_GRAYSCALE ? 1 : 3;
+    photo->channels = thread->decoder.num_components == 1 ? 1 : 3;
+    *ycc = thread->decoder.jpeg_color_space == JCS_YCbCr;
     bool usable = thread->decoder.num_components <= 3;
     jpeg_abort_decompress(&thread->decoder);
     return usable;
@@ -283,13 +285,18 @@ bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *ope
 {
     struct plan_target target = {.ops = operations, .opaque = true};
     struct plan_limits limits = {100000000, 65500};
-    if (!read_head(&floor->pool[0], photo)) {
+    bool ycc = false;
+    if (!read_head(&floor->pool[0], photo, &ycc)) {
         error_set(error, STATUS_UNSUPPORTED_FORMAT, "cannot be read");
         return false;
     }
-    struct plan_source source = {.width = photo->width, .height = photo->height,
-                                 .channels = photo->channels, .orientation = 1,
+    /* As the daemon chooses it (daemon/steps.c). */
+    struct plan_source source = {.width = photo->width, .height = photo->height, .orientation = 1,
                                  .background = {255, 255, 255}};
+    if (ycc && plan_decode_as(&target, 1) == DECODE_LUMA)
+        photo->channels = 1;
+    source.channels = photo->channels;
+    source.eighths = photo->png ? DECODE_EIGHTHS : plan_eighths(&source, operations);
     return plan_build(&photo->plan, &source, &target, 1, &limits, error) == STATUS_OK;
 }
 

@@ -3,9 +3,9 @@
  *
  * The job is some operations on a picture, to a JPEG of quality 85. Each thread has its own
  * libjpeg objects and its own buffers, which are reused: read the file, decode it straight with
- * libjpeg-turbo or libpng (a YCbCr JPEG to gray alone, as the daemon does), run the plan on the
- * CPU engine of gpu/, encode it straight with libjpeg-turbo into memory. It knows no queue, and
- * writes no file unless it is told to.
+ * libjpeg-turbo or libpng (a YCbCr JPEG to gray alone, or at M/8, where the daemon does so), run
+ * the plan on the CPU engine of gpu/, encode it straight with libjpeg-turbo into memory. It knows
+ * no queue, and writes no file unless it is told to.
  */
 #ifndef GPUIMGD_TESTS_BENCH_FLOOR_H
 #define GPUIMGD_TESTS_BENCH_FLOOR_H
@@ -19,7 +19,8 @@
 
 struct floor_photo {
     char *name;                       /* below the folder; the photo's own */
-    uint32_t width, height, channels; /* as decoded for this job */
+    uint32_t width, height;           /* of the file */
+    uint32_t channels;                /* as decoded for this job */
     bool png;
     const uint8_t *bytes;             /* the file, where it is not to be read; borrowed */
     size_t length;

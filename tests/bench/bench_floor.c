@@ -1,0 +1,81 @@
+/*
+ * bench_floor - the codec floor as a program of its own, for peers.py to take turns with.
+ *
+ *     bench_floor --threads N --ops JSON --folder F NAME...
+ *
+ * Says "ready" when it has read the headers. Then each line of its standard input is how often it
+ * is to do all the files, and is answered by "WALL_S CPU_S"; the end of the input ends it.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tests/bench/floor.h"
+
+static struct floor all;
+
+static bool take_all(char **names, size_t count, const cJSON *ops)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct floor_photo *photo = &all.photos[i];
+        const char *suffix = strrchr(names[i], '.');
+        struct error error = {0};
+        photo->name = strdup(names[i]);
+        photo->png = suffix && !strcasecmp(suffix, ".png");
+        all.count++;
+        if (!floor_take(&all, photo, ops, &error)) {
+            fprintf(stderr, "bench_floor: %s: %s\n", names[i], error.text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_turns(void)
+{
+    unsigned repeats;
+    printf("ready\n");
+    while (scanf("%u", &repeats) == 1) {
+        struct floor_turn turn = floor_run(&all, (unsigned)all.count * repeats);
+        if (all.failed) {
+            fprintf(stderr, "bench_floor: %u pictures failed\n", all.failed);
+            return false;
+        }
+        printf("%.6f %.6f\n", turn.wall_s, turn.cpu_s);
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"threads", required_argument, NULL, 't'},
+                                            {"ops", required_argument, NULL, 'o'},
+                                            {"folder", required_argument, NULL, 'f'},
+                                            {NULL, 0, NULL, 0}};
+    const char *ops_text = "", *folder = ".";
+    unsigned threads = 0;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case 't': threads = (unsigned)strtoul(optarg, NULL, 10); break;
+        case 'o': ops_text = optarg; break;
+        case 'f': folder = optarg; break;
+        default: return 64;
+        }
+    }
+    size_t count = (size_t)(argc - optind);
+    cJSON *ops = cJSON_Parse(ops_text);
+    all.photos = calloc(count + 1, sizeof *all.photos);
+    if (threads < 1 || !ops || count == 0 || !all.photos) {
+        fprintf(stderr, "usage: bench_floor --threads N --ops JSON [--folder F] NAME...\n");
+        return 64;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    floor_open(&all, folder, threads);
+    bool good = take_all(argv + optind, count, ops) && take_turns();
+    floor_close(&all);
+    free(all.photos);
+    cJSON_Delete(ops);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,111 @@
+"""chart.py - SVG charts for the README: bars and lines, legible on light and on dark pages."""
+import math
+from xml.sax.saxutils import escape
+
+STYLE = """
+  text { font: 13px system-ui, "DejaVu Sans", sans-serif; fill: #1f2328 }
+  .title { font-size: 15px; font-weight: 600 } .head { font-weight: 600 }
+  .small { font-size: 11.5px; fill: #59636e } .own { font-weight: 600 }
+  .page { fill: #ffffff } .grid { stroke: #d1d9e0; stroke-width: 1 }
+  .bar { fill: #afb8c1 } .bar.floor { fill: #8c96a0 } .bar.own { fill: #2f6fde }
+  .line { fill: none; stroke: #2f6fde; stroke-width: 2 } .dot { fill: #2f6fde }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .small { fill: #9198a1 } .page { fill: #0d1117 }
+    .grid { stroke: #30363d } .bar { fill: #4b535d } .bar.floor { fill: #6b7580 }
+    .bar.own { fill: #4f8ff7 } .line { stroke: #4f8ff7 } .dot { fill: #4f8ff7 }
+  }"""
+WIDTH = 820
+
+
+class Drawing:
+    def __init__(self, height):
+        self.height = height
+        self.parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
+                      f'height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}" role="img">',
+                      f"<style>{STYLE}\n</style>",
+                      f'<rect class="page" width="{WIDTH}" height="{height:.0f}" rx="6"/>']
+
+    def text(self, x, y, text, kind="", anchor="start"):
+        self.parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" '
+                          f'text-anchor="{anchor}">{escape(text)}</text>')
+
+    def bar(self, x, y, width, height, kind):
+        self.parts.append(f'<rect class="bar {kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+                          f'height="{height:.1f}" rx="2"/>')
+
+    def line(self, points, kind):
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline class="{kind}" points="{points}"/>')
+
+    def dot(self, x, y):
+        self.parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>')
+
+    def save(self, path):
+        with open(path, "w") as file:
+            file.write("\n".join(self.parts + ["</svg>", ""]))
+
+
+def bars(path, title, panels):
+    """panels: (head, [(name, value)]); the first row of a panel is drawn as one's own."""
+    left, right, step, thick = 230, 70, 24, 15
+    height = 44 + sum(34 + step * len(rows) + 12 for _, rows in panels)
+    drawing, y = Drawing(height), 44
+    drawing.text(20, 28, title, "title")
+    for head, rows in panels:
+        most = max(value for _, value in rows)
+        drawing.text(20, y + 20, head, "head")
+        y += 34
+        for number, (name, value) in enumerate(rows):
+            kind = "own" if number == 0 else "floor" if name == "codec floor" else ""
+            wide = (WIDTH - left - right) * value / most
+            drawing.text(left - 10, y + thick - 2.5, name, kind if number == 0 else "", "end")
+            drawing.bar(left, y, wide, thick, kind)
+            drawing.text(left + wide + 7, y + thick - 2.5, f"{value:.0f}",
+                         "own" if number == 0 else "")
+            y += step
+        y += 12
+    drawing.save(path)
+
+
+def short(number):
+    if number >= 1e6:
+        return f"{number / 1e6:g}M"
+    return f"{number / 1e3:g}k" if number >= 1e3 else f"{number:g}"
+
+
+def ceiling(number):
+    """The next 1, 2 or 5 with zeros behind it."""
+    ten = 10 ** math.floor(math.log10(number))
+    return next(step * ten for step in (1, 2, 5, 10) if step * ten >= number)
+
+
+def lines(path, title, panels):
+    """panels: (head, what x is, what y is, [(x, y)]); x is drawn in logarithms, y from 0 on."""
+    left, right, tall = 60, 30, 190
+    height = 44 + len(panels) * (tall + 84)
+    drawing, top = Drawing(height), 44
+    drawing.text(20, 28, title, "title")
+    for head, x_name, y_name, points in panels:
+        drawing.text(20, top + 20, head, "head")
+        top += 36
+        low, high = math.log10(points[0][0]), math.log10(points[-1][0])
+        most = ceiling(max(y for _, y in points))
+
+        def place(x, y, top=top, low=low, high=high, most=most):
+            across = (math.log10(x) - low) / (high - low)
+            return left + across * (WIDTH - left - right), top + tall * (1 - y / most)
+
+        for part in range(5):
+            y = most * part / 4
+            at = place(points[0][0], y)[1]
+            drawing.line([(left, at), (WIDTH - right, at)], "grid")
+            drawing.text(left - 8, at + 4, short(y), "small", "end")
+        for x, _ in points:
+            drawing.text(place(x, 0)[0], top + tall + 18, short(x), "small", "middle")
+        drawing.line([place(x, y) for x, y in points], "line")
+        for x, y in points:
+            drawing.dot(*place(x, y))
+        drawing.text(left + 4, top - 4, y_name, "small")
+        drawing.text(WIDTH - right, top + tall + 36, x_name, "small", "end")
+        top += tall + 48
+    drawing.save(path)
