@@ -249,7 +249,8 @@ static double queue_turn(void)
         .lease_s = 30, .renew_s = 5, .reap_s = 10, .retry_delay_s = 1, .block_s = 2,
         .connect_timeout_s = 3, .command_timeout_s = 5, .auth_retry_s = 30, .attempts = 3,
         .batch = 32, .result_ttl_s = 3600, .results_max = 1000000, .dead_max = 100000};
-    struct queue_events events = {&clerk, on_leased, NULL, on_settled};
+    struct queue_events events = {
+        .context = &clerk, .leased = on_leased, .settled = on_settled};
     struct error error = {0};
     push_jobs();
     if (!instance_self(clerk.inst, clerk.daemon) || uv_loop_init(&clerk.loop) ||
