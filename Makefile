@@ -5,9 +5,11 @@ CUDA    ?= auto
 VARIANT ?= release
 WERROR  ?= no
 prefix  ?= /usr/local
+bindir  ?= $(prefix)/bin
 sbindir ?= $(prefix)/sbin
 sysconfdir ?= /etc
 docdir  ?= $(prefix)/share/doc/gpuimgd
+completionsdir ?= $(prefix)/share/bash-completion/completions
 unitdir ?= /usr/lib/systemd/system
 sysusersdir ?= /usr/lib/sysusers.d
 tmpfilesdir ?= /usr/lib/tmpfiles.d
@@ -81,6 +83,9 @@ CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNING
              $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
 LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
 
+LDLIBS_CTL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) \
+             $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson inih) -lm -pthread $(LDLIBS)
+
 ifeq ($(HAVE_CUDA),yes)
   CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
   CUDA_KNOWN := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -98,6 +103,8 @@ SOURCES  = $(wildcard conf/*.c queue/*.c codecs/*.c gpu/*.c gpu/ops/*.c daemon/*
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard gpu/*.cu gpu/ops/*.cu))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
+# The command-line client: conf/ and queue/ alone, with its own folder.
+CTL      = $(patsubst %.c,$(O)/%.o,$(wildcard conf/*.c queue/*.c queue/ctl/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
 TEST_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/tools/*_main.c),$(wildcard tests/tools/*.c)))
@@ -121,7 +128,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: say-cuda $(O)/gpuimgd
+all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl
 
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
@@ -165,6 +172,9 @@ deps:
 $(O)/gpuimgd: $(OBJECTS)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 
+$(O)/gpuimgctl: $(CTL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CTL)
+
 $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -191,6 +201,13 @@ $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/e
 	@mkdir -p $(@D)
 	queue/embed.sh $(SCRIPTS) > $@
 $(patsubst %.c,$(O)/%.o,$(wildcard queue/*.c)): | $(O)/queue/scripts.inc
+
+# The operations' names, for who writes a job and does not carry it out.
+$(O)/queue/ctl/operations.inc: gpu/op.h
+	@mkdir -p $(@D)
+	sed -n '/define OP_TABLE(X)/,/[^\\]$$/ s/.*\(X([a-z0-9_]*)\).*/\1/p' $< > $@
+	test -s $@
+$(O)/queue/ctl/ops.o: | $(O)/queue/ctl/operations.inc
 
 # ---- tests ---------------------------------------------------------------------------------------
 $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
@@ -344,6 +361,8 @@ contact-sheet: deps
 # ---- install -------------------------------------------------------------------------------------
 install: all
 	install -D -m 0755 $(O)/gpuimgd $(DESTDIR)$(sbindir)/gpuimgd
+	install -D -m 0755 $(O)/gpuimgctl $(DESTDIR)$(bindir)/gpuimgctl
+	install -D -m 0644 queue/ctl/gpuimgctl.bash $(DESTDIR)$(completionsdir)/gpuimgctl
 	install -d $(DESTDIR)$(sysconfdir)/gpuimgd/conf.d
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
@@ -358,14 +377,15 @@ install: all
 
 # The configuration in sysconfdir and the data stay.
 uninstall:
-	rm -f $(DESTDIR)$(sbindir)/gpuimgd $(DESTDIR)$(unitdir)/gpuimgd.service \
+	rm -f $(DESTDIR)$(sbindir)/gpuimgd $(DESTDIR)$(bindir)/gpuimgctl \
+	  $(DESTDIR)$(completionsdir)/gpuimgctl $(DESTDIR)$(unitdir)/gpuimgd.service \
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	rm -rf $(DESTDIR)$(docdir)
 
 clean:
 	rm -rf build
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
+-include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/pipeline.d $(SHIMS:.so=.d) \
          $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/bench/floor.d \

@@ -22,7 +22,8 @@ enum script {
     SCRIPT_ID_RESUME,
     SCRIPT_ID_REAP,
     SCRIPT_ID_LEAVE,
-    SCRIPT_ID_CANCEL, /* of those who push jobs: no daemon calls it */
+    SCRIPT_ID_CANCEL, /* this one and those below: of who pushes jobs, no daemon calls them */
+    SCRIPT_ID_REVIVE,
     SCRIPT_ID_COUNT
 };
 

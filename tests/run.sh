@@ -10,6 +10,7 @@ build=$1
 shift
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # a wrapper of it
+export GPUIMGCTL=$PWD/$build/gpuimgctl
 # Sanitized builds: the first report ends the process.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}

@@ -1,0 +1,376 @@
+#include "queue/ctl/client.h"
+
+#include <assert.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/list.h"
+#include "conf/text.h"
+#include "queue/redis.h"
+#include "queue/route.h"
+
+/* A question is asked so often before the trouble is the user's. */
+#define ASK_TRIES 3
+#define WORDS_MAX 8
+
+/* A command whose answer has not been taken. */
+struct answer {
+    struct list_node node;
+    bool came;
+    redisReply *reply;
+};
+
+struct client {
+    uv_loop_t loop;
+    const struct options *options;
+    struct redis_address address;
+    struct route *route;
+    struct redis *redis;
+    unsigned short dice[3];
+    struct list answers;
+    unsigned failures;         /* tries to connect that failed, since the last success */
+    bool tick, woken;
+    uv_timer_t timer;
+    size_t closing;            /* of redis and route */
+    char why[ERROR_TEXT_MAX * 2];
+    char reason[ERROR_TEXT_MAX]; /* why the connection is down */
+};
+
+static volatile sig_atomic_t interrupted;
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+static void up(void *context)
+{
+    struct client *client = context;
+    client->failures = 0;
+}
+
+static void down(void *context, const char *reason)
+{
+    struct client *client = context;
+    client->failures++;
+    text_copy(client->reason, sizeof client->reason, reason);
+}
+
+static void tick_cb(uv_timer_t *timer)
+{
+    struct client *client = timer->data;
+    client->tick = true;
+}
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void start_timer(struct client *client, double seconds)
+{
+    client->tick = false;
+    uv_update_time(&client->loop);
+    uv_timer_start(&client->timer, tick_cb, (uint64_t)ceil(seconds * 1000), 0);
+}
+
+void client_pause(struct client *client, double seconds)
+{
+    client->woken = false;
+    start_timer(client, seconds);
+    while (!client->tick && !interrupted && !client->woken)
+        uv_run(&client->loop, UV_RUN_ONCE);
+    uv_timer_stop(&client->timer);
+}
+
+void client_wake(struct client *client)
+{
+    client->woken = true;
+}
+
+/* Without SA_RESTART, so that reading names from a terminal ends, too. What the loop waits for is
+ * never far away. */
+void client_catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool client_interrupted(void)
+{
+    return interrupted;
+}
+
+uv_loop_t *client_loop(struct client *client)
+{
+    return &client->loop;
+}
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+const char *client_server(const struct client *client)
+{
+    return client->options->redis;
+}
+
+bool client_up(const struct client *client)
+{
+    return redis_up(client->redis);
+}
+
+const char *client_why(const struct client *client)
+{
+    return client->why;
+}
+
+static void say_unreachable(struct client *client)
+{
+    static const char cannot[] = "cannot connect: ";
+    const char *reason = client->reason;
+    if (strncmp(reason, cannot, sizeof cannot - 1) == 0)
+        reason += sizeof cannot - 1;
+    bool absent = strstr(reason, "connection refused") || strstr(reason, "no such file");
+    enum redis_refusal refusal = redis_refusal(reason);
+    snprintf(client->why, sizeof client->why, "cannot reach Redis at %.200s: %s%s",
+             client_server(client), *reason ? reason : "no answer",
+             absent                           ? "; is redis-server running?"
+             : refusal == REDIS_REFUSAL_AUTH ? "; see redis_username and redis_password_file"
+                                              : "");
+}
+
+/* Every server that is named has its try; Sentinels are asked, and then the master. */
+static bool wait_until_up(struct client *client)
+{
+    unsigned tries = (unsigned)client->address.count * (*client->address.master ? 2 : 1);
+    double limit_s = client->options->connect_timeout_s * (tries + 1);
+    client->failures = 0;
+    start_timer(client, limit_s);
+    while (!redis_up(client->redis) && client->failures < tries && !client->tick &&
+           !interrupted)
+        uv_run(&client->loop, UV_RUN_ONCE);
+    uv_timer_stop(&client->timer);
+    if (redis_up(client->redis))
+        return true;
+    say_unreachable(client);
+    return false;
+}
+
+static struct redis *begin(struct client *client)
+{
+    const struct options *options = client->options;
+    const struct redis_events events = {client, up, down, NULL};
+    struct redis_options how = {
+        .name = "",
+        .username = options->sentinel_username,
+        .password_file = options->sentinel_password_file,
+        .connect_timeout_s = options->connect_timeout_s,
+        .command_timeout_s = options->command_timeout_s,
+        .auth_retry_s = options->auth_retry_s,
+        .dice = client->dice,
+    };
+    client->route = route_create(&client->loop, &client->address, &how);
+    if (!client->route)
+        return NULL;
+    how.route = client->route;
+    how.username = options->redis_username;
+    how.password_file = options->redis_password_file;
+    how.database = (uint32_t)options->redis_database;
+    return redis_create(&client->loop, &how, &events);
+}
+
+struct client *client_open(const struct options *options, struct error *error)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client || uv_loop_init(&client->loop) != 0) {
+        free(client);
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a connection to Redis");
+        return NULL;
+    }
+    client->options = options;
+    list_init(&client->answers);
+    uv_timer_init(&client->loop, &client->timer);
+    client->timer.data = client;
+    for (size_t i = 0; i < 3; i++)
+        client->dice[i] = (unsigned short)(uv_hrtime() >> (16 * i));
+    if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
+        client->redis = begin(client);
+        if (!client->redis)
+            error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a connection to Redis");
+    }
+    if (client->redis) {
+        redis_start(client->redis);
+        /* A Cluster's node may send us to another one; better now than with a job. */
+        char key[160];
+        redisReply *reply = NULL;
+        snprintf(key, sizeof key, "%s:jobs", options->namespace);
+        if (wait_until_up(client) && (reply = client_ask(client, "EXISTS", key, NULL))) {
+            freeReplyObject(reply);
+            return client;
+        }
+        error_set(error, STATUS_INTERNAL, "%s", client->why);
+    }
+    client_close(client);
+    return NULL;
+}
+
+static void part_closed(void *context)
+{
+    struct client *client = context;
+    client->closing--;
+}
+
+static void close_walk(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void client_close(struct client *client)
+{
+    struct list_node *node;
+    if (!client)
+        return;
+    if (client->redis) {
+        client->closing = 1;
+        redis_close(client->redis, part_closed, client);
+        while (client->closing > 0)
+            uv_run(&client->loop, UV_RUN_ONCE);
+    }
+    if (client->route) {
+        client->closing = 1;
+        route_close(client->route, part_closed, client);
+        while (client->closing > 0)
+            uv_run(&client->loop, UV_RUN_ONCE);
+    }
+    while ((node = list_pop(&client->answers))) {
+        struct answer *answer = container_of(node, struct answer, node);
+        freeReplyObject(answer->reply);
+        free(answer);
+    }
+    uv_walk(&client->loop, close_walk, NULL);
+    uv_run(&client->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&client->loop);
+    free(client);
+}
+
+/* ---- commands ----------------------------------------------------------------------------- */
+
+/* hiredis frees what it gave after the callback; so its content moves to a reply of ours. */
+static redisReply *take_over(redisReply *reply)
+{
+    redisReply *mine = reply ? malloc(sizeof *mine) : NULL;
+    if (mine) {
+        *mine = *reply;
+        memset(reply, 0, sizeof *reply);
+        reply->type = REDIS_REPLY_NIL;
+    }
+    return mine;
+}
+
+static void answered(void *context, redisReply *reply)
+{
+    struct answer *answer = context;
+    answer->reply = take_over(reply);
+    answer->came = true;
+}
+
+void client_send(struct client *client, int argc, const char **argv, const size_t *lengths)
+{
+    struct answer *answer = calloc(1, sizeof *answer);
+    if (!answer)
+        abort(); /* a few bytes: nothing could be said either */
+    list_push(&client->answers, &answer->node);
+    if (!redis_send(client->redis, argc, argv, lengths, 0, answered, answer))
+        answer->came = true;
+}
+
+redisReply *client_take(struct client *client)
+{
+    struct list_node *node = list_first(&client->answers);
+    assert(node);
+    struct answer *answer = container_of(node, struct answer, node);
+    while (!answer->came)
+        uv_run(&client->loop, UV_RUN_ONCE);
+    list_remove(&client->answers, node);
+    redisReply *reply = answer->reply;
+    free(answer);
+    return reply;
+}
+
+bool client_good(struct client *client, const redisReply *reply, const char *what)
+{
+    if (!reply) {
+        say_unreachable(client);
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        snprintf(client->why, sizeof client->why, "Redis at %.200s refuses %s: %.300s",
+                 client_server(client), what, reply->str);
+        text_make_printable(client->why);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+redisReply *client_ask_words(struct client *client, int argc, const char **argv,
+                             const size_t *lengths)
+{
+    for (int try = 0; try < ASK_TRIES && (try == 0 || !interrupted); try++) {
+        if (!redis_up(client->redis) && !wait_until_up(client))
+            return NULL;
+        client_send(client, argc, argv, lengths);
+        redisReply *reply = client_take(client);
+        if (client_good(client, reply, argv[0])) {
+            redis_good(client->redis);
+            return reply;
+        }
+        if (reply && redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
+            redis_drop(client->redis, reply->str);
+        else if (reply)
+            try = ASK_TRIES;
+        freeReplyObject(reply);
+    }
+    return NULL;
+}
+
+static int collect(va_list words, const char **argv, size_t *lengths)
+{
+    int argc = 0;
+    const char *word;
+    while ((word = va_arg(words, const char *))) {
+        assert(argc < WORDS_MAX);
+        lengths[argc] = strlen(word);
+        argv[argc++] = word;
+    }
+    return argc;
+}
+
+redisReply *client_ask(struct client *client, ...)
+{
+    const char *argv[WORDS_MAX];
+    size_t lengths[WORDS_MAX];
+    va_list words;
+    va_start(words, client);
+    int argc = collect(words, argv, lengths);
+    va_end(words);
+    return client_ask_words(client, argc, argv, lengths);
+}
+
+bool client_integer(struct client *client, long long *answer, ...)
+{
+    const char *argv[WORDS_MAX];
+    size_t lengths[WORDS_MAX];
+    va_list words;
+    va_start(words, answer);
+    int argc = collect(words, argv, lengths);
+    va_end(words);
+    redisReply *reply = client_ask_words(client, argc, argv, lengths);
+    if (!reply)
+        return false;
+    *answer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    freeReplyObject(reply);
+    return true;
+}

@@ -1,0 +1,51 @@
+/* explain.c - gpuimgctl explain: the daemon's own --explain, with this configuration. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/ctl/ctl.h"
+
+#define ARGUMENTS_MAX (CTL_VALUES_MAX + 8)
+
+/* gpuimgd as it was installed or built with this program, else where PATH has it. */
+static void run_daemon(char *const *arguments)
+{
+    static const char *const places[] = {"gpuimgd", "../sbin/gpuimgd"};
+    char self[PATH_MAX], path[PATH_MAX + 32];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    for (size_t i = 0; slash && i < 2; i++) {
+        snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self), self, places[i]);
+        execv(path, arguments);
+    }
+    execvp("gpuimgd", arguments);
+}
+
+int ctl_explain(struct ctl *ctl, int count, char **operands)
+{
+    char *arguments[ARGUMENTS_MAX] = {"gpuimgd"};
+    char settings[CTL_VALUES_MAX][512];
+    int last = 1;
+    if (count != 1)
+        return ctl_usage(ctl, count ? "explain takes one file, here is a second one"
+                                    : "JOBFILE is missing: which job is to be explained?");
+    if (ctl->json)
+        return ctl_usage(ctl, "explain has no --json");
+    if (ctl->file) {
+        arguments[last++] = "-c";
+        arguments[last++] = (char *)ctl->file;
+    }
+    for (int i = 0; i < ctl->setting_count; i++) {
+        snprintf(settings[i], sizeof settings[i], "--%.500s", ctl->settings[i]);
+        arguments[last++] = settings[i];
+    }
+    arguments[last++] = "--explain";
+    arguments[last] = operands[0];
+    run_daemon(arguments);
+    ctl_say("gpuimgd cannot be run, neither from beside gpuimgctl nor from PATH: %s",
+            strerror(errno));
+    return CTL_FAULT;
+}

@@ -1,0 +1,69 @@
+# bash completion for gpuimgctl(1)
+
+_gpuimgctl_operations="grayscale sobel resize invert gamma levels threshold color_matrix transpose
+    rotate flip crop gaussian unsharp convolve median canny histogram stats otsu equalize phash"
+
+# The last of several operations with commas between them.
+_gpuimgctl_ops()
+{
+    local before=
+    [[ $1 == *,* ]] && before=${1%,*},
+    compopt -o nospace
+    COMPREPLY=($(compgen -P "$before" -W "$_gpuimgctl_operations" -- "${1##*,}"))
+}
+
+# Options that take a value: of the word before, or behind the = of this one.
+_gpuimgctl_value() # option text
+{
+    case $1 in
+    --ops) _gpuimgctl_ops "$2" ;;
+    --format) COMPREPLY=($(compgen -W "jpeg png" -- "$2")) ;;
+    --config | -c | --ops-file | --out | -o)
+        compopt -o filenames
+        COMPREPLY=($(compgen -f -- "$2")) ;;
+    --quality | --set | --id | --timeout | --limit | -n | --interval | -i | --count | --redis | \
+        --namespace)
+        COMPREPLY=() ;;
+    *) return 1 ;;
+    esac
+}
+
+_gpuimgctl()
+{
+    local commands="submit result status top dead explain"
+    local common="--config --redis --namespace --json --help --version -c -h -V"
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=${COMP_WORDS[1]} options=
+
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "$commands -h --help -V --version" -- "$word"))
+        return
+    fi
+    # bash takes --name=value apart: --name, =, value.
+    if [[ $word == = ]]; then
+        _gpuimgctl_value "$previous" "" && return
+    elif [[ $previous == = ]]; then
+        _gpuimgctl_value "${COMP_WORDS[COMP_CWORD - 2]}" "$word" && return
+    fi
+    _gpuimgctl_value "$previous" "$word" && return
+    case $command in
+    submit)
+        options="--out --no-output --ops --ops-file --format --quality --set --recursive --null
+            --keys --id --first --wait --timeout --verbose -o -r -0 -k -w -v" ;;
+    result) options="--wait --timeout -w" ;;
+    top) options="--interval --count -i -n" ;;
+    dead)
+        options="--all --limit -a -n"
+        if ((COMP_CWORD == 2)); then
+            COMPREPLY=($(compgen -W "list retry drop" -- "$word"))
+            [[ $word == -* ]] || return
+        fi ;;
+    esac
+    if [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "$options $common" -- "$word"))
+    elif [[ $command == submit || $command == explain ]]; then
+        compopt -o filenames
+        COMPREPLY=($(compgen -f -- "$word"))
+    fi
+} && complete -F _gpuimgctl gpuimgctl

@@ -1,0 +1,26 @@
+/*
+ * ops.h - operations as people write them on a command line, as a job's JSON.
+ *
+ *     grayscale,resize:width=512,height=512,sobel:border=zero
+ *
+ * Items have commas between them; one of the form name=value is a parameter of the operation
+ * before it. A value that is JSON is taken as such, brackets hold commas, and all else is a text.
+ */
+#ifndef GPUIMGD_QUEUE_CTL_OPS_H
+#define GPUIMGD_QUEUE_CTL_OPS_H
+
+#include <cjson/cJSON.h>
+
+#include "conf/status.h"
+
+/* An array for a job's `ops`; NULL with a sentence. Whether the parameters are right is the
+ * daemon's to say, names are looked at here. */
+cJSON *ops_parse(const char *text, struct error *error);
+/* The same from a file that holds the array as JSON. */
+cJSON *ops_load(const char *path, struct error *error);
+
+/* The operations of the build, in the order of their table. */
+extern const char *const ops_names[];
+extern const size_t ops_count;
+
+#endif

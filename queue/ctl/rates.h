@@ -1,0 +1,34 @@
+/*
+ * rates.h - what a daemon does a second, from two of the counts that it publishes.
+ */
+#ifndef GPUIMGD_QUEUE_CTL_RATES_H
+#define GPUIMGD_QUEUE_CTL_RATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "queue/ctl/overview.h"
+
+#define RATES_STAGES 4 /* those that do work, in the order of rates_stages */
+
+extern const char *const rates_stages[RATES_STAGES];
+
+struct rates {
+    bool known;
+    double images_s, pixels_s, bytes_in_s, bytes_out_s; /* a second */
+    double stage_ms[RATES_STAGES]; /* mean of the jobs since the last counts; negative: none */
+};
+
+struct rates_memory;
+
+struct rates_memory *rates_create(void);
+void rates_destroy(struct rates_memory *memory);
+
+/* Takes the counts in, forgets daemons that are gone. Then each daemon's rates, by its place in the
+ * overview, until the next call. false: no memory. */
+bool rates_update(struct rates_memory *memory, const struct overview *overview);
+const struct rates *rates_of(const struct rates_memory *memory, size_t daemon);
+/* Of all daemons together. */
+struct rates rates_sum(const struct rates_memory *memory);
+
+#endif

@@ -1,0 +1,95 @@
+/* result.c - gpuimgctl result: what became of jobs that have an id. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/ctl/ctl.h"
+#include "queue/ctl/progress.h"
+#include "queue/ctl/show.h"
+
+#define LOOK_S 0.1
+
+const struct ctl_option ctl_result_options[] = {
+    {"wait", 'w', NULL, "wait for results that are not there yet"},
+    {"timeout", 0, "SECONDS", "wait no longer than this"},
+    {0}};
+
+/* CTL_OK with the result, or without one where there is none in time. */
+static int look(struct ctl *ctl, const char *id, double until_s, redisReply **reply)
+{
+    char *key = NULL;
+    int status = CTL_OK;
+    if (asprintf(&key, "%s:result:%s", ctl->options.namespace, id) < 0) {
+        ctl_say("out of memory for the key of a result");
+        return CTL_FAULT;
+    }
+    for (;;) {
+        *reply = client_ask(ctl->client, "GET", key, NULL);
+        if (!*reply)
+            status = ctl_no_answer(ctl);
+        else if ((*reply)->type != REDIS_REPLY_STRING) {
+            freeReplyObject(*reply);
+            *reply = NULL;
+        }
+        if (*reply || status || progress_now_s() >= until_s || client_interrupted())
+            break;
+        client_pause(ctl->client, LOOK_S);
+    }
+    free(key);
+    return status;
+}
+
+static int show(struct ctl *ctl, const char *id, const char *text)
+{
+    cJSON *result = cJSON_Parse(text);
+    bool done = strcmp(show_text(result, "status"), "done") == 0;
+    if (ctl->json || !result)
+        puts(text);
+    else
+        show_result(stdout, result, id, NULL);
+    cJSON_Delete(result);
+    return done ? CTL_OK : CTL_FAILED;
+}
+
+static int show_one(struct ctl *ctl, const char *id, bool wait, double until_s)
+{
+    redisReply *reply;
+    int status = look(ctl, id, until_s, &reply);
+    if (status)
+        return status;
+    if (reply) {
+        status = show(ctl, id, reply->str);
+        freeReplyObject(reply);
+    } else if (client_interrupted()) {
+        status = CTL_INTERRUPTED;
+    } else if (wait) {
+        ctl_say("there is no result of %s within the time given with --timeout", id);
+        status = CTL_TIMEOUT;
+    } else {
+        ctl_say("there is no result of %s: the job has not ended, or ended more than %g s ago, or "
+                "there was none with this id", id, ctl->options.result_ttl_s);
+        status = CTL_FAILED;
+    }
+    return status;
+}
+
+int ctl_result(struct ctl *ctl, int count, char **operands)
+{
+    double timeout_s = 1e9;
+    bool wait = ctl_value(ctl, "wait") != NULL;
+    int worst = CTL_OK;
+    if (count == 0)
+        return ctl_usage(ctl, "ID is missing: the result of which job?");
+    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
+        return CTL_USAGE;
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    client_catch_interrupt();
+    double until_s = wait ? progress_now_s() + timeout_s : 0;
+    for (int i = 0; i < count && worst != CTL_UNAVAILABLE && worst != CTL_INTERRUPTED; i++) {
+        status = show_one(ctl, operands[i], wait, until_s);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}

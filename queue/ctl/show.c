@@ -1,0 +1,136 @@
+#include "queue/ctl/show.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/text.h"
+
+const char *show_count(double count, char text[SHOW_BYTES])
+{
+    char digits[SHOW_BYTES];
+    int length = snprintf(digits, sizeof digits, "%.0f", fmin(fmax(count, 0), 1e15)), to = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            text[to++] = ',';
+        text[to++] = digits[i];
+    }
+    text[to] = '\0';
+    return text;
+}
+
+const char *show_bytes(double bytes, char text[SHOW_BYTES])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    size_t unit = 0;
+    while (bytes >= 999.5 && unit < 4) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, SHOW_BYTES, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return text;
+}
+
+const char *show_time(double seconds, char text[SHOW_BYTES])
+{
+    long whole = (long)fmin(fmax(ceil(seconds), 0), 3.6e6);
+    if (whole < 3600)
+        snprintf(text, SHOW_BYTES, "%ld:%02ld", whole / 60, whole % 60);
+    else
+        snprintf(text, SHOW_BYTES, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    return text;
+}
+
+const char *show_age(double seconds, char text[SHOW_BYTES])
+{
+    if (seconds < 10)
+        snprintf(text, SHOW_BYTES, "%.1f s", fmax(seconds, 0));
+    else if (seconds < 180)
+        snprintf(text, SHOW_BYTES, "%.0f s", seconds);
+    else if (seconds < 3 * 3600)
+        snprintf(text, SHOW_BYTES, "%.0f min", seconds / 60);
+    else
+        snprintf(text, SHOW_BYTES, "%.0f h", fmin(seconds / 3600, 1e9));
+    return text;
+}
+
+const char *show_rate(double rate, char text[SHOW_BYTES])
+{
+    if (rate >= 9.95)
+        return show_count(round(rate), text);
+    snprintf(text, SHOW_BYTES, "%.1f", fmax(rate, 0));
+    return text;
+}
+
+const char *show_text(const cJSON *json, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+    return text ? text : "";
+}
+
+double show_number(const cJSON *json, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+void show_printable(FILE *out, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return;
+    text_make_printable(copy);
+    fputs(copy, out);
+    free(copy);
+}
+
+static bool show_error(FILE *out, const cJSON *holder)
+{
+    const cJSON *error = cJSON_GetObjectItemCaseSensitive(holder, "error");
+    if (!error)
+        return false;
+    fprintf(out, ": ");
+    show_printable(out, show_text(error, "message"));
+    fprintf(out, " (%s)", show_text(error, "code"));
+    return true;
+}
+
+/* Whether it said what went wrong. */
+static bool show_output(FILE *out, const cJSON *output, const char *file)
+{
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(output, "values");
+    const char *path = show_text(output, "path");
+    char text[SHOW_BYTES];
+    path = file ? file : *path ? path : show_text(output, "key");
+    if (*path) {
+        fprintf(out, " -> ");
+        show_printable(out, path);
+    }
+    if (show_number(output, "bytes") > 0)
+        fprintf(out, " %.0fx%.0f %s", show_number(output, "width"),
+                show_number(output, "height"), show_bytes(show_number(output, "bytes"), text));
+    char *printed = values ? cJSON_PrintUnformatted(values) : NULL;
+    if (printed)
+        fprintf(out, " %s", printed);
+    free(printed);
+    return show_error(out, output);
+}
+
+void show_result(FILE *out, const cJSON *result, const char *name, const char *file)
+{
+    const cJSON *output;
+    const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
+    const char *status = show_text(result, "status");
+    bool explained = false;
+    fprintf(out, "%-6s ", status);
+    show_printable(out, name);
+    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
+        if (strcmp(status, "done") == 0 || cJSON_HasObjectItem(output, "error"))
+            explained = show_output(out, output, file) || explained;
+    if (!explained)
+        show_error(out, result);
+    if (strcmp(status, "done") == 0)
+        fprintf(out, ", %.1f ms", show_number(ms, "total"));
+    fputc('\n', out);
+}

@@ -1,0 +1,36 @@
+/*
+ * show.h - numbers, times and results as people read them.
+ */
+#ifndef GPUIMGD_QUEUE_CTL_SHOW_H
+#define GPUIMGD_QUEUE_CTL_SHOW_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cjson/cJSON.h>
+
+#define SHOW_BYTES 32
+
+/* "17", "1,234,567": rounded to a whole number. */
+const char *show_count(double count, char text[SHOW_BYTES]);
+/* "512 B", "48.2 kB", "1.3 GB". */
+const char *show_bytes(double bytes, char text[SHOW_BYTES]);
+/* "0:07", "12:34", "1:02:03". */
+const char *show_time(double seconds, char text[SHOW_BYTES]);
+/* "0.3 s", "42 s", "12 min", "3 h": how long ago, or for how long. */
+const char *show_age(double seconds, char text[SHOW_BYTES]);
+/* "3.2": one place below ten, else none, with commas. */
+const char *show_rate(double rate, char text[SHOW_BYTES]);
+
+/* A text of the JSON, "" where there is none; a number, 0 where there is none. */
+const char *show_text(const cJSON *json, const char *name);
+double show_number(const cJSON *json, const char *name);
+
+/* One result in a line: how it ended, what of (name: of the input), what became of it. file: where
+ * a result is that came through Redis, or NULL. */
+void show_result(FILE *out, const cJSON *result, const char *name, const char *file);
+
+/* Text from outside, with control bytes as '?'. */
+void show_printable(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,391 @@
+/* submit.c - gpuimgctl submit: pictures to jobs, in batches, and their results while they come. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/ctl/carrier.h"
+#include "queue/ctl/ctl.h"
+#include "queue/ctl/harvest.h"
+#include "queue/ctl/overview.h"
+#include "queue/ctl/progress.h"
+#include "queue/ctl/recipe.h"
+#include "queue/ctl/show.h"
+#include "queue/ctl/source.h"
+
+/* Jobs a push: some 30 KB, which Redis takes in 100 us. */
+#define BATCH_MAX       128
+#define BATCH_BYTES_MAX (1 << 20)
+/* Looks for results: often while they come, rarely while they do not. */
+#define LOOK_FIRST_S 0.005
+#define LOOK_LAST_S  0.1
+/* Without a result for so long it is looked whether anybody works at all. */
+#define QUIET_S 3
+/* A folder in the wrong place has thousands of them. */
+#define REFUSALS_SHOWN 10
+
+const struct ctl_option ctl_submit_options[] = {
+    {"out", 'o', "OUT", "where results go: a folder, a file or a pattern"},
+    {"no-output", 0, NULL, "make no pictures: only the values of operations"},
+    {"ops", 0, "OPS", "operations, with commas between them"},
+    {"ops-file", 0, "FILE", "operations as a JSON array in a file"},
+    {"format", 0, "FORMAT", "jpeg or png; without it, by the suffix of OUT"},
+    {"quality", 0, "N", "of JPEG, 1 to 100"},
+    {"set", 0, "KEY=JSON", "a further key of each job, such as timeout_s=5 (may be repeated)"},
+    {"recursive", 'r', NULL, "send the pictures (jpg, jpeg, png) in folders"},
+    {"null", '0', NULL, "names on standard input end in NUL, as of find -print0"},
+    {"keys", 'k', NULL, "send pictures through Redis, fetch the results (waits, as --wait)"},
+    {"id", 0, "ID", "the jobs' id, for gpuimgctl result; a pattern for more than one"},
+    {"first", 0, NULL, "before all other jobs (RPUSH) instead of behind them"},
+    {"wait", 'w', NULL, "wait for the results and show them as they come"},
+    {"timeout", 0, "SECONDS", "wait no longer than this"},
+    {"verbose", 'v', NULL, "on a terminal too, a line for each job"},
+    {0}};
+
+struct submit {
+    struct ctl *ctl;
+    struct client *client;
+    struct recipe recipe;
+    struct source *source;
+    struct carrier carrier;
+    struct harvest harvest;
+    struct progress progress;
+    bool wait, first, sourced; /* sourced: no more pictures */
+    double timeout_s;          /* 0: none */
+    uint64_t number;           /* the last picture's */
+    size_t count, bytes;       /* of the batch */
+    char *jobs[BATCH_MAX];
+    char list[160];
+    double heard_s, look_s;    /* the last result; the pause before the next look */
+    bool told_idle, unwritten; /* unwritten: a result could not be written */
+    int status;                /* not 0: over */
+};
+
+/* ---- sending ------------------------------------------------------------------------------ */
+
+static void clear_batch(struct submit *submit)
+{
+    while (submit->count > 0)
+        free(submit->jobs[--submit->count]);
+    submit->bytes = 0;
+}
+
+/* Not tried again when its answer is lost: the jobs would be there twice. */
+static void push_batch(struct submit *submit)
+{
+    const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", submit->list};
+    size_t lengths[BATCH_MAX + 2] = {5, strlen(submit->list)};
+    if (submit->count == 0 || submit->status)
+        return;
+    for (size_t i = 0; i < submit->count; i++) {
+        argv[i + 2] = submit->jobs[i];
+        lengths[i + 2] = strlen(submit->jobs[i]);
+    }
+    client_send(submit->client, (int)submit->count + 2, argv, lengths);
+    redisReply *reply = client_take(submit->client);
+    if (client_good(submit->client, reply, argv[0])) {
+        submit->progress.sent += submit->count;
+    } else {
+        progress_hide(&submit->progress);
+        submit->status = ctl_no_answer(submit->ctl);
+        ctl_say("%" PRIu64 " jobs had been sent; %s", submit->progress.sent,
+                reply ? "no more are"
+                      : "whether the last few are in the queue is not known, since Redis went away "
+                        "before it answered");
+    }
+    freeReplyObject(reply);
+    clear_batch(submit);
+}
+
+static void refuse(struct submit *submit, const char *name, const struct error *error)
+{
+    progress_hide(&submit->progress);
+    if (submit->progress.refused < REFUSALS_SHOWN)
+        ctl_say("%s%s%s", name ? name : "", name ? ": " : "",
+                error ? error->text : source_why(submit->source));
+    else if (submit->progress.refused == REFUSALS_SHOWN)
+        ctl_say("and so on; further pictures that are not sent are only counted");
+    submit->progress.refused++;
+    /* What is wrong with the first job is wrong with all of them. */
+    if (error && submit->progress.sent == 0 && submit->count == 0 && submit->number == 1 &&
+        (error->status == STATUS_BAD_JOB || error->status == STATUS_BAD_JSON))
+        submit->status = ctl_usage(submit->ctl, "nothing was sent");
+}
+
+static bool is_one_too_many(struct submit *submit)
+{
+    const struct recipe *recipe = &submit->recipe;
+    const char *id = recipe->id && !strchr(recipe->id, '%') ? recipe->id : NULL;
+    if (submit->number != 2 || (!recipe->single && !id))
+        return false;
+    progress_hide(&submit->progress);
+    submit->status =
+        recipe->single
+            ? ctl_usage(submit->ctl, "all results would be written to %s; a pattern such as "
+                                     "edges/%%n.png, or a folder, tells them apart", recipe->out)
+            : ctl_usage(submit->ctl, "all jobs would have the id %s; a pattern such as %s-%%i "
+                                     "tells them apart", id, id);
+    return true;
+}
+
+static void add_picture(struct submit *submit, const struct source_file *file)
+{
+    struct error error = {0};
+    submit->number++;
+    if (is_one_too_many(submit))
+        return;
+    char *job = recipe_job(&submit->recipe, file, submit->number, &error);
+    if (job && submit->recipe.keys &&
+        !carrier_send(&submit->carrier, file, submit->number, &error)) {
+        free(job);
+        job = NULL;
+        if (submit->carrier.redis_lost) {
+            progress_hide(&submit->progress);
+            submit->status = ctl_no_answer(submit->ctl);
+            return;
+        }
+    }
+    if (!job) {
+        refuse(submit, file->path, &error);
+        return;
+    }
+    submit->jobs[submit->count++] = job;
+    submit->bytes += strlen(job);
+}
+
+/* One turn: up to a batch of pictures, as far as they are there and there is room for them. */
+static void send_some(struct submit *submit)
+{
+    struct source_file file;
+    while (!submit->sourced && !submit->status && submit->count < BATCH_MAX &&
+           submit->bytes < BATCH_BYTES_MAX && !client_interrupted()) {
+        if (submit->recipe.keys && carrier_full(&submit->carrier))
+            break;
+        if (!source_ready(submit->source))
+            break;
+        enum source_step step = source_next(submit->source, &file);
+        if (step == SOURCE_FILE)
+            add_picture(submit, &file);
+        else if (step == SOURCE_BAD)
+            refuse(submit, NULL, NULL);
+        else
+            submit->sourced = source_ready(submit->source);
+    }
+    push_batch(submit);
+}
+
+/* ---- results ------------------------------------------------------------------------------ */
+
+static void on_result(void *context, const cJSON *result, const char *text, uint64_t number,
+                      const char *file)
+{
+    struct submit *submit = context;
+    struct error error = {0};
+    progress_result(&submit->progress, result, text, file,
+                    carrier_out(&submit->carrier, number));
+    if (submit->recipe.keys &&
+        !carrier_fetch(&submit->carrier, number, show_text(result, "status"), &error)) {
+        progress_hide(&submit->progress);
+        if (submit->carrier.redis_lost)
+            ctl_say("%s: %s", file, client_why(submit->client));
+        else
+            ctl_say("%s: the result cannot be written: %s", file, error.text);
+        submit->unwritten = true;
+    }
+    submit->heard_s = progress_now_s();
+    submit->progress.note[0] = '\0';
+}
+
+static bool is_over(const struct submit *submit)
+{
+    return submit->sourced && submit->count == 0 &&
+           (!submit->wait || progress_ended(&submit->progress) >= submit->progress.sent);
+}
+
+/* Nothing comes: is anybody there to do it? */
+static void look_for_daemons(struct submit *submit)
+{
+    struct overview overview;
+    const char *why = NULL;
+    submit->heard_s = progress_now_s();
+    if (!overview_read(&overview, submit->client, submit->ctl->options.namespace, false))
+        return;
+    if (overview.daemon_count == 0)
+        why = "no gpuimgd is running";
+    submit->progress.note[0] = '\0';
+    if (why)
+        snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why);
+    if (why && !submit->told_idle) {
+        progress_hide(&submit->progress);
+        ctl_say("%s on %s with the namespace %s: the jobs wait, and Ctrl-C leaves them there", why,
+                client_server(submit->client), submit->ctl->options.namespace);
+        submit->told_idle = true;
+    }
+    overview_clear(&overview);
+}
+
+/* Is there nothing to be sent at this moment? */
+static bool is_waiting(const struct submit *submit)
+{
+    return submit->sourced || !source_ready(submit->source) ||
+           (submit->recipe.keys && carrier_full(&submit->carrier));
+}
+
+/* Redis may be away for a while; the results wait there. */
+static void harvest(struct submit *submit)
+{
+    size_t taken = 0;
+    if (!client_up(submit->client)) {
+        snprintf(submit->progress.note, sizeof submit->progress.note,
+                 "Redis is away; trying again");
+        client_pause(submit->client, LOOK_LAST_S);
+        submit->heard_s = progress_now_s();
+    } else if (harvest_take(&submit->harvest, &taken) && taken > 0) {
+        submit->look_s = LOOK_FIRST_S;
+    } else if (!client_interrupted()) {
+        if (progress_now_s() - submit->heard_s > QUIET_S && submit->progress.sent > 0)
+            look_for_daemons(submit);
+        progress_draw(&submit->progress);
+        if (is_waiting(submit)) {
+            client_pause(submit->client, submit->look_s);
+            submit->look_s = submit->look_s * 2 < LOOK_LAST_S ? submit->look_s * 2 : LOOK_LAST_S;
+        }
+    }
+    progress_draw(&submit->progress);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static void say_left(struct submit *submit, const char *why)
+{
+    uint64_t left = submit->progress.sent - progress_ended(&submit->progress);
+    progress_hide(&submit->progress);
+    ctl_say("%s: %" PRIu64 " of %" PRIu64 " jobs have ended%s", why,
+            progress_ended(&submit->progress), submit->progress.sent,
+            submit->sourced ? "" : "; further pictures were not sent");
+    if (left == 0)
+        return;
+    if (submit->wait)
+        ctl_say("%" PRIu64 " go on in the background; their results come to the list %s and stay "
+                "there for %g s", left, submit->recipe.reply_to,
+                submit->ctl->options.result_ttl_s);
+    if (submit->recipe.keys)
+        ctl_say("their pictures are the keys %s:img:%s:*, for an hour, and are written nowhere",
+                submit->recipe.ns, submit->recipe.run);
+}
+
+static void work(struct submit *submit)
+{
+    while (!submit->status && !is_over(submit)) {
+        send_some(submit);
+        if (submit->wait && !submit->status)
+            harvest(submit);
+        else if (!submit->sourced && !submit->status && !source_ready(submit->source))
+            client_pause(submit->client, LOOK_LAST_S);
+        double now_s = progress_now_s();
+        if (client_interrupted()) {
+            say_left(submit, "interrupted");
+            submit->status = CTL_INTERRUPTED;
+        } else if (submit->timeout_s > 0 && submit->wait && !is_over(submit) &&
+                   now_s - submit->progress.began_s > submit->timeout_s) {
+            say_left(submit, "the time given with --timeout is over");
+            submit->status = CTL_TIMEOUT;
+        }
+    }
+}
+
+/* For the bar: how many pictures there are, where that can be known beforehand. */
+static uint64_t count_pictures(const struct source_options *options)
+{
+    struct source *source = source_open(options);
+    struct source_file file;
+    uint64_t count = 0;
+    enum source_step step;
+    for (int i = 0; i < options->count; i++)
+        if (strcmp(options->names[i], "-") == 0) {
+            source_close(source);
+            return 0;
+        }
+    while (source && (step = source_next(source, &file)) != SOURCE_END)
+        count++;
+    source_close(source);
+    return count;
+}
+
+static int finish(struct submit *submit)
+{
+    struct progress *progress = &submit->progress;
+    if (submit->status)
+        return submit->status;
+    progress_end(progress, submit->wait);
+    uint64_t left_out = source_left_out(submit->source);
+    if (left_out > 0)
+        ctl_say("%" PRIu64 " files in folders were left out: their suffix is not jpg, jpeg or png",
+                left_out);
+    if (progress->refused > 0 && progress->sent == 0)
+        return CTL_NO_INPUT;
+    if (progress->sent == 0) {
+        ctl_say("there was no picture to send");
+        return CTL_NO_INPUT;
+    }
+    return progress->refused + progress->failed + progress->dead > 0 || submit->unwritten
+               ? CTL_FAILED
+               : CTL_OK;
+}
+
+static int run(struct submit *submit, int count, char **operands)
+{
+    struct ctl *ctl = submit->ctl;
+    struct source_options options = {
+        .names = operands,
+        .count = count,
+        .recursive = ctl_value(ctl, "recursive") != NULL,
+        .nul = ctl_value(ctl, "null") != NULL,
+        .input_root = submit->recipe.keys ? NULL : submit->recipe.input_root,
+    };
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    submit->source = source_open(&options);
+    if (!submit->source) {
+        ctl_say("out of memory for the pictures' names");
+        return CTL_FAULT;
+    }
+    submit->client = ctl->client;
+    snprintf(submit->list, sizeof submit->list, "%s:jobs", ctl->options.namespace);
+    submit->carrier = (struct carrier){.client = ctl->client,
+                                       .recipe = &submit->recipe,
+                                       .bytes_max = ctl->options.input_bytes_max};
+    submit->harvest = (struct harvest){.client = ctl->client,
+                                       .list = submit->recipe.reply_to,
+                                       .each = on_result,
+                                       .context = submit};
+    progress_begin(&submit->progress, ctl->json, ctl_value(ctl, "verbose") != NULL);
+    if (submit->progress.bar && submit->wait)
+        submit->progress.total = count_pictures(&options);
+    submit->heard_s = progress_now_s();
+    submit->look_s = LOOK_FIRST_S;
+    client_catch_interrupt();
+    work(submit);
+    return finish(submit);
+}
+
+int ctl_submit(struct ctl *ctl, int count, char **operands)
+{
+    struct submit submit = {.ctl = ctl};
+    if (count == 0)
+        return ctl_usage(ctl, "FILE is missing: which pictures are to be sent?");
+    submit.wait = ctl_value(ctl, "wait") || ctl_value(ctl, "keys");
+    submit.first = ctl_value(ctl, "first") != NULL;
+    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &submit.timeout_s))
+        return CTL_USAGE;
+    int status = recipe_read(&submit.recipe, ctl);
+    if (!status)
+        status = run(&submit, count, operands);
+    clear_batch(&submit);
+    harvest_clear(&submit.harvest);
+    carrier_clear(&submit.carrier);
+    source_close(submit.source);
+    recipe_clear(&submit.recipe);
+    return status;
+}

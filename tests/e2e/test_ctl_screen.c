@@ -1,0 +1,130 @@
+/*
+ * test_ctl_screen.c - gpuimgctl on a terminal: the progress bar, Ctrl-C, top.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/tools/ctl.h"
+
+#define PICTURES 300
+
+static struct world world;
+static struct world *const w = &world;
+static struct ctl_terminal terminal;
+
+static int open_world(void **state)
+{
+    char name[40];
+    (void)state;
+    world_open(w, redis_server_start(NULL));
+    for (unsigned i = 0; i < PICTURES; i++) {
+        snprintf(name, sizeof name, "album/%u.png", i);
+        world_put_picture(w, name, picture_png(&(struct picture_png){
+                                       .width = 8, .height = 8, .colour_type = 2, .seed = i}));
+    }
+    world_put(w, "album/0.png", "no picture", 10);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static int forget(void **state)
+{
+    (void)state;
+    process_clear(&w->daemons[0]);
+    freeReplyObject(redis_command(w->client, "FLUSHALL"));
+    return 0;
+}
+
+static void shows(const char *text)
+{
+    if (!ctl_shows(&terminal, text))
+        fail_msg("no \"%s\" in\n%s", text, terminal.text);
+}
+
+/* No line of the bar, between the carriage returns, is longer than the terminal. */
+static void check_width(size_t columns)
+{
+    for (const char *at = terminal.text; at; at = strchr(at, '\r') ? strchr(at, '\r') + 1 : NULL)
+        if (*at == '[')
+            assert_true(strcspn(at, "\033\r\n") < columns);
+}
+
+static void test_bar(void **state)
+{
+    (void)state;
+    ctl_open_terminal(&terminal, w, 80, "ctl submit $at -r in/album -o x --wait");
+    shows("[------------------------] 0/300 done"); /* before there is anybody who does them */
+    check_ready(world_start(w, 0, NULL));
+    shows(" images/s");
+    shows("failed ");                                /* the one line about a single job */
+    shows("0.png: the input's 10 bytes are neither a JPEG nor a PNG (unsupported_format)\r\n");
+    shows("299 done in ");
+    assert_int_equal(ctl_close_terminal(&terminal), 1);
+    assert_null(strstr(terminal.text, "done   "));
+    assert_non_null(strstr(terminal.text, "[#"));
+    assert_non_null(strstr(terminal.text, ", 1 failed"));
+    check_width(80);
+}
+
+static void test_narrow(void **state)
+{
+    (void)state;
+    check_ready(world_start(w, 0, NULL));
+    ctl_open_terminal(&terminal, w, 30, "ctl submit $at in/album/1.png -o x -w -v");
+    shows("done   in/album/1.png -> x/1.png 8x8");
+    shows("1 done in ");
+    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    check_width(30);
+}
+
+static void test_interrupt(void **state)
+{
+    (void)state;
+    ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" submit $at -r in/album -o x --wait");
+    shows("] 0/300 done");
+    shows("no gpuimgd is running");
+    ctl_type(&terminal, "\003");
+    shows("interrupted: 0 of 300 jobs have ended");
+    shows("300 go on in the background; their results come to the list gpuimgd:reply:ctl-");
+    assert_int_equal(ctl_close_terminal(&terminal), 130);
+    assert_int_equal(redis_integer(w->client, "LLEN %s:jobs", w->ns), 300);
+}
+
+static void test_top(void **state)
+{
+    (void)state;
+    check_ready(world_start(w, 0, NULL));
+    ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.2");
+    shows("(q ends)");
+    shows("waiting 0   running 0");
+    shows("daemon ");
+    ctl_expect(w, 1, "ctl submit $at -r in/album -o x --wait", "299 done", NULL);
+    redis_server_kill9(w->redis);
+    shows("cannot reach Redis at ");
+    redis_server_restart(w->redis);
+    world_reconnect(w);
+    terminal.length = 0;
+    shows("waiting 0   running 0");
+    ctl_type(&terminal, "q");
+    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    assert_non_null(strstr(terminal.text, "\033[?1049l")); /* the screen is as it was before */
+    ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at");
+    shows("waiting 0");
+    ctl_type(&terminal, "\003");
+    assert_int_equal(ctl_close_terminal(&terminal), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, forget)
+    const struct CMUnitTest tests[] = {TEST(test_bar), TEST(test_narrow), TEST(test_interrupt),
+                                       TEST(test_top)};
+#undef TEST
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

@@ -1,0 +1,71 @@
+#!/bin/bash
+# The completion of gpuimgctl knows every command, option and operation that the program itself
+# tells of. Prints TAP. tests/scripts/test_completion.sh BUILD
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+ctl=$1/gpuimgctl
+count=0 failures=0
+ok() { # status name
+    count=$((count + 1))
+    [ "$1" = 0 ] || failures=$((failures + 1))
+    [ "$1" = 0 ] || printf 'not '
+    echo "ok $count - $2"
+}
+
+compopt() { :; } # there is no completion under way here
+. queue/ctl/gpuimgctl.bash
+
+# What is offered behind these words, the last of which may be begun.
+offered() {
+    COMP_WORDS=(gpuimgctl "$@")
+    COMP_CWORD=$#
+    COMPREPLY=()
+    _gpuimgctl
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+# Names the words of standard input that are not among those offered.
+missing() {
+    local known word
+    known=$(offered "$@")
+    while read -r word; do grep -qxF -- "$word" <<<"$known" || echo "# not offered: $word"; done
+}
+told() { # of the options that -h lists: both forms
+    sed -nE 's/^ +(-(.), )?--([a-z-]+).*/\2 --\3/p' | grep -v -- '--name$' |
+        while read -r letter long; do
+            [ -n "$long" ] && echo "-$letter" || long=$letter
+            echo "$long"
+        done
+}
+
+commands=$("$ctl" -h | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+[ "$(wc -l <<<"$commands")" -ge 6 ]
+ok $? "gpuimgctl -h lists its commands"
+lacks=$(missing "" <<<"$commands")
+[ -z "$lacks" ]
+ok $? "every command is offered"
+[ -z "$lacks" ] || echo "$lacks"
+for command in $commands; do
+    options=$("$ctl" "$command" -h | told)
+    lacks=$(missing "$command" - <<<"$options")
+    [ -z "$lacks" ] && [ "$(wc -l <<<"$options")" -ge 9 ]
+    ok $? "every option of $command is offered"
+    [ -z "$lacks" ] || echo "$lacks"
+done
+operations=$(sed -n '/define OP_TABLE(X)/,/[^\\]$/ s/.*X(\([a-z0-9_]*\)).*/\1/p' gpu/op.h)
+lacks=$(missing submit --ops "" <<<"$operations")
+[ -z "$lacks" ] && [ "$(wc -l <<<"$operations")" -ge 20 ]
+ok $? "every operation is offered behind --ops"
+[ -z "$lacks" ] || echo "$lacks"
+offered submit --ops = grayscale,so | grep -qx grayscale,sobel
+ok $? "the second of two operations is completed"
+offered submit --format = p | grep -qx png
+ok $? "formats are completed"
+offered dead re | grep -qx retry
+ok $? "dead's own words are completed"
+folder=$(mktemp -d)
+touch "$folder/cat.jpg"
+offered submit "$folder/c" | grep -qx "$folder/cat.jpg"
+ok $? "names of files are completed"
+rm -rf "$folder"
+echo "1..$count"
+exit $((failures > 0))
