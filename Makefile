@@ -121,10 +121,10 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-tls \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-tls \
         check-peers check-faults coverage \
         check-scale chaos soak fuzz bench bench-peers bench-gpu bench-cpu bench-queue bench-small contact-sheet install uninstall \
-        clean build-tests build-fuzz run-check say-cuda
+        deb clean build-tests build-fuzz run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -142,6 +142,7 @@ help:
 ## make check-valgrind the end-to-end tests with the daemon under valgrind memcheck, CPU engine
 ## make coverage      which lines the whole suite runs, a table; what it leaves out, and why
 ## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
+## make check-deb   the Debian packages: lintian, and their life in a booted Debian tree (root)
 ## make check-tls     Redis behind TLS, by the README's stunnel recipe
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
 ## make soak          50,000 jobs, three daemons, 1,000 kills -9
@@ -157,6 +158,7 @@ help:
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
+## make deb           Debian packages in build/deb (DEB_SUFFIX=+site1 for a version of your own)
 ## make clean         remove build/
 
 say-cuda:
@@ -312,6 +314,8 @@ check-tls: deps
 check-service: deps
 	@$(MAKE) --no-print-directory all
 	@tests/service/check.sh
+check-deb: deb
+	@tests/service/package.sh
 check-faults: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/faults/faults --build $(O) $(FAULT)
@@ -381,6 +385,10 @@ uninstall:
 	  $(DESTDIR)$(completionsdir)/gpuimgctl $(DESTDIR)$(unitdir)/gpuimgd.service \
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	rm -rf $(DESTDIR)$(docdir)
+
+deb: deps
+	@tests/deps.sh deb
+	@CUDA="$(CUDA)" CUDA_ARCHS="$(CUDA_ARCHS)" NVCC="$(NVCC)" CC="$(CC)" systemd/debian/build.sh $(DEB_SUFFIX)
 
 clean:
 	rm -rf build

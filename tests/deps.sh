@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `fuzz`, `valgrind` and
-# `tls` what those targets need besides. Looks first, by function rather than by package, so that a machine that has everything
-# (from wherever) is left alone.
+# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `fuzz`, `valgrind`,
+# `tls` and `deb` what those targets need besides. Looks first, by function rather than by package,
+# so that a machine that has everything (from wherever) is left alone.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
@@ -42,6 +42,10 @@ elif [ "${1:-}" = valgrind ]; then
 elif [ "${1:-}" = tls ]; then
     need_command stunnel stunnel4
     need_command openssl openssl
+elif [ "${1:-}" = deb ]; then
+    need_command dpkg-buildpackage dpkg-dev
+    need_command dh debhelper
+    need_command lintian lintian
 else
     need_command "${CC:-cc}" gcc
     [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"

@@ -19,23 +19,6 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# What a proxy needs reaches the tree too.
-proxies() {
-    local name
-    for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
-        [ -z "${!name:-}" ] || printf -- '--setenv=%s=%s\n' "$name" "${!name}"
-    done
-}
-
-# A container without its own init: /proc, /dev and loopback, and the machine's network.
-in_tree() { # command...
-    local environment
-    mapfile -t environment < <(proxies)
-    systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --resolv-conf=copy-host \
-        --machine="gpuimgd-fresh-$$" --directory="$copy" --chdir=/root/gpuimgd \
-        --setenv=LC_ALL=C.UTF-8 "${environment[@]}" "$@" </dev/null
-}
-
 try() { # target
     local start=$SECONDS status=0
     copy=$(mktemp -d "$work/fresh.XXXXXX")
@@ -43,7 +26,7 @@ try() { # target
     give_apt "$copy"
     git clone -q --no-local . "$copy/root/gpuimgd"
     printf '\n---- make %s ----\n' "$1"
-    in_tree make "$1" || status=$?
+    in_tree "$copy" /root/gpuimgd make "$1" || status=$?
     if [ $status -eq 0 ]; then
         passed=$((passed + 1))
         echo "ok - make $1 on a fresh tree ($((SECONDS - start)) s)"

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# tree.sh - Debian (or Ubuntu) trees for tests; sourced by check.sh and fresh.sh.
+# tree.sh - Debian (or Ubuntu) trees for tests; sourced by check.sh, package.sh and
+# fresh.sh.
 #
 # A tree is made by debootstrap once and kept; tests work on copies. Everything about where packages
 # come from is taken from this machine's own apt: mirror, suites, key, proxy, certificates.
@@ -99,4 +100,23 @@ give_apt() {
     # For archives behind https, before the tree has certificates of its own.
     local certificates=/etc/ssl/certs/ca-certificates.crt
     [ ! -e $certificates ] || install -D -m 0644 $certificates "$tree$certificates"
+}
+
+# What a proxy needs reaches the tree too.
+proxies() {
+    local name
+    for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+        [ -z "${!name:-}" ] || printf -- '--setenv=%s=%s\n' "$name" "${!name}"
+    done
+}
+
+# in_tree TREE FOLDER COMMAND... : in a container without its own init: /proc, /dev and loopback, and
+# the machine's network.
+in_tree() {
+    local tree=$1 folder=$2 environment
+    shift 2
+    mapfile -t environment < <(proxies)
+    systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --resolv-conf=copy-host \
+        --machine="gpuimgd-tree-$$" --directory="$tree" --chdir="$folder" \
+        --setenv=LC_ALL=C.UTF-8 "${environment[@]}" "$@" </dev/null
 }

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Builds the Debian packages: systemd/debian/build.sh [SUFFIX]   (make deb)
+#
+# In a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/; the packages lie
+# in build/deb then. A SUFFIX makes a version of its own of it: +site1 gives 0.1.0+site1. CUDA,
+# CUDA_ARCHS and CC count as they do for make.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+version=$(dpkg-parsechangelog -l systemd/debian/changelog -S Version)
+[ "$version" = "$(sed -n 's/^VERSION = //p' Makefile)" ] || {
+    echo "$0: systemd/debian/changelog is about $version, the Makefile about another version" >&2
+    exit 1
+}
+readonly copy=build/deb/gpuimgd-$version
+rm -rf "$copy"
+mkdir -p "$copy"
+tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
+cp -a systemd/debian "$copy/debian"
+cd "$copy"
+if [ -n "${1:-}" ]; then
+    {
+        printf 'gpuimgd (%s%s) unstable; urgency=medium\n\n  * Built as %s.\n\n' \
+            "$version" "$1" "$version$1"
+        sed -n '/^ -- /{p;q}' systemd/debian/changelog
+        echo
+        cat systemd/debian/changelog
+    } >debian/changelog
+fi
+# What the outer make was told is for that one alone.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
+dpkg-buildpackage --build=binary --unsigned-source --unsigned-changes --jobs="$(nproc)"
+rm -rf "$PWD"

@@ -1,0 +1,102 @@
+# shellcheck shell=bash
+# boot.sh - boots a copy of a tree with a test in it, and reports; sourced by check.sh and
+# package.sh, after tree.sh.
+. tests/service/tap.sh
+
+readonly work=$PWD/build/service
+readonly boot_seconds_max=${SERVICE_SECONDS_MAX:-420}
+copy="" nspawn=""
+
+cleanup() {
+    if [ -n "$nspawn" ] && kill -0 "$nspawn" 2>/dev/null; then
+        # timeout hands this on, and kills what does not end within 10 s. The container's init dies
+        # with nspawn, and everything in it with its init.
+        kill -TERM "$nspawn" 2>/dev/null || true
+        wait "$nspawn" 2>/dev/null || true
+    fi
+    if [ "${KEEP:-0}" = 1 ] && [ -n "$copy" ]; then
+        say "kept: $copy"
+    elif [ -n "$copy" ]; then
+        rm -rf --one-file-system "$copy"
+    fi
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Two of these would share a control group.
+only_one() {
+    mkdir -p "$work"
+    exec 9>"$work/lock"
+    flock -n 9 || die "another test of the service is running here"
+}
+
+# A picture with enough detail that a codec has work to do: picture WIDTH HEIGHT (PPM on stdout)
+picture() {
+    awk -v w="$1" -v h="$2" 'BEGIN {
+        printf "P3\n%d %d\n255\n", w, h
+        for (y = 0; y < h; y++) {
+            for (x = 0; x < w; x++)
+                printf "%d %d %d ", x * 255 / w, y * 255 / h,
+                    (x * y / 7 + (x % 13) * (y % 11)) % 256
+            print "" } }'
+}
+
+make_pictures() { # folder
+    picture 320 240 | cjpeg -quality 90 -outfile "$1/small.jpg"
+    picture 1200 900 | cjpeg -quality 90 -outfile "$1/large.jpg"
+}
+
+# put_check SCRIPT FILE... : what the copy runs when it has booted, and what that needs
+put_check() {
+    mkdir -p "$copy/root/check" "$copy/etc/systemd/system/multi-user.target.wants"
+    install -m 0755 "$1" "$copy/root/check/inside.sh"
+    shift
+    install -m 0644 tests/service/tap.sh tests/service/service.sh "$@" "$copy/root/check/"
+    install -m 0644 tests/service/gpuimgd-check.service "$copy/etc/systemd/system/"
+    ln -s ../gpuimgd-check.service "$copy/etc/systemd/system/multi-user.target.wants/"
+    [ -e "$copy/etc/hosts" ] || echo "127.0.0.1 localhost" >"$copy/etc/hosts"
+    make_pictures "$copy/root/check"
+    : >"$copy/root/check/transcript"
+}
+
+boot() {
+    local status=0 tail
+    # A network of its own: loopback only, so that a Redis on this machine is not in the way.
+    timeout --kill-after=10 "$boot_seconds_max" \
+        systemd-nspawn --boot --quiet --register=no --keep-unit --private-network \
+        --machine="gpuimgd-check-$$" --directory="$copy" \
+        </dev/null >"$copy/root/check/console" 2>&1 &
+    nspawn=$!
+    tail --lines=+1 --follow --sleep-interval=0.2 --pid="$nspawn" "$copy/root/check/transcript" &
+    tail=$!
+    wait "$nspawn" || status=$?
+    nspawn=""
+    wait "$tail"
+    [ $status -ne 124 ] || say "the system was not done within $boot_seconds_max s"
+    return $status
+}
+
+# outside "what must be true" command... : a fact that is seen from outside the copy
+outside() { check "$@" | tee -a "$copy/root/check/transcript"; }
+
+# A transcript that stops early is no success, however many lines of it say ok.
+ran_to_the_end() { # boot status
+    equal "$1" 0 && grep -qxF "end of the transcript" "$copy/root/check/transcript" ||
+        { tail -25 "$copy/root/check/console"; false; }
+}
+
+# report BOOT_STATUS: what failed, and how many facts there were. 1: one failed.
+report() {
+    local transcript=$copy/root/check/transcript passed failed skipped
+    printf '\n---- journalctl -u gpuimgd ----\n'
+    cat "$copy/root/check/journal" 2>/dev/null || echo "(none was written)"
+    printf -- '---- end of the journal ----\n\n'
+    outside "the system ran to the end and powered itself off" ran_to_the_end "$1"
+    passed=$(grep -cE '^ok\b' "$transcript" || true)
+    skipped=$(grep -cE '^ok\b.*# SKIP' "$transcript" || true)
+    failed=$(grep -cE '^not ok\b' "$transcript" || true)
+    grep -E '^not ok\b' "$transcript" | sed 's/^not ok/FAILED:/' || true
+    echo "$((passed - skipped)) passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+}

@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# service.sh - the service, its jobs and its results, as an operator comes to them in the booted
+# tree; sourced by what runs in it, after tap.sh.
+
+readonly unit=gpuimgd.service
+readonly in=/var/lib/gpuimgd/in out=/var/lib/gpuimgd/out conf_d=/etc/gpuimgd/conf.d
+cursor=
+
+# ---- the service as systemd sees it --------------------------------------------------------------
+
+property() { systemctl show --property="$1" --value "$unit"; }
+main_pid() { property MainPID; }
+is_active() { equal "$(property ActiveState)" active; }
+# restarted PID: the service is active, and no longer in this process
+restarted() { is_active && not equal "$(main_pid)" "$1"; }
+
+# The journal of the service from the last mark on.
+mark() {
+    journalctl --sync
+    cursor=$(journalctl -q -n 1 --show-cursor | sed -n 's/^-- cursor: //p')
+}
+journal() {
+    journalctl --sync
+    journalctl -q -u "$unit" -o cat --no-pager --after-cursor="$cursor"
+}
+# Reads all before it decides: grep -q would end the pipe early.
+logged() { journal | grep -E -- "$1" >/dev/null || { journal | tail -12; false; }; }
+
+# ---- jobs and results ----------------------------------------------------------------------------
+
+push() { redis-cli LPUSH gpuimgd:jobs "$1" >/dev/null; }
+# The JSON of one result.
+result() { redis-cli --raw BRPOP gpuimgd:results 20 | tail -n +2; }
+# begins_with HEX FILE
+begins_with() { equal "$(head -c $((${#1} / 2)) "$2" | od -An -tx1 | tr -d ' \n')" "$1"; }
+
+# push_many PREFIX COUNT [INPUT]: jobs with ids PREFIX-1 ... that take a while each
+push_many() {
+    local i jobs=()
+    for ((i = 1; i <= $2; i++)); do
+        jobs+=("{\"id\":\"$1-$i\",\"input\":\"${3:-large.jpg}\",
+                 \"output\":\"$1/$i.png\",\"ops\":[\"sobel\"]}")
+    done
+    redis-cli LPUSH gpuimgd:jobs "${jobs[@]}" >/dev/null
+}
+results_at_least() { [ "$(redis-cli LLEN gpuimgd:results)" -ge "$1" ]; }
+
+# results_complete PREFIX COUNT: each id has exactly one result, all are done, all files are there
+results_complete() {
+    local all
+    all=$(redis-cli --raw LRANGE gpuimgd:results 0 -1)
+    redis-cli DEL gpuimgd:results >/dev/null
+    equal "$(grep -c "\"id\":\"$1-" <<<"$all")" "$2" &&
+        equal "$(grep -o "\"id\":\"$1-[0-9]*\"" <<<"$all" | sort -u | wc -l)" "$2" &&
+        equal "$(grep -c '"status":"done"' <<<"$all")" "$2" &&
+        equal "$(find "$out/$1" -name '*.png' -size +0 | wc -l)" "$2"
+}
+no_leftovers() {
+    equal "$(redis-cli ZCARD gpuimgd:lease)" 0 && equal "$(redis-cli LLEN gpuimgd:jobs)" 0 &&
+        equal "$(find "$out" -name '*.tmp' | wc -l)" 0
+}
