@@ -10,6 +10,7 @@ sbindir ?= $(prefix)/sbin
 sysconfdir ?= /etc
 docdir  ?= $(prefix)/share/doc/gpuimgd
 completionsdir ?= $(prefix)/share/bash-completion/completions
+mandir  ?= $(prefix)/share/man
 unitdir ?= /usr/lib/systemd/system
 sysusersdir ?= /usr/lib/sysusers.d
 tmpfilesdir ?= /usr/lib/tmpfiles.d
@@ -143,7 +144,7 @@ help:
 ## make coverage      which lines the whole suite runs, a table; what it leaves out, and why
 ## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
 ## make check-deb   the Debian packages: lintian, and their life in a booted Debian tree (root)
-## make check-tls     Redis behind TLS, by the README's stunnel recipe
+## make check-tls     Redis behind TLS, by the stunnel recipe of gpuimgd.conf(5)
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
 ## make soak          50,000 jobs, three daemons, 1,000 kills -9
 ## make check-scale   Sentinel and Cluster failovers, moving slots and many daemons, in full
@@ -363,6 +364,8 @@ contact-sheet: deps
 	@$(O)/tests/tools/contact_sheet "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
 
 # ---- install -------------------------------------------------------------------------------------
+PAGES = $(notdir $(wildcard conf/man/*.[1-8]))
+
 install: all
 	install -D -m 0755 $(O)/gpuimgd $(DESTDIR)$(sbindir)/gpuimgd
 	install -D -m 0755 $(O)/gpuimgctl $(DESTDIR)$(bindir)/gpuimgctl
@@ -372,6 +375,8 @@ install: all
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
 	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
 	install -m 0644 README.md queue/PROTOCOL.md $(DESTDIR)$(docdir)/
+	for page in $(PAGES); do \
+	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)
 	sed 's|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g' systemd/gpuimgd.service.in \
 	  > $(DESTDIR)$(unitdir)/gpuimgd.service
@@ -384,6 +389,7 @@ uninstall:
 	rm -f $(DESTDIR)$(sbindir)/gpuimgd $(DESTDIR)$(bindir)/gpuimgctl \
 	  $(DESTDIR)$(completionsdir)/gpuimgctl $(DESTDIR)$(unitdir)/gpuimgd.service \
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
+	for page in $(PAGES); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 	rm -rf $(DESTDIR)$(docdir)
 
 deb: deps

@@ -383,3 +383,56 @@ void options_print_sample(FILE *out)
         fprintf(out, "\n# %s%s\n#%s = %s\n", row->help,
                 row->reload == RELOADABLE ? " (reload)" : "", row->name, row->standard);
 }
+
+/* In lines of at most 78 columns, with a full stop at the end; a sentence begins a line, as mdoc
+ * wants it. */
+static void print_sentences(FILE *out, const char *text)
+{
+    size_t column = 0;
+    char last = '\0';
+    for (const char *word = text; *word; word += strspn(word, " ")) {
+        size_t length = strcspn(word, " ");
+        bool fits = column + 1 + length <= 78 && last != '.';
+        if (column)
+            fputc(fits ? ' ' : '\n', out);
+        fprintf(out, "%.*s", (int)length, word);
+        column = length + (column && fits ? column + 1 : 0);
+        word += length;
+        last = word[-1];
+    }
+    fputs(last == '.' ? "\n" : ".\n", out);
+}
+
+static void print_bound(FILE *out, const struct row *row, double bound)
+{
+    bool whole_mib = row->kind == BYTES && bound >= (double)MIB;
+    fprintf(out, whole_mib ? " %.15gM" : " %.15g", whole_mib ? bound / (double)MIB : bound);
+}
+
+static void print_bounds(FILE *out, const struct row *row)
+{
+    if (row->kind == BOOL)
+        fputs("Yes or no", out);
+    else if (row->kind == TEXT)
+        fprintf(out, "At most %.0f bytes", row->max);
+    else {
+        fputs(row->kind == SECONDS ? "Seconds from"
+              : row->kind == BYTES ? "Bytes from"
+                                   : "A number from", out);
+        print_bound(out, row, row->min);
+        fputs(" to", out);
+        print_bound(out, row, row->max);
+        if (strcmp(row->standard, "auto") == 0)
+            fputs(", or auto", out);
+    }
+    fputs(row->reload == RELOADABLE ? "; follows a reload.\n" : ".\n", out);
+}
+
+void options_print_mdoc(FILE *out)
+{
+    each_row (row) {
+        fprintf(out, ".It Ic %s No =%s%s\n", row->name, *row->standard ? " " : "", row->standard);
+        print_sentences(out, row->help);
+        print_bounds(out, row);
+    }
+}

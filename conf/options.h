@@ -51,8 +51,9 @@ void options_resolve_inflight(struct options *options, uint32_t slots);
  * WARNING those that differ and need a restart. */
 void options_adopt(struct options *live, struct options *fresh);
 
-/* The table as text: for -h, and as a commented sample file. */
+/* The table as text: for -h, as a commented sample file, and as the list in gpuimgd.conf(5). */
 void options_print_help(FILE *out);
 void options_print_sample(FILE *out);
+void options_print_mdoc(FILE *out);
 
 #endif

@@ -2,8 +2,8 @@
  * status.h - the closed list of what can go wrong with a job, and the error that travels with it.
  *
  * STATUS_TABLE is the one place that knows the codes: the enum, the names in results, whether a
- * retry can help, and the sentence for people all come from it (and README's table is checked
- * against it). Functions that can fail return `enum status` and describe the failure in a
+ * retry can help, and the sentence for people all come from it (and the list in gpuimgd-job(5) is
+ * checked against it). Functions that can fail return `enum status` and describe the failure in a
  * caller-owned `struct error`; any thread may use both.
  */
 #ifndef GPUIMGD_CONF_STATUS_H

@@ -37,6 +37,7 @@ static const char usage[] =
     "  -h        this help\n"
     "  -V        version\n"
     "  --sample  print a sample configuration file\n"
+    "  --mdoc    print the options as they stand in gpuimgd.conf(5)\n"
     "\n"
     "Signals: TERM, INT drain and exit (twice: at once); HUP reload; USR1 a stats line now;\n"
     "USR2 pause and resume fetching. Exit status: 0 stopped, 64 usage, 70 GPU or worker fault,\n"
@@ -98,6 +99,10 @@ static int parse(struct command_line *line, int argc, char **argv)
         }
         if (strcmp(argument, "--sample") == 0) {
             options_print_sample(stdout);
+            return EXIT_OK;
+        }
+        if (strcmp(argument, "--mdoc") == 0) {
+            options_print_mdoc(stdout);
             return EXIT_OK;
         }
         if (strcmp(argument, "-t") == 0) {

@@ -61,6 +61,7 @@ else
     need_command redis-server redis-server
     need_command redis-cli redis-tools
     need_command djpeg libjpeg-turbo-progs
+    need_command mandoc mandoc
 fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')

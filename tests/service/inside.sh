@@ -23,7 +23,7 @@ installation() {
 }
 verify_quietly() {
     local output
-    output=$(systemd-analyze verify "$unit" 2>&1) || { echo "$output"; return 1; }
+    output=$(systemd-analyze verify --man=no "$unit" 2>&1) || { echo "$output"; return 1; }
     equal "$output" ""
 }
 

@@ -29,10 +29,18 @@ installation() {
     check "Redis came along, and the service has found it" within 20 logged 'jobs from 127.0.0.1'
     check "the configuration is a conffile" \
         has "$(dpkg-query -W -f '${Conffiles}' gpuimgd)" "/etc/gpuimgd/gpuimgd.conf"
+    check "the manual is there" manual_is_there
     cp ./*.jpg $in/
     push '{"id":"edges","input":"small.jpg","output":"edges.png","ops":["grayscale","sobel"]}'
     check "a job is done" has "$(result)" '"status":"done"'
     check "its output is a PNG" begins_with 89504e470d0a1a0a $out/edges.png
+}
+
+manual_is_there() {
+    local page
+    for page in 8/gpuimgd.8 5/gpuimgd.conf.5 5/gpuimgd-job.5; do
+        zgrep -q '^\.Sh SEE ALSO' "/usr/share/man/man$page.gz" || { echo "no $page"; return 1; }
+    done
 }
 
 # What an administrator has changed stays; jobs do not notice.

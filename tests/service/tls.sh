@@ -1,8 +1,8 @@
 #!/bin/bash
-# A Redis that speaks TLS alone, reached by the README's stunnel recipe: tests/service/tls.sh DAEMON
-# (make check-tls)
+# A Redis that speaks TLS alone, reached by the stunnel recipe of gpuimgd.conf(5):
+# tests/service/tls.sh DAEMON   (make check-tls)
 #
-# Certificates are made here. The recipe is read from the README; only its addresses and the file of
+# Certificates are made here. The recipe is read from the page; only its addresses and the file of
 # the authority's certificate are replaced. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -41,7 +41,7 @@ certificate() { # authority, host name: $dir/HOST.pem and .key
 
 # ---- the tunnel ----------------------------------------------------------------------------------
 
-recipe() { sed -n '/^    foreground = yes$/,/^$/s/^    //p' README.md; }
+recipe() { sed -n '/^foreground = yes$/,/^\.Ed$/p' conf/man/gpuimgd.conf.5 | sed '$d'; }
 
 # start_tunnel AUTHORITY HOST: the recipe, trusting this authority for this host
 start_tunnel() {
@@ -101,7 +101,7 @@ main() {
         'asks for TLS, which gpuimgd does not speak; use stunnel'
 
     chapter "a Redis with TLS alone"
-    check "the README has a recipe" has "$(recipe)" "verifyChain = yes"
+    check "gpuimgd.conf(5) has a recipe" has "$(recipe)" "verifyChain = yes"
     start_redis "$dir" --tls-port --port 0 --requirepass "$REDISCLI_AUTH" \
         --tls-cert-file "$dir/redis.example.com.pem" --tls-key-file "$dir/redis.example.com.key" \
         --tls-ca-cert-file "$dir/ours.pem" --tls-auth-clients no || exit 1

@@ -1,0 +1,103 @@
+#!/bin/bash
+# The manual pages against what they are about: each name that there is has its place in its page,
+# and no page names one that there is not. Prints TAP. tests/scripts/test_pages.sh BUILD
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/service/tap.sh
+build=${1:-build/release}
+readonly build man=conf/man job=conf/man/gpuimgd-job.5 daemon=conf/man/gpuimgd.8
+names=$("$build/tests/tools/names") || exit 1
+
+# items PAGE SECTION MACRO [OUTER]: the names of a section's list items, as in `.It Va a , b`. With
+# OUTER, each behind the name of the last item of that macro: those of the lists within a list.
+items() {
+    awk -v section="$2" -v macro="$3" -v outer="${4:-}" '
+        $1 == ".Sh" { here = substr($0, 5) == section }
+        !here || $1 != ".It" { next }
+        outer && $2 == outer { last = $3 " "; next }
+        $2 == macro { for (i = 3; i <= NF; i++) if ($i != ",") print last $i }' "$1"
+}
+# between FILE START END WORDS: what matches the words, from a line with START to one with END
+between() {
+    awk -v start="$2" -v end="$3" 'index($0, start) { on = 1 }
+        on { print }
+        on && index($0, end) { exit }' "$1" | grep -oE "$4"
+}
+
+# same THINGS PAGE: two lists, in any order, that hold something
+same() {
+    local difference
+    [ -n "$1" ] || { echo "there is nothing to compare with"; return 1; }
+    difference=$(diff <(sort -u <<<"$1") <(sort -u <<<"$2")) && return 0
+    sed -n 's/^</missing in the page:/p; s/^>/there is no:/p' <<<"$difference"
+    return 1
+}
+
+lint() { # page; whether pages of other programs are installed here is not its business
+    local said
+    said=$(mandoc -Tlint -W all "$1" 2>/dev/null | grep -v 'referenced manual not found')
+    equal "$said" ""
+}
+references() { # page
+    local name section
+    grep -oE '^\.Xr (gpuimg[a-z.-]+) [0-9]' "$1" | while read -r _ name section; do
+        [ -e "$man/$name.$section" ] || { echo "there is no $name.$section"; false; } || return 1
+    done
+}
+
+flags() { # of the command line, but for those that are options of the configuration
+    "$build/gpuimgd" -h | sed '/^Options/,$d' | grep -oE '^  --?[a-zA-Z]+' | tr -d ' '
+}
+page_flags() {
+    items "$daemon" DESCRIPTION Fl | grep -vE '^(Ar|Ns|=|value|file|jobfile|-name|-help|-version)$' |
+        sed 's/^/-/'
+}
+options() { sed -n '/^\.\\" The list begins here/,/^\.\\" The list ends here/p' $man/gpuimgd.conf.5 | sed '1d;$d'; }
+result_keys() {
+    grep -oE '(add_|cJSON_Add)[A-Za-z]+\((root|item|input|inner|object|ms), "[a-z0-9_]+"' queue/result.c |
+        sed 's/.*"\(.*\)"/\1/'
+}
+# Result keys stand in the items and, where they are members of objects, in the text.
+page_result_keys() {
+    sed -n '/^\.Sh RESULT KEYS/,/^\.Sh ERROR/p' "$job" | sed -nE 's/^\.(It |Pq .*)?Va //p' |
+        tr -d ',;.' | tr ' ' '\n' | grep -E '^[a-z0-9_]+$'
+}
+
+main() {
+    local page
+    for page in "$man"/*.[0-9]; do
+        if command -v mandoc >/dev/null; then
+            check "mandoc has nothing to say about ${page##*/}" lint "$page"
+        else
+            echo "ok - mandoc has nothing to say about ${page##*/} # SKIP there is no mandoc here"
+        fi
+        check "${page##*/} refers to pages that there are" references "$page"
+    done
+    check "the options are those of the table (made by gpuimgd --mdoc)" \
+        diff <("$build/gpuimgd" --mdoc) <(options)
+    check "operations" same "$(sed -n 's/^op //p' <<<"$names")" "$(items "$job" OPERATIONS Ic)"
+    check "their parameters" same "$(sed -n 's/^parameter //p' <<<"$names")" \
+        "$(items "$job" OPERATIONS Va Ic)"
+    check "error codes, and which are retried" same "$(sed -n 's/^code //p' <<<"$names")" \
+        "$(sed -n '/^\.Sh ERROR CODES/,/^\.Sh EX/s/^\.It Ic //p' "$job" | sed 's/ Pq//')"
+    check "keys of a job" same "$(between queue/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
+        "$(items "$job" 'JOB KEYS' Va)"
+    check "keys of an output" \
+        same "$(between queue/job.c 'output_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
+        "$(items "$job" 'OUTPUT KEYS' Va)"
+    check "keys of a result" same "$(result_keys)" "$(page_result_keys)"
+    check "statuses of a result" \
+        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/ack.c queue/lease.c | sort -u | tr -d '"')" \
+        "$(items "$job" 'RESULT KEYS' Li)"
+    check "exit statuses, and 1 of --explain" \
+        same "$(between daemon/daemon.h 'enum exit_status' '}' '[0-9]+'; echo 1)" \
+        "$(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EX/s/^\.It //p' $daemon)"
+    check "signals" same "$(between daemon/daemon.c 'int signals[] =' ';' 'SIG[A-Z0-9]+')" \
+        "$(items $daemon SIGNALS Dv)"
+    check "flags of the command line" same "$(flags)" "$(page_flags)"
+    check "keys of the stats line" \
+        same "$(between daemon/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
+        "$(items $daemon DIAGNOSTICS Va)"
+    [ "$failures" -eq 0 ]
+}
+main
