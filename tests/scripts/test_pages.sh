@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/service/tap.sh
 build=${1:-build/release}
 readonly build man=conf/man job=conf/man/gpuimgd-job.5 daemon=conf/man/gpuimgd.8
+readonly ctl=conf/man/gpuimgctl.1
 names=$("$build/tests/tools/names") || exit 1
 
 # items PAGE SECTION MACRO [OUTER]: the names of a section's list items, as in `.It Va a , b`. With
@@ -15,7 +16,7 @@ items() {
         $1 == ".Sh" { here = substr($0, 5) == section }
         !here || $1 != ".It" { next }
         outer && $2 == outer { last = $3 " "; next }
-        $2 == macro { for (i = 3; i <= NF; i++) if ($i != ",") print last $i }' "$1"
+        $2 == macro { for (i = 3; i == 3 || $(i - 1) == ","; i += 2) print last $i }' "$1"
 }
 # between FILE START END WORDS: what matches the words, from a line with START to one with END
 between() {
@@ -49,8 +50,7 @@ flags() { # of the command line, but for those that are options of the configura
     "$build/gpuimgd" -h | sed '/^Options/,$d' | grep -oE '^  --?[a-zA-Z]+' | tr -d ' '
 }
 page_flags() {
-    items "$daemon" DESCRIPTION Fl | grep -vE '^(Ar|Ns|=|value|file|jobfile|-name|-help|-version)$' |
-        sed 's/^/-/'
+    items "$daemon" DESCRIPTION Fl | grep -vE '^-(name|help|version)$' | sed 's/^/-/'
 }
 options() { sed -n '/^\.\\" The list begins here/,/^\.\\" The list ends here/p' $man/gpuimgd.conf.5 | sed '1d;$d'; }
 result_keys() {
@@ -61,6 +61,21 @@ result_keys() {
 page_result_keys() {
     sed -n '/^\.Sh RESULT KEYS/,/^\.Sh ERROR/p' "$job" | sed -nE 's/^\.(It |Pq .*)?Va //p' |
         tr -d ',;.' | tr ' ' '\n' | grep -E '^[a-z0-9_]+$'
+}
+
+# What a help, which is read, names below a title: its commands, or its options a line each.
+help_names() {
+    sed -n "/^$1:\$/,/^\$/p" | sed -nE 's/^  ([^ ].*)/\1/p' | sed -E 's/(=.*|  .*)//; s/, /\n/'
+}
+ctl_options() { # those of a command behind its name
+    local command
+    "$build/gpuimgctl" -h | help_names 'Options of every command'
+    "$build/gpuimgctl" -h | help_names Commands | while read -r command; do
+        "$build/gpuimgctl" "$command" -h | help_names Options | sed "s/^/$command /"
+    done
+}
+page_ctl_options() {
+    { items $ctl DESCRIPTION Fl; items $ctl COMMANDS Fl Ic; } | sed -E 's/[^ ]+$/-&/'
 }
 
 main() {
@@ -98,6 +113,12 @@ main() {
     check "keys of the stats line" \
         same "$(between daemon/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
         "$(items $daemon DIAGNOSTICS Va)"
+    check "commands of gpuimgctl" \
+        same "$("$build/gpuimgctl" -h | help_names Commands)" "$(items $ctl COMMANDS Ic)"
+    check "their options" same "$(ctl_options)" "$(page_ctl_options)"
+    check "exit statuses of gpuimgctl" \
+        same "$(between queue/ctl/ctl.h 'enum ctl_exit' '}' '= [0-9]+' | tr -d '= ')" \
+        "$(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EX/s/^\.It //p' $ctl)"
     [ "$failures" -eq 0 ]
 }
 main

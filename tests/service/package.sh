@@ -17,8 +17,7 @@ repack() {
     local unpacked
     unpacked=$(mktemp -d "$work/repack.XXXXXX")
     dpkg-deb -R "$1" "$unpacked"
-    sed -i "s/^Version: .*/&$higher/; s/\(gpuimgd\|gpuimgctl\) (= \([^)]*\))/\1 (= \2$higher)/" \
-        "$unpacked/DEBIAN/control"
+    sed -i "s/^Version: .*/&$higher/" "$unpacked/DEBIAN/control"
     dpkg-deb -b "$unpacked" "$2" >/dev/null
     rm -rf "$unpacked"
 }

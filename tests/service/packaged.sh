@@ -16,6 +16,19 @@ version() { dpkg-query -W -f '${Version}' gpuimgd; }
 verified() { dpkg --status "$1" && equal "$(dpkg --verify "$1")" ""; }
 is_gone() { not test -e "$1"; }
 
+client_alone() {
+    chapter "apt install gpuimgctl, on a host that only makes jobs"
+    check "installs with everything that it depends on" apt install ./new/gpuimgctl_*.deb
+    check "the files are as they were packed" verified gpuimgctl
+    check "there is no service, no user and no codec" \
+        equal "$(ls -d /usr/sbin/gpuimgd /lib/systemd/system/$unit /usr/lib/*/libjpeg.so* 2>/dev/null)$(getent passwd gpuimgd)" ""
+    check "its manual is there" manual_is_there 1/gpuimgctl.1
+    gpuimgctl status
+    check "it runs, and says that there is no Redis" equal $? 69
+    check "bash completes it" bash -c \
+        '. /usr/share/bash-completion/completions/gpuimgctl && complete -p gpuimgctl'
+}
+
 installation() {
     chapter "apt install"
     check "installs with everything that it depends on" apt install ./new/gpuimgd_*.deb
@@ -29,16 +42,18 @@ installation() {
     check "Redis came along, and the service has found it" within 20 logged 'jobs from 127.0.0.1'
     check "the configuration is a conffile" \
         has "$(dpkg-query -W -f '${Conffiles}' gpuimgd)" "/etc/gpuimgd/gpuimgd.conf"
-    check "the manual is there" manual_is_there
+    check "the manual is there" manual_is_there 8/gpuimgd.8 5/gpuimgd.conf.5 5/gpuimgd-job.5
     cp ./*.jpg $in/
     push '{"id":"edges","input":"small.jpg","output":"edges.png","ops":["grayscale","sobel"]}'
     check "a job is done" has "$(result)" '"status":"done"'
     check "its output is a PNG" begins_with 89504e470d0a1a0a $out/edges.png
+    check "gpuimgctl has one done, too" gpuimgctl submit $in/small.jpg --ops sobel --out ctl.png --wait
+    check "which is a PNG" begins_with 89504e470d0a1a0a $out/ctl.png
 }
 
 manual_is_there() {
     local page
-    for page in 8/gpuimgd.8 5/gpuimgd.conf.5 5/gpuimgd-job.5; do
+    for page in "$@"; do
         zgrep -q '^\.Sh SEE ALSO' "/usr/share/man/man$page.gz" || { echo "no $page"; return 1; }
     done
 }
@@ -54,7 +69,7 @@ upgrade() {
     push_many upgraded $load small.jpg
     check "work has begun" within 20 results_at_least 100
     mark
-    check "apt install of a higher version" apt install ./newer/gpuimgd_*.deb
+    check "apt install of a higher version" apt install ./newer/*.deb
     check "work was left" test "$(redis-cli LLEN gpuimgd:results)" -lt $load
     echo "    $old -> $(version); $(redis-cli LLEN gpuimgd:results) of $load jobs were answered by then"
     check "it is installed" dpkg --compare-versions "$(version)" gt "$old"
@@ -105,17 +120,18 @@ purge() {
     check "the configuration is gone, with what was put into conf.d" is_gone /etc/gpuimgd
     check "logs and the cache are, too" test ! -e /var/log/gpuimgd -a ! -e /var/cache/gpuimgd
     check "the pictures stay, and nothing else does" \
-        equal "$(traces)" /var/lib/gpuimgd
+        equal "$(traces | grep -v gpuimgctl)" /var/lib/gpuimgd
     check "those that came in and those that were made" test -s $out/edges.png -a -s $in/small.jpg
     check "no temporary file is among them" is_gone $out/.gpuimgd
     rm -rf ${in:?}/* ${out:?}/*
     check "without pictures: install" apt install ./new/gpuimgd_*.deb
-    check "and purge" apt purge gpuimgd
+    check "and purge of both packages" apt purge gpuimgd gpuimgctl
     check "then nothing at all is left" equal "$(traces)" ""
     check "systemd knows no such unit" has "$(systemctl status "$unit" 2>&1)" "could not be found"
 }
 
 main() {
+    client_alone
     mark
     installation
     upgrade
