@@ -27,7 +27,8 @@
 #define BESIDE 4
 #define DRAIN_S 40 /* above the default drain_timeout_s */
 
-static const struct fault_group *const groups[] = {&death_faults, &redis_faults, &disk_faults,
+static const struct fault_group *const groups[] = {&death_faults,  &redis_faults,
+                                                 &condition_faults, &disk_faults,
                                                  &memory_faults, &gpu_faults};
 
 struct row {

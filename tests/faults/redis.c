@@ -1,5 +1,4 @@
 /* redis.c - a Redis that is away, says no, or forgets; and the line to it. */
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,21 +53,6 @@ static void killed_three_times(struct rig *rig)
     rig_saw_attempts(rig, "n", 1);
 }
 
-/* The append-only file's path; Redis 7 has it in pieces, of which this is the one that grows. */
-static void find_aof(const struct rig *rig, char *path, size_t size)
-{
-    const char *folder = rig->world.redis->folder;
-    char pieces[192];
-    snprintf(pieces, sizeof pieces, "%s/appendonlydir", folder);
-    snprintf(path, size, "%s/appendonly.aof", folder);
-    DIR *list = opendir(pieces);
-    for (struct dirent *entry; list && (entry = readdir(list));)
-        if (strstr(entry->d_name, ".incr.aof"))
-            snprintf(path, size, "%s/%s", pieces, entry->d_name);
-    if (list)
-        closedir(list);
-}
-
 /* As when its host dies: of the file only what is older than two seconds is there. Jobs that were
  * pushed before have a result, and perhaps a second one. */
 static void loses_its_last_seconds(struct rig *rig)
@@ -79,7 +63,7 @@ static void loses_its_last_seconds(struct rig *rig)
     rig_start(rig, 0, NULL, NULL);
     rig_push(rig, "old", 100);
     rig_wait_for(rig, 20, 20);
-    find_aof(rig, aof, sizeof aof);
+    rig_aof(rig, aof, sizeof aof);
     if (stat(aof, &before) != 0)
         rig_saw(rig, "no %s", aof);
     rig_push(rig, "new", 20);

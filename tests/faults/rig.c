@@ -1,5 +1,6 @@
 #include "tests/faults/rig.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -395,4 +396,20 @@ bool rig_by(struct rig *rig, const char *id, const struct process *daemon)
     snprintf(pid, sizeof pid, ":%ld", (long)daemon->pid);
     const char *found = job ? strrchr(job->daemon, ':') : NULL;
     return found && daemon->pid > 0 && strcmp(found, pid) == 0;
+}
+
+/* ---- Redis ----------------------------------------------------------------------------------- */
+
+void rig_aof(const struct rig *rig, char *path, size_t size)
+{
+    const char *folder = rig->world.redis->folder;
+    char pieces[192];
+    snprintf(pieces, sizeof pieces, "%s/appendonlydir", folder);
+    snprintf(path, size, "%s/appendonly.aof", folder);
+    DIR *list = opendir(pieces);
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (strstr(entry->d_name, ".incr.aof"))
+            snprintf(path, size, "%s/%s", pieces, entry->d_name);
+    if (list)
+        closedir(list);
 }

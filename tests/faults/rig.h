@@ -34,7 +34,8 @@ struct fault_group {
     const char *name;
     const struct fault_case *cases; /* ended by one without a name */
 };
-extern const struct fault_group death_faults, redis_faults, disk_faults, memory_faults, gpu_faults;
+extern const struct fault_group death_faults, redis_faults, condition_faults, disk_faults,
+    memory_faults, gpu_faults;
 
 struct rig {
     struct world world;
@@ -119,6 +120,9 @@ const char *rig_end_of(struct process *daemon, double seconds);
 struct shim_page *rig_shim(struct rig *rig, const char *name, const char *text);
 /* Waits until the process is stopped (SIGSTOP). */
 bool rig_stopped(struct process *daemon, double seconds);
+/* The path of Redis's append-only file; Redis 7 has it in pieces, of which this is the one that
+ * grows. */
+void rig_aof(const struct rig *rig, char *path, size_t size);
 /* Whether this daemon made the job's result. */
 bool rig_by(struct rig *rig, const char *id, const struct process *daemon);
 

@@ -72,7 +72,8 @@ static void test_defaults(void **state)
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
     assert_true(job.timeout_s == 60);
     assert_true(job.orient);
-    assert_true(job.pushed == 0);
+    assert_true(job.pushed == 0 && job.not_before == 0 && job.expires == 0);
+    assert_false(job.unique);
     assert_int_equal(job.background[0] & job.background[1] & job.background[2], 255);
     assert_null(job.id);
     assert_null(job.meta);
@@ -89,7 +90,7 @@ static void test_everything(void **state)
         "{\"output\":{\"path\":\"x.jpg\",\"format\":\"jpeg\",\"quality\":1,\"progressive\":true}}],"
         "\"id\":\"j\\u00f6b\",\"timeout_s\":0.5,\"background\":[1,2,3],\"orient\":false,"
         "\"meta\":{\"n\":12345678901234567890,\n \"e\":[]},\"reply_to\":\"ns:reply:r\","
-        "\"pushed\":1.5e9}";
+        "\"pushed\":1.5e9,\"not_before\":1600000000.5,\"expires\":1e11,\"unique\":true}";
     struct job job;
     struct error error = {0};
     (void)state;
@@ -113,7 +114,8 @@ static void test_everything(void **state)
     assert_string_equal(meta, "{\"n\":12345678901234567890,  \"e\":[]}");
     free(meta);
     assert_string_equal(job.reply_to, "ns:reply:r");
-    assert_true(job.pushed == 1.5e9);
+    assert_true(job.pushed == 1.5e9 && job.not_before == 1600000000.5 && job.expires == 1e11);
+    assert_true(job.unique);
     job_clear(&job);
 }
 
@@ -332,6 +334,16 @@ static void test_the_rest(void **state)
         {"\"orient\":1", STATUS_BAD_JOB, "orient"}, {"\"orient\":false", STATUS_OK, NULL},
         {"\"pushed\":0", STATUS_OK, NULL}, {"\"pushed\":-1", STATUS_BAD_JOB, "pushed"},
         {"\"pushed\":\"now\"", STATUS_BAD_JOB, "pushed"},
+        {"\"not_before\":5,\"expires\":5.001", STATUS_OK, NULL},
+        {"\"not_before\":5,\"expires\":5", STATUS_BAD_JOB,
+         "expires is 5.000, must be later than not_before, 5.000"},
+        {"\"not_before\":0", STATUS_BAD_JOB, "not_before is 0, must be Unix seconds, over 0"},
+        {"\"expires\":1700000000000", STATUS_BAD_JOB, "at most 100000000000"},
+        {"\"expires\":\"tomorrow\"", STATUS_BAD_JOB, "expires is \"tomorrow\""},
+        {"\"unique\":true", STATUS_BAD_JOB, "unique is true, but the job has no id"},
+        {"\"unique\":true,\"id\":7", STATUS_BAD_JOB, "id is 7"},
+        {"\"unique\":false", STATUS_OK, NULL},
+        {"\"unique\":1,\"id\":\"x\"", STATUS_BAD_JOB, "unique"},
         {"\"meta\":null", STATUS_OK, NULL}, {"\"meta\":[1e5,\"x\"]", STATUS_OK, NULL},
         {"\"id\":\"x\"", STATUS_OK, NULL},
         {"\"id\":\"\"", STATUS_BAD_JOB, "id has 0 bytes"},

@@ -268,6 +268,129 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
     tear_down(bench);
 }
 
+/* ---- questions ---------------------------------------------------------------------------- */
+
+static struct bench *set_up_with_jobs(int count)
+{
+    struct bench *bench = set_up_started();
+    push(bench, count);
+    queue_set_places(bench->queue, (uint32_t)count);
+    run_until(bench, bench->leased == (size_t)count);
+    return bench;
+}
+
+static void ask(struct bench *bench, struct lease *lease, struct queue_conditions conditions)
+{
+    assert_true(queue_ask(bench->queue, lease, &conditions));
+}
+
+static void test_start_is_asked_in_batches(void **state)
+{
+    struct bench *bench = set_up_with_jobs(20);
+    (void)state;
+    for (size_t i = 0; i < 20; i++)
+        ask(bench, bench->leases[i], (struct queue_conditions){.expires = i < 5 ? 1 : 9e10});
+    run_until(bench, bench->ruled[QUEUE_GO] == 15 && bench->ruled[QUEUE_EXPIRED] == 5);
+    assert_int_equal(calls(bench, "hmget"), 20); /* START's: none was asked twice */
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 20);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+/* The lease has ended: giving it back tells Redis nothing, and counts as nothing. */
+static void test_a_job_that_waits_comes_back(void **state)
+{
+    struct bench *bench = set_up_with_jobs(1);
+    (void)state;
+    redisReply *time = redis_command(bench->redis, "TIME");
+    double due = atof(time->element[0]->str) + atof(time->element[1]->str) / 1e6 + 0.4;
+    freeReplyObject(time);
+    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = due});
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->ruled[QUEUE_WAITS], 1);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:delayed"), 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 2);
+    assert_int_equal(bench->leases[0]->attempt, 1);
+    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = due});
+    run_until(bench, bench->ruled[QUEUE_GO] == 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 2);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(queue_view(bench->queue)->stale, 0);
+    tear_down(bench);
+}
+
+static void test_what_ends_is_ruled_no_more(void **state)
+{
+    struct bench *bench = set_up_with_jobs(3);
+    (void)state;
+    ask(bench, bench->leases[0], (struct queue_conditions){.expires = 9e10});
+    done(bench, bench->leases[0]); /* before it was asked about */
+    struct lease *lease = bench->leases[0];
+    ask(bench, lease, (struct queue_conditions){.expires = 9e10});
+    redis_server_freeze(bench->server, true);
+    run_ms(bench, 20); /* while it is asked about */
+    done(bench, lease);
+    redis_server_freeze(bench->server, false);
+    /* And one that another daemon has. */
+    lease = bench->leases[0];
+    redis_integer(bench->redis, "HSET t:job:%llu token other:1", (unsigned long long)lease->number);
+    ask(bench, lease, (struct queue_conditions){.expires = 9e10});
+    run_until(bench, bench->lost == 1);
+    done(bench, lease);
+    run_until(bench, bench->settled == 3);
+    for (int i = 0; i <= QUEUE_CANCELLED; i++)
+        assert_int_equal(bench->ruled[i], 0);
+    tear_down(bench);
+}
+
+/* Whoever has an id hears of its cancel unasked, and only they. */
+static void test_a_cancel_while_they_run(void **state)
+{
+    struct bench *bench = set_up_with_jobs(3);
+    (void)state;
+    bench->leases[0]->id = "a";
+    bench->leases[1]->id = "b";
+    redis_integer(bench->redis, "ZADD t:cancel 9 a 2 other");
+    run_until(bench, bench->ruled[QUEUE_CANCELLED] >= 1 && bench->ruled[QUEUE_GO] >= 1);
+    assert_false(bench->leases[0]->marked);
+    /* Those that are fetched now may be meant; those with higher numbers are not. */
+    redis_integer(bench->redis, "ZADD t:cancel 4 a");
+    push(bench, 2);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 5);
+    assert_true(bench->leases[3]->marked);
+    assert_false(bench->leases[4]->marked);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 5);
+    tear_down(bench);
+}
+
+static void test_paused_it_looks_seldom(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:paused 1"));
+    push(bench, 1);
+    queue_set_places(bench->queue, 4);
+    run_until(bench, queue_view(bench->queue)->paused);
+    freeReplyObject(redis_command(bench->redis, "CONFIG RESETSTAT"));
+    run_ms(bench, 1000);
+    assert_in_range(calls(bench, "llen"), 1, 8); /* each block_s, 0.2 s: a FETCH */
+    assert_int_equal(calls(bench, "blmove"), 0);
+    assert_int_equal(bench->leased, 0);
+    redis_integer(bench->redis, "DEL t:paused");
+    run_until(bench, bench->leased == 1);
+    assert_false(queue_view(bench->queue)->paused);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    tear_down(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +405,11 @@ int main(void)
         cmocka_unit_test(test_destroy_without_close),
         cmocka_unit_test(test_offers_from_inside_leased),
         cmocka_unit_test(test_dead_neighbour_is_taken_over_at_once),
+        cmocka_unit_test(test_start_is_asked_in_batches),
+        cmocka_unit_test(test_a_job_that_waits_comes_back),
+        cmocka_unit_test(test_what_ends_is_ruled_no_more),
+        cmocka_unit_test(test_a_cancel_while_they_run),
+        cmocka_unit_test(test_paused_it_looks_seldom),
     };
     signal(SIGPIPE, SIG_IGN);
     log_init();

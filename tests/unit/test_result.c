@@ -98,6 +98,39 @@ static void test_nothing_known(void **state)
                     "\"daemon\":\"h:1\",\"ms\":{\"total\":0.250}}");
 }
 
+static void expect_repeat(const char *kept, const char *own, const char *expected)
+{
+    static const struct job_rules rules = {"ns", 60};
+    struct job job;
+    struct error error = {0};
+    assert_int_equal(job_parse(&job, own, strlen(own), &rules, &error), STATUS_OK);
+    char *text = result_repeat(kept, &job, 1000000000000001);
+    if (expected)
+        assert_string_equal(text, expected);
+    else
+        assert_null(text);
+    free(text);
+    job_clear(&job);
+}
+
+static void test_repeat(void **state)
+{
+    (void)state;
+    static const char bare[] = "{\"input\":\"a\",\"output\":\"b\"}";
+    static const char with_meta[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":1.50}";
+    expect_repeat("{\"id\":\"i\",\"job\":999999999999999,\"status\":\"done\",\"meta\":[1],"
+                  "\"ms\":{\"read\":0.412}}", bare,
+                  "{\"id\":\"i\",\"status\":\"done\",\"ms\":{\"read\":0.412},"
+                  "\"same_as\":999999999999999,\"job\":1000000000000001}");
+    expect_repeat("{\"job\":1,\"meta\":[1]}", with_meta,
+                  "{\"meta\":1.50,\"same_as\":1,\"job\":1000000000000001}");
+    expect_repeat("{\"job\":1}", with_meta,
+                  "{\"same_as\":1,\"job\":1000000000000001,\"meta\":1.50}");
+    expect_repeat("{\"job\":\"1\"}", bare, NULL);
+    expect_repeat("[1]", bare, NULL);
+    expect_repeat("no JSON", bare, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +138,7 @@ int main(void)
         cmocka_unit_test(test_failed),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_repeat),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

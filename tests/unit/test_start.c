@@ -2,6 +2,7 @@
  * test_start.c - START, CANCEL and NS:paused against a real Redis: times, one job with an id at a
  * time, cancels of jobs that nobody has looked at, and the pause of all daemons.
  */
+#include "conf/limits.h"
 #include "tests/unit/script_bench.h"
 
 /* Redis's clock, Unix ms. */
@@ -60,7 +61,7 @@ static void bury(const char *number, const char *token, const char *id, const ch
 
 static void cancel(const char *id, const char *expected)
 {
-    char keys[256];
+    char keys[512];
     snprintf(keys, sizeof keys, "t:jobs t:cancel t:delayed t:waits:%s t:result:%s", id, id);
     expect_reply(eval(SCRIPT_ID_CANCEL, keys, id), id, expected);
 }
@@ -328,6 +329,13 @@ static void test_cancel_of_what_has_ended(void **state)
     assert_int_equal(reply->type, REDIS_REPLY_ERROR);
     assert_non_null(strstr(reply->str, "0 bytes"));
     freeReplyObject(reply);
+    char id[JOB_ID_BYTES_MAX + 2];
+    memset(id, 'x', sizeof id);
+    id[JOB_ID_BYTES_MAX] = '\0';
+    cancel(id, "nil");
+    id[JOB_ID_BYTES_MAX] = 'x';
+    id[JOB_ID_BYTES_MAX + 1] = '\0';
+    cancel(id, "ERR the id has 129 bytes, must have 1 to 128");
 }
 
 static void test_old_cancels_make_room(void **state)
