@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "queue/script.h"
 #include "tests/tools/reference.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/world.h"
@@ -30,22 +31,27 @@
 #define RSS_GROWTH_MAX 1.05
 #define INPUTS 12
 #define CHAINS 14
+#define TWINS "gpuimgd:reply:twins"
 #define PROVEN_CHAINS 5 /* the first ones are held to the reference, the others to each other */
 
 /* ---- what is pushed -------------------------------------------------------------------------- */
 
 enum kind {
-    GOOD_PNG, GOOD_JPEG, GOOD_KEY, GOOD_TWO, CUT, MISSING, NO_IMAGE, BAD_OP, UNKNOWN_OP, BAD_KEY,
-    REFUSED, HUGE_SIDES, NONSENSE, KINDS
+    GOOD_PNG, GOOD_JPEG, GOOD_KEY, GOOD_TWO, GOOD_LATER, GOOD_TWIN, CANCELLED, EXPIRED, CUT,
+    MISSING, NO_IMAGE, BAD_OP, UNKNOWN_OP, BAD_KEY, REFUSED, HUGE_SIDES, NONSENSE, KINDS
 };
 static const struct {
     const char *name, *code; /* the error that is due; "" = done */
     unsigned share;          /* of 1000 */
 } kinds[KINDS] = {
-    [GOOD_PNG] = {"file to PNG", "", 450},
-    [GOOD_JPEG] = {"file to JPEG", "", 250},
+    [GOOD_PNG] = {"file to PNG", "", 390},
+    [GOOD_JPEG] = {"file to JPEG", "", 220},
     [GOOD_KEY] = {"key to key", "", 80},
     [GOOD_TWO] = {"two outputs", "", 80},
+    [GOOD_LATER] = {"not before its time", "", 30},
+    [GOOD_TWIN] = {"there twice, unique", "", 30},
+    [CANCELLED] = {"cancelled or done", "cancelled", 20},
+    [EXPIRED] = {"expired", "expired", 10},
     [CUT] = {"truncated file", "decode_failed", 30},
     [MISSING] = {"missing file", "input_missing", 20},
     [NO_IMAGE] = {"not an image", "unsupported_format", 20},
@@ -83,6 +89,7 @@ struct chaos {
     unsigned jobs, kills, daemons;
     struct job *job;
     unsigned pushed, answered, nonsense_answered;
+    unsigned twins, same;           /* second results of unique jobs; those that say so */
     unsigned killed, repeated, attempts_most, errors;
     unsigned *kill_at;              /* numbers of answers, ascending */
     double restart_at[WORLD_DAEMONS_MAX];
@@ -135,6 +142,13 @@ static void put_inputs(struct chaos *chaos)
     world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
 }
 
+static double unix_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now); /* Redis runs on this machine */
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 /* Writes the text of a job, single quotes for double ones. */
 static void write_job(const struct job *job, unsigned id, char *text, size_t size)
 {
@@ -157,6 +171,22 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
         snprintf(text, size, "{'id':'%u','input':'%u.img','outputs':[{'output':'o/%u.png',"
                  "'ops':%s},{'output':'o/%u-b.png','ops':%s}]}", id, job->input, id, ops, id, ops);
         break;
+    case GOOD_LATER:
+        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s,"
+                 "'not_before':%.3f}", id, job->input, id, ops, unix_now() + id % 500 * 0.001);
+        break;
+    case GOOD_TWIN:
+        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s,"
+                 "'unique':true}", id, job->input, id, ops);
+        break;
+    case CANCELLED:
+        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s}", id,
+                 job->input, id, ops);
+        break;
+    case EXPIRED:
+        snprintf(text, size, "{'id':'%u','input':'0.img','output':'never/%u.png','expires':%.3f}",
+                 id, id, unix_now() - 1);
+        break;
     case NONSENSE:
         snprintf(text, size, "nonsense %u", id);
         break;
@@ -173,10 +203,30 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
     }
 }
 
+/* Sends a job, and what belongs to its kind; returns how many commands that were. */
+static unsigned send_job(redisContext *client, const struct job *job, unsigned id, const char *text)
+{
+    char second[640];
+    redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
+    if (job->kind == GOOD_TWIN) { /* once more, with a list of its own */
+        snprintf(second, sizeof second, "%.*s,\"reply_to\":\"%s\"}", (int)strlen(text) - 1, text,
+                 TWINS);
+        redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", second);
+        return 2;
+    }
+    if (job->kind == CANCELLED) {
+        redisAppendCommand(client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:delayed "
+                                   "gpuimgd:waits:%u gpuimgd:result:%u %u",
+                           script_text(SCRIPT_ID_CANCEL), id, id, id);
+        return 2;
+    }
+    return 1;
+}
+
 static void push_some(struct chaos *chaos, unsigned count)
 {
     redisContext *client = chaos->world.client;
-    unsigned added = 0;
+    unsigned added = 0, sent = 0;
     for (; added < count && chaos->pushed < chaos->jobs; added++) {
         char text[512];
         struct job *job = &chaos->job[chaos->pushed];
@@ -188,14 +238,15 @@ static void push_some(struct chaos *chaos, unsigned count)
         /* The large picture is rare. */
         if (job->input == 0 && pick(chaos, 4))
             job->input = 2;
-        write_job(job, chaos->pushed++, text, sizeof text);
+        unsigned id = chaos->pushed++;
+        write_job(job, id, text, sizeof text);
         for (char *at = text; *at; at++)
             if (*at == '\'')
                 *at = '"';
         chaos->tally[kind].pushed++;
-        redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
+        sent += send_job(client, job, id, text);
     }
-    for (; added > 0; added--) {
+    for (; sent > 0; sent--) {
         void *reply = NULL;
         if (redisGetReply(client, &reply) != REDIS_OK)
             complain(chaos, "pushing failed: %s", client->errstr);
@@ -325,12 +376,19 @@ static void take_result(struct chaos *chaos, const char *text)
         struct job *job = &chaos->job[id];
         struct tally *tally = &chaos->tally[job->kind];
         bool good = !*kinds[job->kind].code;
+        if (job->kind == CANCELLED && strcmp(status, "done") == 0) {
+            good = true; /* the daemon was quicker */
+            code = "cancelled";
+        }
+        chaos->same += json_at(result, "same_as") != NULL;
         if (++job->results > 1)
             complain(chaos, "job %u has %u results, the last: %s", id, job->results, text);
         if (strcmp(status, "dead") == 0 && strcmp(code, "attempts_exhausted") == 0) {
             tally->dead++; /* killed with its daemon three times: bad luck, but an answer */
         } else if (strcmp(code, kinds[job->kind].code) != 0 ||
-                   strcmp(status, good ? "done" : "failed") != 0) {
+                   strcmp(status, good                      ? "done"
+                                  : job->kind == CANCELLED ? "cancelled"
+                                                           : "failed") != 0) {
             tally->wrong++;
             complain(chaos, "job %u (%s) ended so: %s", id, kinds[job->kind].name, text);
         } else {
@@ -340,6 +398,30 @@ static void take_result(struct chaos *chaos, const char *text)
         }
     }
     cJSON_Delete(result);
+}
+
+/* The results of second unique jobs: each has one, and says that it is the first's, unless the
+ * first was dead before anybody looked at the second. */
+static void check_twins(struct chaos *chaos)
+{
+    const struct tally *tally = &chaos->tally[GOOD_TWIN];
+    char *text;
+    while ((text = redis_string(chaos->world.client, "RPOP " TWINS)) != NULL) {
+        cJSON *result = cJSON_Parse(text);
+        const char *status = json_text(result, "status");
+        unsigned id = (unsigned)strtoul(json_text(result, "id"), NULL, 10);
+        chaos->twins++;
+        chaos->same += json_at(result, "same_as") != NULL;
+        if (id >= chaos->pushed || chaos->job[id].kind != GOOD_TWIN ||
+            (strcmp(status, "done") != 0 && strcmp(status, "dead") != 0))
+            complain(chaos, "a second unique job ended so: %s", text);
+        cJSON_Delete(result);
+        free(text);
+    }
+    if (chaos->twins != tally->pushed)
+        complain(chaos, "%u of %u second unique jobs have a result", chaos->twins, tally->pushed);
+    if (chaos->same > tally->pushed || chaos->same + tally->dead < tally->pushed)
+        complain(chaos, "%u of %u results are those of a first job", chaos->same, tally->pushed);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -427,6 +509,7 @@ static void check_end(struct chaos *chaos)
         complain(chaos, "NS:inst has %lld entries, %u daemons run",
                  redis_integer(w->client, "ZCARD gpuimgd:inst"), chaos->daemons);
     take_some(chaos);
+    world_until(w, 30, chaos->tally[GOOD_TWIN].pushed, "LLEN " TWINS);
     for (size_t i = 0; i < chaos->daemons; i++) {
         process_signal(&w->daemons[i], SIGTERM);
         int status = process_wait(&w->daemons[i], 30);
@@ -446,6 +529,7 @@ static void check_end(struct chaos *chaos)
                  chaos->nonsense_answered, nonsense);
     if (kept != chaos->jobs - nonsense)
         complain(chaos, "%u of %u results are kept by id", kept, chaos->jobs - nonsense);
+    check_twins(chaos);
     if (world_leftovers(w, names, sizeof names))
         complain(chaos, "keys are left:%s", names);
     if (text_file_count(w->out, ".tmp"))
