@@ -93,9 +93,13 @@ int ctl_result(struct ctl *ctl, int count, char **operands);
 int ctl_status(struct ctl *ctl, int count, char **operands);
 int ctl_top(struct ctl *ctl, int count, char **operands);
 int ctl_dead(struct ctl *ctl, int count, char **operands);
+int ctl_cancel(struct ctl *ctl, int count, char **operands);
+int ctl_pause(struct ctl *ctl, int count, char **operands);
+int ctl_resume(struct ctl *ctl, int count, char **operands);
+int ctl_drain(struct ctl *ctl, int count, char **operands);
 int ctl_explain(struct ctl *ctl, int count, char **operands);
 
 extern const struct ctl_option ctl_submit_options[], ctl_result_options[], ctl_top_options[],
-    ctl_dead_options[];
+    ctl_dead_options[], ctl_pause_options[], ctl_drain_options[];
 
 #endif

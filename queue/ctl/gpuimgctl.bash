@@ -21,7 +21,7 @@ _gpuimgctl_value() # option text
     --config | -c | --ops-file | --out | -o)
         compopt -o filenames
         COMPREPLY=($(compgen -f -- "$2")) ;;
-    --quality | --set | --id | --timeout | --limit | -n | --interval | -i | --count | --redis | \
+    --quality | --set | --id | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
         --namespace)
         COMPREPLY=() ;;
     *) return 1 ;;
@@ -30,7 +30,7 @@ _gpuimgctl_value() # option text
 
 _gpuimgctl()
 {
-    local commands="submit result status top dead explain"
+    local commands="submit result status top dead cancel pause resume drain explain"
     local common="--config --redis --namespace --json --help --version -c -h -V"
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]} options=
@@ -52,6 +52,8 @@ _gpuimgctl()
         options="--out --no-output --ops --ops-file --format --quality --set --recursive --null
             --keys --id --first --wait --timeout --verbose -o -r -0 -k -w -v" ;;
     result) options="--wait --timeout -w" ;;
+    pause) options="--for" ;;
+    drain) options="--timeout" ;;
     top) options="--interval --count -i -n" ;;
     dead)
         options="--all --limit -a -n"

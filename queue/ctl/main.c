@@ -60,6 +60,17 @@ const struct ctl_command ctl_commands[] = {
      "list the jobs that were given up, try them again, forget them", ctl_dead_options,
      "NUMBER is that of the list, 1 being the one that died last, or the job's id.\n"
      "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as of submit.\n", ctl_dead},
+    {"cancel", "ID...", "end jobs that wait or run, by their id", NULL,
+     "Every job with the id that was sent before is meant, one that is sent later is not. A job\n"
+     "that is cancelled gets a result with the status cancelled; a running one within renew_s.\n"
+     "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_cancel},
+    {"pause", "", "let no daemon of the namespace take a job; what runs goes on",
+     ctl_pause_options, "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_pause},
+    {"resume", "", "let the daemons take jobs again", NULL,
+     "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_resume},
+    {"drain", "", "pause, and wait until no job runs any more", ctl_drain_options,
+     "Taking jobs stays paused, whatever the exit status: 0 no job runs, 75 some still do when\n"
+     "--timeout is over, 130 interrupted, or 64, 69, 70, 78 as of submit.\n", ctl_drain},
     {"explain", "JOBFILE", "print how a job would be carried out: gpuimgd --explain", NULL,
      "JOBFILE holds one job as JSON, - is standard input. Exit status: 0, 1 the job would fail,\n"
      "or 64, 70, 78 as of submit.\n", ctl_explain},

@@ -132,6 +132,15 @@ static bool read_alone(struct reading *reading)
     return true;
 }
 
+static bool read_paused(struct reading *reading)
+{
+    long long ms = -2; /* -2: there is no such key, -1: it stays */
+    bool ok = length(reading, "PTTL", "paused", &ms);
+    reading->overview->paused = ms != -2;
+    reading->overview->paused_s = ms >= 0 ? (double)ms / 1e3 : -1;
+    return ok;
+}
+
 /* ---- daemons and leases -------------------------------------------------------------------- */
 
 static bool read_daemons(struct reading *reading)
@@ -229,8 +238,8 @@ bool overview_read(struct overview *overview, struct client *client, const char 
     struct reading reading = {overview, client, ns, 0};
     memset(overview, 0, sizeof *overview);
     overview->oldest_s = overview->next_s = -1;
-    bool ok = read_time(&reading) && read_lengths(&reading) && read_daemons(&reading) &&
-              read_stats(&reading) &&
+    bool ok = read_time(&reading) && read_lengths(&reading) && read_paused(&reading) &&
+              read_daemons(&reading) && read_stats(&reading) &&
               (!details || (read_oldest(&reading) && read_next(&reading) && read_alone(&reading) &&
                             read_leases(&reading)));
     if (!ok)
@@ -288,6 +297,9 @@ cJSON *overview_json(const struct overview *overview)
     cJSON *attempts = json ? cJSON_AddArrayToObject(json, "attempts") : NULL;
     cJSON *daemons = json ? cJSON_AddArrayToObject(json, "daemons") : NULL;
     bool ok = attempts && daemons && add_counts(json, overview) &&
+              cJSON_AddBoolToObject(json, "paused", overview->paused) &&
+              (overview->paused_s < 0 ||
+               cJSON_AddNumberToObject(json, "paused_s", overview->paused_s)) &&
               add_seconds(json, "oldest_s", overview->oldest_s) &&
               add_seconds(json, "next_delayed_s", overview->next_s) &&
               (!*overview->alone_owner ||

@@ -27,6 +27,8 @@ struct overview {
     long long waiting, delayed, alone, leased, dead, results;
     double oldest_s;      /* age of the job that is next, where it says when it was pushed; else
                              negative */
+    bool paused;
+    double paused_s;      /* for so long; negative: until somebody ends it */
     double next_s;        /* until the next delayed job; negative: none */
     long long attempts[OVERVIEW_ATTEMPTS]; /* of leased jobs: [0] unknown, [n] on attempt n; the
                                               last: on that one or a later one */

@@ -32,7 +32,7 @@ void progress_begin(struct progress *progress, bool json, bool verbose)
 
 uint64_t progress_ended(const struct progress *progress)
 {
-    return progress->done + progress->failed + progress->dead;
+    return progress->done + progress->failed + progress->dead + progress->cancelled;
 }
 
 void progress_hide(struct progress *progress)
@@ -48,8 +48,12 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
     const char *status = show_text(result, "status");
     bool done = strcmp(status, "done") == 0;
     progress->done += done;
-    progress->dead += strcmp(status, "dead") == 0;
-    progress->failed += strcmp(status, "failed") == 0;
+    if (strcmp(status, "dead") == 0)
+        progress->dead++;
+    else if (strcmp(status, "cancelled") == 0)
+        progress->cancelled++;
+    else
+        progress->failed += !done;
     if (!progress->json && done && !progress->verbose)
         return;
     progress_hide(progress);
@@ -95,10 +99,10 @@ static int write_bar(const struct progress *progress, char *text, size_t size)
                           "########################", BAR_COLUMNS - filled,
                           "------------------------", show_count((double)progress->done, done),
                           show_count((double)total, all));
-    if (progress->failed + progress->dead + progress->refused > 0)
+    if (ended - progress->done + progress->refused > 0)
         length += snprintf(text + length, size - (size_t)length, ", %s failed",
-                           show_count((double)(progress->failed + progress->dead +
-                                               progress->refused), failed));
+                           show_count((double)(ended - progress->done + progress->refused),
+                                      failed));
     return length;
 }
 
@@ -137,6 +141,7 @@ static int print_json(const struct progress *progress, bool waited, double secon
         cJSON_AddNumberToObject(json, "done", (double)progress->done);
         cJSON_AddNumberToObject(json, "failed", (double)progress->failed);
         cJSON_AddNumberToObject(json, "dead", (double)progress->dead);
+        cJSON_AddNumberToObject(json, "cancelled", (double)progress->cancelled);
     }
     cJSON_AddNumberToObject(json, "seconds", seconds);
     return ctl_print_json(json);
@@ -160,6 +165,8 @@ void progress_end(struct progress *progress, bool waited)
             printf(", %s failed", show_count((double)progress->failed, a));
         if (progress->dead > 0)
             printf(", %s dead", show_count((double)progress->dead, a));
+        if (progress->cancelled > 0)
+            printf(", %s cancelled", show_count((double)progress->cancelled, a));
     }
     if (!progress->json && progress->refused > 0)
         printf(", %s not sent", show_count((double)progress->refused, a));

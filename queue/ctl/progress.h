@@ -17,7 +17,7 @@
 struct progress {
     bool bar, json, verbose;   /* verbose: a line for each job */
     uint64_t total;            /* pictures, as far as known; 0: not known yet */
-    uint64_t sent, done, failed, dead, refused; /* refused: never sent */
+    uint64_t sent, done, failed, dead, cancelled, refused; /* refused: never sent */
     double began_s, drawn_s;   /* CLOCK_MONOTONIC */
     struct { double at_s; uint64_t ended; } samples[PROGRESS_SAMPLES]; /* a ring: for the rate */
     unsigned sample;

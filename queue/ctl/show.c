@@ -123,7 +123,7 @@ void show_result(FILE *out, const cJSON *result, const char *name, const char *f
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
     const char *status = show_text(result, "status");
     bool explained = false;
-    fprintf(out, "%-6s ", status);
+    fprintf(out, "%-6s ", status); /* "cancelled" is longer, and rare */
     show_printable(out, name);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
         if (strcmp(status, "done") == 0 || cJSON_HasObjectItem(output, "error"))

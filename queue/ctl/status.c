@@ -9,6 +9,13 @@
 static void print_queue(const struct overview *overview)
 {
     char count[SHOW_BYTES], age[SHOW_BYTES];
+    if (overview->paused) {
+        printf("paused     no daemon takes a job, ");
+        if (overview->paused_s >= 0)
+            printf("for another %s\n", show_age(overview->paused_s, age));
+        else
+            puts("until gpuimgctl resume");
+    }
     printf("waiting    %s", show_count((double)overview->waiting, count));
     if (overview->oldest_s >= 0)
         printf(", the next one since %s", show_age(overview->oldest_s, age));

@@ -212,6 +212,8 @@ static void look_for_daemons(struct submit *submit)
         return;
     if (overview.daemon_count == 0)
         why = "no gpuimgd is running";
+    else if (overview.paused)
+        why = "taking jobs is paused (gpuimgctl resume)";
     submit->progress.note[0] = '\0';
     if (why)
         snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why);
@@ -328,7 +330,7 @@ static int finish(struct submit *submit)
         ctl_say("there was no picture to send");
         return CTL_NO_INPUT;
     }
-    return progress->refused + progress->failed + progress->dead > 0 || submit->unwritten
+    return progress->refused > 0 || progress->done < progress_ended(progress) || submit->unwritten
                ? CTL_FAILED
                : CTL_OK;
 }

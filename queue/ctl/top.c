@@ -103,6 +103,8 @@ static void draw_queue(const struct top *top, const struct overview *overview)
     char text[SHOW_BYTES];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf("%s%s %s", i ? "   " : "", rows[i].name, show_count((double)rows[i].count, text));
+    if (overview->paused)
+        printf("   PAUSED");
     end_line(top);
 }
 

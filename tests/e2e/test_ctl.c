@@ -79,7 +79,8 @@ static size_t lines_of(const char *text, const char *begin)
 
 static void test_help(void **state)
 {
-    static const char *const commands[] = {"submit", "result", "status", "top", "dead", "explain"};
+    static const char *const commands[] = {"submit", "result", "status", "top",   "dead",
+                                           "cancel", "pause",  "resume", "drain", "explain"};
     (void)state;
     ctl_expect(w, 0, "ctl -h", "usage: gpuimgctl COMMAND", "Commands:", "--json", NULL);
     ctl_expect(w, 64, "ctl", "usage: gpuimgctl COMMAND", NULL);
@@ -117,6 +118,12 @@ static void test_wrong_arguments(void **state)
     ctl_expect(w, 64, "ctl submit $at in/one.png in/cat.jpg -o x.png", "a pattern such as", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png in/cat.jpg -o x --id y", "such as y-%i", NULL);
     ctl_expect(w, 64, "ctl result $at", "ID is missing", NULL);
+    ctl_expect(w, 64, "ctl cancel $at", "ID is missing", NULL);
+    ctl_expect(w, 64, "ctl cancel $at ''", "1 to 128 bytes, here is one of 0", NULL);
+    ctl_expect(w, 64, "ctl pause $at now", "pause takes no operand", NULL);
+    ctl_expect(w, 64, "ctl resume $at now", "resume takes no operand", NULL);
+    ctl_expect(w, 64, "ctl drain $at now", "drain takes no operand", NULL);
+    ctl_expect(w, 64, "ctl pause $at --for never", "--for is \"never\"", NULL);
     ctl_expect(w, 64, "ctl dead $at lsit", "did you mean list?", NULL);
     ctl_expect(w, 64, "ctl dead $at retry", "needs the numbers of the list, ids, or --all", NULL);
     ctl_expect(w, 64, "ctl dead $at drop 1 --all", "here is \"1\" beside it", NULL);
@@ -502,6 +509,72 @@ static void test_dead_many(void **state)
     ctl_expect(w, 0, "ctl dead $at drop --all", "0 dead jobs dropped", NULL);
 }
 
+static void test_cancel(void **state)
+{
+    (void)state;
+    ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id job-%i", "2 sent", NULL);
+    ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: what waits or runs", NULL);
+    start();
+    ctl_expect(w, 1, "ctl result $at -w job-1 job-2", "cancelled job-1: ", "done   job-2", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl cancel $at --json job-2 none");
+    assert_string_equal(json_text(lines, "0.cancelled"), "job-2");
+    assert_string_equal(json_text(lines, "0.result.status"), "done");
+    assert_true(cJSON_IsNull(json_at(lines, "1.result")));
+    cJSON_Delete(lines);
+    ctl_expect(w, 0, "ctl cancel $at job-2", "; one has ended before (done)", NULL);
+    stop();
+    struct process process = ctl_begin(w, "ctl submit $at one.png -o x --id late --wait");
+    assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
+    freeReplyObject(redis_command(w->client, "ZADD %s:cancel 4000000000000001 late", w->ns));
+    freeReplyObject(redis_command(w->client, "LPUSH %s:jobs @cancel:4000000000000001:late", w->ns));
+    start();
+    struct ctl_run run = ctl_end(&process);
+    assert_int_equal(run.status, 1);
+    assert_non_null(strstr(run.out, ", 1 cancelled\n"));
+    ctl_clear(&run);
+    stop();
+}
+
+static void test_pause(void **state)
+{
+    (void)state;
+    start();
+    ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
+    ctl_expect(w, 0, "ctl status $at", "paused     no daemon takes a job, until ", NULL);
+    ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 4",
+               "taking jobs is paused (gpuimgctl resume)", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl resume $at --json");
+    assert_true(cJSON_IsFalse(json_at(lines, "0.paused")));
+    cJSON_Delete(lines);
+    assert_true(world_until(w, patience(20), 0, "LLEN %s:jobs", w->ns));
+    ctl_expect(w, 0, "ctl resume $at", "nothing was paused", NULL);
+    ctl_expect(w, 0, "ctl pause $at --for 600", "paused for 10 min", NULL);
+    ctl_expect(w, 0, "ctl status $at", "for another 10 min", NULL);
+    lines = ctl_json(w, 0, "ctl status $at --json");
+    assert_true(cJSON_IsTrue(json_at(lines, "0.paused")));
+    assert_true(json_number(lines, "0.paused_s") <= 600);
+    cJSON_Delete(lines);
+    ctl_expect(w, 0, "ctl top $at -n 1; ctl resume $at", "PAUSED", "take jobs again", NULL);
+    stop();
+}
+
+static void test_drain(void **state)
+{
+    (void)state;
+    world_put_slow(w);
+    start();
+    ctl_expect(w, 0, "ctl submit $at slow.png --no-output "
+                     "--set 'output={\"path\":\"s.png\",\"compression\":9}'", "1 sent", NULL);
+    assert_true(world_until(w, patience(20), 0, "LLEN %s:jobs", w->ns));
+    ctl_expect(w, 0, "ctl drain $at", "drained: no job runs", NULL);
+    assert_int_equal(redis_integer(w->client, "ZCARD %s:lease", w->ns), 0);
+    redis_integer(w->client, "ZADD %s:lease 99999999999999 77", w->ns);
+    ctl_expect(w, 75, "ctl drain $at --timeout 0.1", "1 jobs still run", NULL);
+    redis_integer(w->client, "ZREM %s:lease 77", w->ns);
+    ctl_expect(w, 0, "ctl drain $at --json", "{\"paused\":true,\"running\":0}", NULL);
+    stop();
+}
+
 static void test_explain(void **state)
 {
     (void)state;
@@ -569,7 +642,8 @@ int main(void)
         TEST(test_names_on_stdin), TEST(test_bad_files), TEST(test_wait), TEST(test_keys),
         TEST(test_many), TEST(test_result), TEST(test_no_daemon), TEST(test_redis_restarts),
         TEST(test_status), TEST(test_top_piped), TEST(test_dead), TEST(test_dead_many),
-        TEST(test_explain), TEST(test_redis_away), TEST(test_password),
+        TEST(test_cancel), TEST(test_pause), TEST(test_drain), TEST(test_explain),
+        TEST(test_redis_away), TEST(test_password),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);

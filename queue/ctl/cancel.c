@@ -1,0 +1,78 @@
+/* cancel.c - gpuimgctl cancel: jobs that are not wanted any more, by their id. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/limits.h"
+#include "queue/ctl/ctl.h"
+#include "queue/ctl/show.h"
+#include "queue/script.h"
+
+#define KEYS       6
+#define KEY_BYTES  400
+
+/* The script's reply: the kept result of the id, or nothing; NULL after a sentence. */
+static redisReply *call(struct ctl *ctl, const char *id)
+{
+    static const char *const names[KEYS] = {"jobs", "cancel", "delayed", "waits:", "result:",
+                                            "never"};
+    const char *argv[KEYS + 4] = {"EVAL", script_text(SCRIPT_ID_CANCEL), "6"};
+    size_t lengths[KEYS + 4];
+    char keys[KEYS][KEY_BYTES];
+    for (size_t i = 0; i < KEYS; i++) {
+        bool of_id = names[i][strlen(names[i]) - 1] == ':';
+        snprintf(keys[i], KEY_BYTES, "%s:%s%s", ctl->options.namespace, names[i],
+                 of_id ? id : "");
+        argv[3 + i] = keys[i];
+    }
+    argv[KEYS + 3] = id;
+    for (size_t i = 0; i < KEYS + 4; i++)
+        lengths[i] = strlen(argv[i]);
+    redisReply *reply = client_ask_words(ctl->client, KEYS + 4, argv, lengths);
+    if (!reply)
+        ctl_no_answer(ctl);
+    return reply;
+}
+
+static int say(struct ctl *ctl, const char *id, const char *kept)
+{
+    cJSON *result = kept ? cJSON_Parse(kept) : NULL;
+    int status = CTL_OK;
+    if (ctl->json) {
+        cJSON *json = cJSON_CreateObject();
+        cJSON_AddStringToObject(json, "cancelled", id);
+        if (!result || !cJSON_AddItemReferenceToObject(json, "result", result))
+            cJSON_AddNullToObject(json, "result");
+        status = ctl_print_json(json);
+    } else {
+        show_printable(stdout, id);
+        printf(": what waits or runs under this id is cancelled");
+        if (result)
+            printf("; one has ended before (%s)", show_text(result, "status"));
+        putchar('\n');
+    }
+    cJSON_Delete(result);
+    return status;
+}
+
+int ctl_cancel(struct ctl *ctl, int count, char **operands)
+{
+    if (count == 0)
+        return ctl_usage(ctl, "ID is missing: which job is to be cancelled?");
+    for (int i = 0; i < count; i++)
+        if (!*operands[i] || strlen(operands[i]) > JOB_ID_BYTES_MAX)
+            return ctl_usage(ctl, "an id has 1 to %d bytes, here is one of %zu", JOB_ID_BYTES_MAX,
+                             strlen(operands[i]));
+    int status = ctl_connect(ctl);
+    for (int i = 0; i < count && !status; i++) {
+        redisReply *reply = call(ctl, operands[i]);
+        if (!reply)
+            return CTL_UNAVAILABLE;
+        const redisReply *kept =
+            reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 ? reply->element[0] : NULL;
+        status = say(ctl, operands[i],
+                     kept && kept->type == REDIS_REPLY_STRING ? kept->str : NULL);
+        freeReplyObject(reply);
+    }
+    return status;
+}

@@ -1,0 +1,131 @@
+/* pause.c - gpuimgctl pause, resume, drain: whether the daemons of a namespace take jobs. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/ctl/ctl.h"
+#include "queue/ctl/progress.h"
+#include "queue/ctl/show.h"
+
+#define LOOK_S 0.2
+
+const struct ctl_option ctl_pause_options[] = {
+    {"for", 0, "SECONDS", "go on by itself after this time"},
+    {0}};
+const struct ctl_option ctl_drain_options[] = {
+    {"timeout", 0, "SECONDS", "wait no longer than this"},
+    {0}};
+
+static const char *key(const struct ctl *ctl, const char *name, char text[160])
+{
+    snprintf(text, 160, "%s:%s", ctl->options.namespace, name);
+    return text;
+}
+
+static bool set(struct ctl *ctl, double seconds)
+{
+    char paused[160], ms[32];
+    key(ctl, "paused", paused);
+    snprintf(ms, sizeof ms, "%.0f", ceil(seconds * 1000));
+    redisReply *reply = seconds > 0
+                            ? client_ask(ctl->client, "SET", paused, "1", "PX", ms, NULL)
+                            : client_ask(ctl->client, "SET", paused, "1", NULL);
+    freeReplyObject(reply);
+    return reply != NULL;
+}
+
+static int say(struct ctl *ctl, bool paused, long long running, const char *sentence)
+{
+    if (!ctl->json) {
+        puts(sentence);
+        return CTL_OK;
+    }
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddBoolToObject(json, "paused", paused);
+    cJSON_AddNumberToObject(json, "running", (double)running);
+    return ctl_print_json(json);
+}
+
+static bool running(struct ctl *ctl, long long *count)
+{
+    char lease[160];
+    return client_integer(ctl->client, count, "ZCARD", key(ctl, "lease", lease), NULL);
+}
+
+int ctl_pause(struct ctl *ctl, int count, char **operands)
+{
+    double seconds = 0;
+    long long jobs = 0;
+    char text[160], left[SHOW_BYTES];
+    if (count > 0)
+        return ctl_usage(ctl, "pause takes no operand, here is \"%s\"", operands[0]);
+    if (!ctl_number(ctl, "for", 0.001, 1e9, &seconds))
+        return CTL_USAGE;
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    if (!set(ctl, seconds) || !running(ctl, &jobs))
+        return ctl_no_answer(ctl);
+    if (seconds > 0)
+        snprintf(text, sizeof text, "paused for %s: no daemon takes a job; %lld still run",
+                 show_age(seconds, left), jobs);
+    else
+        snprintf(text, sizeof text, "paused until gpuimgctl resume: no daemon takes a job; %lld "
+                 "still run", jobs);
+    return say(ctl, true, jobs, text);
+}
+
+int ctl_resume(struct ctl *ctl, int count, char **operands)
+{
+    long long was = 0, jobs = 0;
+    char paused[160];
+    if (count > 0)
+        return ctl_usage(ctl, "resume takes no operand, here is \"%s\"", operands[0]);
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    if (!client_integer(ctl->client, &was, "DEL", key(ctl, "paused", paused), NULL) ||
+        !running(ctl, &jobs))
+        return ctl_no_answer(ctl);
+    return say(ctl, false, jobs, was ? "the daemons take jobs again" : "nothing was paused");
+}
+
+static void show_left(bool terminal, long long jobs)
+{
+    if (terminal && jobs > 0)
+        fprintf(stderr, "\r%lld jobs still run\033[K", jobs);
+    else if (terminal)
+        fprintf(stderr, "\r\033[K");
+    fflush(stderr);
+}
+
+int ctl_drain(struct ctl *ctl, int count, char **operands)
+{
+    double timeout_s = 1e15, began_s = progress_now_s();
+    bool terminal = isatty(STDERR_FILENO);
+    long long jobs = 0;
+    if (count > 0)
+        return ctl_usage(ctl, "drain takes no operand, here is \"%s\"", operands[0]);
+    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
+        return CTL_USAGE;
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    client_catch_interrupt();
+    if (!set(ctl, 0))
+        return ctl_no_answer(ctl);
+    for (;;) {
+        if (!running(ctl, &jobs))
+            return ctl_no_answer(ctl);
+        show_left(terminal, jobs);
+        if (jobs == 0 || client_interrupted() || progress_now_s() - began_s > timeout_s)
+            break;
+        client_pause(ctl->client, LOOK_S);
+    }
+    show_left(terminal, 0);
+    if (jobs == 0)
+        return say(ctl, true, 0, "drained: no job runs, and none is taken until gpuimgctl resume");
+    ctl_say("%lld jobs still run; no further one is taken until gpuimgctl resume", jobs);
+    return client_interrupted() ? CTL_INTERRUPTED : CTL_TIMEOUT;
+}
