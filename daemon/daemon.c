@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "conf/log.h"
+#include "conf/text.h"
 #include "daemon/canary.h"
 #include "daemon/clock.h"
 #include "daemon/files.h"
@@ -16,6 +17,7 @@
 #include "daemon/pipeline.h"
 #include "daemon/selftest.h"
 #include "daemon/stats.h"
+#include "daemon/trace.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
 #include "queue/instance.h"
@@ -39,6 +41,7 @@ struct daemon {
     struct workers *workers;
     struct canary *canary; /* NULL: of the CPU engine */
     struct stats *stats;
+    struct trace *trace; /* NULL: not wanted */
     struct pipeline *pipeline;
     struct queue *queue;
 
@@ -336,6 +339,7 @@ static void on_signal(uv_signal_t *handle, int number)
         break;
     case SIGUSR1:
         write_stats(daemon);
+        trace_draw(daemon->trace);
         break;
     case SIGUSR2:
         if (daemon->draining)
@@ -395,6 +399,25 @@ static bool open_engine(struct daemon *daemon, struct error *error)
            selftest_run(&daemon->loop, daemon->engine, daemon->specimen, error);
 }
 
+static bool open_trace(struct daemon *daemon, struct error *error)
+{
+    const struct options *options = daemon->options;
+    struct trace_config config = {
+        .chrome = options->trace,
+        .timeline = options->timeline,
+        .bytes_max = options->trace_bytes_max,
+        .origin_ns = clock_now_ns(),
+        .daemon = daemon->name,
+        .engine = engine_description(daemon->engine),
+        .workers = (uint32_t)options->workers,
+        .devices = engine_devices(daemon->engine),
+        .streams = (uint32_t)options->streams,
+    };
+    for (uint32_t d = 0; d < config.devices; d++)
+        text_copy(config.names[d], sizeof config.names[d], engine_name(daemon->engine, d));
+    return trace_open(&config, &daemon->trace, error) == STATUS_OK;
+}
+
 static enum exit_status open_parts(struct daemon *daemon)
 {
     struct options *options = daemon->options;
@@ -408,6 +431,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         return refuse(EXIT_CONFIGURATION, &error);
     if (!open_engine(daemon, &error))
         return refuse(EXIT_FAULT, &error);
+    if ((*options->trace || *options->timeline) && !open_trace(daemon, &error))
+        return refuse(EXIT_CONFIGURATION, &error);
     daemon->stats = stats_create();
     daemon->workers = workers_create(&daemon->loop, (uint32_t)options->workers);
     struct pipeline_parts parts = {
@@ -417,6 +442,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .workers = daemon->workers,
         .files = &daemon->files,
         .stats = daemon->stats,
+        .trace = daemon->trace,
         .daemon = daemon->name,
         .failed = on_failed,
         .context = daemon,
@@ -492,6 +518,7 @@ static void close_parts(struct daemon *daemon)
     uv_walk(&daemon->loop, close_walk, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     pipeline_destroy(daemon->pipeline);
+    trace_close(daemon->trace);
     canary_destroy(daemon->canary);
     specimen_destroy(daemon->specimen);
     workers_destroy(daemon->workers);
@@ -531,8 +558,10 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to what would be freed */
-    if (*abrupt)
+    if (*abrupt) {
+        trace_close(daemon->trace);
         return status;
+    }
     close_parts(daemon);
     free(daemon);
     return status;

@@ -44,6 +44,8 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         work->ms[stage] = -1;
     work_take_bounds(work, pipeline->parts.options);
+    if (pipeline->parts.trace)
+        witness_begin(work);
     return work;
 }
 

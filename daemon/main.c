@@ -19,8 +19,8 @@ struct command_line {
     const char *file; /* NULL: DEFAULT_FILE, which may be missing */
     bool test;
     const char *explain; /* NULL: run */
-    int count;        /* of --name=value */
-    char **settings;  /* "name=value" each */
+    int count;        /* of settings */
+    char **settings;  /* "name=value", or "name" and behind it the value */
 };
 
 static const char usage[] =
@@ -39,19 +39,21 @@ static const char usage[] =
     "  --sample  print a sample configuration file\n"
     "  --mdoc    print the options as they stand in gpuimgd.conf(5)\n"
     "\n"
-    "Signals: TERM, INT drain and exit (twice: at once); HUP reload; USR1 a stats line now;\n"
-    "USR2 pause and resume fetching. Exit status: 0 stopped, 64 usage, 70 GPU or worker fault,\n"
-    "78 configuration.\n"
+    "Signals: TERM, INT drain and exit (twice: at once); HUP reload; USR1 a stats line and the\n"
+    "timeline now; USR2 pause and resume fetching. Exit status: 0 stopped, 64 usage, 70 GPU or\n"
+    "worker fault, 78 configuration.\n"
     "\n"
-    "Options (default):\n";
+    "Options (default), as --name=value or --name value:\n";
 
-static bool apply_setting(struct options *options, const char *setting, struct error *error)
+/* Returns how many words it took, 0 with the error set. */
+static int apply_setting(struct options *options, char *const *words, struct error *error)
 {
-    const char *equals = strchr(setting, '=');
-    char *name = strndup(setting, (size_t)(equals - setting));
-    bool ok = name && options_set(options, name, equals + 1, error);
+    size_t length = strcspn(words[0], "=");
+    bool one = words[0][length] == '=';
+    char *name = strndup(words[0], length);
+    bool ok = name && options_set(options, name, one ? words[0] + length + 1 : words[1], error);
     free(name);
-    return ok;
+    return !ok ? 0 : one ? 1 : 2;
 }
 
 static bool load(void *context, struct options *options, struct error *error)
@@ -62,24 +64,27 @@ static bool load(void *context, struct options *options, struct error *error)
         return false;
     if ((line->file || access(file, F_OK) == 0) && !options_load(options, file, error))
         return false;
-    for (int i = 0; i < line->count; i++)
-        if (!apply_setting(options, line->settings[i], error))
+    for (int i = 0, took; i < line->count; i += took)
+        if ((took = apply_setting(options, line->settings + i, error)) == 0)
             return false;
     struct redis_address address;
     return options_check(options, error) &&
            redis_address_parse(&address, options->redis, error) == STATUS_OK;
 }
 
-/* Whether text is "name=..." with a name of the table; its value is checked later. */
-static bool is_setting(const char *text)
+/* How many words the setting has, 0 where it is none: "name=..." with a name of the table, or the
+ * name and one more word. The value is checked later. */
+static int setting_words(const char *text, const char *next)
 {
     size_t length = strcspn(text, "=");
     char name[64];
-    if (text[length] != '=' || length >= sizeof name)
-        return false;
+    if (length >= sizeof name)
+        return 0;
     memcpy(name, text, length);
     name[length] = '\0';
-    return options_has(name);
+    if (!options_has(name))
+        return 0;
+    return text[length] == '=' ? 1 : next ? 2 : 0;
 }
 
 /* The options that are ours rather than the table's are taken out; what is left is settings. */
@@ -114,12 +119,15 @@ static int parse(struct command_line *line, int argc, char **argv)
         } else if (strncmp(argument, "-c", 2) == 0 && argument[2]) {
             line->file = argument + 2;
         } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
-            if (!is_setting(argument + 2)) {
-                fprintf(stderr, "gpuimgd: there is no option \"%s\"; -h shows those there are\n",
-                        argument);
+            int words = setting_words(argument + 2, argv[i + 1]);
+            if (words == 0) {
+                fprintf(stderr, "gpuimgd: there is no option \"%s\"%s; -h shows those there are\n",
+                        argument, i + 1 < argc ? "" : ", or its value is missing");
                 return EXIT_USAGE;
             }
             line->settings[line->count++] = argv[i] + 2;
+            if (words == 2)
+                line->settings[line->count++] = argv[++i];
         } else {
             fprintf(stderr, "gpuimgd: \"%s\" is not understood; -h shows what is\n", argument);
             return EXIT_USAGE;

@@ -115,6 +115,8 @@ void pipeline_recycle(struct work *work, struct list *from)
 {
     struct pipeline *pipeline = work->pipeline;
     work_release(work);
+    if (work->traced)
+        witness_end(work);
     drop_values(work);
     free(work->repeat);
     work->repeat = NULL;
@@ -265,7 +267,10 @@ static void pump_admits(struct pipeline *pipeline)
         struct work *work = container_of(list_first(waiting), struct work, node);
         if (!admit(work))
             return;
-        work->ms[STAGE_ADMIT] = clock_ms(work->admit_ns, clock_now_ns());
+        uint64_t now_ns = clock_now_ns();
+        work->ms[STAGE_ADMIT] = clock_ms(work->admit_ns, now_ns);
+        if (work->traced)
+            witness_admit(work, now_ns);
         pipeline_move(work, work->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
     }
 }
@@ -284,11 +289,14 @@ void work_run_errand(struct errand *errand, struct worker_tools *tools)
 {
     struct work *work = container_of(errand, struct work, errand);
     enum stage stage = work->stage;
-    uint64_t begin = clock_now_ns();
+    uint64_t begin_ns = clock_now_ns();
     fault_point("run", stage_table[stage].name, work->job.id);
     stage_table[stage].run(work, tools);
+    uint64_t end_ns = clock_now_ns();
     double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that waited for room */
-    work->ms[stage] = before + clock_ms(begin, clock_now_ns());
+    work->ms[stage] = before + clock_ms(begin_ns, end_ns);
+    if (work->traced)
+        witness_run(work, tools->number, begin_ns, end_ns);
 }
 
 /* A work comes back from a worker or from the engine; false: it had been answered long ago. */
@@ -331,6 +339,8 @@ static void on_task_done(struct engine_task *task)
 {
     struct work *work = container_of(task, struct work, task);
     struct pipeline *pipeline = work->pipeline;
+    if (work->traced)
+        witness_task(work);
     if (!take_back(work))
         return;
     work->error = task->error;

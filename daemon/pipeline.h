@@ -15,6 +15,7 @@
 #include "conf/options.h"
 #include "daemon/files.h"
 #include "daemon/stats.h"
+#include "daemon/trace.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
 #include "queue/queue.h"
@@ -28,6 +29,7 @@ struct pipeline_parts {
     struct workers *workers;
     struct files *files;
     struct stats *stats;
+    struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */
     /* The process must end and be replaced: a GPU fault, or too many hung workers. */
     void (*failed)(void *context, const char *why);

@@ -1,6 +1,7 @@
 /*
  * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
- * intake.c (from lease to job), ack.c (the end), deadline.c (ends that come too early or too late).
+ * intake.c (from lease to job), ack.c (the end), deadline.c (ends that come too early or too late),
+ * witness.c (what a trace hears of it).
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
@@ -51,6 +52,12 @@ void pipeline_recycle(struct work *work, struct list *from);
 /* On the worker's run and the loop's done of every errand. */
 void work_run_errand(struct errand *errand, struct worker_tools *tools);
 void work_errand_done(struct errand *errand);
+/* Puts the times of a traced work into its record, and the record into the trace (witness.c). */
+void witness_begin(struct work *work);
+void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
+void witness_admit(struct work *work, uint64_t admitted_ns);
+void witness_task(struct work *work);
+void witness_end(struct work *work);
 /* Gives back all memory but the job itself; idempotent. */
 void work_release(struct work *work);
 

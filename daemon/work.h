@@ -17,6 +17,7 @@
 #include "conf/list.h"
 #include "conf/status.h"
 #include "daemon/files.h"
+#include "daemon/trace.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
 #include "gpu/plan.h"
@@ -69,6 +70,7 @@ struct work {
     double queue_ms;        /* -1: not known */
     double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
     uint64_t admit_ns;      /* when the wait for memory began */
+    bool traced;            /* `trace` is wanted */
 
     /* Bounds at the time of the fetch: a reload must not change a job under way. */
     struct codec_limits limits;
@@ -92,6 +94,7 @@ struct work {
 
     struct work_output outputs[JOB_OUTPUTS_MAX];
     struct errand errand;
+    struct trace_job trace;
 };
 
 /* What the options say at this moment (intake.c). */

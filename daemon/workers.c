@@ -13,6 +13,7 @@ struct worker {
     struct workers *workers;
     struct errand *errand; /* what it is at; under the lock */
     bool given_up;         /* under the lock */
+    uint32_t number;
 };
 
 struct workers {
@@ -23,6 +24,7 @@ struct workers {
     struct list threads;   /* struct worker, but for those given up */
     bool stopping;
     uint32_t given_up;
+    uint32_t started;      /* threads so far */
     uint32_t away;         /* of these, such as have not come back; under the lock */
     uv_async_t async;
 };
@@ -91,6 +93,7 @@ static void *worker_main(void *argument)
     struct worker *worker = argument;
     struct worker_tools tools;
     bool usable = tools_create(&tools), stays = true;
+    tools.number = worker->number;
     if (!usable)
         log_error("a worker has no memory for its codecs and stays away");
     for (struct errand *errand; usable && stays && (errand = take_errand(worker));) {
@@ -111,6 +114,7 @@ static bool start_thread(struct workers *workers)
     if (!worker)
         return false;
     worker->workers = workers;
+    worker->number = workers->started++;
     pthread_mutex_lock(&workers->lock);
     bool ok = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
     if (ok)

@@ -25,6 +25,7 @@
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES */
+    uint32_t number; /* the worker's: from 0; a replacement has one of its own */
 };
 
 struct worker;

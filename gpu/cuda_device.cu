@@ -102,6 +102,7 @@ static cudaError_t clock_open(struct cuda_device *device)
     cudaError_t result = CUDA_TRY(cudaEventCreate(&clock->base[0]));
     if (result == cudaSuccess)
         result = CUDA_TRY(cudaEventCreate(&clock->base[1]));
+    clock->host_ns[0] = engine_now_ns();
     if (result == cudaSuccess)
         result = CUDA_TRY(cudaEventRecord(clock->base[0], stream));
     if (result == cudaSuccess)
@@ -194,6 +195,7 @@ cudaError_t cuda_clock_start(struct cuda_device *device, struct cuda_slot *slot)
         if (result != cudaSuccess)
             return result;
         clock->known[other] = false;
+        clock->host_ns[other] = now_ns;
         clock->current = other;
         clock->renewed_ns = now_ns;
     }
@@ -222,4 +224,18 @@ bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, c
     }
     *time_s = clock->base_s[slot->base] + (double)ms * 1e-3;
     return true;
+}
+
+uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
+                            double start_s, double end_s)
+{
+    struct cuda_clock *clock = &device->clock;
+    int64_t after_base_ns = (int64_t)((start_s - clock->base_s[slot->base]) * 1e9);
+    uint64_t took_ns = (uint64_t)((end_s - start_s) * 1e9), now_ns = engine_now_ns();
+    uint64_t start_ns = clock->host_ns[slot->base] + (uint64_t)after_base_ns;
+    if (start_ns < slot->started_ns) {
+        clock->host_ns[slot->base] += slot->started_ns - start_ns;
+        start_ns = slot->started_ns;
+    }
+    return start_ns + took_ns > now_ns ? now_ns - took_ns : start_ns;
 }

@@ -41,10 +41,15 @@ struct cuda_slot {
 
 /* Event times are float milliseconds from one event to another, and lose their precision within
  * the hour. So they are told from a base event that is renewed every few seconds; there are two,
- * because tasks that began under the old one are still out then. */
+ * because tasks that began under the old one are still out then.
+ *
+ * Beside each base the host's clock is read, just before it is recorded on an idle stream. Since
+ * nothing begins before it was asked for, a task that seems to have done so moves its base to a
+ * later time: soon the two clocks are apart by no more than the shortest way to the device. */
 struct cuda_clock {
     cudaEvent_t base[2];
     double base_s[2]; /* on one time line */
+    uint64_t host_ns[2]; /* CLOCK_MONOTONIC when the base took place */
     bool known[2];    /* whether base_s is */
     unsigned users[2];
     int current;
@@ -99,6 +104,10 @@ void cuda_clock_stop(struct cuda_device *device, struct cuda_slot *slot);
 /* When an event of the slot took place, in seconds. false: not known. */
 bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, cudaEvent_t event,
                      double *time_s);
+/* CLOCK_MONOTONIC of the slot's start, for a task that took from start_s to end_s by the device's
+ * clock; not before it was put on the stream, and such that it has ended by now. */
+uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
+                            double start_s, double end_s);
 
 /* ---- cuda_task.cu ---- */
 

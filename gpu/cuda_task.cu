@@ -137,6 +137,7 @@ static void slot_start(struct cuda_slot *slot, struct engine_task *task)
     slot->busy = true;
     slot->started_ns = engine_now_ns();
     slot->task = task;
+    task->slot = (uint32_t)(slot - device->slots);
     cudaError_t result = enqueue(slot, task);
     slot->measured = result == cudaSuccess;
     if (result != cudaSuccess && cuda_is_sticky(result)) {
@@ -193,6 +194,7 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->error.status = STATUS_OK;
     task->on_device = false;
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
+    task->started_ns = 0;
     if (cuda->base.fault.status || task->plan->idle) {
         if (cuda->base.fault.status)
             fail_task(cuda, task, false);
@@ -235,6 +237,7 @@ static void take_times(struct cuda_slot *slot)
         !cuda_clock_time(device, slot, slot->computed, &computed_s) ||
         !cuda_clock_time(device, slot, slot->copied_out, &copied_out_s))
         return;
+    task->started_ns = cuda_clock_host_ns(device, slot, start_s, copied_out_s);
     activity_add(&device->activity, ACTIVITY_H2D, start_s, copied_in_s);
     activity_add(&device->activity, ACTIVITY_KERNEL, copied_in_s, computed_s);
     activity_add(&device->activity, ACTIVITY_D2H, computed_s, copied_out_s);

@@ -59,6 +59,8 @@ struct engine_task {
     bool on_device;        /* a sticky error struck while this task was on the device: it may be
                               the cause, and keeps the attempt that was charged to it */
     double h2d_ms, kernel_ms, d2h_ms;
+    uint64_t started_ns;   /* CLOCK_MONOTONIC when the first of them began; 0: not known */
+    uint32_t slot;         /* which of its device's streams it was on */
 };
 
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };

@@ -101,6 +101,7 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
         }
     }
     task->h2d_ms = task->d2h_ms = 0;
+    task->started_ns = start_ns;
     task->kernel_ms = (double)(now_ns - start_ns) * 1e-6;
     pthread_mutex_lock(&cpu->lock);
     activity_add(&cpu->activity, ACTIVITY_KERNEL, (double)start_ns * 1e-9, (double)now_ns * 1e-9);

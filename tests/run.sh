@@ -11,6 +11,8 @@ shift
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # a wrapper of it
 export GPUIMGCTL=$PWD/$build/gpuimgctl
+# The CUDA engine on a runtime of the tests' own.
+export GPUIMGD_STANDIN=$PWD/$build/tests/faults/gpuimgd-cuda
 # Sanitized builds: the first report ends the process.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}

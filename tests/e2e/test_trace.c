@@ -1,0 +1,227 @@
+/*
+ * test_trace.c - --trace and --timeline of a daemon at work: on the CPU engine, and on the CUDA
+ * engine's own code with the tests' runtime.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+#include "tests/tools/trace_file.h"
+
+#define JOBS 24
+
+static struct world world;
+static struct world *const w = &world;
+static char trace[128], timeline[128], trace_option[160], timeline_option[160];
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    snprintf(trace, sizeof trace, "%s/t.json", w->folder);
+    snprintf(timeline, sizeof timeline, "%s/t.svg", w->folder);
+    snprintf(trace_option, sizeof trace_option, "--trace=%s", trace);
+    snprintf(timeline_option, sizeof timeline_option, "--timeline=%s", timeline);
+    world_put_photo(w, "a.jpg", 640, 427);
+    world_put_photo(w, "b.jpg", 1200, 800);
+    world_put(w, "bad.jpg", "\xff\xd8\xff\xe0 and no more", 16);
+    world_put_slow(w);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static void push_jobs(void)
+{
+    for (int i = 0; i < JOBS; i++)
+        world_push(w, "{'input':'%c.jpg','outputs':[{'output':'%d.jpg','ops':['sobel']},"
+                      "{'output':'%ds.png','ops':['grayscale',{'op':'resize','width':64}]}]}",
+                   i % 2 ? 'a' : 'b', i, i);
+}
+
+/* What the result says of a stage is what the trace shows of it; -1: nothing. */
+static void check_ms(const cJSON *events, const cJSON *result, const char *key, const char *name)
+{
+    char place[32];
+    snprintf(place, sizeof place, "ms.%s", key);
+    double told = json_number(result, place);
+    double seen = trace_file_ms(events, json_number(result, "job"), name);
+    if (!(seen > told - 0.0011 && seen < told + 0.0011))
+        fail_msg("job %.0f: ms.%s is %.3f, the trace has %.4f", json_number(result, "job"), key,
+                 told, seen);
+}
+
+static cJSON *read_trace(bool wanted_whole)
+{
+    bool whole;
+    cJSON *events = trace_file_read(trace, &whole);
+    assert_non_null(events);
+    assert_int_equal(whole, wanted_whole);
+    assert_true(trace_file_good(events));
+    return events;
+}
+
+static void check_picture(const char *const *words)
+{
+    char *text = text_file_read(timeline);
+    assert_true(xml_good(text));
+    for (; *words; words++)
+        if (!strstr(text, *words))
+            fail_msg("the timeline has no \"%s\"", *words);
+    free(text);
+}
+
+static void take_results(cJSON **results)
+{
+    for (int i = 0; i < JOBS; i++) {
+        results[i] = check_next(w);
+        assert_string_equal(json_text(results[i], "status"), "done");
+    }
+}
+
+static void check_stages(cJSON **results, bool cuda)
+{
+    cJSON *events = read_trace(true);
+    for (int i = 0; i < JOBS; i++) {
+        check_ms(events, results[i], "read", "read");
+        check_ms(events, results[i], "admit", "admit");
+        check_ms(events, results[i], "decode", "decode");
+        check_ms(events, results[i], "kernel", "kernel");
+        check_ms(events, results[i], "encode", "encode");
+        if (cuda) {
+            check_ms(events, results[i], "h2d", "H2D");
+            check_ms(events, results[i], "d2h", "D2H");
+        }
+        cJSON_Delete(results[i]);
+    }
+    assert_int_equal(trace_file_jobs(events), JOBS + 1);
+    assert_true(trace_file_end(events, "jobs") == JOBS + 1);
+    assert_int_equal(trace_file_count(events, "X", "H2D"), cuda ? JOBS : 0);
+    assert_int_equal(trace_file_count(events, "b", "ack"), JOBS + 1);
+    assert_true(trace_file_count(events, "C", "in flight") > JOBS);
+    cJSON_Delete(events);
+}
+
+static void test_on_the_cpu_engine(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"worker 0", "worker 1", "decode", "encode", "kernel",
+                                        "jobs in flight", "25 jobs ended", NULL};
+    cJSON *results[JOBS];
+    struct process *daemon = world_start(w, 0, "--trace", trace, timeline_option, NULL);
+    check_ready(daemon);
+    push_jobs();
+    take_results(results);
+    check_failed(check_answer(w, "{'input':'bad.jpg','output':'bad.png'}"), "decode_failed", NULL);
+    check_stop(daemon);
+    check_stages(results, false);
+    check_picture(words);
+}
+
+static void test_on_streams(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"stream 0", "stream 1", "cuda:0", "H2D", "D2H", "overlap",
+                                        "all kernels", NULL};
+    const char *program = getenv("GPUIMGD_STANDIN");
+    const char *const options[] = {trace_option, timeline_option, "--engine=cuda", "--streams=2",
+                                   "--pinned_bytes=64M", NULL};
+    struct process_options how = {.program = program};
+    cJSON *results[JOBS];
+    if (!program || access(program, X_OK) != 0)
+        skip();
+    struct process *daemon = world_start_with(w, 0, &how, options);
+    check_ready(daemon);
+    push_jobs();
+    take_results(results);
+    check_failed(check_answer(w, "{'input':'bad.jpg','output':'bad.png'}"), "decode_failed", NULL);
+    check_stop(daemon);
+    check_stages(results, true);
+    check_picture(words);
+}
+
+static void test_killed(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, trace_option, NULL);
+    check_ready(daemon);
+    check_done(check_answer(w, "{'input':'a.jpg','output':'k.png'}"));
+    for (int i = 0; i < 200; i++)
+        world_push(w, "{'input':'a.jpg','output':'k%d.png'}", i);
+    for (int i = 0; i < 40; i++)
+        check_done(check_next(w));
+    /* By then the first of them are in the file: jobs are put there 20 times a second. */
+    process_sleep(patience(0.2));
+    process_kill9(daemon);
+    cJSON *events = read_trace(false);
+    assert_true(trace_file_jobs(events) > 0);
+    cJSON_Delete(events);
+    /* The next daemon ends the jobs, and the first one's trace is still there. */
+    daemon = world_start(w, 0, trace_option, NULL);
+    check_ready(daemon);
+    world_settle(w);
+    check_stop(daemon);
+    cJSON_Delete(read_trace(true));
+    strcat(trace, ".old");
+    events = read_trace(false);
+    trace[strlen(trace) - 4] = '\0';
+    assert_true(trace_file_jobs(events) > 0);
+    cJSON_Delete(events);
+}
+
+static void test_full_and_drawn_meanwhile(void **state)
+{
+    (void)state;
+    struct process *daemon =
+        world_start(w, 0, trace_option, timeline_option, "--trace_bytes_max=64K", NULL);
+    static const char *const nothing[] = {"no job has ended yet", NULL};
+    static const char *const words[] = {"worker 0", "jobs ended in it", NULL};
+    check_ready(daemon);
+    check_picture(nothing);
+    for (int i = 0; i < 100; i++)
+        check_done(check_answer(w, "{'input':'a.jpg','ops':['stats']}"));
+    assert_true(process_logged(daemon, 0, "trace_bytes_max is 65536", 5));
+    size_t mark = process_log_mark(daemon);
+    process_signal(daemon, SIGUSR1);
+    assert_true(process_logged(daemon, mark, "timeline: ", 5));
+    check_picture(words);
+    check_stop(daemon);
+    cJSON *events = read_trace(true);
+    assert_true(trace_file_end(events, "jobs") == trace_file_jobs(events));
+    assert_true(trace_file_end(events, "jobs") + trace_file_end(events, "jobs left out") == 100);
+    assert_true(trace_file_end(events, "jobs left out") > 0);
+    cJSON_Delete(events);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, "--trace=/does/not/exist/t.json", NULL);
+    assert_int_equal(process_wait(daemon, 20), 78);
+    assert_true(process_logged(daemon, 0, "option trace is \"/does/not/exist/t.json\"", 1));
+    daemon = world_start(w, 0, "--timeline", "/does/not/exist/t.svg", NULL);
+    assert_int_equal(process_wait(daemon, 20), 78);
+    assert_true(process_logged(daemon, 0, "option timeline", 1));
+    daemon = world_start(w, 0, "--timeline", NULL);
+    assert_int_equal(process_wait(daemon, 20), 64);
+    assert_true(process_logged(daemon, 0, "its value is missing", 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_on_the_cpu_engine), cmocka_unit_test(test_on_streams),
+        cmocka_unit_test(test_killed),            cmocka_unit_test(test_full_and_drawn_meanwhile),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
