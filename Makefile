@@ -2,6 +2,7 @@
 
 # ---- what a user may set -------------------------------------------------------------------------
 CUDA    ?= auto
+HTTP    ?= auto
 VARIANT ?= release
 WERROR  ?= no
 prefix  ?= /usr/local
@@ -66,6 +67,15 @@ ifeq ($(HAVE_CUDA),yes)
   endif
 endif
 
+ifeq ($(HTTP),auto)
+  HAVE_HTTP := $(if $(shell $(PKG_CONFIG) --exists libmicrohttpd && echo yes),yes,no)
+else
+  HAVE_HTTP := $(HTTP)
+endif
+ifeq ($(HAVE_HTTP),yes)
+  LIBS += libmicrohttpd
+endif
+
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
            -Wno-format-nonliteral
 # clang's alone: & between conditions is for the vectoriser.
@@ -78,7 +88,8 @@ ifeq ($(WERROR),yes)
 endif
 
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
-               $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) $(CPPFLAGS)
+               $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) \
+               $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) $(CPPFLAGS)
 # No contraction: float steps must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
@@ -134,7 +145,7 @@ all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-## make               build the daemon (CUDA=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make deps          install what the build and the tests need (apt-get); nothing if all is there
 ## make demo          deps, build, and show the daemon at work on a private Redis
 ## make check         deps, build, all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
@@ -167,6 +178,9 @@ ifeq ($(HAVE_CUDA),yes)
 	@echo "CUDA: $(NVCC), native code for $(CUDA_NATIVE:%=sm_%), PTX for later ones"
 else
 	@echo "CUDA: no ($(if $(filter auto,$(CUDA_WANTED)),no nvcc found,CUDA=$(CUDA_WANTED))): building the CPU engine only"
+endif
+ifneq ($(HAVE_HTTP),yes)
+	@echo "HTTP: no ($(if $(filter auto,$(HTTP)),no libmicrohttpd found,HTTP=$(HTTP))): metrics_listen will be refused"
 endif
 
 deps:
@@ -211,6 +225,12 @@ $(O)/queue/ctl/operations.inc: gpu/op.h
 	sed -n '/define OP_TABLE(X)/,/[^\\]$$/ s/.*\(X([a-z0-9_]*)\).*/\1/p' $< > $@
 	test -s $@
 $(O)/queue/ctl/ops.o: | $(O)/queue/ctl/operations.inc
+
+# The status page as a C string, with its policy.
+$(O)/daemon/status_page.inc: daemon/status.html daemon/embed.sh
+	@mkdir -p $(@D)
+	daemon/embed.sh daemon/status.html > $@
+$(O)/daemon/web.o: $(O)/daemon/status_page.inc
 
 # ---- tests ---------------------------------------------------------------------------------------
 $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
@@ -374,7 +394,7 @@ install: all
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
 	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
-	install -m 0644 README.md queue/PROTOCOL.md $(DESTDIR)$(docdir)/
+	install -m 0644 README.md queue/PROTOCOL.md daemon/METRICS.md $(DESTDIR)$(docdir)/
 	for page in $(PAGES); do \
 	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)

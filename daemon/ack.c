@@ -80,14 +80,21 @@ static void count(const struct work *work, bool done, bool retried, bool dead)
 {
     const struct engine_task *task = &work->task;
     struct stats_job job = {
+        .number = work->number,
+        .attempt = work->lease->attempt,
+        .error = &work->error,
         .done = done,
         .retried = retried,
         .dead = dead,
         .pixels = (uint64_t)work->info.width * work->info.height,
         .bytes_in = work->file_bytes,
+        .queue_ms = work->queue_ms,
         .read_ms = work->ms[STAGE_READ],
+        .admit_ms = work->ms[STAGE_ADMIT],
         .decode_ms = work->ms[STAGE_DECODE],
-        .gpu_ms = work->computed ? task->h2d_ms + task->kernel_ms + task->d2h_ms : -1,
+        .h2d_ms = work->computed ? task->h2d_ms : -1,
+        .kernel_ms = work->computed ? task->kernel_ms : -1,
+        .d2h_ms = work->computed ? task->d2h_ms : -1,
         .encode_ms = work->ms[STAGE_ENCODE],
         .total_ms = clock_ms(work->fetched_ns, clock_now_ns()),
     };
@@ -201,11 +208,15 @@ void work_abandon(struct work *work, const struct error *error)
     list_push(&pipeline->zombies, &work->node);
     work->lease->job = NULL;
     if (error) {
-        struct stats_job job = {.read_ms = -1, .decode_ms = -1, .gpu_ms = -1, .encode_ms = -1,
+        struct stats_job job = {.number = work->number, .attempt = work->lease->attempt,
+                                .error = error, .queue_ms = -1, .read_ms = -1, .admit_ms = -1,
+                                .decode_ms = -1, .h2d_ms = -1, .kernel_ms = -1, .d2h_ms = -1,
+                                .encode_ms = -1,
                                 .total_ms = clock_ms(work->fetched_ns, clock_now_ns())};
         answer(work, error, true);
         stats_add(pipeline->parts.stats, &job);
     } else {
+        stats_add_returned(pipeline->parts.stats);
         queue_give_back(work->pipeline->queue, work->lease);
     }
     work->lease = NULL;
@@ -220,6 +231,8 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
     bool retry = work->error.status != STATUS_OK && status_retryable(work->error.status);
     if (!stale && !work->give_back && !atomic_load(&work->lost))
         count(work, work->error.status == STATUS_OK, retry && !dead, dead);
+    else
+        stats_add_returned(pipeline->parts.stats);
     pipeline_recycle(work, &pipeline->stages[STAGE_ACK]);
     pipeline_pump(pipeline);
 }

@@ -32,6 +32,7 @@ struct canary {
     struct errand errand;
     struct run runs[DEVICES_MAX];
     uint32_t run_count, computing;
+    struct canary_counts counts;
 };
 
 static void on_turn(uv_timer_t *timer);
@@ -50,6 +51,8 @@ static void end(struct canary *canary)
     for (uint32_t i = 0; i < canary->run_count; i++) {
         struct run *run = &canary->runs[i];
         const char *device = engine_name(canary->engine, run->memory.device);
+        canary->counts.runs++;
+        canary->counts.failures += run->error.status != STATUS_OK;
         char text[ERROR_TEXT_MAX];
         snprintf(text, sizeof text, "canary on %.23s: %.250s", device, run->error.text);
         if (run->wrong)
@@ -186,6 +189,11 @@ void canary_set_interval(struct canary *canary, double interval_s)
 bool canary_is_out(const struct canary *canary)
 {
     return canary && canary->out;
+}
+
+struct canary_counts canary_counts(const struct canary *canary)
+{
+    return canary ? canary->counts : (struct canary_counts){0};
 }
 
 void canary_destroy(struct canary *canary)

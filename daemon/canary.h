@@ -26,6 +26,11 @@ struct canary *canary_create(uv_loop_t *loop, struct engine *engine, struct work
 void canary_set_interval(struct canary *canary, double interval_s);
 /* Whether a worker or a device has it; it must not be destroyed then. */
 bool canary_is_out(const struct canary *canary);
+/* Turns of devices that were answered since the start, and those of them that found something. */
+struct canary_counts {
+    uint64_t runs, failures;
+};
+struct canary_counts canary_counts(const struct canary *canary); /* takes NULL */
 /* Whoever closes the loop's handles has closed its timer by then. Takes NULL. */
 void canary_destroy(struct canary *canary);
 

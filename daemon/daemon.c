@@ -13,6 +13,7 @@
 #include "daemon/canary.h"
 #include "daemon/clock.h"
 #include "daemon/files.h"
+#include "daemon/monitor.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline.h"
 #include "daemon/selftest.h"
@@ -44,6 +45,7 @@ struct daemon {
     struct trace *trace; /* NULL: not wanted */
     struct pipeline *pipeline;
     struct queue *queue;
+    struct monitor *monitor; /* NULL: metrics_listen is empty */
 
     uv_async_t engine_async;
     uv_signal_t signals[SIGNALS];
@@ -51,6 +53,7 @@ struct daemon {
 
     struct errand sweep;
     bool sweeping;
+    size_t swept; /* by the errand */
 
     bool unwanted; /* told to end before it ran */
     bool running, paused, draining, closing;
@@ -70,12 +73,12 @@ static const char *engine_label(struct daemon *daemon)
 static void write_stats(struct daemon *daemon)
 {
     char line[1536];
+    stats_take_activity(daemon->stats, daemon->engine);
     struct stats_now now = {
         .inflight = pipeline_inflight(daemon->pipeline),
         .waiting = pipeline_waiting(daemon->pipeline),
         .queue_length = queue_view(daemon->queue)->length,
         .oldest_s = pipeline_oldest_s(daemon->pipeline),
-        .activity = engine_take_activity(daemon->engine),
         .pinned_bytes = engine_pinned_usage(daemon->engine).held,
         .device_bytes = engine_device_usage(daemon->engine).held,
         .engine = engine_label(daemon),
@@ -90,6 +93,12 @@ static void update_status(struct daemon *daemon)
     const struct queue_view *view = queue_view(daemon->queue);
     bool paused = daemon->paused || view->paused;
     const char *state = daemon->draining ? "draining" : paused ? "paused" : "running";
+    monitor_set_state(daemon->monitor,
+                      daemon->why_failed ? METRICS_FAILED
+                      : daemon->draining ? METRICS_DRAINING
+                      : paused           ? METRICS_PAUSED
+                                         : METRICS_RUNNING,
+                      daemon->why_failed);
     if (daemon->why_failed)
         notify_status("failed: %s; %s, to be started anew", daemon->why_failed, state);
     else if (view->state != QUEUE_READY)
@@ -239,12 +248,14 @@ static void sweep_run(struct errand *errand, struct worker_tools *tools)
 {
     struct daemon *daemon = container_of(errand, struct daemon, sweep);
     (void)tools;
-    files_sweep(&daemon->files, leftover_age_s(daemon));
+    daemon->swept = files_sweep(&daemon->files, leftover_age_s(daemon));
 }
 
 static void sweep_done(struct errand *errand)
 {
-    container_of(errand, struct daemon, sweep)->sweeping = false;
+    struct daemon *daemon = container_of(errand, struct daemon, sweep);
+    daemon->sweeping = false;
+    monitor_swept(daemon->monitor, daemon->swept);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -426,6 +437,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         error_set(&error, STATUS_INTERNAL, "/proc/self cannot be read: the daemon has no name");
         return refuse(EXIT_CONFIGURATION, &error);
     }
+    if (!monitor_open(&daemon->monitor, &daemon->loop, options, daemon->name, &error))
+        return refuse(EXIT_CONFIGURATION, &error);
     if (!files_open(&daemon->files, options->input_root, options->output_root, daemon->instance,
                     &error))
         return refuse(EXIT_CONFIGURATION, &error);
@@ -476,12 +489,26 @@ static void say_hello(const struct daemon *daemon)
              options->namespace, options->input_root, options->output_root);
 }
 
+static void watch(struct daemon *daemon)
+{
+    struct monitor_parts parts = {
+        .options = daemon->options,
+        .engine = daemon->engine,
+        .workers = daemon->workers,
+        .canary = daemon->canary,
+        .stats = daemon->stats,
+        .pipeline = daemon->pipeline,
+        .queue = daemon->queue,
+    };
+    monitor_watch(daemon->monitor, &parts);
+}
+
 static void start(struct daemon *daemon)
 {
     uint64_t watchdog_ms = notify_watchdog_interval_ms();
     uint64_t sweep_ms = (uint64_t)(daemon->options->reap_s * 1e3);
     stats_open_log(daemon->stats, daemon->options->stats_log);
-    files_sweep(&daemon->files, leftover_age_s(daemon));
+    monitor_swept(daemon->monitor, files_sweep(&daemon->files, leftover_age_s(daemon)));
     start_stats_timer(daemon);
     start_canary(daemon);
     uv_timer_start(&daemon->status_timer, on_status, STATUS_MS, STATUS_MS);
@@ -489,6 +516,7 @@ static void start(struct daemon *daemon)
     if (watchdog_ms > 0)
         uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);
     daemon->running = true;
+    watch(daemon);
     pipeline_attach(daemon->pipeline, daemon->queue);
     queue_start(daemon->queue);
     say_hello(daemon);
@@ -517,6 +545,7 @@ static void close_parts(struct daemon *daemon)
         pipeline_stop(daemon->pipeline);
     uv_walk(&daemon->loop, close_walk, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    monitor_close(daemon->monitor);
     pipeline_destroy(daemon->pipeline);
     trace_close(daemon->trace);
     canary_destroy(daemon->canary);

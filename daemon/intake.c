@@ -37,6 +37,7 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     work->number = lease->number;
     work->fetch = lease->fetch;
     lease->job = work;
+    stats_add_attempt(pipeline->parts.stats);
     work->errand.run = work_run_errand;
     work->errand.done = work_errand_done;
     work->fetched_ns = clock_now_ns();

@@ -11,6 +11,7 @@
 #include "conf/options.h"
 #include "daemon/daemon.h"
 #include "daemon/explain.h"
+#include "daemon/web.h"
 #include "queue/redis.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
@@ -69,7 +70,8 @@ static bool load(void *context, struct options *options, struct error *error)
             return false;
     struct redis_address address;
     return options_check(options, error) &&
-           redis_address_parse(&address, options->redis, error) == STATUS_OK;
+           redis_address_parse(&address, options->redis, error) == STATUS_OK &&
+           web_check(options->metrics_listen, error);
 }
 
 /* How many words the setting has, 0 where it is none: "name=..." with a name of the table, or the

@@ -427,6 +427,28 @@ uint32_t pipeline_waiting(const struct pipeline *pipeline)
     return (uint32_t)pipeline->stages[STAGE_ADMIT].length;
 }
 
+const char *pipeline_stage_name(uint32_t stage)
+{
+    return stage_table[stage].name;
+}
+
+uint32_t pipeline_in_stage(const struct pipeline *pipeline, uint32_t stage)
+{
+    return (uint32_t)pipeline->stages[stage].length;
+}
+
+struct pool_usage pipeline_file_usage(const struct pipeline *pipeline)
+{
+    return pool_usage(pipeline->file_pool);
+}
+
+struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline)
+{
+    return (struct pool_usage){.budget = pipeline->codec_bytes_max,
+                               .held = pipeline->codec_bytes,
+                               .used = pipeline->codec_bytes};
+}
+
 double pipeline_oldest_s(const struct pipeline *pipeline)
 {
     uint64_t now = clock_now_ns(), oldest = now;

@@ -56,6 +56,11 @@ uint32_t pipeline_inflight(const struct pipeline *pipeline);
 uint32_t pipeline_unfinished(const struct pipeline *pipeline);
 uint32_t pipeline_zombies(const struct pipeline *pipeline);
 uint32_t pipeline_waiting(const struct pipeline *pipeline); /* for memory */
+const char *pipeline_stage_name(uint32_t stage); /* enum stage */
+uint32_t pipeline_in_stage(const struct pipeline *pipeline, uint32_t stage);
+/* Memory of host_bytes: the input files, and what the codecs' own needs reserve. */
+struct pool_usage pipeline_file_usage(const struct pipeline *pipeline);
+struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline);
 double pipeline_oldest_s(const struct pipeline *pipeline);  /* 0 when there is none */
 /* Whether every job moves or is within its time: what the watchdog wants to know. */
 bool pipeline_healthy(const struct pipeline *pipeline);

@@ -12,6 +12,7 @@
 
 #include "conf/log.h"
 #include "daemon/clock.h"
+#include "daemon/metrics.h"
 
 /* Total times fall into buckets an eighth of an octave wide, from 10 us to over an hour: a
  * percentile is off by at most 5%, and costs no memory that grows. */
@@ -32,6 +33,9 @@ struct stats {
     uint64_t began_ns;
     double images_per_s;
     uint64_t jobs_total;
+    struct metrics_totals *totals;               /* NULL: nobody asks for them */
+    struct engine_activity activity;             /* of the interval, all devices */
+    struct engine_activity devices[DEVICES_MAX]; /* since the start */
     int log; /* -1: none */
 };
 
@@ -76,9 +80,34 @@ static double percentile_ms(const struct interval *interval, double share)
     return 0;
 }
 
+void stats_count_into(struct stats *stats, struct metrics_totals *totals)
+{
+    stats->totals = totals;
+}
+
+void stats_add_attempt(struct stats *stats)
+{
+    if (stats->totals)
+        stats->totals->attempts++;
+}
+
+void stats_add_returned(struct stats *stats)
+{
+    if (stats->totals)
+        stats->totals->returned++;
+}
+
+/* The time on the engine, or -1. */
+static double gpu_ms(const struct stats_job *job)
+{
+    return job->kernel_ms < 0 ? -1 : job->h2d_ms + job->kernel_ms + job->d2h_ms;
+}
+
 void stats_add(struct stats *stats, const struct stats_job *job)
 {
     struct interval *now = &stats->now;
+    if (stats->totals)
+        metrics_count(stats->totals, job);
     if (job->retried) {
         now->retried++;
         return;
@@ -92,7 +121,7 @@ void stats_add(struct stats *stats, const struct stats_job *job)
     now->pixels += job->pixels;
     now->bytes_in += job->bytes_in;
     now->bytes_out += job->bytes_out;
-    const double ms[4] = {job->read_ms, job->decode_ms, job->gpu_ms, job->encode_ms};
+    const double ms[4] = {job->read_ms, job->decode_ms, gpu_ms(job), job->encode_ms};
     for (int i = 0; i < 4; i++) {
         if (ms[i] >= 0) {
             now->stage_ms[i] += ms[i];
@@ -103,7 +132,32 @@ void stats_add(struct stats *stats, const struct stats_job *job)
     now->total_count++;
 }
 
-static double rss_mb(void)
+static void add_activity(struct engine_activity *sum, const struct engine_activity *more)
+{
+    sum->h2d_s += more->h2d_s;
+    sum->kernel_s += more->kernel_s;
+    sum->d2h_s += more->d2h_s;
+    sum->any_s += more->any_s;
+    sum->h2d_bytes += more->h2d_bytes;
+    sum->d2h_bytes += more->d2h_bytes;
+}
+
+void stats_take_activity(struct stats *stats, struct engine *engine)
+{
+    uint32_t count = engine_devices(engine);
+    for (uint32_t d = 0; d < (count ? count : 1); d++) {
+        struct engine_activity past = engine_take_activity_of(engine, d);
+        add_activity(&stats->activity, &past);
+        add_activity(&stats->devices[d], &past);
+    }
+}
+
+const struct engine_activity *stats_activity(const struct stats *stats, uint32_t device)
+{
+    return &stats->devices[device];
+}
+
+double stats_rss_bytes(void)
 {
     unsigned long size, resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -112,7 +166,7 @@ static double rss_mb(void)
             resident = 0;
         fclose(file);
     }
-    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
 static double mean_ms(const struct interval *interval, int stage)
@@ -128,7 +182,7 @@ void stats_line(struct stats *stats, const struct stats_now *now, char *text, si
     uint64_t end = clock_now_ns();
     double seconds = clock_ms(stats->began_ns, end) / 1e3;
     double per_s = seconds > 0 ? 1 / seconds : 0;
-    const struct engine_activity *activity = &now->activity;
+    const struct engine_activity *activity = &stats->activity;
     double busy = activity->any_s * per_s;
     double sum = activity->h2d_s + activity->kernel_s + activity->d2h_s;
     double overlap = activity->any_s > 0 ? sum / activity->any_s : 0;
@@ -145,10 +199,11 @@ void stats_line(struct stats *stats, const struct stats_now *now, char *text, si
              now->inflight, now->waiting, now->queue_length, now->oldest_s, mean_ms(past, 0),
              mean_ms(past, 1), mean_ms(past, 2), mean_ms(past, 3), percentile_ms(past, 0.50),
              percentile_ms(past, 0.95), percentile_ms(past, 0.99), busy < 1 ? busy : 1, overlap,
-             (double)now->pinned_bytes / 1e6, (double)now->device_bytes / 1e6, rss_mb(),
-             now->engine);
+             (double)now->pinned_bytes / 1e6, (double)now->device_bytes / 1e6,
+             stats_rss_bytes() / 1e6, now->engine);
     stats->images_per_s = (double)past->images * per_s;
     memset(past, 0, sizeof *past);
+    stats->activity = (struct engine_activity){0};
     stats->began_ns = end;
 }
 

@@ -15,6 +15,7 @@
 
 #include "codecs/codec.h"
 #include "conf/list.h"
+#include "conf/options.h"
 #include "conf/status.h"
 #include "daemon/files.h"
 #include "daemon/trace.h"

@@ -6,12 +6,14 @@
 
 #include "conf/limits.h"
 #include "conf/log.h"
+#include "daemon/clock.h"
 
 struct worker {
     struct list_node node;
     pthread_t thread;
     struct workers *workers;
     struct errand *errand; /* what it is at; under the lock */
+    uint64_t began_ns;     /* since when */
     bool given_up;         /* under the lock */
     uint32_t number;
 };
@@ -26,6 +28,7 @@ struct workers {
     uint32_t given_up;
     uint32_t started;      /* threads so far */
     uint32_t away;         /* of these, such as have not come back; under the lock */
+    uint64_t busy_ns;      /* of errands that ended, or whose worker was given up */
     uv_async_t async;
 };
 
@@ -52,6 +55,7 @@ static struct errand *take_errand(struct worker *worker)
     if (errand) {
         errand->worker = worker;
         worker->errand = errand;
+        worker->began_ns = clock_now_ns();
     }
     pthread_mutex_unlock(&workers->lock);
     return errand;
@@ -63,6 +67,8 @@ static bool finish_errand(struct worker *worker, struct errand *errand)
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     bool first = list_empty(&workers->finished), stays = !worker->given_up;
+    if (stays)
+        workers->busy_ns += clock_now_ns() - worker->began_ns;
     worker->errand = NULL;
     errand->worker = NULL;
     list_push(&workers->finished, &errand->node);
@@ -204,6 +210,7 @@ bool workers_give_up(struct workers *workers, struct errand *errand)
         pthread_detach(worker->thread);
         workers->given_up++;
         workers->away++;
+        workers->busy_ns += clock_now_ns() - worker->began_ns;
     }
     pthread_mutex_unlock(&workers->lock);
     return !worker || start_thread(workers);
@@ -212,6 +219,24 @@ bool workers_give_up(struct workers *workers, struct errand *errand)
 uint32_t workers_given_up(const struct workers *workers)
 {
     return workers->given_up;
+}
+
+struct workers_usage workers_usage(struct workers *workers)
+{
+    struct workers_usage usage = {0};
+    pthread_mutex_lock(&workers->lock);
+    uint64_t now = clock_now_ns(), busy_ns = workers->busy_ns;
+    list_each (node, &workers->threads) {
+        const struct worker *worker = container_of(node, struct worker, node);
+        usage.threads++;
+        if (worker->errand) {
+            usage.busy++;
+            busy_ns += now - worker->began_ns;
+        }
+    }
+    pthread_mutex_unlock(&workers->lock);
+    usage.busy_s = (double)busy_ns / NS_PER_S;
+    return usage;
 }
 
 void workers_stop(struct workers *workers)

@@ -53,6 +53,14 @@ bool workers_give_up(struct workers *workers, struct errand *errand);
 /* Threads given up so far. */
 uint32_t workers_given_up(const struct workers *workers);
 
+/* Threads there are, those with an errand now, and the time that all had one since the start, that
+ * of threads given up until then included. */
+struct workers_usage {
+    uint32_t threads, busy;
+    double busy_s;
+};
+struct workers_usage workers_usage(struct workers *workers);
+
 /* Ends idle threads and waits for busy ones; given-up threads are left behind. The loop must run
  * once more (uv_run) for its handle to close; then workers_destroy. */
 void workers_stop(struct workers *workers);

@@ -122,7 +122,22 @@ void engine_condemn(struct engine *engine, const char *why)
 
 struct engine_activity engine_take_activity(struct engine *engine)
 {
-    return engine->table->take_activity(engine);
+    struct engine_activity sum = engine_take_activity_of(engine, 0);
+    for (uint32_t d = 1; d < engine_devices(engine); d++) {
+        struct engine_activity one = engine_take_activity_of(engine, d);
+        sum.h2d_s += one.h2d_s;
+        sum.kernel_s += one.kernel_s;
+        sum.d2h_s += one.d2h_s;
+        sum.any_s += one.any_s;
+        sum.h2d_bytes += one.h2d_bytes;
+        sum.d2h_bytes += one.d2h_bytes;
+    }
+    return sum;
+}
+
+struct engine_activity engine_take_activity_of(struct engine *engine, uint32_t device)
+{
+    return engine->table->take_activity(engine, device);
 }
 
 struct pool_usage engine_pinned_usage(const struct engine *engine)
@@ -132,7 +147,19 @@ struct pool_usage engine_pinned_usage(const struct engine *engine)
 
 struct pool_usage engine_device_usage(const struct engine *engine)
 {
-    return engine->table->device_usage(engine);
+    struct pool_usage sum = {0};
+    for (uint32_t d = 0; d < engine_devices(engine); d++) {
+        struct pool_usage usage = engine_device_usage_of(engine, d);
+        sum.budget += usage.budget;
+        sum.held += usage.held;
+        sum.used += usage.used;
+    }
+    return sum;
+}
+
+struct pool_usage engine_device_usage_of(const struct engine *engine, uint32_t device)
+{
+    return engine->table->device_usage(engine, device);
 }
 
 /* ---- for the engines ---- */

@@ -117,9 +117,12 @@ struct engine_activity {
     uint64_t h2d_bytes, d2h_bytes;
 };
 struct engine_activity engine_take_activity(struct engine *engine);
+/* Of the device of this index alone; index 0 of the CPU engine is all of it. */
+struct engine_activity engine_take_activity_of(struct engine *engine, uint32_t device);
 
 struct pool_usage engine_pinned_usage(const struct engine *engine);
 struct pool_usage engine_device_usage(const struct engine *engine); /* sum over devices */
+struct pool_usage engine_device_usage_of(const struct engine *engine, uint32_t device);
 
 #ifdef __cplusplus
 }

@@ -109,8 +109,9 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
     pthread_mutex_unlock(&cpu->lock);
 }
 
-static struct engine_activity cpu_take_activity(struct engine *engine)
+static struct engine_activity cpu_take_activity(struct engine *engine, uint32_t device)
 {
+    (void)device;
     struct engine_cpu *cpu = engine_cpu(engine);
     struct engine_activity total = {0};
     pthread_mutex_lock(&cpu->lock);
@@ -119,9 +120,9 @@ static struct engine_activity cpu_take_activity(struct engine *engine)
     return total;
 }
 
-static struct pool_usage cpu_device_usage(const struct engine *engine)
+static struct pool_usage cpu_device_usage(const struct engine *engine, uint32_t device)
 {
-    (void)engine;
+    (void)engine, (void)device;
     return (struct pool_usage){0};
 }
 

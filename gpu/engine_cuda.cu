@@ -123,31 +123,20 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
 
 /* ---- figures ---- */
 
-static struct engine_activity cuda_take_activity(struct engine *engine)
+static struct engine_activity cuda_take_activity(struct engine *engine, uint32_t index)
 {
-    struct cuda_engine *cuda = cuda_engine(engine);
+    struct cuda_device *device = &cuda_engine(engine)->devices[index];
     struct engine_activity total = {};
-    for (uint32_t d = 0; d < cuda->device_count; d++) {
-        struct cuda_device *device = &cuda->devices[d];
-        activity_take(&device->activity, &total);
-        total.h2d_bytes += device->h2d_bytes;
-        total.d2h_bytes += device->d2h_bytes;
-        device->h2d_bytes = device->d2h_bytes = 0;
-    }
+    activity_take(&device->activity, &total);
+    total.h2d_bytes = device->h2d_bytes;
+    total.d2h_bytes = device->d2h_bytes;
+    device->h2d_bytes = device->d2h_bytes = 0;
     return total;
 }
 
-static struct pool_usage cuda_device_usage(const struct engine *engine)
+static struct pool_usage cuda_device_usage(const struct engine *engine, uint32_t index)
 {
-    const struct cuda_engine *cuda = cuda_engine_const(engine);
-    struct pool_usage sum = {};
-    for (uint32_t d = 0; d < cuda->device_count; d++) {
-        struct pool_usage usage = pool_usage(cuda->devices[d].pool);
-        sum.budget += usage.budget;
-        sum.held += usage.held;
-        sum.used += usage.used;
-    }
-    return sum;
+    return pool_usage(cuda_engine_const(engine)->devices[index].pool);
 }
 
 /* ---- closing ---- */

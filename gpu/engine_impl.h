@@ -26,8 +26,8 @@ struct engine_table {
     void (*submit)(struct engine *engine, struct engine_task *task); /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */
     void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
-    struct engine_activity (*take_activity)(struct engine *engine);
-    struct pool_usage (*device_usage)(const struct engine *engine);
+    struct engine_activity (*take_activity)(struct engine *engine, uint32_t device);
+    struct pool_usage (*device_usage)(const struct engine *engine, uint32_t device);
 };
 
 /* For reserve: whichever has most room. */

@@ -166,12 +166,14 @@ static bool has_hash_tag(const char *ns)
 static void server_read(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    char version[32], mode[32];
+    char *version = queue->view.version, mode[32];
     unsigned major, minor;
     if (!reply)
         return;
     queue->greeted = true;
-    if (info_value(reply, "redis_version:", version, sizeof version) &&
+    bool known = info_value(reply, "redis_version:", version, sizeof queue->view.version);
+    text_make_printable(version);
+    if (known &&
         sscanf(version, "%u.%u", &major, &minor) == 2 &&
         major * 100 + minor < REDIS_VERSION_LEAST)
         log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
@@ -230,6 +232,7 @@ static void check_server(struct queue *queue)
 static void main_up(void *context)
 {
     struct queue *queue = context;
+    queue->view.connects++;
     queue->waiting = false;
     queue->reason[0] = '\0';
     queue->wait_ms = RETRY_FIRST_MS;

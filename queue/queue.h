@@ -109,6 +109,8 @@ struct queue_view {
     uint64_t length;        /* LLEN NS:jobs at the last fetch */
     uint64_t unacknowledged; /* ended, not yet acknowledged */
     uint64_t redelivered, stale, dropped, dead, trimmed; /* since start */
+    uint64_t connects;      /* how often the connection came about */
+    char version[32];       /* of the first server, "" before it is known */
 };
 
 /* NULL when the address cannot be understood (or is rediss://): error says why. Nothing is

@@ -57,6 +57,7 @@ else
     need_library libcjson libcjson-dev
     need_library inih libinih-dev
     need_library libsystemd libsystemd-dev
+    need_library libmicrohttpd libmicrohttpd-dev
     need_library cmocka libcmocka-dev
     need_command redis-server redis-server
     need_command redis-cli redis-tools

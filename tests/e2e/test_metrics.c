@@ -1,0 +1,458 @@
+/*
+ * test_metrics.c - metrics_listen of a real daemon over HTTP: documents, counters while jobs run,
+ * health and readiness, clients that are slow or hostile, and what it takes when it is off.
+ */
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/http.h"
+#include "tests/tools/prometheus.h"
+
+/* More than the server keeps open (web.c), so that its rule is needed. */
+#define CROWD 120
+
+static struct world world;
+static struct world *const w = &world;
+static char place[160]; /* of the daemon that start_listening started last */
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    world_put_photo(w, "p.jpg", 160, 120);
+    world_put_slow(w);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+/* The last one said: the log holds those of daemons before, too. */
+static void read_place(struct process *daemon)
+{
+    static const char said[] = "metrics and status on ";
+    char *log = process_log(daemon), *last = NULL;
+    for (char *at = log; (at = strstr(at, said)); at++)
+        last = at + strlen(said);
+    assert_non_null(last);
+    snprintf(place, sizeof place, "%.*s", (int)strcspn(last, "\n"), last);
+    free(log);
+}
+
+static struct process *start_listening(const char *listen)
+{
+    char option[192];
+    snprintf(option, sizeof option, "--metrics_listen=%s", listen);
+    struct process *daemon =
+        world_start_with(w, 0, &(struct process_options){.unprivileged = true},
+                         (const char *const[]){option, NULL});
+    check_ready(daemon);
+    read_place(daemon);
+    return daemon;
+}
+
+static struct http_reply get(const char *path)
+{
+    return http_request(place, "GET", path);
+}
+
+static struct prometheus scrape(void)
+{
+    struct prometheus read;
+    struct http_reply reply = get("/metrics");
+    assert_int_equal(reply.status, 200);
+    if (!prometheus_read(&read, reply.body))
+        fail_msg("the exposition is refused: %s", read.error);
+    http_free(&reply);
+    return read;
+}
+
+/* Waits until the address says so, with this word in its body. */
+static bool says(const char *path, int status, const char *word)
+{
+    double until = process_now() + patience(20);
+    for (;;) {
+        struct http_reply reply = get(path);
+        bool so = reply.status == status && strstr(reply.body, word);
+        if (!so && process_now() > until)
+            print_error("%s: %d %s", path, reply.status, reply.body);
+        http_free(&reply);
+        if (so || process_now() > until)
+            return so;
+        process_sleep(0.05);
+    }
+}
+
+static void push_jobs(int count)
+{
+    for (int i = 0; i < count; i++)
+        world_push(w, "{'input':'p.jpg','output':'%d.png','ops':['sobel']}", i);
+}
+
+static void take_results(int count)
+{
+    for (int i = 0; i < count; i++)
+        cJSON_Delete(check_next(w));
+}
+
+/* ---- documents ------------------------------------------------------------------------------- */
+
+static void check_document(const char *path, const char *type, const char *word)
+{
+    struct http_reply whole = get(path), head = http_request(place, "HEAD", path);
+    char length[24];
+    assert_int_equal(whole.status, 200);
+    assert_int_equal(head.status, 200);
+    snprintf(length, sizeof length, "%zu", whole.length);
+    assert_string_equal(http_header(&whole, "Content-Type"), type);
+    assert_string_equal(http_header(&whole, "Content-Length"), length);
+    assert_string_equal(http_header(&whole, "Cache-Control"), "no-store");
+    assert_string_equal(http_header(&whole, "X-Content-Type-Options"), "nosniff");
+    assert_non_null(strstr(http_header(&whole, "Content-Security-Policy"), "default-src 'none'"));
+    assert_non_null(strstr(whole.body, word));
+    assert_string_equal(http_header(&head, "Content-Type"), type);
+    assert_true(atoi(http_header(&head, "Content-Length")) > 0);
+    assert_int_equal(head.length, 0);
+    http_free(&whole);
+    http_free(&head);
+}
+
+static void check_refused(const char *method, const char *path, int status)
+{
+    struct http_reply reply = http_request(place, method, path);
+    if (reply.status != status)
+        print_error("%s %s: %d\n", method, path, reply.status);
+    assert_int_equal(reply.status, status);
+    if (status == 405)
+        assert_string_equal(http_header(&reply, "Allow"), "GET, HEAD");
+    http_free(&reply);
+}
+
+static void documents(void **state)
+{
+    (void)state;
+    struct process *daemon = start_listening("0");
+    check_document("/", "text/html; charset=utf-8", "<title>gpuimgd</title>");
+    check_document("/metrics", "text/plain; version=0.0.4; charset=utf-8", "gpuimgd_jobs_total");
+    check_document("/metrics?x=1", "text/plain; version=0.0.4; charset=utf-8", "gpuimgd_info");
+    check_document("/status.json", "application/json", "\"version\"");
+    check_document("/healthz", "text/plain; charset=utf-8", "running");
+    assert_true(says("/readyz", 200, "running"));
+    check_refused("GET", "/metrics/", 404);
+    check_refused("GET", "/../etc/passwd", 404);
+    check_refused("HEAD", "/nothing", 404);
+    static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        check_refused(methods[i], "/metrics", 405);
+    check_stop(daemon);
+    check_clean(w);
+}
+
+/* What the page asks for is there, and it asks for nothing from elsewhere. */
+static void the_page_stands_alone(void **state)
+{
+    (void)state;
+    struct process *daemon = start_listening("0");
+    struct http_reply page = get("/");
+    const char *policy = http_header(&page, "Content-Security-Policy");
+    assert_non_null(strstr(policy, "script-src 'sha256-"));
+    assert_non_null(strstr(policy, "style-src 'sha256-"));
+    assert_non_null(strstr(policy, "connect-src 'self'"));
+    assert_null(strstr(policy, "unsafe"));
+    static const char *const foreign[] = {"https://", "url(", "@import", "src=\"", " style=\"",
+                                          " onclick", "eval("};
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (strstr(page.body, foreign[i]))
+            fail_msg("the page has %s", foreign[i]);
+    http_free(&page);
+    check_stop(daemon);
+}
+
+static void other_places(void **state)
+{
+    (void)state;
+    char socket[120];
+    struct stat info;
+    snprintf(socket, sizeof socket, "unix:%s/http.sock", w->folder);
+    struct process *daemon = start_listening(socket);
+    assert_string_equal(place, socket);
+    assert_true(says("/healthz", 200, "running"));
+    assert_int_equal(stat(socket + 5, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0660);
+    check_stop(daemon);
+    assert_int_equal(access(socket + 5, F_OK), -1);
+    struct process *first = start_listening("localhost:0");
+    assert_non_null(strstr(place, "http://localhost:"));
+    assert_true(says("/healthz", 200, "running"));
+    /* The port is taken: a clear word, and the exit status for configuration. */
+    char option[80], *log;
+    snprintf(option, sizeof option, "--metrics_listen=%d", atoi(strrchr(place, ':') + 1));
+    struct process *second = world_start(w, 1, option, NULL);
+    assert_int_equal(process_wait(second, 20), 78);
+    log = process_log(second);
+    assert_non_null(strstr(log, "metrics_listen"));
+    assert_non_null(strstr(log, "in use"));
+    free(log);
+    second = world_start(w, 1, "--metrics_listen=nowhere", NULL);
+    assert_int_equal(process_wait(second, 20), 78);
+    check_stop(first);
+    check_clean(w);
+}
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+#define VALUE(read, ...) prometheus_value(&(read), __VA_ARGS__, NULL)
+
+/* Scrapes until nothing is in flight; no counter may fall on the way. */
+static struct prometheus scrape_to_rest(struct prometheus before, double ended)
+{
+    double until = process_now() + patience(30);
+    for (;;) {
+        struct prometheus now = scrape();
+        const char *fallen = prometheus_fallen(&before, &now);
+        if (fallen)
+            fail_msg("%s has fallen", fallen);
+        prometheus_free(&before);
+        bool rest = VALUE(now, "gpuimgd_jobs_in_flight") == 0 &&
+                    VALUE(now, "gpuimgd_job_duration_seconds_count") >= ended;
+        if (rest || process_now() > until)
+            return now;
+        before = now;
+        process_sleep(0.1);
+    }
+}
+
+static void check_totals(struct prometheus read)
+{
+    assert_true(VALUE(read, "gpuimgd_jobs_total", "outcome", "done") == 40);
+    assert_true(VALUE(read, "gpuimgd_jobs_total", "outcome", "failed") == 3);
+    assert_true(VALUE(read, "gpuimgd_jobs_total", "outcome", "dead") == 1);
+    assert_true(VALUE(read, "gpuimgd_errors_total", "code", "input_missing") == 2);
+    assert_true(VALUE(read, "gpuimgd_errors_total", "code", "bad_json") == 1);
+    assert_true(VALUE(read, "gpuimgd_errors_total", "code", "write_failed") == 3);
+    assert_true(VALUE(read, "gpuimgd_retries_total") == 2);
+    assert_true(VALUE(read, "gpuimgd_redelivered_total") == 2);
+    assert_true(VALUE(read, "gpuimgd_attempts_total") ==
+                44 + 2 + VALUE(read, "gpuimgd_returned_total"));
+    assert_true(VALUE(read, "gpuimgd_images_total") == 40);
+    assert_true(VALUE(read, "gpuimgd_pixels_total") == 40 * 160 * 120);
+    assert_true(VALUE(read, "gpuimgd_output_bytes_total") > 40 * 100);
+    assert_true(VALUE(read, "gpuimgd_job_duration_seconds_count") == 44);
+    assert_true(VALUE(read, "gpuimgd_queue_wait_seconds_count") == 0);
+    static const char *const stages[] = {"decode", "kernel", "encode"};
+    for (size_t i = 0; i < 3; i++) { /* the job that cannot be written gets there, too */
+        assert_true(VALUE(read, "gpuimgd_stage_duration_seconds_count", "stage", stages[i]) == 41);
+        assert_true(VALUE(read, "gpuimgd_stage_duration_seconds_sum", "stage", stages[i]) > 0);
+    }
+    assert_true(VALUE(read, "gpuimgd_worker_busy_seconds_total") >
+                VALUE(read, "gpuimgd_stage_duration_seconds_sum", "stage", "encode"));
+    assert_true(VALUE(read, "gpuimgd_loop_cpu_seconds_total") > 0);
+    assert_true(VALUE(read, "gpuimgd_device_busy_seconds_total", "device", "cpu") > 0);
+    assert_true(VALUE(read, "gpuimgd_sweeps_total") >= 1);
+    assert_true(VALUE(read, "gpuimgd_workers", "state", "idle") == 2);
+    assert_true(VALUE(read, "gpuimgd_redis_up") == 1);
+    assert_true(VALUE(read, "gpuimgd_pool_used_bytes", "pool", "pinned") == 0);
+    assert_true(VALUE(read, "gpuimgd_pool_limit_bytes", "pool", "pinned") > 0);
+}
+
+static void counters_follow_the_jobs(void **state)
+{
+    (void)state;
+    struct process *daemon = start_listening("127.0.0.1:0");
+    struct prometheus before = scrape();
+    assert_true(VALUE(before, "gpuimgd_attempts_total") == 0);
+    assert_true(VALUE(before, "gpuimgd_jobs_in_flight_limit") >= 2);
+    push_jobs(40);
+    world_push(w, "{'input':'no.jpg','output':'a.png'}");
+    world_push(w, "{'input':'no.jpg','output':'b.png'}");
+    world_push(w, "no JSON");
+    char *folder = world_out_path(w, "locked");
+    assert_int_equal(mkdir(folder, 0555), 0);
+    world_push(w, "{'input':'p.jpg','output':'locked/x.png','ops':['sobel']}");
+    take_results(44);
+    struct prometheus read = scrape_to_rest(before, 44);
+    check_totals(read);
+    prometheus_free(&read);
+    struct http_reply json = get("/status.json");
+    cJSON *root = cJSON_Parse(json.body);
+    assert_true(json_number(root, "jobs.done") == 40);
+    assert_true(json_number(root, "error_counts.write_failed") == 3);
+    assert_int_equal(cJSON_GetArraySize(json_at(root, "errors")), 6);
+    cJSON_Delete(root);
+    http_free(&json);
+    rmdir(folder);
+    free(folder);
+    check_stop(daemon);
+    world_settle(w);
+}
+
+/* ---- health ---------------------------------------------------------------------------------- */
+
+static void readiness(void **state)
+{
+    (void)state;
+    struct process *daemon = start_listening("0");
+    assert_true(says("/readyz", 200, "running"));
+    process_signal(daemon, SIGUSR2);
+    assert_true(says("/readyz", 503, "paused"));
+    assert_true(says("/healthz", 200, "paused"));
+    process_signal(daemon, SIGUSR2);
+    assert_true(says("/readyz", 200, "running"));
+    redis_server_kill9(w->redis);
+    assert_true(says("/readyz", 503, "Redis"));
+    assert_true(says("/healthz", 200, "running"));
+    redis_server_restart(w->redis);
+    world_reconnect(w);
+    assert_true(says("/readyz", 200, "running"));
+    struct prometheus read = scrape();
+    assert_true(VALUE(read, "gpuimgd_redis_reconnects_total") >= 1);
+    assert_true(VALUE(read, "gpuimgd_ready") == 1);
+    prometheus_free(&read);
+    for (int i = 0; i < 8; i++)
+        world_push(w, "{'input':'slow.png','output':{'path':'s%d.png','compression':9}}", i);
+    assert_true(world_until(w, 20, 0, "LLEN gpuimgd:jobs"));
+    process_signal(daemon, SIGTERM);
+    assert_true(says("/readyz", 503, "draining"));
+    assert_true(says("/healthz", 200, "draining"));
+    assert_int_equal(process_wait(daemon, 30), 0); /* a second TERM would hurry it */
+    world_settle(w);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static void send_text(int fd, const char *text)
+{
+    (void)http_send(fd, text, strlen(text)); /* the other side may have closed */
+}
+
+/* Heads that never end and answers that are never read: who comes after is served, jobs are done,
+ * and the daemon's files are bounded. */
+static void a_crowd_that_dawdles(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"", "G", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ",
+                                        "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
+                                        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n"};
+    struct process *daemon = start_listening("0");
+    int crowd[CROWD];
+    size_t before = process_descriptors(daemon);
+    push_jobs(20);
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd[i] = http_connect(place);
+        assert_true(crowd[i] >= 0);
+        send_text(crowd[i], words[i % (sizeof words / sizeof words[0])]);
+    }
+    for (int turn = 0; turn < 10; turn++) {
+        for (size_t i = 0; i < CROWD; i++)
+            send_text(crowd[i], "a");
+        assert_true(says("/healthz", 200, "running"));
+        struct prometheus read = scrape();
+        prometheus_free(&read);
+    }
+    assert_true(process_descriptors(daemon) < before + CROWD);
+    take_results(20);
+    for (size_t i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    check_stop(daemon);
+    check_clean(w);
+}
+
+/* Sends it, reads what comes, and expects this status or (0) none. */
+static void check_answer_to(const char *text, size_t length, int status)
+{
+    int fd = http_connect(place);
+    assert_true(fd >= 0);
+    http_send(fd, text, length);
+    shutdown(fd, SHUT_WR);
+    struct http_reply reply = http_receive(fd);
+    if (reply.status != status)
+        print_error("%.40s: %d, expected %d\n", text, reply.status, status);
+    assert_int_equal(reply.status, status);
+    http_free(&reply);
+}
+
+static void requests_that_are_none(void **state)
+{
+    (void)state;
+    struct process *daemon = start_listening("0");
+    check_answer_to("GET / HTTP/1.0\r\n\r\n", 18, 200);
+    check_answer_to("GET / HTTP/1.1\r\n\r\n", 18, 400); /* 1.1 without a Host */
+    check_answer_to("\x16\x03\x01\x02garbage\r\n\r\n", 15, 0);
+    size_t size = 1 << 20;
+    char *large = malloc(size);
+    assert_non_null(large);
+    memset(large, 'a', size);
+    memcpy(large, "GET /", 5);
+    int fd = http_connect(place); /* a head without an end is cut off */
+    assert_true(fd >= 0);
+    http_send(fd, large, size);
+    struct http_reply reply = http_receive(fd);
+    assert_true(reply.status == 0 || reply.status == 413 || reply.status == 414 ||
+                reply.status == 431);
+    http_free(&reply);
+    free(large);
+    assert_true(says("/healthz", 200, "running"));
+    assert_true(process_running(daemon));
+    check_stop(daemon);
+}
+
+/* ---- off ------------------------------------------------------------------------------------- */
+
+static size_t thread_count(const struct process *process)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)process->pid);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static void off_costs_no_thread_and_no_socket(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 1, NULL);
+    check_ready(daemon);
+    size_t threads = thread_count(daemon);
+    assert_int_equal(process_log_count(daemon, 0, "metrics and status"), 0);
+    check_stop(daemon);
+    daemon = start_listening("0");
+    assert_int_equal(thread_count(daemon), threads + 1);
+    check_stop(daemon);
+    check_clean(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents),
+        cmocka_unit_test(the_page_stands_alone),
+        cmocka_unit_test(other_places),
+        cmocka_unit_test(counters_follow_the_jobs),
+        cmocka_unit_test(readiness),
+        cmocka_unit_test(a_crowd_that_dawdles),
+        cmocka_unit_test(requests_that_are_none),
+        cmocka_unit_test(off_costs_no_thread_and_no_socket),
+    };
+#ifndef GPUIMGD_HTTP
+    puts("1..1\nok 1 - metrics over HTTP # SKIP built without libmicrohttpd");
+    (void)tests;
+    return 0;
+#endif
+    return cmocka_run_group_tests_name("metrics over HTTP", tests, open_world, close_world);
+}
