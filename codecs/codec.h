@@ -26,7 +26,8 @@ struct codec_limits {
     uint32_t jpeg_scans_max;
     uint32_t jpeg_warnings_max;
     bool lenient;            /* keep the picture of a truncated or corrupt JPEG */
-    uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and scans. */
+    uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows, and KiB
+                                of the file, from the header on */
 };
 
 /* What the header says; pixels are not touched. */

@@ -16,6 +16,9 @@
 /* Rows between two looks at the clock: some microseconds of work for small rows, a millisecond
  * for rows of SIDE_CEILING. */
 #define CODEC_ROWS_PER_CHECK 16
+/* Bytes of a file between two looks at the clock: some milliseconds where they are nothing but the
+ * smallest segments or chunks, of which a file may be full before and behind its pixels. */
+#define CODEC_BYTES_PER_CHECK (256 * KIB)
 
 struct codec {
     const char *name;            /* in jobs and results */

@@ -40,6 +40,8 @@ struct jpeg_state {
     const struct encode_request *request;
     struct codec_sink *sink;
     uint64_t source_bytes;
+    const uint8_t *rest; /* what the source has not been given yet */
+    size_t rest_bytes;
     uint64_t kept_bytes;
     uint32_t warnings, segments, monitor_calls;
 };
@@ -148,7 +150,8 @@ static void count_segment(struct jpeg_state *state, int marker, int bytes)
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg_state *state = common->client_data;
-    /* The only call that libjpeg makes for each APPn and COM segment while it reads a header. */
+    /* The only call that libjpeg makes for each APPn and COM segment while it reads a header, but
+     * for those APP0 and APP14 that it looks into: it keeps none of them. */
     if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
         count_segment(state, common->err->msg_parm.i[0], common->err->msg_parm.i[1]);
     if (level >= 0 || state->limits == NULL) /* traces; the encoder has no warnings */
@@ -172,6 +175,25 @@ static void on_output(j_common_ptr common)
     (void)common; /* a daemon's stderr is its log; libjpeg has nothing to say there */
 }
 
+static void stop_late_decode(struct jpeg_state *state)
+{
+    char where[64];
+    if (!codec_late(state->limits->deadline_ns))
+        return;
+    say_where(state, where, sizeof where);
+    error_set(state->error, STATUS_DECODE_LIMIT, "the time for decoding was over %s", where);
+    leave(state);
+}
+
+static void stop_late_encode(struct jpeg_state *state)
+{
+    if (!codec_late(state->request->deadline_ns))
+        return;
+    error_set(state->error, STATUS_TIMEOUT, "the time for encoding was over after %u of %u rows",
+              state->writer.next_scanline, state->writer.image_height);
+    leave(state);
+}
+
 /* Called by libjpeg for every group of rows of every scan, also where one call of ours works
  * through a whole progressive file. */
 static void on_progress(j_common_ptr common)
@@ -186,18 +208,10 @@ static void on_progress(j_common_ptr common)
     }
     if (++state->monitor_calls % CODEC_ROWS_PER_CHECK != 0)
         return;
-    if (state->limits != NULL && codec_late(state->limits->deadline_ns)) {
-        char where[64];
-        say_where(state, where, sizeof where);
-        error_set(state->error, STATUS_DECODE_LIMIT, "the time for decoding was over %s", where);
-        leave(state);
-    }
-    if (state->limits == NULL && codec_late(state->request->deadline_ns)) {
-        error_set(state->error, STATUS_TIMEOUT,
-                  "the time for encoding was over after %u of %u rows",
-                  state->writer.next_scanline, state->writer.image_height);
-        leave(state);
-    }
+    if (state->limits != NULL)
+        stop_late_decode(state);
+    else
+        stop_late_encode(state);
 }
 
 static void begin(struct jpeg_state *state, j_common_ptr common, struct error *error)
@@ -215,18 +229,33 @@ static void begin(struct jpeg_state *state, j_common_ptr common, struct error *e
     common->client_data = state;
 }
 
-/* ---- the source: one block of memory ---- */
+/* ---- the source: one block of memory, given in pieces ---- */
 
 static void source_start(j_decompress_ptr reader)
 {
     (void)reader;
 }
 
-/* More bytes are wanted than the file has. */
+static void give_piece(struct jpeg_state *state)
+{
+    size_t count =
+        state->rest_bytes < CODEC_BYTES_PER_CHECK ? state->rest_bytes : CODEC_BYTES_PER_CHECK;
+    state->source.next_input_byte = state->rest;
+    state->source.bytes_in_buffer = count;
+    state->rest += count;
+    state->rest_bytes -= count;
+}
+
+/* The next piece; behind the last one, more bytes are wanted than the file has. */
 static boolean source_fill(j_decompress_ptr reader)
 {
     static const JOCTET end[] = {0xFF, JPEG_EOI};
     struct jpeg_state *state = reader->client_data;
+    if (state->rest_bytes > 0) {
+        stop_late_decode(state);
+        give_piece(state);
+        return TRUE;
+    }
     if (!state->limits->lenient) {
         char where[64];
         say_where(state, where, sizeof where);
@@ -242,12 +271,16 @@ static boolean source_fill(j_decompress_ptr reader)
 
 static void source_skip(j_decompress_ptr reader, long count)
 {
+    const struct jpeg_state *state = reader->client_data;
     struct jpeg_source_mgr *source = reader->src;
     if (count <= 0)
         return;
-    if ((size_t)count > source->bytes_in_buffer) {
+    while ((size_t)count > source->bytes_in_buffer) {
+        bool beyond = state->rest_bytes == 0;
+        count -= (long)source->bytes_in_buffer;
         source_fill(reader);
-        return;
+        if (beyond) /* what it has given now is an end marker, to be read */
+            return;
     }
     source->next_input_byte += count;
     source->bytes_in_buffer -= (size_t)count;
@@ -263,8 +296,6 @@ static void open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t l
 {
     jpeg_create_decompress(&state->reader);
     state->source = (struct jpeg_source_mgr){
-        .next_input_byte = bytes,
-        .bytes_in_buffer = length,
         .init_source = source_start,
         .fill_input_buffer = source_fill,
         .skip_input_data = source_skip,
@@ -272,6 +303,9 @@ static void open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t l
         .term_source = source_end,
     };
     state->source_bytes = length;
+    state->rest = bytes;
+    state->rest_bytes = length;
+    give_piece(state);
     state->reader.src = &state->source;
     state->reader.progress = &state->progress;
 }

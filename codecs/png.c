@@ -29,6 +29,7 @@ struct png_state {
     bool out_of_memory; /* an allocation of libpng's failed, which explains the next error */
     const uint8_t *bytes;
     size_t length, at;
+    uint64_t deadline_ns; /* of decoding */
     uint32_t rows, rows_done; /* rows 0: still in the header */
     int pass, passes;
     struct codec_sink *sink;
@@ -97,6 +98,16 @@ static enum status check_memory(struct png_state *state)
                      "there is no memory for all chunks of a PNG");
 }
 
+static void stop_late_decode(struct png_state *state)
+{
+    char where[80];
+    if (!codec_late(state->deadline_ns))
+        return;
+    say_where(state, where, sizeof where);
+    error_set(state->error, STATUS_DECODE_LIMIT, "the time for decoding was over %s", where);
+    leave(state);
+}
+
 static void begin(struct png_state *state, struct error *error)
 {
     *state = (struct png_state){.error = error};
@@ -115,7 +126,10 @@ static void source_read(png_structp png, png_bytep to, size_t count)
         leave(state);
     }
     memcpy(to, state->bytes + state->at, count);
+    size_t piece = state->at / CODEC_BYTES_PER_CHECK;
     state->at += count;
+    if (state->at / CODEC_BYTES_PER_CHECK != piece)
+        stop_late_decode(state);
 }
 
 static uint32_t get_u32(const uint8_t *at)
@@ -123,14 +137,14 @@ static uint32_t get_u32(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* The first chunk of a type, by walking over the lengths; NULL where there is none. */
+/* The first chunk of a type before IEND, by walking over the lengths; NULL where there is none. */
 static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char *type,
                                  size_t *data_bytes)
 {
     size_t at = SIGNATURE_BYTES;
     while (length - at >= CHUNK_OVERHEAD) {
         size_t count = get_u32(bytes + at);
-        if (count > length - at - CHUNK_OVERHEAD)
+        if (count > length - at - CHUNK_OVERHEAD || memcmp(bytes + at + 4, "IEND", 4) == 0)
             return NULL;
         if (memcmp(bytes + at + 4, type, 4) == 0) {
             *data_bytes = count;
@@ -151,6 +165,7 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
     static const png_byte profile[] = "iCCP";
     state->bytes = bytes;
     state->length = length;
+    state->deadline_ns = limits->deadline_ns;
     state->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
                                           state, allocate, release);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
@@ -274,8 +289,7 @@ static void set_transforms(struct png_state *state, uint32_t channels)
     png_read_update_info(state->png, state->info);
 }
 
-static enum status decode_rows(struct png_state *state, const struct codec_limits *limits,
-                               const struct image *dst)
+static enum status decode_rows(struct png_state *state, const struct image *dst)
 {
     set_transforms(state, dst->channels);
     if (png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
@@ -287,12 +301,8 @@ static enum status decode_rows(struct png_state *state, const struct codec_limit
     for (state->pass = 0; state->pass < state->passes; state->pass++)
         for (state->rows_done = 0; state->rows_done < dst->height; state->rows_done++) {
             png_read_row(state->png, dst->pixels + state->rows_done * dst->stride, NULL);
-            if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(limits->deadline_ns)) {
-                char where[80];
-                say_where(state, where, sizeof where);
-                return error_set(state->error, STATUS_DECODE_LIMIT,
-                                 "the time for decoding was over %s", where);
-            }
+            if (state->rows_done % CODEC_ROWS_PER_CHECK == 0)
+                stop_late_decode(state);
         }
     state->pass = state->passes - 1; /* for messages about the chunks behind the pixels */
     png_read_end(state->png, NULL);
@@ -313,7 +323,7 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
         return error->status;
     }
     open_reader(state, bytes, length, limits, false);
-    enum status status = decode_rows(state, limits, dst);
+    enum status status = decode_rows(state, dst);
     png_destroy_read_struct(&state->png, &state->info, NULL);
     return status;
 }

@@ -130,7 +130,7 @@ static enum status convolve_parse(const struct op_item *item, void *params)
     status = sum_kernel(item, own, kernel, &scale);
     if (!status)
         status = op_number(item, "scale", -NUMBER_MAX, NUMBER_MAX, &scale);
-    if (!status && fabs(scale) < SCALE_MIN)
+    if (!status && op_given(item, "scale") && fabs(scale) < SCALE_MIN)
         status = error_set(item->error, STATUS_BAD_OP,
                            "%s: scale is %.10g; it must be %.10g at least, without its sign",
                            item->place, scale, SCALE_MIN);

@@ -106,6 +106,46 @@ static void test_magic_and_garbage(void **state)
         }
 }
 
+/* ---- deadlines ---- */
+
+/* A file of nothing but the smallest parts, before its pixels or behind them: most of the time goes
+ * where there are no rows. */
+static struct picture_file file_of_parts(bool png, bool behind)
+{
+    enum { part_bytes_max = 12, parts = 1000000 };
+    const char *part = png ? "\0\0\0\0tEXt\x96\x42\xC5\x85" : "\xFF\xE0\0\2";
+    size_t part_bytes = png ? part_bytes_max : 4;
+    struct picture_file file = png ? png_file(1) : jpeg_file(1);
+    size_t before = png ? 8 + 25 : 2, after = file.length - (png ? 12 : 2);
+    uint8_t *all = malloc(parts * part_bytes_max);
+    assert_non_null(all);
+    for (size_t i = 0; i < parts; i++)
+        memcpy(all + i * part_bytes, part, part_bytes);
+    picture_insert(&file, behind ? after : before, all, parts * part_bytes);
+    free(all);
+    return file;
+}
+
+static void test_deadline_between_parts(void **state)
+{
+    (void)state;
+    for (int png = 0; png < 2; png++) {
+        struct picture_file file = file_of_parts(png, false);
+        rig.limits.deadline_ns = 0;
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
+        rig.limits.deadline_ns = 1;
+        assert_int_equal(rig_probe(&rig, &file), STATUS_DECODE_LIMIT);
+        assert_non_null(strstr(rig.error.text, "the time for decoding was over in its header"));
+        picture_free(&file);
+        file = file_of_parts(png, true);
+        rig.limits.deadline_ns = 0;
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
+        rig.limits.deadline_ns = rig_now_ns() + 1000000;
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_DECODE_LIMIT);
+        picture_free(&file);
+    }
+}
+
 /* ---- the context ---- */
 
 /* After any failure the next picture is decoded and encoded as if nothing had happened. */
@@ -229,7 +269,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_names),           TEST(test_suffixes),
         TEST(test_sniff),           TEST(test_no_picture),
-        TEST(test_magic_and_garbage), TEST(test_reuse_after_failure),
+        TEST(test_magic_and_garbage), TEST(test_deadline_between_parts),
+        TEST(test_reuse_after_failure),
         TEST(test_destroy_nothing), TEST(test_sinks),
         TEST(test_encode_deadline), TEST(test_encode_too_wide),
     };

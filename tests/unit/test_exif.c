@@ -107,6 +107,20 @@ static void test_in_files(void **state)
     rig_close(&rig);
 }
 
+static void test_behind_the_end(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
+    struct picture_file other =
+        picture_png(&(struct picture_png){.width = 16, .height = 8, .orientation = 6});
+    picture_insert(&file, file.length, other.bytes + 8, other.length - 8);
+    picture_free(&other);
+    expect_in_file(&rig, &file, 1);
+    rig_close(&rig);
+}
+
 /* Another APP1 (XMP) comes first in many files. */
 static void test_behind_xmp(void **state)
 {
@@ -141,8 +155,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blob),         cmocka_unit_test(test_broken_blob),
-        cmocka_unit_test(test_circles), cmocka_unit_test(test_in_files),
-        cmocka_unit_test(test_size_of_blob), cmocka_unit_test(test_in_files),
+        cmocka_unit_test(test_circles),      cmocka_unit_test(test_size_of_blob),
+        cmocka_unit_test(test_in_files),     cmocka_unit_test(test_behind_the_end),
         cmocka_unit_test(test_behind_xmp),   cmocka_unit_test(test_broken_in_files),
     };
     return cmocka_run_group_tests_name("exif", tests, NULL, NULL);

@@ -214,6 +214,34 @@ static void test_kinds_of_coding(void **state)
     compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .quality = 100});
 }
 
+/* libjpeg gets a file in pieces: segments that it passes over, and its data, reach from one into
+ * the next at every byte. */
+static void test_across_pieces(void **state)
+{
+    (void)state;
+    enum { segment_bytes = 2 + 65535, segments = 4 };
+    if (!rig_have("djpeg"))
+        skip();
+    uint8_t *passed_over = calloc(segments, segment_bytes);
+    assert_non_null(passed_over);
+    for (size_t i = 0; i < segments; i++)
+        memcpy(passed_over + i * segment_bytes, "\xFF\xE5\xFF\xFF", 4);
+    for (size_t fill = 0; fill < 8; fill++) {
+        struct picture_file file =
+            picture_jpeg(&(struct picture_jpeg){.width = 1000,
+                                                .height = 800,
+                                                .quality = 100,
+                                                .progressive = fill % 2 != 0,
+                                                .restart_rows = fill % 3 == 2 ? 1 : 0});
+        picture_insert(&file, 2, passed_over, segments * segment_bytes);
+        picture_insert(&file, 2, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", fill);
+        assert_true(file.length > 2 * segments * segment_bytes);
+        compare_with_djpeg(&file, DECODE_COLOUR);
+        picture_free(&file);
+    }
+    free(passed_over);
+}
+
 /* Samplings that few encoders write: chroma finer than luma, thirds, each component its own. */
 static void test_odd_samplings(void **state)
 {
@@ -652,28 +680,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_scales), TEST(test_sizes_and_subsamplings),
-        TEST(test_ycc_of_libjpeg),
-        TEST(test_colour_spaces),
-        TEST(test_kinds_of_coding),
-        TEST(test_odd_samplings),
-        TEST(test_cmyk_arithmetic),
-        TEST(test_size_limits),
-        TEST(test_scan_limit),
-        TEST(test_warning_limit),
-        TEST(test_segment_limit),
-        TEST(test_kept_segments),
-        TEST(test_unsupported),
-        TEST(test_no_tables),
-        TEST(test_truncated),
-        TEST(test_truncated_names_the_row),
-        TEST(test_lenient),
-        TEST(test_corrupt_data),
-        TEST(test_flipped_bytes),
-        TEST(test_deadline),
-        TEST(test_encode_like_cjpeg),
-        TEST(test_encode_is_stateless),
-        TEST(test_profile),
+        TEST(test_scales),                  TEST(test_sizes_and_subsamplings),
+        TEST(test_ycc_of_libjpeg),          TEST(test_colour_spaces),
+        TEST(test_kinds_of_coding),         TEST(test_across_pieces),
+        TEST(test_odd_samplings),           TEST(test_cmyk_arithmetic),
+        TEST(test_size_limits),             TEST(test_scan_limit),
+        TEST(test_warning_limit),           TEST(test_segment_limit),
+        TEST(test_kept_segments),           TEST(test_unsupported),
+        TEST(test_no_tables),               TEST(test_truncated),
+        TEST(test_truncated_names_the_row), TEST(test_lenient),
+        TEST(test_corrupt_data),            TEST(test_flipped_bytes),
+        TEST(test_deadline),                TEST(test_encode_like_cjpeg),
+        TEST(test_encode_is_stateless),     TEST(test_profile),
         TEST(test_profile_dropped),
     };
     return cmocka_run_group_tests_name("jpeg", tests, NULL, NULL);

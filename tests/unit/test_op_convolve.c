@@ -17,7 +17,7 @@ static int reference(const struct channel *in, int x, int y, const void *context
     for (int i = 0; i < recipe->rows * recipe->columns; i++)
         all += recipe->kernel[i];
     if (scale == 0)
-        scale = fabs(all) < 1e-9 ? 1 : all;
+        scale = fabs(all) < 1e-12 ? 1 : all;
     int64_t sum = llrint(recipe->offset * 65536) + 32768;
     for (int j = 0; j < recipe->rows; j++)
         for (int i = 0; i < recipe->columns; i++)
@@ -63,6 +63,8 @@ static void all_convolve(struct engine *engine)
     }
     /* They sum to 0, but for rounding: the scale is 1. */
     sweep(engine, &(struct recipe){3, 1, {0.1, 0.2, -0.3}, 0, 9, "replicate"}, 5, false);
+    /* And one that is small as it stands: the bounds of a scale are for one that is given. */
+    sweep(engine, &(struct recipe){3, 1, {1e-10, 2e-10, 1e-10}, 0, 0, "replicate"}, 5, false);
     for (int b = 0; b < 3; b++)
         sweep(engine, &(struct recipe){3, 3, {-1, -2, -1, 0, 0, 0, 1, 2, 1}, 0, 128, borders[b]}, 1,
               false);
