@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds the Debian packages: systemd/debian/build.sh [SUFFIX]   (make deb)
 #
-# In a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/; the packages lie
-# in build/deb then. A SUFFIX makes a version of its own of it: +site1 gives 0.1.0+site1. CUDA,
+# In a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/; build/deb holds the
+# packages of the last run then, and nothing else. A SUFFIX makes a version of its own of it: +site1 gives 0.1.0+site1. CUDA,
 # CUDA_ARCHS and CC count as they do for make.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ version=$(dpkg-parsechangelog -l systemd/debian/changelog -S Version)
     exit 1
 }
 readonly copy=build/deb/gpuimgd-$version
-rm -rf "$copy"
+rm -rf build/deb
 mkdir -p "$copy"
 tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
 cp -a systemd/debian "$copy/debian"
