@@ -1,9 +1,9 @@
 #!/bin/bash
 # Builds the Debian packages: systemd/debian/build.sh [SUFFIX]   (make deb)
 #
-# In a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/; build/deb holds the
-# packages of the last run then, and nothing else. A SUFFIX makes a version of its own of it: +site1 gives 0.1.0+site1. CUDA,
-# CUDA_ARCHS and CC count as they do for make.
+# In a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/; build/deb then
+# holds the packages of this run, and nothing else. A SUFFIX makes a version of its own: +site1 gives
+# 0.1.0+site1. CUDA, CUDA_ARCHS and CC count as they do for make.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
