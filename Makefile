@@ -133,7 +133,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-tls \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-tls check-metrics \
         check-peers check-faults coverage \
         check-scale chaos soak fuzz bench bench-peers bench-gpu bench-cpu bench-queue bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -156,6 +156,7 @@ help:
 ## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
 ## make check-deb   the Debian packages: lintian, and their life in a booted Debian tree (root)
 ## make check-tls     Redis behind TLS, by the stunnel recipe of gpuimgd.conf(5)
+## make check-metrics what /metrics exposes, the alert rules and the dashboard, by promtool
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
 ## make soak          50,000 jobs, three daemons, 1,000 kills -9
 ## make check-scale   Sentinel and Cluster failovers, moving slots and many daemons, in full
@@ -328,6 +329,10 @@ check-valgrind: deps
 coverage: deps
 	@$(MAKE) --no-print-directory VARIANT=coverage CFLAGS="-O0 -g" build-tests
 	@tests/coverage/report.sh build/coverage
+check-metrics: deps
+	@tests/deps.sh promtool $(O)/promtool
+	@$(MAKE) --no-print-directory all
+	@PROMTOOL=$(CURDIR)/$(O)/promtool/promtool tests/scripts/test_metrics.sh $(O)
 check-tls: deps
 	@tests/deps.sh tls
 	@$(MAKE) --no-print-directory all
@@ -394,7 +399,8 @@ install: all
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
 	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
-	install -m 0644 README.md queue/PROTOCOL.md daemon/METRICS.md $(DESTDIR)$(docdir)/
+	install -m 0644 README.md queue/PROTOCOL.md daemon/METRICS.md conf/grafana.json conf/alerts.yml \
+	  $(DESTDIR)$(docdir)/
 	for page in $(PAGES); do \
 	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)

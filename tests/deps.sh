@@ -2,7 +2,8 @@
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
 # comparisons with other libraries need, with `bench-peers`, `bench-linear`, `fuzz`, `valgrind`,
 # `tls` and `deb` what those targets need besides. Looks first, by function rather than by package,
-# so that a machine that has everything (from wherever) is left alone.
+# so that a machine that has everything (from wherever) is left alone. `promtool FOLDER` puts
+# Prometheus's checker into the folder and installs nothing: its package would start a server.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
@@ -19,6 +20,23 @@ need_library() { # pkg-config name, package
 need_module() { # Python module, package
     /usr/bin/python3 -c "import $1" 2>/dev/null || missing="$missing $2"
 }
+
+if [ "${1:-}" = promtool ]; then
+    mkdir -p "$2"
+    cd "$2"
+    [ ! -x promtool ] || exit 0
+    if found=$(command -v promtool); then
+        ln -s "$found" promtool
+        exit 0
+    fi
+    echo "make deps: fetching promtool"
+    apt-get download -q prometheus || { apt-get update -q && apt-get download -q prometheus; }
+    dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >promtool.new
+    chmod +x promtool.new
+    mv promtool.new promtool
+    rm prometheus_*.deb
+    exit 0
+fi
 
 if [ "${1:-}" = peers ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"

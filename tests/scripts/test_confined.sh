@@ -12,7 +12,7 @@ readonly build jobs=24
 readonly nobody=65534
 dir=$(mktemp -d /tmp/gpuimgd-confined.XXXXXX)
 readonly dir log=$dir/log
-redis="" daemon="" exit_status="" user=()
+redis="" daemon="" exit_status="" user=() listen=""
 
 cleanup() {
     [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
@@ -43,7 +43,8 @@ start_daemon() {
     shift 2
     : >"$log"
     CUDA_CACHE_PATH=$out.cache "$@" "$dir/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" \
-        "--input_root=$dir/in" "--output_root=$out" "--engine=$engine" --workers=2 >"$log" 2>&1 &
+        "--input_root=$dir/in" "--output_root=$out" "--engine=$engine" --workers=2 \
+        ${listen:+"--metrics_listen=$listen"} >"$log" 2>&1 &
     daemon=$!
 }
 make_folders() { # NAME
@@ -65,6 +66,14 @@ push_jobs() {
         client LPUSH gpuimgd:jobs "{\"id\":\"$i\",\"input\":\"a.jpg\",\"output\":\"$i.png\",
             \"ops\":[${operations[i % ${#operations[@]}]}]}"
     done
+}
+# A status line over the socket that the daemon opened for itself.
+serves() {
+    local where answer
+    where=$(sed -nE 's|.*metrics and status on http://([0-9.]+):([0-9]+)/.*|/dev/tcp/\1/\2|p' "$log")
+    exec 3<>"$where" && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && answer=$(cat <&3)
+    exec 3>&-
+    has "$answer" " 200 OK"
 }
 all_done() { # engine
     local i result
@@ -93,6 +102,7 @@ try() {
         check "$1: without capabilities or new privileges, calls filtered" confined
         push_jobs >/dev/null
         check "$1: $jobs jobs are done" all_done "$3"
+        [ -z "$listen" ] || check "$1: it answers over HTTP" serves
     fi
     stop_daemon
     check "$1: it stops with status 0" equal $exit_status 0
@@ -121,6 +131,7 @@ main() {
         return 0
     fi
     prepare
+    has "$(ldd "$build/gpuimgd")" libmicrohttpd >/dev/null && listen=0
     start_redis "$dir" --port || return 1
     try cpu cpu cpu
     if has_cuda; then

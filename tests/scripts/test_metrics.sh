@@ -1,11 +1,25 @@
 #!/bin/bash
-# The table of metrics, its document, the dashboard and the alert rules name the same things. Prints
-# TAP: tests/scripts/test_metrics.sh [BUILD]; $PROMTOOL, where set, looks at the rules and, with a
-# daemon of BUILD, at what it exposes.
-set -u
+# The table of metrics, its document, the dashboard and the alert rules name the same things; where
+# $PROMTOOL is set (make check-metrics), it looks at the rules, at the dashboard's expressions and at
+# what a daemon of BUILD exposes. Prints TAP: tests/scripts/test_metrics.sh BUILD
+set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+. tests/redis.sh
 . tests/service/tap.sh
-readonly table=daemon/metrics.def document=daemon/METRICS.md
+build=${1:-build/release}
+readonly build table=daemon/metrics.def document=daemon/METRICS.md
+readonly alerts=conf/alerts.yml dashboard=conf/grafana.json
+dir=$(mktemp -d /tmp/gpuimgd-metrics.XXXXXX)
+redis="" daemon=""
+
+cleanup() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
+    wait
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
 
 # Rows of the table as "name|type|help".
 rows() {
@@ -21,10 +35,11 @@ same_rows() { diff <(rows) <(documented); }
 
 # Names in the files given that no row has.
 unknown_names() {
-    local name base
+    local name base known
+    known=$(rows | cut -d '|' -f 1)
     grep -ohE '\b(gpuimgd|process)_[a-z_]*[a-z]\b' "$@" | sort -u | while read -r name; do
         base=$(sed -E 's/_(bucket|sum|count)$//' <<<"$name")
-        rows | grep -qE "^($name|$base)\|" || echo "$name"
+        grep -qxE "$name|$base" <<<"$known" || echo "$name"
     done
 }
 known_names() {
@@ -33,9 +48,62 @@ known_names() {
     [ -z "$names" ] || { echo "no such metrics: $names"; return 1; }
 }
 
+# Each alert stands below a comment: why it is there.
+reasons() {
+    awk '/^      - alert:/ { alerts++; if (before !~ /^      #/) { print "no reason: " $0; bad = 1 } }
+         { before = $0 }
+         END { exit bad || alerts < 10 }' "$alerts"
+}
+
+# ---- with promtool -------------------------------------------------------------------------------
+# The dashboard's expressions as rules: a JSON string is a YAML string, too.
+expressions() {
+    echo 'groups: [{name: dashboard, rules: ['
+    sed -nE 's/^ *"expr": (".*"),?$/{record: "dashboard", expr: \1},/p' "$dashboard" |
+        sed 's/\$__rate_interval/1m/g; s/\$instance/.*/g' | awk '{ sub(/dashboard/, "r" NR); print }'
+    echo ']}]'
+}
+check_expressions() {
+    expressions >"$dir/dashboard.yml"
+    [ "$(grep -c 'record' "$dir/dashboard.yml")" -gt 20 ] && "$PROMTOOL" check rules "$dir/dashboard.yml"
+}
+
+start_daemon() {
+    mkdir "$dir/in" "$dir/out"
+    "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" --engine=cpu \
+        "--output_root=$dir/out" --metrics_listen=0 >"$dir/log" 2>&1 &
+    daemon=$!
+}
+place() { sed -nE 's|.*metrics and status on http://127.0.0.1:([0-9]+)/.*|\1|p' "$dir/log"; }
+get() { # path
+    exec 3<>"/dev/tcp/127.0.0.1/$(place)" || return 1
+    printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
+    sed '1,/^\r$/d' <&3
+    exec 3>&-
+}
+ready() { equal "$(get /readyz)" running; }
+exposed() { get /metrics >"$dir/metrics" && "$PROMTOOL" check metrics <"$dir/metrics"; }
+
+with_promtool() {
+    check "promtool takes $alerts" "$PROMTOOL" check rules "$alerts"
+    check "promtool takes the expressions of $dashboard" check_expressions
+    if has "$(ldd "$build/gpuimgd")" libmicrohttpd >/dev/null; then
+        start_redis "$dir" --port || return 1
+        start_daemon
+        check "a daemon is ready" within 30 ready
+        check "promtool takes what it exposes" exposed
+    else
+        echo "ok - promtool takes what it exposes # SKIP built without libmicrohttpd"
+    fi
+}
+
 main() {
     check "every row of $table can be read" all_rows
     check "$document has the same metrics, types and meanings" same_rows
+    check "the alert rules know every metric that they name" known_names "$alerts"
+    check "every alert rule has its reason" reasons
+    check "the dashboard knows every metric that it names" known_names "$dashboard"
+    [ -z "${PROMTOOL:-}" ] || with_promtool
     [ "$failures" -eq 0 ]
 }
 main
