@@ -571,11 +571,37 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     writer->input_components = (int)src->channels;
     writer->in_color_space = src->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_set_defaults(writer);
+    writer->raw_data_in = src->channels == 1;
     writer->dct_method = JDCT_ISLOW;
     /* TRUE keeps quantisers within 8 bits at low qualities, which baseline decoders need. */
     jpeg_set_quality(writer, state->request->quality, TRUE);
     if (state->request->progressive)
         jpeg_simple_progression(writer);
+}
+
+/* Gray goes into the DCT from where it lies; what libjpeg does before that for every caller would
+ * copy it pixel by pixel. Past the right and the bottom edge the last pixel and the last row are
+ * repeated up to a whole block, as libjpeg does. */
+static void write_gray_rows(struct jpeg_compress_struct *writer, const struct image *src)
+{
+    JDIMENSION width = writer->image_width;
+    JDIMENSION padded = (width + DCTSIZE - 1) / DCTSIZE * DCTSIZE;
+    JSAMPROW rows[DCTSIZE];
+    JSAMPARRAY components[] = {rows}, lines = NULL;
+    if (padded != width)
+        lines = writer->mem->alloc_sarray((j_common_ptr)writer, JPOOL_IMAGE, padded, DCTSIZE);
+    while (writer->next_scanline < writer->image_height) {
+        for (JDIMENSION i = 0; i < DCTSIZE; i++) {
+            JDIMENSION y = writer->next_scanline + i, last = writer->image_height - 1;
+            rows[i] = src->pixels + (y < last ? y : last) * src->stride;
+            if (padded == width)
+                continue;
+            memcpy(lines[i], rows[i], width);
+            memset(lines[i] + width, rows[i][width - 1], padded - width);
+            rows[i] = lines[i];
+        }
+        jpeg_write_raw_data(writer, components, DCTSIZE);
+    }
 }
 
 static void write_rows(struct jpeg_compress_struct *writer, const struct image *src)
@@ -609,7 +635,10 @@ static enum status jpeg_encode(void *opaque, const struct image *src,
     jpeg_start_compress(&state->writer, TRUE);
     if (request->icc != NULL && src->channels == 3)
         jpeg_write_icc_profile(&state->writer, request->icc, (unsigned)request->icc_bytes);
-    write_rows(&state->writer, src);
+    if (state->writer.raw_data_in)
+        write_gray_rows(&state->writer, src);
+    else
+        write_rows(&state->writer, src);
     jpeg_finish_compress(&state->writer);
     jpeg_destroy_compress(&state->writer);
     return STATUS_OK;
