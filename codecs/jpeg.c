@@ -16,6 +16,8 @@
 
 #include "codecs/codec_impl.h"
 #include "codecs/exif.h"
+#include "codecs/jpeg_coefficients.h"
+#include "codecs/jpeg_scans.h"
 
 #define MARKER_EXIF (JPEG_APP0 + 1)
 #define MARKER_ICC  (JPEG_APP0 + 2)
@@ -39,6 +41,9 @@ struct jpeg_state {
     const struct codec_limits *limits; /* NULL while encoding */
     const struct encode_request *request;
     struct codec_sink *sink;
+    struct jpeg_coefficients coefficients;
+    struct jpeg_scans scans; /* what of the source is read; none: all */
+    size_t next_span;
     uint64_t source_bytes;
     const uint8_t *rest; /* what the source has not been given yet */
     size_t rest_bytes;
@@ -236,14 +241,21 @@ static void source_start(j_decompress_ptr reader)
     (void)reader;
 }
 
-static void give_piece(struct jpeg_state *state)
+/* false: the file, or what is read of it, is at its end. */
+static bool give_piece(struct jpeg_state *state)
 {
+    if (state->rest_bytes == 0 && state->next_span < state->scans.count) {
+        const struct jpeg_span *span = &state->scans.spans[state->next_span++];
+        state->rest = span->bytes;
+        state->rest_bytes = span->length;
+    }
     size_t count =
         state->rest_bytes < CODEC_BYTES_PER_CHECK ? state->rest_bytes : CODEC_BYTES_PER_CHECK;
     state->source.next_input_byte = state->rest;
     state->source.bytes_in_buffer = count;
     state->rest += count;
     state->rest_bytes -= count;
+    return count > 0;
 }
 
 /* The next piece; behind the last one, more bytes are wanted than the file has. */
@@ -251,9 +263,8 @@ static boolean source_fill(j_decompress_ptr reader)
 {
     static const JOCTET end[] = {0xFF, JPEG_EOI};
     struct jpeg_state *state = reader->client_data;
-    if (state->rest_bytes > 0) {
+    if (give_piece(state)) {
         stop_late_decode(state);
-        give_piece(state);
         return TRUE;
     }
     if (!state->limits->lenient) {
@@ -276,7 +287,7 @@ static void source_skip(j_decompress_ptr reader, long count)
     if (count <= 0)
         return;
     while ((size_t)count > source->bytes_in_buffer) {
-        bool beyond = state->rest_bytes == 0;
+        bool beyond = state->rest_bytes == 0 && state->next_span == state->scans.count;
         count -= (long)source->bytes_in_buffer;
         source_fill(reader);
         if (beyond) /* what it has given now is an end marker, to be read */
@@ -303,6 +314,7 @@ static void open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t l
         .term_source = source_end,
     };
     state->source_bytes = length;
+    state->scans.count = state->next_span = 0;
     state->rest = bytes;
     state->rest_bytes = length;
     give_piece(state);
@@ -474,6 +486,28 @@ static J_COLOR_SPACE output_space(const struct jpeg_decompress_struct *reader,
     return request->as == DECODE_YCC ? JCS_YCbCr : JCS_RGB;
 }
 
+struct jpeg_coefficients *jpeg_coefficients_of(j_common_ptr common)
+{
+    struct jpeg_state *state = common->client_data;
+    return &state->coefficients;
+}
+
+/* Passes over scans of which no pixel will be made. */
+static void leave_out_scans(struct jpeg_state *state)
+{
+    struct jpeg_decompress_struct *reader = &state->reader;
+    const uint8_t *next = state->source.next_input_byte;
+    size_t length = state->source.bytes_in_buffer + state->rest_bytes;
+    if (!jpeg_scans_choose(reader, next, length, state->limits, &state->scans))
+        return;
+    state->rest_bytes = 0;
+    give_piece(state);
+    /* It would guess what the scans that are left out say. */
+    reader->do_block_smoothing = FALSE;
+    for (int i = 1; i < reader->num_components; i++)
+        state->coefficients.shares_rows[i] = reader->out_color_space == JCS_GRAYSCALE;
+}
+
 static enum status decode_rows(struct jpeg_state *state, const struct image_info *info,
                                const struct decode_request *request, const struct image *dst)
 {
@@ -489,6 +523,7 @@ static enum status decode_rows(struct jpeg_state *state, const struct image_info
     reader->scale_num = request->eighths ? request->eighths : DECODE_EIGHTHS;
     reader->scale_denom = DECODE_EIGHTHS;
     reader->mem->max_memory_to_use = (long)(info->codec_bytes + MEMORY_MARGIN);
+    leave_out_scans(state);
     jpeg_start_decompress(reader);
     assert(reader->output_width == dst->width && reader->output_height == dst->height);
     if (cmyk && dst->channels == 3)
@@ -510,11 +545,14 @@ static enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length
     begin(state, (j_common_ptr)&state->reader, error);
     if (setjmp(state->jump) != 0) {
         jpeg_destroy_decompress(&state->reader);
+        jpeg_coefficients_free(&state->coefficients);
         return error->status;
     }
     open_reader(state, bytes, length);
+    jpeg_coefficients_take_over(&state->coefficients, &state->reader);
     enum status status = decode_rows(state, info, request, dst);
     jpeg_destroy_decompress(&state->reader);
+    jpeg_coefficients_free(&state->coefficients);
     return status;
 }
 

@@ -1,0 +1,97 @@
+#include "codecs/jpeg_coefficients.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
+
+/* libjpeg leaves this type to whoever carries the arrays out. */
+struct jvirt_barray_control {
+    JBLOCKARRAY rows;
+    JDIMENSION row_count, blocks_per_row;
+    bool shares_rows;
+};
+
+static size_t row_bytes(const struct jvirt_barray_control *array)
+{
+    return (size_t)array->blocks_per_row * sizeof(JBLOCK);
+}
+
+static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre_zero,
+                                      JDIMENSION blocks_per_row, JDIMENSION row_count,
+                                      JDIMENSION access_max)
+{
+    struct jpeg_coefficients *own = jpeg_coefficients_of(common);
+    (void)pre_zero; /* they are zero */
+    (void)access_max;
+    if (own->count == MAX_COMPONENTS)
+        ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
+    jvirt_barray_ptr array = common->mem->alloc_small(common, pool, sizeof *array);
+    array->rows = common->mem->alloc_large(common, pool, row_count * sizeof(JBLOCKROW));
+    array->row_count = row_count;
+    array->blocks_per_row = blocks_per_row;
+    array->shares_rows = own->shares_rows[own->count];
+    own->arrays[own->count++] = array;
+    return array;
+}
+
+/* One piece for all arrays. */
+static void take_memory(j_common_ptr common, struct jpeg_coefficients *own)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < own->count; i++)
+        bytes += row_bytes(own->arrays[i]) *
+                 (own->arrays[i]->shares_rows ? 1 : own->arrays[i]->row_count);
+    if (bytes > (size_t)common->mem->max_memory_to_use)
+        ERREXIT(common, JERR_NO_BACKING_STORE);
+    own->memory = calloc(1, bytes + 1);
+    if (own->memory == NULL)
+        ERREXIT1(common, JERR_OUT_OF_MEMORY, 0);
+    uintptr_t page = 4096, begin = ((uintptr_t)own->memory + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)own->memory + bytes) / page * page;
+    if (end > begin) /* where this is refused, small pages do */
+        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
+static void realize_arrays(j_common_ptr common)
+{
+    struct jpeg_coefficients *own = jpeg_coefficients_of(common);
+    own->realize(common); /* arrays of samples */
+    if (own->count == 0 || own->memory != NULL)
+        return;
+    take_memory(common, own);
+    uint8_t *at = own->memory;
+    for (int i = 0; i < own->count; i++) {
+        struct jvirt_barray_control *array = own->arrays[i];
+        for (JDIMENSION row = 0; row < array->row_count; row++) {
+            array->rows[row] = (JBLOCKROW)(void *)at;
+            if (!array->shares_rows || row + 1 == array->row_count)
+                at += row_bytes(array);
+        }
+    }
+}
+
+static JBLOCKARRAY access_rows(j_common_ptr common, jvirt_barray_ptr array, JDIMENSION first,
+                               JDIMENSION count, boolean writable)
+{
+    (void)writable;
+    if (first > array->row_count || count > array->row_count - first)
+        ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
+    return array->rows + first;
+}
+
+void jpeg_coefficients_take_over(struct jpeg_coefficients *coefficients, j_decompress_ptr reader)
+{
+    struct jpeg_memory_mgr *memory = reader->mem;
+    *coefficients = (struct jpeg_coefficients){.realize = memory->realize_virt_arrays};
+    memory->request_virt_barray = request_array;
+    memory->realize_virt_arrays = realize_arrays;
+    memory->access_virt_barray = access_rows;
+}
+
+void jpeg_coefficients_free(struct jpeg_coefficients *coefficients)
+{
+    free(coefficients->memory);
+    *coefficients = (struct jpeg_coefficients){0};
+}
