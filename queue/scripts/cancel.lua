@@ -1,7 +1,7 @@
 -- CANCEL: asks for the end of every job with an id that was pushed so far. No daemon calls it;
 -- whoever pushes jobs does.
 --
--- KEYS  1 jobs  2 cancel  3 delayed  4 waits:ID  5 result:ID
+-- KEYS  1 jobs  2 cancel  3 delayed  4 waits:ID  5 result:ID, and in a Cluster never
 -- ARGV  1 ID
 -- Reply {the kept result of a job with that id, or nil}
 --

@@ -55,12 +55,17 @@ local function used(number, state)
 end
 
 -- Due jobs go to the end of :jobs that is taken from, the longest due one last; those with one
--- attempt left to :alone.
+-- attempt left to :alone. They wait under no id any more.
 local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
                        'LIMIT', 0, math.max(places, 64))
 for i = #due, 1, -1 do
     redis.call('ZREM', delayed, due[i])
     local attempt = used(due[i], 'delayed')
+    local id = attempt and redis.call('HGET', ns .. ':job:' .. due[i], 'waits')
+    if id then
+        redis.pcall('SREM', ns .. ':waits:' .. id, due[i])
+        redis.call('HDEL', ns .. ':job:' .. due[i], 'waits')
+    end
     if attempt and attempt >= 1 and attempts - attempt <= 1 then
         redis.call('HSET', ns .. ':job:' .. due[i], 'state', 'alone')
         redis.call('LPUSH', alone, due[i])

@@ -37,7 +37,7 @@ local function wait(one, due)
     if one.waits then
         if redis.call('TYPE', one.waits).ok ~= 'set' then redis.call('DEL', one.waits) end
         redis.call('SADD', one.waits, one.number)
-        redis.call('HSET', one.job, 'waits', 1)
+        redis.call('HSET', one.job, 'waits', one.id)
     end
     return 2, ''
 end
@@ -95,17 +95,13 @@ while a <= #ARGV do
     if one.id ~= '' then
         one.waits, one.unique, one.result = next_key(), next_key(), next_key()
     end
-    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows', 'waits')
+    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows')
     local ruling, kept
     if found.err or found[1] ~= one.token then
         ruling, kept = redis.call('EXISTS', one.job) == 1 and 0 or -1, ''
     else
         one.attempt, one.follows = found[2], found[3]
         ruling, kept = rule(one)
-        if ruling ~= 2 and found[4] and one.waits then
-            redis.pcall('SREM', one.waits, one.number)
-            redis.call('HDEL', one.job, 'waits')
-        end
     end
     reply[#reply + 1] = ruling
     reply[#reply + 1] = kept

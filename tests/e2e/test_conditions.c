@@ -294,6 +294,7 @@ static void test_paused_for_all(void **state)
     struct process *second = world_start(w, 1, NULL);
     check_ready(second);
     assert_true(process_logged(second, 0, "gpuimgd:paused is set", 20));
+    assert_true(process_noted(first, 0, "STATUS=paused on cpu", 20));
     freeReplyObject(redis_command(w->client, "CONFIG RESETSTAT"));
     world_push(w, "{'input':'p.jpg','output':'paused.png'}");
     process_sleep(1);

@@ -152,6 +152,7 @@ static void test_the_second_is_answered_by_the_first(void **state)
     start("2", "B:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
     start("2", "B:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
     expect("0", "EXISTS t:waits:x t:unique:x");
+    expect("0", "HEXISTS t:job:2 waits");
     /* A third one, as long as the result is kept; then a fourth is the first again. */
     expect("2", "LPUSH t:jobs c d");
     fetch("B", 2, 2, 1, 0, "0 -1 0 0 3 1 c 4 1 d");
