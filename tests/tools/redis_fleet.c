@@ -447,8 +447,8 @@ void load_push(struct redis_fleet *fleet, unsigned count)
         unsigned id = fleet->pushed++;
         snprintf(job, sizeof job,
                  "{\"id\":\"%u\",\"input\":{\"key\":\"%s:img:in\"},\"output\":{\"key\":"
-                 "\"%s:img:out:%u\",\"format\":\"png\"},\"ops\":[\"sobel\"]}",
-                 id, fleet->ns, fleet->ns, id);
+                 "\"%s:img:out:%u\",\"format\":\"png\"},\"ops\":[\"sobel\"]%s}",
+                 id, fleet->ns, fleet->ns, id, id % 4 ? "" : ",\"unique\":true");
         freeReplyObject(fleet_command(fleet, "LPUSH %s:jobs %s", fleet->ns, job));
         if (i + 1 == count || i % PUSH_BATCH == PUSH_BATCH - 1)
             wait_for_copies(fleet);
