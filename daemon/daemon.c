@@ -10,6 +10,7 @@
 
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/beacon.h"
 #include "daemon/canary.h"
 #include "daemon/clock.h"
 #include "daemon/files.h"
@@ -46,10 +47,11 @@ struct daemon {
     struct pipeline *pipeline;
     struct queue *queue;
     struct monitor *monitor; /* NULL: metrics_listen is empty */
+    struct beacon beacon;
 
     uv_async_t engine_async;
     uv_signal_t signals[SIGNALS];
-    uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer;
+    uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer, beacon_timer;
 
     struct errand sweep;
     bool sweeping;
@@ -99,6 +101,7 @@ static void update_status(struct daemon *daemon)
                       : paused           ? METRICS_PAUSED
                                          : METRICS_RUNNING,
                       daemon->why_failed);
+    daemon->beacon.state = state;
     if (daemon->why_failed)
         notify_status("failed: %s; %s, to be started anew", daemon->why_failed, state);
     else if (view->state != QUEUE_READY)
@@ -226,6 +229,12 @@ static void on_status(uv_timer_t *timer)
     struct daemon *daemon = timer->data;
     update_status(daemon);
     check_engine(daemon);
+}
+
+static void on_beacon(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    beacon_tell(&daemon->beacon);
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -374,7 +383,8 @@ static enum exit_status refuse(enum exit_status status, const struct error *erro
 static void init_handles(struct daemon *daemon)
 {
     uv_timer_t *timers[] = {&daemon->stats_timer, &daemon->status_timer, &daemon->watchdog_timer,
-                            &daemon->drain_timer, &daemon->sweep_timer};
+                            &daemon->drain_timer, &daemon->sweep_timer,
+                            &daemon->beacon_timer};
     uv_async_init(&daemon->loop, &daemon->engine_async, on_engine);
     daemon->engine_async.data = daemon;
     for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
@@ -503,6 +513,19 @@ static void watch(struct daemon *daemon)
     monitor_watch(daemon->monitor, &parts);
 }
 
+static void light_beacon(struct daemon *daemon)
+{
+    struct beacon_parts parts = {
+        .options = daemon->options,
+        .engine = daemon->engine,
+        .stats = daemon->stats,
+        .pipeline = daemon->pipeline,
+        .queue = daemon->queue,
+    };
+    beacon_init(&daemon->beacon, &parts);
+    uv_timer_start(&daemon->beacon_timer, on_beacon, BEACON_MS, BEACON_MS);
+}
+
 static void start(struct daemon *daemon)
 {
     uint64_t watchdog_ms = notify_watchdog_interval_ms();
@@ -515,6 +538,7 @@ static void start(struct daemon *daemon)
     uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
     if (watchdog_ms > 0)
         uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);
+    light_beacon(daemon);
     daemon->running = true;
     watch(daemon);
     pipeline_attach(daemon->pipeline, daemon->queue);

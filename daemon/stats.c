@@ -36,6 +36,7 @@ struct stats {
     struct metrics_totals *totals;               /* NULL: nobody asks for them */
     struct engine_activity activity;             /* of the interval, all devices */
     struct engine_activity devices[DEVICES_MAX]; /* since the start */
+    struct stats_totals before; /* of the intervals that are over */
     int log; /* -1: none */
 };
 
@@ -202,6 +203,9 @@ void stats_line(struct stats *stats, const struct stats_now *now, char *text, si
              (double)now->pinned_bytes / 1e6, (double)now->device_bytes / 1e6,
              stats_rss_bytes() / 1e6, now->engine);
     stats->images_per_s = (double)past->images * per_s;
+    struct stats_totals totals;
+    stats_totals(stats, &totals);
+    stats->before = totals;
     memset(past, 0, sizeof *past);
     stats->activity = (struct engine_activity){0};
     stats->began_ns = end;
@@ -215,6 +219,25 @@ double stats_images_per_s(const struct stats *stats)
 uint64_t stats_jobs_total(const struct stats *stats)
 {
     return stats->jobs_total;
+}
+
+void stats_totals(const struct stats *stats, struct stats_totals *totals)
+{
+    const struct interval *now = &stats->now;
+    *totals = stats->before;
+    totals->jobs += now->jobs;
+    totals->done += now->done;
+    totals->failed += now->failed;
+    totals->dead += now->dead;
+    totals->retried += now->retried;
+    totals->images += now->images;
+    totals->pixels += now->pixels;
+    totals->bytes_in += now->bytes_in;
+    totals->bytes_out += now->bytes_out;
+    for (int i = 0; i < STATS_STAGES; i++) {
+        totals->stage_ms[i] += now->stage_ms[i];
+        totals->stage_count[i] += now->stage_count[i];
+    }
 }
 
 void stats_open_log(struct stats *stats, const char *path)

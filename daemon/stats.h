@@ -59,6 +59,14 @@ uint64_t stats_jobs_total(const struct stats *stats);
 
 /* Resident memory of the process. Any thread. */
 double stats_rss_bytes(void);
+enum { STATS_READ, STATS_DECODE, STATS_GPU, STATS_ENCODE, STATS_STAGES };
+/* Since the start. */
+struct stats_totals {
+    uint64_t jobs, done, failed, dead, retried, images, pixels, bytes_in, bytes_out;
+    double stage_ms[STATS_STAGES]; /* sums, of so many jobs: */
+    uint64_t stage_count[STATS_STAGES];
+};
+void stats_totals(const struct stats *stats, struct stats_totals *totals);
 
 /* The file that lines are appended to as well; reopened on SIGHUP. "" or NULL: none. */
 void stats_open_log(struct stats *stats, const char *path);

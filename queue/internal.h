@@ -84,6 +84,7 @@ struct queue {
     bool idle;                 /* the last FETCH left :jobs empty, or found all paused */
     long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
     bool peeking, peek_refused;
+    bool publishing;           /* the last queue_publish has no answer yet */
     bool alone;                /* this daemon has the right to run jobs alone */
     uint64_t alone_since_ms, alone_rest_ms;
     unsigned alone_taken;

@@ -151,6 +151,10 @@ void queue_read_cancel(struct queue *queue, void *handle);
 
 const struct queue_view *queue_view(struct queue *queue);
 
+/* Puts a text under NS:stats:INST for so long; for whoever looks (gpuimgctl). Where Redis is away,
+ * or has not taken the last one yet, this one is forgotten. */
+void queue_publish(struct queue *queue, const char *text, double ttl_s);
+
 /* Drain: no more fetches. closed is called once everything unacknowledged has been acknowledged
  * (running leases are waited for too) and the connections are closed, or after timeout_s. Then
  * queue_destroy may be called, which frees all leases that are left. A queue that was started and

@@ -24,6 +24,7 @@ const struct ctl_option ctl_top_options[] = {
 
 /* The stages of a job, as PROTOCOL.md has them in what daemons publish. */
 static const char *const stages[] = {"read", "admit", "decode", "gpu", "encode", "ack"};
+#define MEAN_COLUMNS 9
 #define STAGES (sizeof stages / sizeof *stages)
 
 struct top {
@@ -143,9 +144,9 @@ static void draw_means(const struct rates *rates)
 {
     for (size_t i = 0; i < RATES_STAGES; i++) {
         if (rates->known && rates->stage_ms[i] >= 0)
-            printf(" %7.1f", rates->stage_ms[i]);
+            printf(" %*.1f", MEAN_COLUMNS, rates->stage_ms[i]);
         else
-            printf(" %7s", "-");
+            printf(" %*s", MEAN_COLUMNS, "-");
     }
 }
 
@@ -157,7 +158,11 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     printf("%-22.22s %-8.8s %-9.9s", daemon->name, stats ? show_text(stats, "engine") : "",
            stats ? show_text(stats, "state") : "silent");
     if (stats) {
-        printf(" %4.0f/%-3.0f", show_number(stats, "streams_busy"), show_number(stats, "streams"));
+        double streams = show_number(stats, "streams");
+        if (streams > 0)
+            printf(" %3.0f/%-4.0f", show_number(stats, "streams_busy"), streams);
+        else
+            printf("    -    ");
         draw_stages(stats);
         printf(" %8s", rates->known ? show_rate(rates->images_s, rate) : "-");
         draw_means(rates);
@@ -172,15 +177,12 @@ static void draw_daemons(const struct top *top, const struct overview *overview)
         end_line(top);
         return;
     }
-    printf("%-22s %-8s %-9s %8s", "daemon", "engine", "state", "streams ");
+    printf("%-22s %-8s %-9s %8s", "daemon", "engine", "state", "streams");
     for (size_t i = 0; i < STAGES; i++)
         printf(" %6s", stages[i]);
     printf(" %8s", "images/s");
-    for (size_t i = 0; i < RATES_STAGES; i++) {
-        char title[16];
-        snprintf(title, sizeof title, "%s ms", rates_stages[i]);
-        printf(" %7.9s", title);
-    }
+    for (size_t i = 0; i < RATES_STAGES; i++)
+        printf(" %*s ms", MEAN_COLUMNS - 3, rates_stages[i]);
     end_line(top);
     for (size_t i = 0; i < overview->daemon_count; i++)
         draw_daemon(top, &overview->daemons[i], rates_of(top->rates, i));

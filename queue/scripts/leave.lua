@@ -1,6 +1,6 @@
--- LEAVE: a daemon that ended all its leases takes its name away.
+-- LEAVE: a daemon that ended all its leases takes its name away, and what it said of itself.
 --
--- KEYS  1 inst  2 alone:owner
+-- KEYS  1 inst  2 alone:owner  3 stats:INST
 -- ARGV  1 INST
 -- Reply 1
 --
@@ -10,4 +10,5 @@ if redis.call('TYPE', inst).ok == 'zset' then redis.call('ZREM', inst, ARGV[1]) 
 if redis.call('TYPE', owner).ok == 'string' and redis.call('GET', owner) == ARGV[1] then
     redis.call('DEL', owner)
 end
+redis.call('DEL', KEYS[3])
 return 1

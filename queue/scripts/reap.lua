@@ -75,6 +75,9 @@ for i = 1, math.min(#over, limit) do
 end
 -- Those of the gone daemons which the limit left over keep their names in :inst for the next call.
 if reply[2] == 0 then
-    for name in pairs(gone) do redis.call('ZREM', inst, name) end
+    for name in pairs(gone) do
+        redis.call('ZREM', inst, name)
+        redis.call('DEL', ns .. ':stats:' .. name)
+    end
 end
 return reply

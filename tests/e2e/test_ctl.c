@@ -459,6 +459,50 @@ static void test_top_piped(void **state)
     stop();
 }
 
+/* What a daemon publishes adds up to what it did, and goes when it goes. */
+static void test_published(void **state)
+{
+    (void)state;
+    start();
+    ctl_expect(w, 1, "ctl submit $at -r in/many/1 in/broken.jpg -o p --ops invert --wait", NULL);
+    struct ctl_run run = ctl_run(w, "until ctl status $at | grep -q ' cpu .* 143 .* 1 '; do "
+                                    "sleep 0.1; done");
+    assert_int_equal(run.status, 0);
+    ctl_clear(&run);
+    cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
+    const cJSON *stats = json_at(lines, "0.daemons.0.stats");
+    assert_string_equal(json_text(stats, "state"), "running");
+    assert_string_equal(json_text(stats, "engine"), "cpu");
+    assert_int_equal(json_number(stats, "jobs"), 144);
+    assert_int_equal(json_number(stats, "images"), 143);
+    assert_int_equal(json_number(stats, "pixels"), 143 * 64);
+    assert_int_equal(json_number(stats, "in_flight"), 0);
+    assert_int_equal(json_number(stats, "workers"), 2);
+    assert_int_equal(json_number(stats, "streams"), 0); /* the workers do it */
+    assert_true(json_number(stats, "up_s") > 0);
+    assert_int_equal(json_number(stats, "stages.encode.jobs"), 143);
+    assert_true(json_number(stats, "stages.encode.ms") > 0);
+    assert_int_equal(json_number(stats, "stages.admit.now"), 0);
+    cJSON_Delete(lines);
+    /* Two looks at a daemon at work give its rates. */
+    run = ctl_run(w, "ctl submit $at -r in/many -o p --ops invert; "
+                     "ctl top $at -n 30 -i 0.1 --json");
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.out, "\"images_s\":"));
+    ctl_clear(&run);
+    assert_true(world_until(w, patience(60), 0, "ZCARD %s:lease", w->ns));
+    process_signal(daemon_0, SIGUSR2);
+    run = ctl_run(w, "until ctl status $at | grep -q paused; do sleep 0.1; done");
+    assert_int_equal(run.status, 0);
+    ctl_clear(&run);
+    redisReply *keys = redis_command(w->client, "KEYS %s:stats:*", w->ns);
+    assert_int_equal(keys->elements, 1);
+    assert_true(redis_integer(w->client, "PTTL %s", keys->element[0]->str) > 0);
+    stop();
+    assert_int_equal(redis_integer(w->client, "EXISTS %s", keys->element[0]->str), 0);
+    freeReplyObject(keys);
+}
+
 static void test_dead(void **state)
 {
     (void)state;
@@ -641,9 +685,9 @@ int main(void)
         TEST(test_configuration_file), TEST(test_patterns), TEST(test_order),
         TEST(test_names_on_stdin), TEST(test_bad_files), TEST(test_wait), TEST(test_keys),
         TEST(test_many), TEST(test_result), TEST(test_no_daemon), TEST(test_redis_restarts),
-        TEST(test_status), TEST(test_top_piped), TEST(test_dead), TEST(test_dead_many),
-        TEST(test_cancel), TEST(test_pause), TEST(test_drain), TEST(test_explain),
-        TEST(test_redis_away), TEST(test_password),
+        TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_dead),
+        TEST(test_dead_many), TEST(test_cancel), TEST(test_pause), TEST(test_drain),
+        TEST(test_explain), TEST(test_redis_away), TEST(test_password),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);

@@ -390,11 +390,13 @@ static void test_leave(void **state)
     (void)state;
     expect("2", "ZADD t:inst 1 A 1 B");
     expect("OK", "SET t:alone:owner B");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner", "A"), "LEAVE", "1");
+    expect("OK", "SET t:stats:B {}");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:A", "A"), "LEAVE", "1");
     expect("B", "ZRANGE t:inst 0 -1");
     expect("B", "GET t:alone:owner");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner", "B"), "LEAVE", "1");
-    expect("0", "EXISTS t:inst t:alone:owner");
+    expect("{}", "GET t:stats:B");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:B", "B"), "LEAVE", "1");
+    expect("0", "EXISTS t:inst t:alone:owner t:stats:B");
 }
 
 /* The calls of the next two tests, on job 1 leased to A:1, with one due delayed job. */
