@@ -156,6 +156,8 @@ main() {
     check "signals" same "$(between daemon/daemon.c 'int signals[] =' ';' 'SIG[A-Z0-9]+')" \
         "$(items $daemon SIGNALS Dv)"
     check "flags of the command line" same "$(flags)" "$(page_flags)"
+    check "addresses that are served over HTTP" \
+        same "$(grep -oE '^    \{"/[^"]*"' daemon/web.c | cut -d'"' -f2)" "$(items $daemon HTTP Pa)"
     check "keys of the stats line" \
         same "$(between daemon/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
         "$(items $daemon DIAGNOSTICS Va)"
