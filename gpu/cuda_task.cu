@@ -100,8 +100,8 @@ static cudaError_t enqueue(struct cuda_slot *slot, const struct engine_task *tas
     uint8_t *base = (uint8_t *)memory->device_block.memory;
     struct pass_buffers buffers;
     buffers.input = base;
-    buffers.output = buffers.input + engine_align(plan->input_bytes);
-    buffers.scratch = buffers.output + engine_align(plan->output_bytes);
+    buffers.output = buffers.input + pool_align(plan->input_bytes);
+    buffers.scratch = buffers.output + pool_align(plan->output_bytes);
 
     plan_put_constants(plan, memory->input);
     cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));

@@ -183,8 +183,8 @@ enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan
                                         size_t extra, struct engine_memory *memory,
                                         struct error *error)
 {
-    size_t output_at = engine_align(plan->input_bytes);
-    size_t extra_at = output_at + engine_align(plan->output_bytes);
+    size_t output_at = pool_align(plan->input_bytes);
+    size_t extra_at = output_at + pool_align(plan->output_bytes);
     bool exhausted;
     if (!pool_take(engine->pinned, extra_at + extra, &memory->pinned_block, &exhausted))
         return exhausted ? engine_never(engine->pinned, extra_at + extra, "pinned_bytes", error)

@@ -50,11 +50,6 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
                              bool *usable, char *reason, size_t reason_size,
                              struct error *error) MUST_CHECK;
 
-static inline size_t engine_align(size_t bytes)
-{
-    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
-}
-
 /* Takes input, output and `extra` bytes behind them from the pinned pool as one block, and fills
  * in memory->input and ->output. ENGINE_NEVER names need and option in the error. */
 enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan *plan,

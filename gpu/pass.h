@@ -83,6 +83,11 @@ struct pass_shape {
     uint32_t width, height, channels;
 };
 
+static inline size_t pass_shape_bytes(struct pass_shape shape)
+{
+    return image_bytes(shape.width, shape.height, shape.channels);
+}
+
 enum pass_buffer { PASS_INPUT, PASS_OUTPUT, PASS_SCRATCH };
 
 struct pass_place {

@@ -12,16 +12,7 @@
 #include "gpu/ops/resize.h"
 #include "gpu/ops/ycc.h"
 #include "gpu/pass.h"
-
-static size_t plan_align(size_t bytes)
-{
-    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
-}
-
-static size_t shape_bytes(struct pass_shape shape)
-{
-    return image_bytes(shape.width, shape.height, shape.channels);
-}
+#include "gpu/pool.h"
 
 /* ---- chains ---- */
 
@@ -76,7 +67,7 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
 void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes, struct error *error)
 {
     struct plan *plan = chain->plan;
-    size_t at = plan_align(plan->constants_bytes);
+    size_t at = pool_align(plan->constants_bytes);
     if (at + bytes > PLAN_CONSTANTS_BYTES_MAX) {
         error_set(error, STATUS_OVER_BUDGET,
                   "the job's operations need more than %llu bytes of tables, the most there may be",
@@ -141,7 +132,7 @@ struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *typ
     if (chain->count == chain->first)
         orient_copy(chain);
     struct pass *pass = chain_look(chain, type, "", 0, work_bytes, values);
-    assert(shape_bytes(pass->from) % BUFFER_ALIGN == 0);
+    assert(pass_shape_bytes(pass->from) % BUFFER_ALIGN == 0);
     pass->stacked = true;
     chain->aside = false;
     chain->first = chain->count;
@@ -430,7 +421,8 @@ static struct scratch measure_scratch(const struct plan *plan)
         struct walk walk = walk_along(&plan->variants[v]);
         for (uint32_t p = 0; p < walk.variant->pass_count; p++) {
             const struct pass *pass = &walk.variant->passes[p];
-            size_t bytes = plan_align(shape_bytes(pass->to)), work = plan_align(pass->work_bytes);
+            size_t bytes = pool_align(pass_shape_bytes(pass->to));
+            size_t work = pool_align(pass->work_bytes);
             if (!pass->values && work > scratch.bytes[SEAT_WORK])
                 scratch.bytes[SEAT_WORK] = work;
             enum seat seat = pass->looks ? SEATS : walk_seat(&walk, p);
@@ -449,7 +441,7 @@ static struct scratch measure_scratch(const struct plan *plan)
 /* `bytes` more of the output buffer; the offset is where they begin. */
 static size_t take_output(struct plan *plan, size_t bytes)
 {
-    size_t offset = plan_align(plan->output_bytes);
+    size_t offset = pool_align(plan->output_bytes);
     plan->output_bytes = offset + bytes;
     return offset;
 }
@@ -519,7 +511,7 @@ static void lay_out(struct plan *plan)
     for (size_t v = 0; v < plan->variant_count; v++)
         lay_out_variant(plan, &plan->variants[v], &scratch);
     if (plan->constants_bytes) {
-        plan->constants_at = plan_align(plan->input_bytes);
+        plan->constants_at = pool_align(plan->input_bytes);
         plan->input_bytes = plan->constants_at + plan->constants_bytes;
     }
     plan->idle = plan->output_bytes == 0;
@@ -527,8 +519,8 @@ static void lay_out(struct plan *plan)
     for (enum seat seat = 0; seat < SEATS; seat++)
         plan->scratch_bytes += scratch.bytes[seat];
     plan->device_bytes = plan->idle ? 0
-                                    : plan_align(plan->input_bytes) +
-                                          plan_align(plan->output_bytes) + plan->scratch_bytes;
+                                    : pool_align(plan->input_bytes) +
+                                          pool_align(plan->output_bytes) + plan->scratch_bytes;
 }
 
 enum status plan_build(struct plan *plan, const struct plan_source *source,
@@ -544,7 +536,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;
     plan->variant_count = (uint32_t)count;
-    plan->input_bytes = shape_bytes(source_shape(source));
+    plan->input_bytes = pass_shape_bytes(source_shape(source));
     for (size_t i = 0; i < count; i++) {
         struct error own = {0};
         size_t constants_bytes = plan->constants_bytes;

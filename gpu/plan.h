@@ -86,6 +86,7 @@ enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 
 /* Whether one of the operations gives values, so that an output without a picture makes sense. */
 bool plan_gives_values(const cJSON *ops);
+
 /* At how many eighths of its size the source of a single output is to be decoded by a codec that
  * can: 1, 2 or 4 where the operations begin with a reduction (grayscale before it aside) that
  * permits it, else 8. source: in full, with its orientation; ops must have passed
@@ -100,11 +101,10 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
 
-/* Views of a variant's result (one with a picture) in buffers that hold the plan's bytes. */
 /* Puts the constants behind the image. The engines do it before they start. */
 void plan_put_constants(const struct plan *plan, uint8_t *input);
 
-/* Views of a variant's result in buffers that hold input_bytes and output_bytes. */
+/* The result of a variant with a picture, in buffers that hold input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
 /* As decoded, so perhaps smaller than the source in full. */
 struct image plan_input(const struct plan *plan, uint8_t *input);

@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "gpu/engine_impl.h"
 #include "gpu/pass.h"
 #include "gpu/plan.h"
+#include "gpu/pool.h"
 
 static const char *place_name(enum pass_buffer buffer)
 {
@@ -17,11 +17,6 @@ static void print_shape(struct pass_shape shape, FILE *out)
     snprintf(text, sizeof(text), "%" PRIu32 " x %" PRIu32 " x %" PRIu32, shape.width,
              shape.height, shape.channels);
     fprintf(out, "%17s", text);
-}
-
-static size_t shape_bytes(struct pass_shape shape)
-{
-    return image_bytes(shape.width, shape.height, shape.channels);
 }
 
 /* Where a rectangle begins, unless it is the whole of the image. */
@@ -52,11 +47,11 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
             fprintf(out, "  done with the last %s\n", pass->type->name);
             continue;
         }
-        fprintf(out, "  reads %zu of %s", shape_bytes(pass->from),
+        fprintf(out, "  reads %zu of %s", pass_shape_bytes(pass->from),
                 place_name(pass->from_place.buffer));
         print_window(pass->window, pass->from.width, pass->from.height, out);
         if (!pass->looks)
-            fprintf(out, ", writes %zu of %s", shape_bytes(pass->to),
+            fprintf(out, ", writes %zu of %s", pass_shape_bytes(pass->to),
                     place_name(pass->to_place.buffer));
         if (pass->values)
             fprintf(out, ", values in %zu", pass->work_bytes);
@@ -68,7 +63,7 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
 
 void plan_print_memory(const struct plan *plan, FILE *out)
 {
-    size_t pinned = engine_align(plan->input_bytes) + engine_align(plan->output_bytes);
+    size_t pinned = pool_align(plan->input_bytes) + pool_align(plan->output_bytes);
     fprintf(out, "pinned   %zu bytes: input %zu, results %zu%s\n", pinned, plan->input_bytes,
             plan->output_bytes, plan->idle ? "; no engine is needed" : "");
     fprintf(out, "scratch  %zu bytes: on the device, or pinned too with the CPU engine\n",

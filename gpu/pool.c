@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "conf/limits.h"
 #include "conf/list.h"
 
 /* A used piece; what lies between two of them is free. Nodes are kept for reuse. */
@@ -34,11 +33,6 @@ struct pool {
     struct list spare;    /* pieces that describe nothing at the moment */
 };
 
-static size_t pool_round(size_t bytes)
-{
-    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
-}
-
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
                          const struct pool_backend *backend)
 {
@@ -47,7 +41,7 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
         return NULL;
     pool->name = name;
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
-    pool->segment_bytes = pool_round(segment_bytes);
+    pool->segment_bytes = pool_align(segment_bytes);
     pool->backend = *backend;
     pthread_mutex_init(&pool->lock, NULL);
     list_init(&pool->segments);
@@ -90,7 +84,7 @@ void pool_destroy(struct pool *pool)
 
 bool pool_fits(const struct pool *pool, size_t bytes)
 {
-    return bytes <= pool->budget && pool_round(bytes) <= pool->budget;
+    return bytes <= pool->budget && pool_align(bytes) <= pool->budget;
 }
 
 /* The lowest gap of the segment that holds `bytes`: *offset is its start, the return value the
@@ -210,7 +204,7 @@ bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *
         return false;
     }
     pthread_mutex_lock(&pool->lock);
-    bool taken = pool_take_locked(pool, pool_round(bytes), block);
+    bool taken = pool_take_locked(pool, pool_align(bytes), block);
     if (!taken && exhausted)
         *exhausted = pool->used == 0;
     pthread_mutex_unlock(&pool->lock);

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf/limits.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,6 +34,12 @@ struct pool_block {
     size_t bytes;
     struct pool_segment *segment;
 };
+
+/* The next multiple of BUFFER_ALIGN: what is handed out, and where parts of it begin. */
+static inline size_t pool_align(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
 
 /* Populated (prefaulted) anonymous pages, huge where the kernel has them. */
 extern const struct pool_backend pool_backend_pages;

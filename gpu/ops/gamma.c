@@ -9,9 +9,6 @@
 #include "gpu/op.h"
 #include "gpu/ops/point.h"
 
-#define GAMMA_MIN 0.01
-#define GAMMA_MAX 100
-
 struct params {
     double gamma;
 };
@@ -19,7 +16,7 @@ struct params {
 static enum status gamma_parse(const struct op_item *item, void *params)
 {
     struct params *own = params;
-    enum status status = op_number(item, "gamma", GAMMA_MIN, GAMMA_MAX, &own->gamma);
+    enum status status = op_number(item, "gamma", POINT_GAMMA_MIN, POINT_GAMMA_MAX, &own->gamma);
     if (!status && own->gamma == 0)
         return error_set(item->error, STATUS_BAD_OP, "%s: gamma is missing", item->place);
     return status;

@@ -39,9 +39,10 @@ PIXEL int unsharp_byte(int s, int g, int amount256)
 
 extern const struct pass_type pass_gaussian, pass_unsharp;
 
-/* Reads ksize and sigma of an item; makes the weights. False in *blurs: they change nothing. */
+/* Reads ksize and sigma of an item. */
 struct op_item;
 enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *sigma) MUST_CHECK;
+/* Makes the weights. false: they change nothing, and no pass is needed. */
 bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma);
 /* Appends the pass. */
 void gaussian_append(struct chain *chain, const struct gaussian *gaussian);

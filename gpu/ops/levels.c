@@ -12,9 +12,6 @@
 #include "gpu/op.h"
 #include "gpu/ops/point.h"
 
-#define GAMMA_MIN 0.01
-#define GAMMA_MAX 100
-
 struct params {
     int64_t in_black, in_white, out_black, out_white;
     double gamma;
@@ -31,7 +28,7 @@ static enum status levels_parse(const struct op_item *item, void *params)
                   {"in_white", &own->in_white},
                   {"out_black", &own->out_black},
                   {"out_white", &own->out_white}};
-    enum status status = op_number(item, "gamma", GAMMA_MIN, GAMMA_MAX, &own->gamma);
+    enum status status = op_number(item, "gamma", POINT_GAMMA_MIN, POINT_GAMMA_MAX, &own->gamma);
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]) && !status; i++)
         status = op_integer(item, levels[i].name, 0, 255, levels[i].value);
     if (!status && own->in_black >= own->in_white)

@@ -39,6 +39,10 @@ enum point_mix {
 #define POINT_COEFFICIENT_MAX 32
 #define POINT_OFFSET_MAX 4096
 
+/* The gamma of `gamma` and of `levels`. */
+#define POINT_GAMMA_MIN 0.01
+#define POINT_GAMMA_MAX 100
+
 struct point {
     uint8_t tables[POINT_TABLES][256]; /* before and after the mixture; tint: of R, G, B */
     int32_t matrix[3][4];              /* in 1/65536; column 3 holds the offset plus 1/2 */
