@@ -16,6 +16,14 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* What the calling thread has used up, user and system time. */
+static inline uint64_t clock_thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 static inline uint64_t clock_after_s(uint64_t from_ns, double seconds)
 {
     return from_ns + (uint64_t)(seconds * 1e9);

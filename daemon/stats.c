@@ -30,7 +30,7 @@ struct interval {
 
 struct stats {
     struct interval now;
-    uint64_t began_ns;
+    uint64_t began_ns, began_cpu_ns;
     double images_per_s;
     uint64_t jobs_total;
     struct metrics_totals *totals;               /* NULL: nobody asks for them */
@@ -47,6 +47,7 @@ struct stats *stats_create(void)
         return NULL;
     stats->log = -1;
     stats->began_ns = clock_now_ns();
+    stats->began_cpu_ns = clock_thread_cpu_ns();
     return stats;
 }
 
@@ -180,25 +181,27 @@ static double mean_ms(const struct interval *interval, int stage)
 void stats_line(struct stats *stats, const struct stats_now *now, char *text, size_t size)
 {
     struct interval *past = &stats->now;
-    uint64_t end = clock_now_ns();
+    uint64_t end = clock_now_ns(), cpu_end = clock_thread_cpu_ns();
     double seconds = clock_ms(stats->began_ns, end) / 1e3;
     double per_s = seconds > 0 ? 1 / seconds : 0;
     const struct engine_activity *activity = &stats->activity;
     double busy = activity->any_s * per_s;
     double sum = activity->h2d_s + activity->kernel_s + activity->d2h_s;
     double overlap = activity->any_s > 0 ? sum / activity->any_s : 0;
+    double loop_us = clock_ms(stats->began_cpu_ns, cpu_end) * 1e3;
     snprintf(text, size,
              "stats interval_s=%.1f jobs=%" PRIu64 " done=%" PRIu64 " failed=%" PRIu64
              " dead=%" PRIu64 " retried=%" PRIu64 " img_s=%.1f mp_s=%.1f in_mb_s=%.1f "
              "out_mb_s=%.1f inflight=%u waiting=%u queue=%" PRIu64 " oldest_s=%.1f read_ms=%.2f "
-             "decode_ms=%.2f gpu_ms=%.2f encode_ms=%.2f total_p50_ms=%.1f total_p95_ms=%.1f "
-             "total_p99_ms=%.1f gpu_busy=%.2f overlap=%.2f pinned_mb=%.0f device_mb=%.0f "
-             "rss_mb=%.0f engine=%s",
+             "decode_ms=%.2f gpu_ms=%.2f encode_ms=%.2f loop_us=%.1f total_p50_ms=%.1f "
+             "total_p95_ms=%.1f total_p99_ms=%.1f gpu_busy=%.2f overlap=%.2f pinned_mb=%.0f "
+             "device_mb=%.0f rss_mb=%.0f engine=%s",
              seconds, past->jobs, past->done, past->failed, past->dead, past->retried,
              (double)past->images * per_s, (double)past->pixels * per_s / 1e6,
              (double)past->bytes_in * per_s / 1e6, (double)past->bytes_out * per_s / 1e6,
              now->inflight, now->waiting, now->queue_length, now->oldest_s, mean_ms(past, 0),
-             mean_ms(past, 1), mean_ms(past, 2), mean_ms(past, 3), percentile_ms(past, 0.50),
+             mean_ms(past, 1), mean_ms(past, 2), mean_ms(past, 3),
+             past->jobs ? loop_us / (double)past->jobs : 0, percentile_ms(past, 0.50),
              percentile_ms(past, 0.95), percentile_ms(past, 0.99), busy < 1 ? busy : 1, overlap,
              (double)now->pinned_bytes / 1e6, (double)now->device_bytes / 1e6,
              stats_rss_bytes() / 1e6, now->engine);
@@ -209,6 +212,7 @@ void stats_line(struct stats *stats, const struct stats_now *now, char *text, si
     memset(past, 0, sizeof *past);
     stats->activity = (struct engine_activity){0};
     stats->began_ns = end;
+    stats->began_cpu_ns = cpu_end;
 }
 
 double stats_images_per_s(const struct stats *stats)

@@ -52,6 +52,7 @@ elif [ "${1:-}" = bench-peers ]; then
     need_command mogrify imagemagick
 elif [ "${1:-}" = bench-linear ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
+    need_module PIL python3-pil
 elif [ "${1:-}" = fuzz ]; then
     echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
         clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null || missing=clang

@@ -88,7 +88,7 @@ def lines(path, title, panels):
     for head, x_name, y_name, points in panels:
         drawing.text(20, top + 20, head, "head")
         top += 36
-        low, high = math.log10(points[0][0]), math.log10(points[-1][0])
+        low, high = math.log10(points[0][0]), math.log10(points[-1][0] + 1e-9)
         most = ceiling(max(y for _, y in points))
 
         def place(x, y, top=top, low=low, high=high, most=most):

@@ -242,9 +242,9 @@ static void test_signals_while_it_starts(void **state)
 static const char *const stats_keys[] = {
     "interval_s",   "jobs",         "done",      "failed",  "dead",      "retried",   "img_s",
     "mp_s",         "in_mb_s",      "out_mb_s",  "inflight", "waiting",  "queue",     "oldest_s",
-    "read_ms",      "decode_ms",    "gpu_ms",    "encode_ms", "total_p50_ms",
-    "total_p95_ms", "total_p99_ms", "gpu_busy",  "overlap", "pinned_mb", "device_mb", "rss_mb",
-    "engine"};
+    "read_ms",      "decode_ms",    "gpu_ms",    "encode_ms", "loop_us",
+    "total_p50_ms", "total_p95_ms", "total_p99_ms", "gpu_busy", "overlap", "pinned_mb",
+    "device_mb",    "rss_mb",       "engine"};
 
 static void check_stats_line(const char *text)
 {
@@ -286,6 +286,8 @@ static void test_usr1_prints_stats(void **state)
     assert_non_null(strstr(line, " jobs=2 done=1 failed=1 dead=0 retried=0 "));
     assert_non_null(strstr(line, " inflight=0 "));
     assert_non_null(strstr(line, " engine=cpu"));
+    double loop_us = strtod(strstr(line, " loop_us=") + strlen(" loop_us="), NULL);
+    assert_true(loop_us > 0 && loop_us < 1e6);
     free(log);
     check_stop(daemon);
 }

@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+"""What a job costs, against how many are queued and against how large the picture is.
+
+    linear.py --build DIR [--jobs-max 1000000] [--rounds 3] [--threads N] [--svg FILE]
+
+Queued jobs: pictures of 64 x 64 to edges, all pushed before the daemon, held up by SIGUSR2, may
+begin; the time runs until the last result is there. Size: synthetic pictures (noise of several
+scales) of 0.1 to 50 megapixels to edges, some 400 MP of each a round; the rounds go through the
+sizes in turn, and figures are medians. JPEG of quality 85 in and out, files, no fsync.
+"""
+import argparse
+import json
+import os
+import re
+import signal
+import statistics
+import sys
+import tempfile
+import time
+
+from PIL import Image
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import chart  # noqa: E402
+from rig import Rig, cpu_s  # noqa: E402
+
+TINY = 64
+SIZES_MP = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
+MP_A_ROUND = 400
+OUTPUTS = 256 # written over and over
+
+
+def picture(width, height):
+    """Noise of several scales, so that it compresses about as a photograph does."""
+    image = Image.effect_noise((width // 2 + 1, height // 2 + 1), 20).resize((width, height))
+    for by in (8, 64):
+        coarse = Image.effect_noise((width // by + 2, height // by + 2), 120)
+        image = Image.blend(image, coarse.resize((width, height), Image.BICUBIC), 0.5)
+    return Image.merge("RGB", (image, image.transpose(Image.FLIP_LEFT_RIGHT), image))
+
+
+def job(name, number):
+    return json.dumps({"input": name, "output": f"{number % OUTPUTS}.jpg",
+                       "ops": ["grayscale", "sobel"]})
+
+
+def loop_us(rig):
+    """From the stats line of the time since the last one."""
+    before = rig.tail("daemon.log").count("stats interval_s=")
+    rig.signal(signal.SIGUSR1)
+    for _ in range(500):
+        log = rig.tail("daemon.log")
+        if log.count("stats interval_s=") > before:
+            return float(re.findall(r" loop_us=([0-9.]+)", log)[-1])
+        time.sleep(0.01)
+    raise RuntimeError(f"no stats line: {log}")
+
+
+def wait_for_log(rig, text, times):
+    for _ in range(1000):
+        if rig.tail("daemon.log").count(text) >= times:
+            return
+        time.sleep(0.01)
+    raise RuntimeError(f'the daemon does not say "{text}": {rig.tail("daemon.log")}')
+
+
+def queued(options, folder, count):
+    """Jobs/s, and CPU microseconds a job: of all, of the loop's thread, of Redis."""
+    with Rig(f"{options.build}/gpuimgd", folder, f"--workers={options.threads}",
+             f"--results_max={count + 1}") as rig:
+        rig.run([job("tiny.jpg", i) for i in range(500)]) # warm
+        rig.signal(signal.SIGUSR2)
+        wait_for_log(rig, "fetching is paused", 1)
+        rig.push([job("tiny.jpg", i) for i in range(count)])
+        loop_us(rig) # begins an interval
+        cpu, redis = cpu_s(rig.pid), cpu_s(rig.redis_pid)
+        start = time.monotonic()
+        rig.signal(signal.SIGUSR2)
+        while (got := rig.client("LLEN", "gpuimgd:results")) < count:
+            time.sleep(min(1, (count - got) / 50000 + 0.001))
+        wall = time.monotonic() - start
+        cpu, redis = cpu_s(rig.pid) - cpu, cpu_s(rig.redis_pid) - redis
+        if json.loads(rig.result())["status"] != "done":
+            raise RuntimeError("jobs failed")
+        return count / wall, cpu * 1e6 / count, loop_us(rig), redis * 1e6 / count
+
+
+def medians(rounds):
+    return [statistics.median(column) for column in zip(*rounds)]
+
+
+def bench_queued(options, folder):
+    counts = [1000]
+    while counts[-1] * 10 <= options.jobs_max:
+        counts.append(counts[-1] * 10)
+    rounds = {count: [] for count in counts}
+    for number in range(options.rounds):
+        for count in counts:
+            if number == 0 or count < 1000000: # minutes; a long run is steady by itself
+                rounds[count].append(queued(options, folder, count))
+        print(f"  queued: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+    print("\n| jobs queued | jobs/s | MP/s | CPU us a job | of these the loop | Redis us a job |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    points = []
+    for count in counts:
+        rate, cpu, loop, redis = medians(rounds[count])
+        print(f"| {count:,} | {rate:.0f} | {rate * TINY * TINY / 1e6:.1f} | {cpu:.0f} | "
+              f"{loop:.0f} | {redis:.0f} |")
+        points.append((count, rate))
+    return points
+
+
+def bench_sizes(options, folder):
+    names = {}
+    for mp in SIZES_MP:
+        width = int((mp * 1.5e6) ** 0.5)
+        height = int(mp * 1e6 / width)
+        names[mp] = f"size-{mp}.jpg"
+        picture(width, height).save(os.path.join(folder, names[mp]), quality=85)
+    rounds = {mp: [] for mp in SIZES_MP}
+    with Rig(f"{options.build}/gpuimgd", folder, f"--workers={options.threads}") as rig:
+        for number in range(-1, options.rounds): # the first takes memory and fills caches
+            for mp in SIZES_MP:
+                jobs = [job(names[mp], i) for i in range(round(MP_A_ROUND / mp))]
+                cpu = cpu_s(rig.pid)
+                wall = rig.run(jobs)
+                if number >= 0:
+                    rounds[mp].append((mp * len(jobs) / wall,
+                                       (cpu_s(rig.pid) - cpu) * 1e9 / (mp * 1e6 * len(jobs))))
+            print(f"  sizes: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+    print("\n| MP an image | MP/s | CPU ns a pixel |\n| --- | --- | --- |")
+    points = []
+    for mp in SIZES_MP:
+        rate, cost = medians(rounds[mp])
+        print(f"| {mp:g} | {rate:.0f} | {cost:.2f} |")
+        points.append((mp, rate))
+    return points
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--jobs-max", type=int, default=1000000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--svg")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gpuimgd-bench-") as folder:
+        picture(TINY, TINY).save(os.path.join(folder, "tiny.jpg"), quality=85)
+        jobs = bench_queued(options, folder)
+        sizes = bench_sizes(options, folder)
+    if options.svg:
+        chart.lines(options.svg, "Linear cost: twice the work takes twice the time", [
+            ("How many jobs are queued (64 x 64 pixels each)", "jobs queued", "jobs/s", jobs),
+            ("How large the pictures are", "megapixels an image", "MP/s", sizes)])
+
+
+if __name__ == "__main__":
+    main()
