@@ -13,8 +13,8 @@
 -- the cancel with that serial is for numbers that were given before (see cancel.lua).
 -- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
 -- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
-local jobs, delayed, alone, owner, lease, inst, seq, cancel =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -22,8 +22,15 @@ local places, lease_ms, attempts, bytes_max =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string') or wrong_type(cancel, 'zset')
+    or wrong_type(seq, 'string')
 if wrong then return wrong end
+-- include parts/horizon.lua
+local over, is_paused, refusal = -1, false, nil
+if redis.call('EXISTS', cancel, paused) > 0 then
+    over, refusal = horizon(cancel)
+    if refusal then return refusal end
+    is_paused = redis.call('EXISTS', paused) == 1
+end
 local counter = redis.call('GET', seq)
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
     return redis.error_reply('WRONGTYPE ' .. seq .. ' is not a number of at most 15 digits')
@@ -35,11 +42,10 @@ local expiry = string.format('%.0f', now + lease_ms)
 redis.call('ZREM', lease, '')
 redis.call('ZADD', inst, expiry, me)
 
--- include parts/horizon.lua
 local holder = redis.call('GET', owner)
-if redis.call('EXISTS', KEYS[9]) == 1 then
+if is_paused then
     if holder == me then redis.call('DEL', owner) end
-    return {redis.call('LLEN', jobs), -1, 0, 0, horizon(cancel), 1}
+    return {redis.call('LLEN', jobs), -1, 0, 0, over, 1}
 end
 
 local dropped = 0
@@ -176,7 +182,8 @@ end
 if #ends > 0 then redis.call('ZADD', lease, unpack(ends)) end
 
 -- Of an empty list all that waited was taken, whatever became of the fences.
-local left, over = redis.call('LLEN', jobs), horizon(cancel)
+local left = redis.call('LLEN', jobs)
+if over >= 0 then over = horizon(cancel) end
 if left == 0 and over >= FENCED then
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
         pass_fence(id, nil, redis.call('GET', seq) or 0)

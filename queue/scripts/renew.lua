@@ -12,8 +12,10 @@ local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
-    or wrong_type(KEYS[4], 'zset')
 if wrong then return wrong end
+-- include parts/horizon.lua
+local over, refusal = horizon(KEYS[4])
+if refusal then return refusal end
 
 -- include parts/now.lua
 local expiry = string.format('%.0f', now + lease_ms)
@@ -29,8 +31,7 @@ elseif held then
     held = false
 end
 
--- include parts/horizon.lua
-local reply = {held and 1 or 0, horizon(KEYS[4])}
+local reply = {held and 1 or 0, over}
 for i = 4, #ARGV, 2 do
     local number, token = ARGV[i], me .. ':' .. ARGV[i + 1]
     if redis.pcall('HGET', KEYS[5 + (i - 4) / 2], 'token') == token then
