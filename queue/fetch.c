@@ -214,6 +214,12 @@ static void fetched(void *context, redisReply *reply)
     fetch_pump(queue);
 }
 
+/* Jobs that would be lost with this process, those included whose DONE Redis has not heard. */
+static size_t held(const struct queue *queue)
+{
+    return queue->running.length + queue_unacknowledged(queue);
+}
+
 static bool may_run_alone(const struct queue *queue)
 {
     if (queue->alone)
@@ -245,7 +251,7 @@ static void send_fetch(struct queue *queue)
     script_call_number(call, config->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, may_run_alone(queue));
-    script_call_number(call, queue->running.length);
+    script_call_number(call, held(queue));
     queue->fetch_out = queue->counter;
     queue->fetch_ms = uv_now(queue->loop);
     if (!script_call_send(call, queue->redis, fetched, queue))
@@ -257,7 +263,7 @@ void fetch_pump(struct queue *queue)
     if (!queue_ready(queue) || queue->fetch_out || queue->delivering || queue->closing ||
         queue->places == 0 || queue->done.refused || queue->nack.refused)
         return;
-    if (queue->alone && queue->running.length > 0)
+    if (queue->alone && held(queue) > 0)
         return; /* until these are through nothing else may start */
     if (queue->idle) {
         peek_pump(queue);

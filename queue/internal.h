@@ -107,6 +107,7 @@ void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
  * more is sent before a while has passed. */
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits);
 void queue_accepted(struct queue *queue, enum script script);
+size_t queue_unacknowledged(const struct queue *queue); /* settled leases in the lanes */
 struct entry *queue_entry_new(struct queue *queue);
 void queue_entry_free(struct entry *entry);
 void queue_entry_drop_answer(struct entry *entry);

@@ -64,7 +64,7 @@ void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct e
             visit(context, entry_of(node));
 }
 
-static size_t unacknowledged(const struct queue *queue)
+size_t queue_unacknowledged(const struct queue *queue)
 {
     return queue->done.waiting.length + queue->done.sent.length + queue->nack.waiting.length +
            queue->nack.sent.length;
@@ -280,7 +280,7 @@ const struct queue_view *queue_view(struct queue *queue)
     if (!up && !*queue->reason)
         text_copy(queue->reason, sizeof queue->reason, "not connected to Redis yet");
     view->reason = queue->reason;
-    view->unacknowledged = unacknowledged(queue);
+    view->unacknowledged = queue_unacknowledged(queue);
     return view;
 }
 
@@ -463,9 +463,9 @@ static void shut(struct queue *queue)
     if (queue->shut)
         return;
     queue->shut = true;
-    if (unacknowledged(queue) > 0)
+    if (queue_unacknowledged(queue) > 0)
         log_warning("%zu finished jobs could not be told to Redis: they will run again",
-                    unacknowledged(queue));
+                    queue_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
     redis_close(queue->peek, connection_closed, queue);
@@ -487,7 +487,7 @@ static void left(void *context, redisReply *reply)
 void queue_close_check(struct queue *queue)
 {
     if (!queue->closing || queue->leaving || queue->shut || queue->running.length > 0 ||
-        unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
+        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
         return;
     queue->leaving = true;
     struct script_call *call = script_call_new(SCRIPT_ID_LEAVE, queue->config.ns);
