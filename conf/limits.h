@@ -76,6 +76,11 @@
  * piece is allocated a few times in a daemon's life, small enough that an idle daemon is small. */
 #define POOL_SEGMENT_BYTES (64 * MIB)
 
+/* A job that needs no more memory than this is carried from the file to the file by one worker:
+ * some 20 ms for a megapixel, after which what it held is free again. What would be free earlier
+ * is small. */
+#define SMALL_JOB_BYTES (4 * MIB)
+
 /* Encoders write through a buffer of this size a worker: most outputs are one write(2). */
 #define SINK_BYTES (1 * MIB)
 /* Outputs that go to Redis are held in memory until DONE is acknowledged, all of a job's in one
@@ -86,6 +91,11 @@
 #define STREAMS_CEILING 64
 #define DEVICES_MAX 16
 #define INFLIGHT_CEILING 4096
+/* Unless `inflight` is given, while jobs are short, so many more are held as the workers end in
+ * this time: a call to Redis and back under load, during which they shall not run dry. It is also
+ * how much work a daemon may keep from others. */
+#define INFLIGHT_AHEAD_MS 10
+#define INFLIGHT_AHEAD_MAX 128
 
 /* Jobs a FETCH, DONE or RENEW call: 64 cost Redis 15 us each, 8 cost 25, one alone 80. */
 #define QUEUE_BATCH_MAX 64

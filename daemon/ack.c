@@ -196,6 +196,7 @@ void work_enter_ack(struct work *work)
         answer_with_repeat(work);
     else
         answer(work, &work->error, false);
+    pipeline_note_length(work->pipeline, work);
     work_release(work);
 }
 

@@ -8,6 +8,7 @@
 
 #include <uv.h>
 
+#include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/beacon.h"
@@ -48,6 +49,7 @@ struct daemon {
     struct queue *queue;
     struct monitor *monitor; /* NULL: metrics_listen is empty */
     struct beacon beacon;
+    uint32_t ahead_max; /* jobs beyond `inflight` */
 
     uv_async_t engine_async;
     uv_signal_t signals[SIGNALS];
@@ -414,6 +416,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     };
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK)
         return false;
+    daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
     options_resolve_inflight(options, engine_slots(daemon->engine));
     daemon->specimen = specimen_create(error);
     return daemon->specimen &&
@@ -467,6 +470,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .stats = daemon->stats,
         .trace = daemon->trace,
         .daemon = daemon->name,
+        .ahead_max = daemon->ahead_max,
         .failed = on_failed,
         .context = daemon,
     };

@@ -10,6 +10,17 @@
 
 /* ---- too late ------------------------------------------------------------------------------- */
 
+static void set_late(const struct work *work, struct error *error)
+{
+    error_set(error, STATUS_TIMEOUT, "the job did not end within its %g s; it was in stage %s",
+              work->job.timeout_s, stage_table[atomic_load(&work->at)].name);
+}
+
+void work_set_late(struct work *work)
+{
+    set_late(work, &work->error);
+}
+
 bool work_withdraw(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
@@ -41,7 +52,7 @@ static bool replace_worker(struct work *work, const struct error *error)
     struct pipeline *pipeline = work->pipeline;
     struct workers *workers = pipeline->parts.workers;
     log_error("job %" PRIu64 ": a worker hangs in stage %s and is replaced", work->lease->number,
-              stage_table[work->stage].name);
+              stage_table[atomic_load(&work->at)].name);
     bool replaced = workers_give_up(workers, &work->errand);
     work_abandon(work, error);
     return replaced && workers_given_up(workers) < pipeline->parts.options->workers &&
@@ -57,8 +68,7 @@ static bool check_deadline(struct work *work, uint64_t now)
     if (now < work->deadline_ns)
         return true;
     struct error error = {0};
-    error_set(&error, STATUS_TIMEOUT, "the job did not end within its %g s; it was in stage %s",
-              work->job.timeout_s, stage_table[work->stage].name);
+    set_late(work, &error);
     if (work_withdraw(work)) {
         work->error = error;
         pipeline_move(work, STAGE_ACK);
@@ -115,9 +125,8 @@ void pipeline_give_back(struct pipeline *pipeline)
 
 void pipeline_fail(struct pipeline *pipeline)
 {
-    if (pipeline->failed)
+    if (atomic_exchange(&pipeline->failed, true))
         return;
-    pipeline->failed = true;
     give_back_stage(pipeline, STAGE_ASK, false);
     give_back_stage(pipeline, STAGE_READ, false);
     give_back_stage(pipeline, STAGE_ADMIT, false);

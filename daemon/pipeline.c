@@ -34,6 +34,7 @@ const struct stage_row stage_table[STAGE_COUNT] = {
 void pipeline_enter(struct work *work, enum stage stage)
 {
     work->stage = stage;
+    atomic_store(&work->at, stage);
     list_push(&work->pipeline->stages[stage], &work->node);
     fault_point("enter", stage_table[stage].name, work->job.id);
     stage_table[stage].enter(work);
@@ -43,34 +44,6 @@ void pipeline_move(struct work *work, enum stage stage)
 {
     list_remove(&work->pipeline->stages[work->stage], &work->node);
     pipeline_enter(work, stage);
-}
-
-/* What an encoder that must hold the whole picture will take: that of a progressive JPEG. */
-static size_t encoder_need(const struct work *work)
-{
-    size_t need = 0;
-    for (size_t i = 0; i < work->job.output_count; i++) {
-        const struct work_output *output = &work->outputs[i];
-        if (output->error.status != STATUS_OK || !output->codec)
-            continue;
-        if (!work->job.outputs[i].progressive || codec_has_alpha(output->codec))
-            continue;
-        const struct plan_variant *variant = &work->plan.variants[output->variant];
-        size_t coefficients =
-            (size_t)variant->width * variant->height * variant->channels * sizeof(int16_t);
-        if (coefficients > need)
-            need = coefficients; /* one after the other, so the largest counts */
-    }
-    return need;
-}
-
-/* Keeps no more than `need` of what was reserved for the libraries' own memory. */
-static void keep_codec_bytes(struct work *work, size_t need)
-{
-    if (work->codec_bytes > need) {
-        work->pipeline->codec_bytes -= work->codec_bytes - need;
-        work->codec_bytes = need;
-    }
 }
 
 /* The bytes that a reply brought are in the pool now, or gone: the next key may be read. */
@@ -94,10 +67,8 @@ static void release_file(struct work *work)
 
 void work_release(struct work *work)
 {
-    struct pipeline *pipeline = work->pipeline;
     release_file(work);
-    keep_codec_bytes(work, 0);
-    engine_release(pipeline->parts.engine, &work->memory);
+    admission_release(work);
     plan_clear(&work->plan);
 }
 
@@ -126,12 +97,33 @@ void pipeline_recycle(struct work *work, struct list *from)
     list_push(&pipeline->free, &work->node);
 }
 
+void pipeline_note_length(struct pipeline *pipeline, const struct work *work)
+{
+    double ms = 0;
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        if (stage != STAGE_ADMIT && work->ms[stage] > 0)
+            ms += work->ms[stage];
+    pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
+}
+
+/* How many more than `inflight` the workers would end in INFLIGHT_AHEAD_MS. */
+static size_t places_ahead(const struct pipeline *pipeline)
+{
+    double at_most = pipeline->parts.ahead_max;
+    double all_ms = (double)pipeline->parts.options->workers * INFLIGHT_AHEAD_MS;
+    if (pipeline->job_ms < 0 || all_ms < pipeline->job_ms)
+        return 0;
+    return (size_t)(all_ms < at_most * pipeline->job_ms ? all_ms / pipeline->job_ms : at_most);
+}
+
 void pipeline_offer_places(struct pipeline *pipeline)
 {
     if (!pipeline->queue)
         return;
     bool open = !pipeline->paused && !pipeline->failed;
-    queue_set_places(pipeline->queue, open ? (uint32_t)pipeline->free.length : 0);
+    size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline);
+    size_t free = pipeline->free.length;
+    queue_set_places(pipeline->queue, open && free > kept ? (uint32_t)(free - kept) : 0);
 }
 
 static void tell_if_idle(struct pipeline *pipeline)
@@ -149,7 +141,7 @@ void pipeline_advance(struct work *work)
     enum stage next = work->stage + 1;
     if (work->stage == STAGE_DECODE) {
         release_file(work);
-        keep_codec_bytes(work, encoder_need(work));
+        admission_keep_encoder(work);
     }
     if (pipeline->failed && next <= STAGE_GPU && work->error.status == STATUS_OK)
         work->give_back = true;
@@ -232,32 +224,7 @@ static void pump_reads(struct pipeline *pipeline)
 static void enter_admit(struct work *work)
 {
     work->admit_ns = clock_now_ns();
-}
-
-/* true: admitted, or failed for good; false: must wait. */
-static bool admit(struct work *work)
-{
-    struct pipeline *pipeline = work->pipeline;
-    size_t need = encoder_need(work);
-    if (work->info.codec_bytes > need)
-        need = work->info.codec_bytes; /* first the decoder, then the encoder */
-    if (need > pipeline->codec_bytes_max) {
-        error_set(&work->error, STATUS_OVER_BUDGET,
-                  "decoding and encoding need %zu bytes; half of host_bytes, %zu, is all there is",
-                  need, pipeline->codec_bytes_max);
-        return true;
-    }
-    if (need > pipeline->codec_bytes_max - pipeline->codec_bytes)
-        return false;
-    enum engine_reserved reserved =
-        engine_reserve(pipeline->parts.engine, &work->plan, &work->memory, &work->error);
-    if (reserved == ENGINE_WAIT)
-        return false;
-    if (reserved == ENGINE_RESERVED) {
-        pipeline->codec_bytes += need;
-        work->codec_bytes = need;
-    }
-    return true;
+    admission_wait(work);
 }
 
 static void pump_admits(struct pipeline *pipeline)
@@ -265,7 +232,7 @@ static void pump_admits(struct pipeline *pipeline)
     struct list *waiting = &pipeline->stages[STAGE_ADMIT];
     while (!list_empty(waiting)) {
         struct work *work = container_of(list_first(waiting), struct work, node);
-        if (!admit(work))
+        if (!admission_try(work))
             return;
         uint64_t now_ns = clock_now_ns();
         work->ms[STAGE_ADMIT] = clock_ms(work->admit_ns, now_ns);
@@ -285,20 +252,6 @@ void pipeline_pump(struct pipeline *pipeline)
 
 /* ---- workers and engine --------------------------------------------------------------------- */
 
-void work_run_errand(struct errand *errand, struct worker_tools *tools)
-{
-    struct work *work = container_of(errand, struct work, errand);
-    enum stage stage = work->stage;
-    uint64_t begin_ns = clock_now_ns();
-    fault_point("run", stage_table[stage].name, work->job.id);
-    stage_table[stage].run(work, tools);
-    uint64_t end_ns = clock_now_ns();
-    double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that waited for room */
-    work->ms[stage] = before + clock_ms(begin_ns, end_ns);
-    if (work->traced)
-        witness_run(work, tools->number, begin_ns, end_ns);
-}
-
 /* A work comes back from a worker or from the engine; false: it had been answered long ago. */
 static bool take_back(struct work *work)
 {
@@ -308,31 +261,6 @@ static bool take_back(struct work *work)
     pipeline_recycle(work, &work->pipeline->zombies);
     pipeline_pump(work->pipeline);
     return false;
-}
-
-void work_errand_done(struct errand *errand)
-{
-    struct work *work = container_of(errand, struct work, errand);
-    struct pipeline *pipeline = work->pipeline;
-    if (!take_back(work))
-        return;
-    if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled)) {
-        /* Unless room was made while the errand came back, somebody who has room will make some. */
-        pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
-        work->refused = true;
-        pipeline_pump(pipeline);
-        return;
-    }
-    if (!work->loaded)
-        end_key_read(work);
-    if (work->stage == STAGE_GPU && work->error.status == STATUS_OK)
-        work->error = work->task.error;
-    pipeline_advance(work);
-}
-
-static void enter_on_worker(struct work *work)
-{
-    start_errand(work);
 }
 
 static void on_task_done(struct engine_task *task)
@@ -350,21 +278,142 @@ static void on_task_done(struct engine_task *task)
     pipeline_advance(work);
 }
 
-static void enter_gpu(struct work *work)
+/* false: there is nothing to compute. */
+static bool begin_compute(struct work *work)
 {
-    struct pipeline *pipeline = work->pipeline;
     work->reached_engine = true;
-    if (work->plan.idle) {
-        pipeline_advance(work);
-        return;
-    }
-    work->computed = true;
+    work->computed = !work->plan.idle;
     work->task = (struct engine_task){
         .plan = &work->plan,
         .memory = &work->memory,
         .deadline_ns = work->deadline_ns,
         .done = on_task_done,
     };
+    return work->computed;
+}
+
+/* On a worker: the stage that the work is at. */
+static void run_stage(struct work *work, struct worker_tools *tools)
+{
+    enum stage stage = atomic_load(&work->at);
+    uint64_t begin_ns = clock_now_ns();
+    fault_point("run", stage_table[stage].name, work->job.id);
+    stage_table[stage].run(work, tools);
+    uint64_t end_ns = clock_now_ns();
+    double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that waited for room */
+    work->ms[stage] = before + clock_ms(begin_ns, end_ns);
+    if (work->traced)
+        witness_run(work, tools->number, begin_ns, end_ns);
+}
+
+/* On a worker: the work comes to the next stage, which this worker carries out as well. */
+static void carry_to(struct work *work, enum stage stage)
+{
+    atomic_store(&work->at, stage);
+    fault_point("enter", stage_table[stage].name, work->job.id);
+}
+
+static bool is_small(const struct work *work)
+{
+    const struct plan *plan = &work->plan;
+    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes +
+               admission_codec_need(work) <= SMALL_JOB_BYTES;
+}
+
+/* On a worker that has read: a small job passes admission here if nobody waits there. Any other
+ * one is in the line from now on. */
+static bool carry_through_admission(struct work *work)
+{
+    if (!work->carried) {
+        admission_wait(work);
+        return false;
+    }
+    fault_point("enter", stage_table[STAGE_ADMIT].name, work->job.id);
+    if (!admission_pass(work) || work->error.status != STATUS_OK)
+        return false;
+    work->ms[STAGE_ADMIT] = 0;
+    if (work->traced)
+        witness_carry(work, clock_now_ns());
+    carry_to(work, STAGE_DECODE);
+    return true;
+}
+
+/* On a worker that has carried a stage out: whether it goes on to the next one itself, without a
+ * way over the loop. It must not where the loop has something to decide. */
+static bool carry_on(struct work *work)
+{
+    struct pipeline *pipeline = work->pipeline;
+    enum stage stage = atomic_load(&work->at);
+    if (work->error.status != STATUS_OK || work->again || stage == STAGE_ENCODE ||
+        atomic_load(&work->lost) || atomic_load(&work->cancelled) ||
+        atomic_load(&pipeline->failed))
+        return false;
+    if (stage == STAGE_READ) {
+        work->carried = engine_is_synchronous(pipeline->parts.engine) && is_small(work);
+        return carry_through_admission(work);
+    }
+    if (!work->carried)
+        return false;
+    if (clock_now_ns() >= work->deadline_ns) {
+        work_set_late(work);
+        return false;
+    }
+    carry_to(work, stage + 1);
+    if (stage == STAGE_DECODE && !begin_compute(work))
+        carry_to(work, STAGE_ENCODE);
+    return true;
+}
+
+void work_run_errand(struct errand *errand, struct worker_tools *tools)
+{
+    struct work *work = container_of(errand, struct work, errand);
+    do
+        run_stage(work, tools);
+    while (carry_on(work));
+}
+
+/* A worker has carried the work on: it goes to the list of the stage that it is at. */
+static void catch_up(struct work *work)
+{
+    enum stage at = atomic_load(&work->at);
+    if (work->traced)
+        witness_back(work);
+    list_remove(&work->pipeline->stages[work->stage], &work->node);
+    list_push(&work->pipeline->stages[at], &work->node);
+    work->stage = at;
+}
+
+void work_errand_done(struct errand *errand)
+{
+    struct work *work = container_of(errand, struct work, errand);
+    struct pipeline *pipeline = work->pipeline;
+    if (!take_back(work))
+        return;
+    if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled)) {
+        /* Unless room was made while the errand came back, somebody who has room will make some. */
+        pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
+        work->refused = true;
+        pipeline_pump(pipeline);
+        return;
+    }
+    if (!work->loaded)
+        end_key_read(work);
+    catch_up(work);
+    pipeline_advance(work);
+}
+
+static void enter_on_worker(struct work *work)
+{
+    start_errand(work);
+}
+
+static void enter_gpu(struct work *work)
+{
+    struct pipeline *pipeline = work->pipeline;
+    if (!begin_compute(work)) {
+        pipeline_advance(work);
+        return;
+    }
     if (engine_is_synchronous(pipeline->parts.engine)) {
         start_errand(work);
         return;
@@ -444,9 +493,7 @@ struct pool_usage pipeline_file_usage(const struct pipeline *pipeline)
 
 struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline)
 {
-    return (struct pool_usage){.budget = pipeline->codec_bytes_max,
-                               .held = pipeline->codec_bytes,
-                               .used = pipeline->codec_bytes};
+    return admission_usage(&pipeline->admission);
 }
 
 double pipeline_oldest_s(const struct pipeline *pipeline)
@@ -492,13 +539,14 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
-    pipeline->codec_bytes_max = options->host_bytes / 2;
+    admission_open(&pipeline->admission, parts->engine, options->host_bytes / 2);
     pipeline->file_pool = pool_create("files", options->host_bytes / 2, POOL_SEGMENT_BYTES,
                                       &pool_backend_pages);
-    pipeline->works = calloc(options->inflight, sizeof *pipeline->works);
+    pipeline->job_ms = -1;
+    pipeline->works = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->works);
     if (!pipeline->file_pool || !pipeline->works)
         goto out;
-    for (uint64_t i = 0; i < options->inflight; i++)
+    for (uint64_t i = 0; i < options->inflight + parts->ahead_max; i++)
         list_push(&pipeline->free, &pipeline->works[i].node);
     /* The first job shall not pay for the pool's first pages. */
     struct pool_block first;
@@ -523,6 +571,7 @@ void pipeline_destroy(struct pipeline *pipeline)
     if (!pipeline)
         return;
     pool_destroy(pipeline->file_pool);
+    admission_close(&pipeline->admission);
     free(pipeline->works);
     free(pipeline);
 }

@@ -2,7 +2,8 @@
  * pipeline.h - takes leased jobs through the stages, and every one of them to its end.
  *
  * Loop thread only. The pipeline knows queue, codecs and gpu, which do not know each other. Jobs
- * in flight are bounded by `inflight`; the free places are what the queue may fetch.
+ * in flight are bounded by `inflight`, and `ahead_max` more while they are short; the free places
+ * are what the queue may fetch.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_H
 #define GPUIMGD_DAEMON_PIPELINE_H
@@ -31,6 +32,7 @@ struct pipeline_parts {
     struct stats *stats;
     struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */
+    uint32_t ahead_max; /* places beyond options->inflight, for short jobs */
     /* The process must end and be replaced: a GPU fault, or too many hung workers. */
     void (*failed)(void *context, const char *why);
     void *context;

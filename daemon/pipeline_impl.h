@@ -6,6 +6,7 @@
 #ifndef GPUIMGD_DAEMON_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
 
+#include "daemon/admission.h"
 #include "daemon/pipeline.h"
 #include "daemon/work.h"
 
@@ -13,14 +14,16 @@ struct pipeline {
     struct pipeline_parts parts;
     struct queue *queue;
     struct pool *file_pool;
-    size_t codec_bytes, codec_bytes_max; /* lane of host_bytes for the libraries' own memory */
+    struct admission admission;
 
-    struct work *works; /* `inflight` of them */
+    struct work *works; /* `inflight` and ahead_max of them */
     struct list free;
     struct list stages[STAGE_COUNT];
     struct list zombies; /* answered, but a worker or stream still has them */
 
-    bool paused, failed;
+    double job_ms;      /* of a worker's time that a job takes: a moving average; < 0: unknown */
+    bool paused;
+    _Atomic bool failed; /* set on the loop; a worker looks before it begins another stage */
     bool read_stalled; /* the first read that waits needs room that is not there */
     uint32_t key_reads;
     uv_timer_t tick;
@@ -47,6 +50,8 @@ void pipeline_advance(struct work *work);
 /* Starts whatever can start now. Called after each event that may have freed something. */
 void pipeline_pump(struct pipeline *pipeline);
 void pipeline_offer_places(struct pipeline *pipeline);
+/* Learns from a job that ends how long jobs are. */
+void pipeline_note_length(struct pipeline *pipeline, const struct work *work);
 /* A work that nothing points to any more becomes a free place. */
 void pipeline_recycle(struct work *work, struct list *from);
 /* On the worker's run and the loop's done of every errand. */
@@ -56,6 +61,9 @@ void work_errand_done(struct errand *errand);
 void witness_begin(struct work *work);
 void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
 void witness_admit(struct work *work, uint64_t admitted_ns);
+/* On the worker that a work passed admission on; and on the loop, once it is back. */
+void witness_carry(struct work *work, uint64_t admitted_ns);
+void witness_back(struct work *work);
 void witness_task(struct work *work);
 void witness_end(struct work *work);
 /* Gives back all memory but the job itself; idempotent. */

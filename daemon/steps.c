@@ -172,6 +172,8 @@ void work_compute(struct work *work, struct worker_tools *tools)
 {
     (void)tools;
     engine_run(work->pipeline->parts.engine, &work->task);
+    if (work->task.error.status != STATUS_OK)
+        work->error = work->task.error;
 }
 
 /* ---- encode --------------------------------------------------------------------------------- */

@@ -49,10 +49,26 @@ void witness_admit(struct work *work, uint64_t admitted_ns)
     sample(work, &work->trace.samples[0], admitted_ns);
 }
 
+void witness_carry(struct work *work, uint64_t admitted_ns)
+{
+    trace_job_add(&work->trace, TRACE_ADMIT, TRACE_OF_JOB, admitted_ns, admitted_ns);
+    work->trace.samples[0] = (struct trace_sample){
+        .at_ns = admitted_ns,
+        .pinned_bytes = engine_pinned_usage(work->pipeline->parts.engine).used,
+    };
+}
+
+void witness_back(struct work *work)
+{
+    struct trace_sample *sample = &work->trace.samples[0];
+    if (sample->at_ns != 0 && sample->inflight == 0)
+        sample->inflight = pipeline_inflight(work->pipeline);
+}
+
 /* On the worker. The CPU engine's own times are those of the result. */
 void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
-    enum stage stage = work->stage;
+    enum stage stage = atomic_load(&work->at);
     if (stage == STAGE_GPU) {
         begin_ns = work->task.started_ns;
         end_ns = begin_ns + (uint64_t)(work->task.kernel_ms * NS_PER_MS + 0.5);

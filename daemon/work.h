@@ -2,8 +2,9 @@
  * work.h - one leased job on its way through the stages.
  *
  * A work belongs to the loop, except while its errand is with a worker or its task with the
- * engine; then only the fields of that stage may be touched, by whoever has it. `lost` is the
- * one word that crosses threads: the loop sets it, a worker looks before it renames.
+ * engine; then only the fields of that stage may be touched, by whoever has it. Two words cross
+ * threads: `lost`, which the loop sets, and a worker looks before it renames; and `at`, by which
+ * the loop knows what the worker is at.
  */
 #ifndef GPUIMGD_DAEMON_WORK_H
 #define GPUIMGD_DAEMON_WORK_H
@@ -55,7 +56,10 @@ struct work {
     struct lease *lease;     /* NULL once abandoned */
     uint64_t number, fetch;  /* the lease's, for a worker that outlives it */
     struct job job;
-    enum stage stage;
+    enum stage stage;       /* the list that it is on: the loop's */
+    _Atomic enum stage at;  /* how far a worker has carried it: `stage`, or beyond */
+    bool carried;           /* small enough for one worker to carry it from file to file */
+    bool in_line;           /* counted among those that wait for memory; admission's */
     struct error error;     /* of the job; the first one counts */
     _Atomic bool lost;      /* no longer ours, or answered already: rename nothing */
     _Atomic bool cancelled; /* likewise; the loop sets it, and answers at the end of the stage */
@@ -89,7 +93,7 @@ struct work {
     struct decode_request decode;
     struct plan plan;
     struct engine_memory memory;
-    size_t codec_bytes;        /* reserved for the libraries' own memory */
+    size_t codec_bytes;        /* reserved for the libraries' own memory; admission's */
     struct engine_task task;
     bool reached_engine;
 
@@ -110,5 +114,7 @@ void work_read(struct work *work, struct worker_tools *tools);
 void work_decode(struct work *work, struct worker_tools *tools);
 void work_compute(struct work *work, struct worker_tools *tools);
 void work_encode(struct work *work, struct worker_tools *tools);
+/* Its deadline has passed: timeout, naming the stage that it is at. */
+void work_set_late(struct work *work);
 
 #endif

@@ -55,11 +55,12 @@ static int close_world(void **state)
     return 0;
 }
 
+/* It takes few jobs at once, so that some are left when slots move. */
 static struct process *start_daemon(size_t index, const char *redis, const char *option)
 {
     char address[320];
     snprintf(address, sizeof address, "--redis=%s", redis);
-    struct process *daemon = world_start(w, index, address, option, NULL);
+    struct process *daemon = world_start(w, index, address, "--inflight=4", option, NULL);
     check_ready(daemon);
     return daemon;
 }

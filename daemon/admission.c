@@ -1,0 +1,159 @@
+#include "daemon/admission.h"
+
+#include <assert.h>
+
+#include "daemon/pipeline_impl.h"
+#include "daemon/work.h"
+
+void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max)
+{
+    *admission = (struct admission){.engine = engine, .codec_bytes_max = codec_bytes_max};
+    pthread_mutex_init(&admission->lock, NULL);
+}
+
+void admission_close(struct admission *admission)
+{
+    assert(admission->codec_bytes == 0 && admission->line == 0);
+    pthread_mutex_destroy(&admission->lock);
+}
+
+struct pool_usage admission_usage(const struct admission *admission)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&admission->lock;
+    pthread_mutex_lock(lock);
+    struct pool_usage usage = {.budget = admission->codec_bytes_max,
+                               .held = admission->codec_bytes,
+                               .used = admission->codec_bytes};
+    pthread_mutex_unlock(lock);
+    return usage;
+}
+
+static struct admission *admission_of(const struct work *work)
+{
+    return &work->pipeline->admission;
+}
+
+/* ---- the line ------------------------------------------------------------------------------- */
+
+static void join_line(struct admission *admission, struct work *work)
+{
+    admission->line += !work->in_line;
+    work->in_line = true;
+}
+
+static void leave_line(struct admission *admission, struct work *work)
+{
+    admission->line -= work->in_line;
+    work->in_line = false;
+}
+
+void admission_wait(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    join_line(admission, work);
+    pthread_mutex_unlock(&admission->lock);
+}
+
+void admission_leave(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    leave_line(admission, work);
+    pthread_mutex_unlock(&admission->lock);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* What an encoder that must hold the whole picture will take: that of a progressive JPEG. */
+static size_t encoder_need(const struct work *work)
+{
+    size_t need = 0;
+    for (size_t i = 0; i < work->job.output_count; i++) {
+        const struct work_output *output = &work->outputs[i];
+        if (output->error.status != STATUS_OK || !output->codec)
+            continue;
+        if (!work->job.outputs[i].progressive || codec_has_alpha(output->codec))
+            continue;
+        const struct plan_variant *variant = &work->plan.variants[output->variant];
+        size_t coefficients =
+            (size_t)variant->width * variant->height * variant->channels * sizeof(int16_t);
+        if (coefficients > need)
+            need = coefficients; /* one after the other, so the largest counts */
+    }
+    return need;
+}
+
+size_t admission_codec_need(const struct work *work)
+{
+    size_t need = encoder_need(work);
+    return need > work->info.codec_bytes ? need : work->info.codec_bytes;
+}
+
+/* Under the lock. */
+static bool take(struct admission *admission, struct work *work)
+{
+    size_t need = admission_codec_need(work);
+    if (need > admission->codec_bytes_max) {
+        error_set(&work->error, STATUS_OVER_BUDGET,
+                  "decoding and encoding need %zu bytes; half of host_bytes, %zu, is all there is",
+                  need, admission->codec_bytes_max);
+        return true;
+    }
+    if (need > admission->codec_bytes_max - admission->codec_bytes)
+        return false;
+    enum engine_reserved reserved =
+        engine_reserve(admission->engine, &work->plan, &work->memory, &work->error);
+    if (reserved == ENGINE_WAIT)
+        return false;
+    if (reserved == ENGINE_RESERVED) {
+        admission->codec_bytes += need;
+        work->codec_bytes = need;
+    }
+    return true;
+}
+
+bool admission_try(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    bool through = take(admission, work);
+    if (through)
+        leave_line(admission, work);
+    pthread_mutex_unlock(&admission->lock);
+    return through;
+}
+
+bool admission_pass(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    bool through = admission->line == 0 && take(admission, work);
+    if (!through)
+        join_line(admission, work);
+    pthread_mutex_unlock(&admission->lock);
+    return through;
+}
+
+static void keep(struct work *work, size_t need)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    if (work->codec_bytes > need) {
+        admission->codec_bytes -= work->codec_bytes - need;
+        work->codec_bytes = need;
+    }
+    pthread_mutex_unlock(&admission->lock);
+}
+
+void admission_keep_encoder(struct work *work)
+{
+    keep(work, encoder_need(work));
+}
+
+void admission_release(struct work *work)
+{
+    keep(work, 0);
+    admission_leave(work);
+    engine_release(admission_of(work)->engine, &work->memory);
+}
