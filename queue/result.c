@@ -2,60 +2,97 @@
 #include "queue/result.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Every adder returns whether memory sufficed; numbers are written raw, so that no double's
- * shortest form ("1e+15") gets into a job number. */
-static bool add_integer(cJSON *object, const char *key, uint64_t value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    return cJSON_AddRawToObject(object, key, text) != NULL;
-}
+#include "queue/writer.h"
 
-static bool add_string(cJSON *object, const char *key, const char *value)
-{
-    return !value || cJSON_AddStringToObject(object, key, value) != NULL;
-}
+/* ---- a job's own result --------------------------------------------------------------------- */
 
-static bool add_ms(cJSON *object, const char *key, double ms)
-{
-    char text[40];
-    if (!(ms >= 0) || !isfinite(ms))
-        return true;
-    snprintf(text, sizeof text, "%.3f", ms < 1e15 ? ms : 1e15);
-    return cJSON_AddRawToObject(object, key, text) != NULL;
-}
-
-static bool add_error(cJSON *object, const struct error *error)
+static void write_error(struct writer *writer, const struct error *error)
 {
     if (!error || error->status == STATUS_OK)
-        return true;
-    cJSON *inner = cJSON_AddObjectToObject(object, "error");
-    return inner && add_string(inner, "code", status_name(error->status)) &&
-           add_string(inner, "message", error->text) &&
-           cJSON_AddBoolToObject(inner, "retryable", status_retryable(error->status)) != NULL;
+        return;
+    writer_open(writer, "error", '{');
+    writer_text(writer, "code", status_name(error->status));
+    writer_text(writer, "message", error->text);
+    writer_bool(writer, "retryable", status_retryable(error->status));
+    writer_close(writer, '}');
 }
 
-static bool add_picture(cJSON *object, const char *format, uint32_t width, uint32_t height,
-                        uint64_t bytes)
+static void write_picture(struct writer *writer, const char *format, uint32_t width,
+                          uint32_t height, uint64_t bytes)
 {
-    return add_string(object, "format", format) &&
-           (!width || add_integer(object, "width", width)) &&
-           (!height || add_integer(object, "height", height)) &&
-           (!bytes || add_integer(object, "bytes", bytes));
+    writer_text(writer, "format", format);
+    if (width)
+        writer_number(writer, "width", width);
+    if (height)
+        writer_number(writer, "height", height);
+    if (bytes)
+        writer_number(writer, "bytes", bytes);
 }
 
-static bool add_input(cJSON *root, const struct result *result)
+static void write_input(struct writer *writer, const struct result *result)
 {
     if (!result->input_format && !result->input_bytes)
-        return true;
-    cJSON *input = cJSON_AddObjectToObject(root, "input");
-    return input && add_picture(input, result->input_format, result->input_width,
-                                result->input_height, result->input_bytes);
+        return;
+    writer_open(writer, "input", '{');
+    write_picture(writer, result->input_format, result->input_width, result->input_height,
+                  result->input_bytes);
+    writer_close(writer, '}');
 }
+
+static void write_outputs(struct writer *writer, const struct result *result)
+{
+    writer_open(writer, "outputs", '[');
+    for (size_t i = 0; i < result->output_count; i++) {
+        const struct result_output *output = &result->outputs[i];
+        writer_open(writer, NULL, '{');
+        writer_text(writer, "path", output->place->path);
+        writer_text(writer, "key", output->place->key);
+        write_picture(writer, output->format, output->width, output->height, output->bytes);
+        writer_json(writer, "values", output->values);
+        write_error(writer, output->error);
+        writer_close(writer, '}');
+    }
+    writer_close(writer, ']');
+}
+
+static void write_times(struct writer *writer, const struct result *result)
+{
+    writer_open(writer, "ms", '{');
+    writer_thousandths(writer, "queue", result->ms.queue);
+    writer_thousandths(writer, "read", result->ms.read);
+    writer_thousandths(writer, "admit", result->ms.admit);
+    writer_thousandths(writer, "decode", result->ms.decode);
+    writer_thousandths(writer, "h2d", result->ms.h2d);
+    writer_thousandths(writer, "kernel", result->ms.kernel);
+    writer_thousandths(writer, "d2h", result->ms.d2h);
+    writer_thousandths(writer, "encode", result->ms.encode);
+    writer_thousandths(writer, "total", result->ms.total);
+    writer_close(writer, '}');
+}
+
+char *result_write(const struct result *result)
+{
+    struct writer writer = {0};
+    writer_open(&writer, NULL, '{');
+    writer_text(&writer, "id", result->job ? result->job->id : NULL);
+    writer_number(&writer, "job", result->number);
+    writer_text(&writer, "status", result->status);
+    write_error(&writer, result->error);
+    writer_json(&writer, "meta", result->job ? result->job->meta : NULL);
+    write_input(&writer, result);
+    write_outputs(&writer, result);
+    writer_number(&writer, "attempt", result->attempt);
+    writer_text(&writer, "engine", result->engine);
+    writer_text(&writer, "daemon", result->daemon);
+    write_times(&writer, result);
+    writer_close(&writer, '}');
+    return writer_finish(&writer);
+}
+
+/* ---- that of an earlier one ----------------------------------------------------------------- */
 
 /* Takes the item over, in any case. */
 static bool add_item(cJSON *object, const char *key, cJSON *item)
@@ -66,61 +103,12 @@ static bool add_item(cJSON *object, const char *key, cJSON *item)
     return false;
 }
 
-/* An object, which the item borrows: values can be thousands of numbers. */
-static bool add_values(cJSON *item, const cJSON *values)
+/* Written raw, so that no double's shortest form ("1e+15") gets into a job number. */
+static bool add_integer(cJSON *object, const char *key, uint64_t value)
 {
-    return !values || add_item(item, "values", cJSON_CreateObjectReference(values->child));
-}
-
-static bool add_outputs(cJSON *root, const struct result *result)
-{
-    cJSON *list = cJSON_AddArrayToObject(root, "outputs");
-    if (!list)
-        return false;
-    for (size_t i = 0; i < result->output_count; i++) {
-        const struct result_output *output = &result->outputs[i];
-        cJSON *item = cJSON_CreateObject();
-        if (!item)
-            return false;
-        cJSON_AddItemToArray(list, item);
-        if (!add_string(item, "path", output->place->path) ||
-            !add_string(item, "key", output->place->key) ||
-            !add_picture(item, output->format, output->width, output->height, output->bytes) ||
-            !add_values(item, output->values) || !add_error(item, output->error))
-            return false;
-    }
-    return true;
-}
-
-static bool add_meta(cJSON *root, const struct job *job)
-{
-    return !job || !job->meta || add_item(root, "meta", cJSON_Duplicate(job->meta, true));
-}
-
-static bool add_times(cJSON *root, const struct result *result)
-{
-    cJSON *ms = cJSON_AddObjectToObject(root, "ms");
-    return ms && add_ms(ms, "queue", result->ms.queue) && add_ms(ms, "read", result->ms.read) &&
-           add_ms(ms, "admit", result->ms.admit) && add_ms(ms, "decode", result->ms.decode) &&
-           add_ms(ms, "h2d", result->ms.h2d) && add_ms(ms, "kernel", result->ms.kernel) &&
-           add_ms(ms, "d2h", result->ms.d2h) && add_ms(ms, "encode", result->ms.encode) &&
-           add_ms(ms, "total", result->ms.total);
-}
-
-char *result_write(const struct result *result)
-{
-    char *text = NULL;
-    cJSON *root = cJSON_CreateObject();
-    if (root && add_string(root, "id", result->job ? result->job->id : NULL) &&
-        add_integer(root, "job", result->number) && add_string(root, "status", result->status) &&
-        add_error(root, result->error) && add_meta(root, result->job) &&
-        add_input(root, result) && add_outputs(root, result) &&
-        add_integer(root, "attempt", result->attempt) &&
-        add_string(root, "engine", result->engine) && add_string(root, "daemon", result->daemon) &&
-        add_times(root, result))
-        text = cJSON_PrintUnformatted(root);
-    cJSON_Delete(root);
-    return text;
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return cJSON_AddRawToObject(object, key, text) != NULL;
 }
 
 /* Puts it in the member's place, or at the end; takes the item over, in any case. */

@@ -26,14 +26,22 @@ static const struct {
  * text alone, so it is good for every connection. */
 static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
 
+#define CHUNK_BYTES 4096
+#define NUMBER_BYTES 21 /* of the longest one of 64 bits */
 #define HEAD 3 /* EVALSHA, the script, the number of keys */
+
+struct chunk {
+    struct chunk *next;
+    size_t used, bytes;
+    char text[];
+};
 
 struct script_call {
     enum script script;
     const char *ns;
     const char **argv;
     size_t *lengths;
-    char **owned;       /* owned[i] is argv[i] where the call must free it, else NULL */
+    struct chunk *chunks; /* of the texts that were made for the call, the current one first */
     size_t count, room;
     size_t keys;
     bool failed;        /* memory was short */
@@ -55,39 +63,37 @@ const char *script_text(enum script script)
 
 static void call_free(struct script_call *call)
 {
-    for (size_t i = 0; call->owned && i < call->count; i++)
-        free(call->owned[i]);
+    for (struct chunk *next; call->chunks; call->chunks = next) {
+        next = call->chunks->next;
+        free(call->chunks);
+    }
     free(call->argv);
     free(call->lengths);
-    free(call->owned);
     free(call);
 }
 
 static bool grow(struct script_call *call)
 {
-    size_t room = call->room ? 2 * call->room : 32;
+    size_t room = call->room ? 2 * call->room : 64;
     const char **argv = realloc(call->argv, room * sizeof *argv);
     call->argv = argv ? argv : call->argv;
     size_t *lengths = realloc(call->lengths, room * sizeof *lengths);
     call->lengths = lengths ? lengths : call->lengths;
-    char **owned = realloc(call->owned, room * sizeof *owned);
-    call->owned = owned ? owned : call->owned;
-    if (!argv || !lengths || !owned)
+    if (!argv || !lengths)
         return false;
     call->room = room;
     return true;
 }
 
-static void add(struct script_call *call, const char *bytes, size_t length, char *owned)
+/* What stays where it is until the call is answered. */
+static void add(struct script_call *call, const char *bytes, size_t length)
 {
-    if (call->failed || !bytes || (call->count == call->room && !grow(call))) {
+    if (call->failed || (call->count == call->room && !grow(call))) {
         call->failed = true;
-        free(owned);
         return;
     }
     call->argv[call->count] = bytes;
-    call->lengths[call->count] = length;
-    call->owned[call->count++] = owned;
+    call->lengths[call->count++] = length;
 }
 
 struct script_call *script_call_new(enum script script, const char *ns)
@@ -98,60 +104,91 @@ struct script_call *script_call_new(enum script script, const char *ns)
     call->script = script;
     call->ns = ns;
     for (int i = 0; i < HEAD; i++)
-        add(call, "", 0, NULL);
+        add(call, "", 0);
     return call;
 }
 
-static void add_owned(struct script_call *call, char *text)
+/* Room for a text of so many bytes; NULL, and the call has failed: memory is short. */
+static char *reserve(struct script_call *call, size_t bytes)
 {
-    add(call, text, text ? strlen(text) : 0, text);
+    struct chunk *chunk = call->chunks;
+    if (!chunk || chunk->bytes - chunk->used < bytes) {
+        size_t room = bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes;
+        chunk = call->failed ? NULL : malloc(sizeof *chunk + room);
+        if (!chunk) {
+            call->failed = true;
+            return NULL;
+        }
+        *chunk = (struct chunk){.next = call->chunks, .bytes = room};
+        call->chunks = chunk;
+    }
+    chunk->used += bytes;
+    return chunk->text + chunk->used - bytes;
+}
+
+/* "PREFIX:REST", or the rest alone. */
+__attribute__((format(printf, 3, 0))) static void add_format(struct script_call *call,
+                                                             const char *prefix,
+                                                             const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int rest = vsnprintf(NULL, 0, format, args);
+    size_t head = prefix ? strlen(prefix) + 1 : 0;
+    char *text = rest < 0 ? NULL : reserve(call, head + (size_t)rest + 1);
+    if (text && prefix) {
+        memcpy(text, prefix, head - 1);
+        text[head - 1] = ':';
+    }
+    if (text && vsnprintf(text + head, (size_t)rest + 1, format, again) == rest)
+        add(call, text, head + (size_t)rest);
+    else
+        call->failed = true;
+    va_end(again);
 }
 
 void script_call_ns_key(struct script_call *call, const char *format, ...)
 {
-    char *rest = NULL, *key = NULL;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&rest, format, args) < 0)
-        rest = NULL;
+    add_format(call, call->ns, format, args);
     va_end(args);
-    if (rest && asprintf(&key, "%s:%s", call->ns, rest) < 0)
-        key = NULL;
-    free(rest);
-    add_owned(call, key);
     call->keys++;
 }
 
 void script_call_key(struct script_call *call, const char *key)
 {
-    add_owned(call, strdup(key));
+    size_t length = strlen(key);
+    char *copy = reserve(call, length);
+    if (copy)
+        memcpy(copy, key, length);
+    add(call, copy, length);
     call->keys++;
 }
 
 void script_call_text(struct script_call *call, const char *text)
 {
-    add(call, text, strlen(text), NULL);
+    add(call, text, strlen(text));
 }
 
 void script_call_bytes(struct script_call *call, const void *bytes, size_t length)
 {
-    add(call, length ? bytes : "", length, NULL);
+    add(call, length ? bytes : "", length);
 }
 
 void script_call_format(struct script_call *call, const char *format, ...)
 {
-    char *text = NULL;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
+    add_format(call, NULL, format, args);
     va_end(args);
-    add_owned(call, text);
 }
 
 void script_call_number(struct script_call *call, uint64_t number)
 {
-    script_call_format(call, "%" PRIu64, number);
+    char *text = reserve(call, NUMBER_BYTES);
+    int length = text ? snprintf(text, NUMBER_BYTES, "%" PRIu64, number) : 0;
+    add(call, text, (size_t)length);
 }
 
 void script_call_ms(struct script_call *call, double seconds)
@@ -221,14 +258,12 @@ static void add_guard_key(struct script_call *call)
     script_call_ns_key(call, "never");
     if (call->failed)
         return;
-    char *key = call->owned[call->count - 1];
+    const char *key = call->argv[call->count - 1];
     size_t length = call->lengths[call->count - 1], behind = call->count - 1 - at;
     memmove(&call->argv[at + 1], &call->argv[at], behind * sizeof *call->argv);
     memmove(&call->lengths[at + 1], &call->lengths[at], behind * sizeof *call->lengths);
-    memmove(&call->owned[at + 1], &call->owned[at], behind * sizeof *call->owned);
     call->argv[at] = key;
     call->lengths[at] = length;
-    call->owned[at] = key;
 }
 
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,

@@ -98,6 +98,20 @@ static void test_nothing_known(void **state)
                     "\"daemon\":\"h:1\",\"ms\":{\"total\":0.250}}");
 }
 
+static void test_escapes(void **state)
+{
+    (void)state;
+    expect(&(struct result){.number = UINT64_MAX, .status = "done",
+                            .daemon = "\"\\/\b\f\n\r\t\x01\x1f\x7f\xc3\xa9",
+                            .ms = {.queue = 0, .read = 0.0004, .admit = 0.0005, .decode = 1e300,
+                                   .h2d = -1, .kernel = 12.3456, .d2h = -1, .encode = -1,
+                                   .total = 59999.9996}},
+           "{\"job\":18446744073709551615,\"status\":\"done\",\"outputs\":[],\"attempt\":0,"
+           "\"daemon\":\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\xc3\xa9\","
+           "\"ms\":{\"queue\":0.000,\"read\":0.000,\"admit\":0.001,"
+           "\"decode\":1000000000000000.000,\"kernel\":12.346,\"total\":60000.000}}");
+}
+
 static void expect_repeat(const char *kept, const char *own, const char *expected)
 {
     static const struct job_rules rules = {"ns", 60};
@@ -138,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_failed),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_repeat),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
