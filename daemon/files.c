@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/limits.h"
 #include "conf/log.h"
 
 #define TEMPORARY_FOLDER ".gpuimgd"
@@ -164,6 +165,8 @@ bool files_open(struct files *files, const char *input_root, const char *output_
         return false;
     }
     files->temporary_device = info.st_dev;
+    files->root_is_near =
+        fstat(files->output_root, &info) == 0 && info.st_dev == files->temporary_device;
     return true;
 }
 
@@ -375,29 +378,62 @@ static enum status output_error(const struct files_output *output, const char *s
                      step, strerror(reason));
 }
 
+/* The folder of an output, which is made if need be. -1: errno. */
+static int open_parent(const struct files *files, const char *path, const char **name)
+{
+    char folder[JOB_PATH_BYTES_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    *name = slash ? slash + 1 : path;
+    if (is_no_name(*name, strlen(*name)) || length >= sizeof folder) {
+        errno = length >= sizeof folder ? ENAMETOOLONG : EXDEV;
+        return -1;
+    }
+    if (!slash)
+        return files->output_root;
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    int fd = open_beneath(files->output_root, folder, O_RDONLY | O_DIRECTORY);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    int made = walk_to_parent(files->output_root, path, true, name);
+    if (made < 0)
+        return -1;
+    fd = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    leave_folder(made);
+    return fd;
+}
+
+/* rename(2) does not cross filesystems: the temporary file stands beside the target where that is
+ * not on the usual one. false: errno. */
+static bool choose_temporary_folder(struct files *files, struct files_output *output)
+{
+    struct stat info;
+    output->temporary_folder = files->temporary;
+    if (!output->own_folder && files->root_is_near)
+        return true;
+    if (fstat(output->folder, &info) != 0)
+        return false;
+    if (info.st_dev != files->temporary_device) {
+        sweep_once(files, output->folder, &info);
+        output->temporary_folder = output->folder;
+    }
+    return true;
+}
+
 enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error)
 {
     *output = (struct files_output){.fd = -1, .folder = -1, .path = path};
-    int parent = walk_to_parent(files->output_root, path, true, &output->name);
-    if (parent < 0)
+    output->folder = open_parent(files, path, &output->name);
+    output->own_folder = output->folder >= 0 && output->folder != files->output_root;
+    if (output->folder < 0 || !choose_temporary_folder(files, output))
         return output_error(output, "given a folder", error);
-    output->folder = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int saved = errno;
-    close(parent);
-    errno = saved;
-    struct stat info;
-    if (output->folder < 0 || fstat(output->folder, &info) != 0)
-        return output_error(output, "given a folder", error);
-    /* rename(2) does not cross filesystems; then the temporary file stands beside the target. */
-    bool same = info.st_dev == files->temporary_device;
-    if (!same)
-        sweep_once(files, output->folder, &info);
-    output->temporary_folder = same ? files->temporary : output->folder;
     snprintf(output->temporary_name, sizeof output->temporary_name,
              "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
-             same ? "" : TEMPORARY_FOLDER ".", files->instance, job, fetch, index);
+             output->temporary_folder == files->temporary ? "" : TEMPORARY_FOLDER ".",
+             files->instance, job, fetch, index);
     output->fd = openat(output->temporary_folder, output->temporary_name,
                         O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (output->fd < 0)
@@ -451,8 +487,9 @@ void files_output_end(struct files_output *output)
         close(output->fd);
     if (output->is_temporary)
         unlinkat(output->temporary_folder, output->temporary_name, 0);
-    if (output->folder >= 0)
+    if (output->own_folder)
         close(output->folder);
+    output->own_folder = false;
     output->fd = output->folder = -1;
     output->is_temporary = false;
 }

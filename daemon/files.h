@@ -24,6 +24,7 @@ struct files {
     int input_root, output_root; /* folders, O_PATH or readable */
     int temporary;               /* output_root/.gpuimgd */
     uint64_t temporary_device;   /* st_dev, to see other filesystems below output_root */
+    bool root_is_near;           /* output_root itself is on that one */
     char instance[INSTANCE_BYTES_MAX];
     pthread_mutex_t lock;        /* guards what follows */
     struct files_swept {
@@ -54,6 +55,7 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
 struct files_output {
     int fd;              /* -1: not open */
     int folder;          /* of the target, -1: not open */
+    bool own_folder;     /* it is to be closed: not output_root */
     bool is_temporary;   /* there is a temporary file */
     int temporary_folder; /* files->temporary or folder */
     char temporary_name[INSTANCE_BYTES_MAX + 64];
