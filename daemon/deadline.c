@@ -90,6 +90,7 @@ void pipeline_on_tick(uv_timer_t *timer)
     if (now > clock_after_s(pipeline->ticked_ns, SLEPT_S))
         pipeline->awake_ns = now;
     pipeline->ticked_ns = now;
+    workers_collect(pipeline->parts.workers);
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
             usable = check_deadline(container_of(node, struct work, node), now) && usable;

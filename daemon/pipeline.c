@@ -167,6 +167,7 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
     }
     work->loaded = bytes;
     work->file_bytes = length;
+    enter_read(work);
     pipeline_pump(pipeline);
 }
 
@@ -177,45 +178,53 @@ static void start_errand(struct work *work)
     workers_submit(work->pipeline->parts.workers, &work->errand);
 }
 
-static void start_read(struct work *work)
+/* false: too many keys are being read. */
+static bool start_read(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
     if (!work->job.input.key || work->loaded) {
         start_errand(work);
-        return;
+        return true;
     }
     if (pipeline->key_reads >= KEY_READS_MAX)
-        return;
+        return false;
     work->reading = queue_read(pipeline->queue, work->job.input.key, work->input_bytes_max,
                                on_key_read, work);
     if (work->reading) {
         work->key_read = true;
         pipeline->key_reads++;
-        return;
+        return true;
     }
     error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
               work->job.input.key);
     pipeline_move(work, STAGE_ACK);
+    return true;
 }
 
+/* Where others wait, it is pump's to start it. */
 static void enter_read(struct work *work)
 {
-    (void)work; /* pump starts it */
+    struct pipeline *pipeline = work->pipeline;
+    if (pipeline->reads_wait || !start_read(work))
+        pipeline->reads_wait = true;
 }
 
 /* First come, first served: while one that was refused for want of room tries again, those behind
  * it wait, or small files would take all the room that a large one waits for. */
 static void pump_reads(struct pipeline *pipeline)
 {
+    if (!pipeline->reads_wait || pipeline->read_stalled)
+        return;
+    pipeline->reads_wait = false;
     list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
         struct work *work = container_of(node, struct work, node);
         bool refused = work->refused;
-        if (pipeline->read_stalled)
+        if (!work->out && !work->reading && !start_read(work))
+            pipeline->reads_wait = true;
+        if (refused) {
+            pipeline->reads_wait = true;
             return;
-        if (!work->out && !work->reading)
-            start_read(work);
-        if (refused)
-            return;
+        }
     }
 }
 
@@ -370,6 +379,7 @@ void work_run_errand(struct errand *errand, struct worker_tools *tools)
     do
         run_stage(work, tools);
     while (carry_on(work));
+    errand->patient = work->carried && atomic_load(&work->at) == STAGE_ENCODE;
 }
 
 /* A worker has carried the work on: it goes to the list of the stage that it is at. */
@@ -392,7 +402,7 @@ void work_errand_done(struct errand *errand)
     if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled)) {
         /* Unless room was made while the errand came back, somebody who has room will make some. */
         pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
-        work->refused = true;
+        work->refused = pipeline->reads_wait = true;
         pipeline_pump(pipeline);
         return;
     }

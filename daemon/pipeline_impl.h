@@ -24,6 +24,7 @@ struct pipeline {
     double job_ms;      /* of a worker's time that a job takes: a moving average; < 0: unknown */
     bool paused;
     _Atomic bool failed; /* set on the loop; a worker looks before it begins another stage */
+    bool reads_wait;   /* there may be reads that were not started when they came */
     bool read_stalled; /* the first read that waits needs room that is not there */
     uint32_t key_reads;
     uv_timer_t tick;

@@ -2,9 +2,9 @@
  * work.h - one leased job on its way through the stages.
  *
  * A work belongs to the loop, except while its errand is with a worker or its task with the
- * engine; then only the fields of that stage may be touched, by whoever has it. Two words cross
- * threads: `lost`, which the loop sets, and a worker looks before it renames; and `at`, by which
- * the loop knows what the worker is at.
+ * engine; then only the fields of that stage may be touched, by whoever has it. Three words cross
+ * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; and
+ * `at`, by which the loop knows what the worker is at.
  */
 #ifndef GPUIMGD_DAEMON_WORK_H
 #define GPUIMGD_DAEMON_WORK_H

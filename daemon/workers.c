@@ -8,6 +8,11 @@
 #include "conf/log.h"
 #include "daemon/clock.h"
 
+/* So many patient errands, or after such a time, wake the loop although there is more to do. Of
+ * the smallest pictures a worker ends 16 in half a millisecond. */
+#define PATIENT_MAX 16
+#define PATIENT_NS  1000000u
+
 struct worker {
     struct list_node node;
     pthread_t thread;
@@ -23,6 +28,8 @@ struct workers {
     pthread_cond_t wanted;
     struct list waiting[WORKERS_PRIORITIES];
     struct list finished;
+    bool told;             /* that there are finished ones: the loop will come for them */
+    uint64_t finished_ns;  /* when the first of these ended */
     struct list threads;   /* struct worker, but for those given up */
     bool stopping;
     uint32_t given_up;
@@ -44,14 +51,42 @@ static struct errand *next_errand(struct workers *workers)
     return NULL;
 }
 
+static bool is_waiting(const struct workers *workers)
+{
+    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
+        if (!list_empty(&workers->waiting[priority]))
+            return true;
+    return false;
+}
+
+/* Under the lock. Whether the loop is to be woken now; the caller does it then. */
+static bool must_tell(struct workers *workers)
+{
+    bool must = !workers->told && !list_empty(&workers->finished);
+    workers->told |= must;
+    return must;
+}
+
+/* Under the lock: the finished errands can wait for company, for there is more to do. */
+static bool can_wait(const struct workers *workers, const struct errand *last, uint64_t now_ns)
+{
+    return last->patient && workers->finished.length < PATIENT_MAX && is_waiting(workers) &&
+           now_ns - workers->finished_ns < PATIENT_NS;
+}
+
 /* Waits for an errand; NULL: time to end. */
 static struct errand *take_errand(struct worker *worker)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     struct errand *errand = NULL;
-    while (!(errand = next_errand(workers)) && !workers->stopping)
+    while (!(errand = next_errand(workers)) && !workers->stopping) {
+        if (must_tell(workers)) /* another one took what the news was to wait for */
+            uv_async_send(&workers->async);
         pthread_cond_wait(&workers->wanted, &workers->lock);
+    }
+    if (errand && errand->priority > 0 && must_tell(workers)) /* that one may take long */
+        uv_async_send(&workers->async);
     if (errand) {
         errand->worker = worker;
         worker->errand = errand;
@@ -66,18 +101,25 @@ static bool finish_errand(struct worker *worker, struct errand *errand)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
-    bool first = list_empty(&workers->finished), stays = !worker->given_up;
+    bool stays = !worker->given_up;
+    uint64_t now_ns = clock_now_ns();
     if (stays)
-        workers->busy_ns += clock_now_ns() - worker->began_ns;
+        workers->busy_ns += now_ns - worker->began_ns;
+    if (list_empty(&workers->finished))
+        workers->finished_ns = now_ns;
     worker->errand = NULL;
     errand->worker = NULL;
     list_push(&workers->finished, &errand->node);
     if (!stays)
         workers->away--;
     /* The loop may be gone when a thread that was left behind comes back at last. */
-    if (first && (stays || !workers->stopping))
+    bool tell = (stays || !workers->stopping) && !can_wait(workers, errand, now_ns) &&
+                must_tell(workers);
+    if (tell && !stays)
         uv_async_send(&workers->async);
     pthread_mutex_unlock(&workers->lock);
+    if (tell && stays) /* behind the lock, for the loop takes it at once */
+        uv_async_send(&workers->async);
     return stays;
 }
 
@@ -131,12 +173,12 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
-static void on_finished(uv_async_t *async)
+void workers_collect(struct workers *workers)
 {
-    struct workers *workers = async->data;
     struct list taken;
     list_init(&taken);
     pthread_mutex_lock(&workers->lock);
+    workers->told = false;
     for (struct list_node *node; (node = list_pop(&workers->finished));)
         list_push(&taken, node);
     pthread_mutex_unlock(&workers->lock);
@@ -144,6 +186,11 @@ static void on_finished(uv_async_t *async)
         struct errand *errand = container_of(node, struct errand, node);
         errand->done(errand);
     }
+}
+
+static void on_finished(uv_async_t *async)
+{
+    workers_collect(async->data);
 }
 
 struct workers *workers_create(uv_loop_t *loop, uint32_t count)
@@ -178,6 +225,7 @@ void workers_submit(struct workers *workers, struct errand *errand)
 {
     assert(errand->priority < WORKERS_PRIORITIES);
     errand->worker = NULL;
+    errand->patient = false;
     pthread_mutex_lock(&workers->lock);
     list_push(&workers->waiting[errand->priority], &errand->node);
     pthread_cond_signal(&workers->wanted);

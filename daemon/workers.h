@@ -2,8 +2,9 @@
  * workers.h - the threads that read, decode, compute and encode.
  *
  * The loop puts errands in, a worker carries one out, and the loop gets it back: finished errands
- * gather under a lock, one uv_async_send wakes the loop, and the loop takes the whole list. Of
- * waiting errands the one with the highest priority is next, so that work close to its end goes
+ * gather under a lock, one uv_async_send wakes the loop, and the loop takes the whole list. Where
+ * an errand says that its news can wait, and there is more to do, several wake the loop at once.
+ * Of waiting errands the one with the highest priority is next, so that work close to its end goes
  * first. A worker that does not come back is given up (workers_give_up): a new thread takes its
  * place, and the old one ends itself if it ever returns.
  */
@@ -35,6 +36,7 @@ struct errand {
     uint32_t priority;                                         /* 0 .. 3, 3 first */
     void (*run)(struct errand *errand, struct worker_tools *); /* on a worker */
     void (*done)(struct errand *errand);                       /* on the loop */
+    bool patient; /* set by run, for each time: done has no hurry (workers_collect) */
     struct worker *worker;                                     /* who has it; workers' */
 };
 
@@ -43,6 +45,10 @@ struct workers;
 /* Starts count threads. NULL: no memory or no threads. */
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 void workers_submit(struct workers *workers, struct errand *errand);
+
+/* Calls done of what has ended. To be called now and then, every 100 ms or so: for patient errands
+ * behind which all workers are at long ones the loop is not woken. */
+void workers_collect(struct workers *workers);
 
 /* Takes an errand that no worker has begun back; false if it is too late. */
 bool workers_withdraw(struct workers *workers, struct errand *errand);

@@ -24,11 +24,13 @@ struct note {
     struct bench *bench;
     char letter;
     bool waits; /* at the gate */
+    bool patient;
 };
 
 static void run(struct errand *errand, struct worker_tools *tools)
 {
     struct note *note = container_of(errand, struct note, errand);
+    errand->patient = note->patient;
     assert_non_null(tools->codec);
     assert_non_null(tools->sink);
     sem_post(&note->bench->begun);
@@ -130,6 +132,46 @@ static void a_worker_that_hangs_is_replaced(void **state)
     bench_end(bench);
 }
 
+/* Its news waits for that of the next one; where that does not come, somebody has to ask. */
+static void news_that_can_wait_does_not_get_lost(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_create(1);
+    struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
+                long_one = note_of(bench, 'l', 0, true);
+    a.patient = true;
+    workers_submit(bench->workers, &gate.errand);
+    sem_wait(&bench->begun);
+    workers_submit(bench->workers, &a.errand);
+    workers_submit(bench->workers, &long_one.errand);
+    sem_post(&bench->gate);
+    run_until_done(bench, 1);
+    sem_wait(&bench->begun);
+    sem_wait(&bench->begun); /* the long one: the other two are through */
+    workers_collect(bench->workers);
+    assert_int_equal(bench->done, 2);
+    sem_post(&bench->gate);
+    run_until_done(bench, 3);
+    bench_end(bench);
+}
+
+static void patient_errands_all_come_back(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_create(3);
+    enum { COUNT = 2000 };
+    struct note *notes = calloc(COUNT, sizeof *notes);
+    for (int i = 0; i < COUNT; i++) {
+        notes[i] = note_of(bench, 'x', (uint32_t)i % 2, true);
+        notes[i].patient = true;
+        sem_post(&bench->gate);
+        workers_submit(bench->workers, &notes[i].errand);
+    }
+    run_until_done(bench, COUNT); /* the last one has nothing to wait for */
+    free(notes);
+    bench_end(bench);
+}
+
 static void many_errands_all_come_back(void **state)
 {
     (void)state;
@@ -153,6 +195,8 @@ int main(void)
         cmocka_unit_test(an_errand_not_begun_can_be_withdrawn),
         cmocka_unit_test(a_worker_that_hangs_is_replaced),
         cmocka_unit_test(many_errands_all_come_back),
+        cmocka_unit_test(news_that_can_wait_does_not_get_lost),
+        cmocka_unit_test(patient_errands_all_come_back),
     };
     return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
 }
