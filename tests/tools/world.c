@@ -330,13 +330,18 @@ bool world_until(struct world *world, double seconds, long long wanted, const ch
     return reached;
 }
 
+/* Jobs go from one place to another meanwhile: one look must find all of them empty. */
 void world_settle(struct world *world)
 {
-    static const char *const busy[] = {"LLEN %s:jobs", "ZCARD %s:lease", "ZCARD %s:delayed"};
-    for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
-        char command[96];
-        snprintf(command, sizeof command, busy[i], world->ns);
-        world_until(world, 5, 0, "%s", command);
+    static const char script[] =
+        "return redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]) + "
+        "redis.call('ZCARD', KEYS[3]) + redis.call('LLEN', KEYS[4])";
+    double deadline = process_now() + patience(30);
+    while (redis_integer(world->client, "EVAL %s 4 %s:jobs %s:lease %s:delayed %s:alone", script,
+                         world->ns, world->ns, world->ns, world->ns) > 0 &&
+           process_now() < deadline) {
+        listen_to_all(world);
+        process_sleep(0.01);
     }
     redis_integer(world->client, "DEL %s:results", world->ns);
 }
