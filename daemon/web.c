@@ -20,7 +20,8 @@ bool web_check(const char *listen, struct error *error)
 struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error)
 {
     (void)metrics;
-    (void)web_check(listen, error);
+    bool refused = !web_check(listen, error);
+    (void)refused; /* error says so */
     return NULL;
 }
 
@@ -348,9 +349,11 @@ struct web *web_create(const char *listen, const struct metrics *metrics, struct
     return web;
 }
 
+/* The other thread may be off its CPU while it has the lock; it is not waited for. */
 void web_publish(struct web *web, const struct metrics *metrics)
 {
-    pthread_mutex_lock(&web->lock);
+    if (pthread_mutex_trylock(&web->lock) != 0)
+        return;
     web->shown = *metrics;
     pthread_mutex_unlock(&web->lock);
 }

@@ -3,8 +3,9 @@
  *
  * libmicrohttpd serves on one thread of its own: what clients send and how slowly they read never
  * takes the loop's time, which parsing and writing on it would. The loop hands a snapshot over
- * under a lock that either side holds for one copy; the thread makes each document of a snapshot
- * once, however often it is asked for. Built without libmicrohttpd, the option is refused.
+ * under a lock that either side holds for one copy, and that the loop never waits for; the thread
+ * makes each document of a snapshot once, however often it is asked for. Built without
+ * libmicrohttpd, the option is refused.
  */
 #ifndef GPUIMGD_DAEMON_WEB_H
 #define GPUIMGD_DAEMON_WEB_H
@@ -21,7 +22,8 @@ bool web_check(const char *listen, struct error *error) MUST_CHECK;
 
 /* Listens there from here on and shows the snapshot. NULL with a sentence in error. */
 struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error);
-/* Shows this one from here on. Loop thread. */
+/* Shows this one from here on. Loop thread; does not wait: where the last one is being copied at
+ * this moment, this one is left out, and the next one shows all that it had. */
 void web_publish(struct web *web, const struct metrics *metrics);
 /* "http://127.0.0.1:9464/", with the port that it got. */
 const char *web_name(const struct web *web);

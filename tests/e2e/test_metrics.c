@@ -3,8 +3,9 @@
  * health and readiness, clients that are slow or hostile, and what it takes when it is off.
  */
 #include <dirent.h>
-#include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,6 +338,25 @@ static void send_text(int fd, const char *text)
     (void)http_send(fd, text, strlen(text)); /* the other side may have closed */
 }
 
+/* Each keeps its connection alive, a byte at a time. */
+struct crowd {
+    _Atomic int fds[CROWD]; /* -1: not connected yet */
+    atomic_bool over;
+    pthread_t thread;
+};
+
+static void *dawdle(void *context)
+{
+    struct crowd *crowd = context;
+    while (!atomic_load(&crowd->over)) {
+        for (size_t i = 0; i < CROWD; i++)
+            if (crowd->fds[i] >= 0)
+                send_text(crowd->fds[i], "a");
+        process_sleep(0.1);
+    }
+    return NULL;
+}
+
 /* Heads that never end and answers that are never read: who comes after is served, jobs are done,
  * and the daemon's files are bounded. */
 static void a_crowd_that_dawdles(void **state)
@@ -346,25 +366,29 @@ static void a_crowd_that_dawdles(void **state)
                                         "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
                                         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n"};
     struct process *daemon = start_listening("0");
-    int crowd[CROWD];
+    static struct crowd crowd; /* a test that fails leaves its thread behind */
     size_t before = process_descriptors(daemon);
     push_jobs(20);
+    for (size_t i = 0; i < CROWD; i++)
+        crowd.fds[i] = -1;
+    assert_int_equal(pthread_create(&crowd.thread, NULL, dawdle, &crowd), 0);
     for (size_t i = 0; i < CROWD; i++) {
-        crowd[i] = http_connect(place);
-        assert_true(crowd[i] >= 0);
-        send_text(crowd[i], words[i % (sizeof words / sizeof words[0])]);
+        int fd = http_connect(place);
+        assert_true(fd >= 0);
+        send_text(fd, words[i % (sizeof words / sizeof words[0])]);
+        crowd.fds[i] = fd;
     }
     for (int turn = 0; turn < 10; turn++) {
-        for (size_t i = 0; i < CROWD; i++)
-            send_text(crowd[i], "a");
         assert_true(says("/healthz", 200, "running"));
         struct prometheus read = scrape();
         prometheus_free(&read);
     }
     assert_true(process_descriptors(daemon) < before + CROWD);
     take_results(20);
+    atomic_store(&crowd.over, true);
+    pthread_join(crowd.thread, NULL);
     for (size_t i = 0; i < CROWD; i++)
-        close(crowd[i]);
+        close(crowd.fds[i]);
     check_stop(daemon);
     check_clean(w);
 }

@@ -55,6 +55,12 @@ reasons() {
          END { exit bad || alerts < 10 }' "$alerts"
 }
 
+# The daemon can be built without libmicrohttpd.
+stub() {
+    ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I. -D_GNU_SOURCE -fsyntax-only \
+        $("${PKG_CONFIG:-pkg-config}" --cflags libuv libcjson) daemon/web.c
+}
+
 # ---- with promtool -------------------------------------------------------------------------------
 # The dashboard's expressions as rules: a JSON string is a YAML string, too.
 expressions() {
@@ -103,6 +109,7 @@ main() {
     check "the alert rules know every metric that they name" known_names "$alerts"
     check "every alert rule has its reason" reasons
     check "the dashboard knows every metric that it names" known_names "$dashboard"
+    check "daemon/web.c compiles without libmicrohttpd" stub
     [ -z "${PROMTOOL:-}" ] || with_promtool
     [ "$failures" -eq 0 ]
 }

@@ -32,13 +32,19 @@ first_start() {
     # Redis by name, so that the name is looked up under the unit's restrictions. Few workers, so
     # that work is left when the daemon is interrupted, also on a fast machine.
     printf 'redis = localhost:6379\nworkers = 2\ninflight = 8\n' >$conf_d/10-check.conf
+    echo 'metrics_listen = 9464' >$conf_d/30-metrics.conf
     mark
     check "systemctl start returns when the daemon is READY" \
         systemctl start redis-server.service "$unit"
     check "the service is active" is_active
     check "systemctl status shows a line of the daemon's own" test -n "$(property StatusText)"
     echo "    StatusText=$(property StatusText)"
+    check "it answers over HTTP on the loopback" has "$(http_get 127.0.0.1 9464 /healthz)" " 200 OK"
     check "it runs as gpuimgd" equal "$(stat -c %U "/proc/$(main_pid)")" gpuimgd
+}
+http_get() { # address port path
+    exec 4<>"/dev/tcp/$1/$2" && printf 'GET %s HTTP/1.0\r\n\r\n' "$3" >&4 && cat <&4
+    exec 4>&-
 }
 
 confinement() {
@@ -130,7 +136,10 @@ restart() {
     local pid
     chapter "restart"
     pid=$(main_pid)
+    echo 'metrics_listen = unix:/run/gpuimgd/http' >$conf_d/30-metrics.conf
     check "systemctl restart works" systemctl restart "$unit"
+    check "HTTP is on a socket now, for the group" \
+        equal "$(stat -c '%U:%G %a %F' /run/gpuimgd/http)" "gpuimgd:gpuimgd 660 socket"
     check "another process runs" not equal "$(main_pid)" "$pid"
     check "the service is active" is_active
 }
