@@ -1,0 +1,117 @@
+/*
+ * test_ctl_fleet.c - gpuimgctl where several servers are one Redis: the master dies while it waits
+ * for results, and a Cluster's node that it is given has not the slot.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/ctl.h"
+#include "tests/tools/redis_fleet.h"
+
+#define PICTURES 300
+
+static struct world world;
+static struct world *const w = &world;
+static struct redis_fleet fleet;
+
+static void open_world(const char *ns)
+{
+    char name[40];
+    world_open(w, NULL);
+    snprintf(w->ns, sizeof w->ns, "%s", ns);
+    setenv("TMPDIR", w->folder, 1); /* the servers' folders go with it */
+    for (unsigned i = 0; i < PICTURES; i++) {
+        snprintf(name, sizeof name, "album/%u.png", i);
+        world_put_picture(w, name, picture_png(&(struct picture_png){
+                                       .width = 8, .height = 8, .colour_type = 2, .seed = i}));
+    }
+}
+
+static int open_sentinels(void **state)
+{
+    (void)state;
+    open_world("gpuimgd");
+    fleet_start_sentinels(&fleet, 2, w->ns);
+    return 0;
+}
+
+static int open_cluster(void **state)
+{
+    (void)state;
+    open_world("{gpuimgd}");
+    fleet_start_cluster(&fleet, 0, w->ns);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    fleet_stop(&fleet);
+    unsetenv("TMPDIR");
+    world_close(w);
+    return 0;
+}
+
+static void start_daemon(const char *redis)
+{
+    char option[320];
+    snprintf(option, sizeof option, "--redis=%s", redis);
+    check_ready(world_start(w, 0, option, NULL));
+}
+
+static void test_master_dies(void **state)
+{
+    char line[500];
+    (void)state;
+    snprintf(line, sizeof line, "ctl submit $at --redis=%s -r in/album -o x --wait", fleet.address);
+    struct process process = ctl_begin(w, line);
+    double end = process_now() + patience(30);
+    while (fleet_integer(&fleet, "LLEN %s:jobs", w->ns) < PICTURES && process_now() < end)
+        process_sleep(0.05);
+    assert_true(fleet_integer(&fleet, "WAIT 2 10000") >= 2); /* replicas have the jobs */
+    size_t dead = fleet_kill_owner(&fleet);
+    fleet_wait_for_other(&fleet, dead);
+    start_daemon(fleet.address);
+    struct ctl_run run = ctl_end(&process);
+    if (run.status != 0 || !strstr(run.out, "\n300 done in "))
+        fail_msg("exit status %d\n%s", run.status, run.err);
+    ctl_clear(&run);
+    snprintf(line, sizeof line,
+             "until ctl status $at --redis=%s | grep ' cpu '; do sleep 0.1; done", fleet.address);
+    ctl_expect(w, 0, line, "300 ", NULL);
+}
+
+static void test_another_node(void **state)
+{
+    char line[700], at[300];
+    (void)state;
+    assert_int_equal(fleet_integer(&fleet, "DEL %s:jobs", w->ns), 0); /* finds the owner */
+    size_t other = fleet.owner == 0 ? 1 : 0;
+    snprintf(at, sizeof at, "$at --redis=%s", fleet.nodes[other]->tcp);
+    start_daemon(fleet.address);
+#define EXPECT(status, command, ...)                                                              \
+    do {                                                                                          \
+        snprintf(line, sizeof line, command, at);                                                 \
+        ctl_expect(w, status, line, __VA_ARGS__, NULL);                                           \
+    } while (0)
+    EXPECT(0, "ctl submit %s -k -r in/album -o got", "300 done in ");
+    EXPECT(0, "ctl submit %s in/album/1.png -o x --wait --id one", "1 done in ");
+    EXPECT(0, "ctl result %s one", "done   one");
+    EXPECT(0, "ctl cancel %s one", "one has ended before (done)");
+    EXPECT(0, "ctl drain %s", "drained");
+    EXPECT(0, "ctl resume %s", "take jobs again");
+    assert_int_equal(fleet_integer(&fleet, "LPUSH %s:dead {\"input\":\"album/1.png\"}", w->ns), 1);
+    EXPECT(0, "ctl dead %s list", "album/1.png");
+    EXPECT(0, "ctl dead %s drop 1", "1 dead job dropped");
+#undef EXPECT
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_master_dies, open_sentinels, close_world),
+        cmocka_unit_test_setup_teardown(test_another_node, open_cluster, close_world),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
