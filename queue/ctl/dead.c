@@ -210,7 +210,7 @@ static int act_on_all(struct dead *dead, bool retry)
 static int act_on_some(struct dead *dead, int count, char **names, bool retry)
 {
     redisReply **found = calloc((size_t)count, sizeof *found);
-    int worst = CTL_OK, done = 0;
+    int worst = found ? CTL_OK : CTL_FAULT, done = 0;
     for (int i = 0; found && i < count && worst != CTL_UNAVAILABLE; i++) {
         int status;
         found[i] = find(dead, names[i], &status);
@@ -226,7 +226,7 @@ static int act_on_some(struct dead *dead, int count, char **names, bool retry)
     for (int i = 0; found && i < count; i++)
         freeReplyObject(found[i]);
     free(found);
-    if (worst != CTL_UNAVAILABLE)
+    if (worst != CTL_UNAVAILABLE && (done > 0 || dead->ctl->json))
         say_count(dead, done, retry);
     return worst;
 }

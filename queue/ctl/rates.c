@@ -64,8 +64,8 @@ static void compare(struct counts *now, const struct counts *before)
         .bytes_out_s = (now->bytes_out - before->bytes_out) / seconds,
     };
     for (size_t i = 0; i < RATES_STAGES; i++) {
-        double jobs = now->stage_jobs[i] - before->stage_jobs[i];
-        now->rates.stage_ms[i] = jobs > 0 ? (now->stage_ms[i] - before->stage_ms[i]) / jobs : -1;
+        now->rates.stage_ms[i] = now->stage_ms[i] - before->stage_ms[i];
+        now->rates.stage_jobs[i] = now->stage_jobs[i] - before->stage_jobs[i];
     }
 }
 
@@ -101,6 +101,10 @@ struct rates rates_sum(const struct rates_memory *memory)
         sum.pixels_s += rates->pixels_s;
         sum.bytes_in_s += rates->bytes_in_s;
         sum.bytes_out_s += rates->bytes_out_s;
+        for (size_t stage = 0; stage < RATES_STAGES; stage++) {
+            sum.stage_ms[stage] += rates->stage_ms[stage];
+            sum.stage_jobs[stage] += rates->stage_jobs[stage];
+        }
     }
     return sum;
 }

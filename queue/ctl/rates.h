@@ -16,7 +16,8 @@ extern const char *const rates_stages[RATES_STAGES];
 struct rates {
     bool known;
     double images_s, pixels_s, bytes_in_s, bytes_out_s; /* a second */
-    double stage_ms[RATES_STAGES]; /* mean of the jobs since the last counts; negative: none */
+    /* Since the last counts: time in each stage, and jobs that went through it. */
+    double stage_ms[RATES_STAGES], stage_jobs[RATES_STAGES];
 };
 
 struct rates_memory;

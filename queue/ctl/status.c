@@ -40,16 +40,16 @@ static void print_queue(const struct overview *overview)
 static void print_daemon(const struct overview_daemon *daemon)
 {
     const cJSON *stats = daemon->stats;
-    char count[SHOW_BYTES], age[SHOW_BYTES];
+    const char *state = show_text(stats, "state");
+    char done[SHOW_BYTES], failed[SHOW_BYTES], up[SHOW_BYTES];
     printf("  %-28s %4lld", daemon->name, daemon->leases);
     if (stats)
-        printf("  %-8s %10s %8s %10s%s", show_text(stats, "engine"),
-               show_count(show_number(stats, "done"), count),
-               show_count(show_number(stats, "failed") + show_number(stats, "dead"),
-                          (char[SHOW_BYTES]){0}),
-               show_age(show_number(stats, "up_s"), age), "");
-    if (stats && *show_text(stats, "state") && strcmp(show_text(stats, "state"), "running") != 0)
-        printf("  %s", show_text(stats, "state"));
+        printf("  %-8s %10s %8s %10s", show_text(stats, "engine"),
+               show_count(show_number(stats, "done"), done),
+               show_count(show_number(stats, "failed") + show_number(stats, "dead"), failed),
+               show_age(show_number(stats, "up_s"), up));
+    if (*state && strcmp(state, "running") != 0)
+        printf("  %s", state);
     putchar('\n');
 }
 

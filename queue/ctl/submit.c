@@ -362,7 +362,9 @@ static int run(struct submit *submit, int count, char **operands)
                                        .list = submit->recipe.reply_to,
                                        .each = on_result,
                                        .context = submit};
-    progress_begin(&submit->progress, ctl->json, ctl_value(ctl, "verbose") != NULL);
+    /* Values are there to be read. */
+    progress_begin(&submit->progress, ctl->json,
+                   ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
         submit->progress.total = count_pictures(&options);
     submit->heard_s = progress_now_s();

@@ -1,8 +1,9 @@
 /* top.c - gpuimgctl top: throughput, stages and daemons, drawn anew each second. */
-#include <poll.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -23,8 +24,9 @@ const struct ctl_option ctl_top_options[] = {
     {0}};
 
 /* The stages of a job, as PROTOCOL.md has them in what daemons publish. */
-static const char *const stages[] = {"read", "admit", "decode", "gpu", "encode", "ack"};
-#define MEAN_COLUMNS 9
+static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
+/* Lines of the screen before those of daemons. */
+#define LINES_ABOVE 11
 #define STAGES (sizeof stages / sizeof *stages)
 
 struct top {
@@ -132,60 +134,92 @@ static void draw_sum(const struct top *top, const struct overview *overview)
     end_line(top);
 }
 
-static void draw_stages(const cJSON *stats)
+/* Jobs in a stage, of all daemons. */
+static double in_stage(const struct overview *overview, const char *name)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(stats, "stages");
-    for (size_t i = 0; i < STAGES; i++)
-        printf(" %6.0f",
-               show_number(cJSON_GetObjectItemCaseSensitive(list, stages[i]), "now"));
+    double sum = 0;
+    for (size_t i = 0; i < overview->daemon_count; i++) {
+        const cJSON *list =
+            cJSON_GetObjectItemCaseSensitive(overview->daemons[i].stats, "stages");
+        sum += show_number(cJSON_GetObjectItemCaseSensitive(list, name), "now");
+    }
+    return sum;
 }
 
-static void draw_means(const struct rates *rates)
+static void draw_mean(const struct rates *sum, const char *name)
 {
     for (size_t i = 0; i < RATES_STAGES; i++) {
-        if (rates->known && rates->stage_ms[i] >= 0)
-            printf(" %*.1f", MEAN_COLUMNS, rates->stage_ms[i]);
-        else
-            printf(" %*s", MEAN_COLUMNS, "-");
+        if (strcmp(rates_stages[i], name) == 0 && sum->stage_jobs[i] > 0) {
+            printf(" %8.1f", sum->stage_ms[i] / sum->stage_jobs[i]);
+            return;
+        }
     }
+    printf(" %8s", "-");
+}
+
+static void draw_stages(const struct top *top, const struct overview *overview)
+{
+    struct rates sum = rates_sum(top->rates);
+    printf("%-8s", "stage");
+    for (size_t i = 0; i < STAGES; i++)
+        printf(" %8s", stages[i]);
+    end_line(top);
+    printf("%-8s", "jobs");
+    for (size_t i = 0; i < STAGES; i++)
+        printf(" %8.0f", in_stage(overview, stages[i]));
+    end_line(top);
+    printf("%-8s", "mean ms");
+    for (size_t i = 0; i < STAGES; i++)
+        draw_mean(&sum, stages[i]);
+    end_line(top);
 }
 
 static void draw_daemon(const struct top *top, const struct overview_daemon *daemon,
                         const struct rates *rates)
 {
     const cJSON *stats = daemon->stats;
-    char rate[SHOW_BYTES];
-    printf("%-22.22s %-8.8s %-9.9s", daemon->name, stats ? show_text(stats, "engine") : "",
-           stats ? show_text(stats, "state") : "silent");
-    if (stats) {
-        double streams = show_number(stats, "streams");
-        if (streams > 0)
-            printf(" %3.0f/%-4.0f", show_number(stats, "streams_busy"), streams);
-        else
-            printf("    -    ");
-        draw_stages(stats);
-        printf(" %8s", rates->known ? show_rate(rates->images_s, rate) : "-");
-        draw_means(rates);
+    double all = show_number(stats, "streams");
+    char streams[32] = "-", images[SHOW_BYTES] = "-", pixels[SHOW_BYTES] = "-", up[SHOW_BYTES];
+    if (all > 0)
+        snprintf(streams, sizeof streams, "%.0f/%.0f", show_number(stats, "streams_busy"), all);
+    if (rates->known) {
+        show_rate(rates->images_s, images);
+        show_rate(rates->pixels_s / 1e6, pixels);
     }
+    printf("%-24.24s %-8.8s %-9.9s %5lld", daemon->name, stats ? show_text(stats, "engine") : "",
+           stats ? show_text(stats, "state") : "silent", daemon->leases);
+    if (stats)
+        printf(" %7s %8s %6s %7s", streams, images, pixels,
+               show_age(show_number(stats, "up_s"), up));
     end_line(top);
+}
+
+/* Lines that a screen has for daemons, under all else. */
+static size_t room(const struct top *top)
+{
+    struct winsize size;
+    if (!top->screen || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+        return SIZE_MAX;
+    return size.ws_row > LINES_ABOVE + 2 ? size.ws_row - LINES_ABOVE - 2u : 1;
 }
 
 static void draw_daemons(const struct top *top, const struct overview *overview)
 {
-    if (overview->daemon_count == 0) {
+    size_t count = overview->daemon_count, most = room(top);
+    if (count == 0) {
         printf("no gpuimgd is running here");
         end_line(top);
         return;
     }
-    printf("%-22s %-8s %-9s %8s", "daemon", "engine", "state", "streams");
-    for (size_t i = 0; i < STAGES; i++)
-        printf(" %6s", stages[i]);
-    printf(" %8s", "images/s");
-    for (size_t i = 0; i < RATES_STAGES; i++)
-        printf(" %*s ms", MEAN_COLUMNS - 3, rates_stages[i]);
+    printf("%-24s %-8s %-9s %5s %7s %8s %6s %7s", "daemon", "engine", "state", "jobs", "streams",
+           "images/s", "MP/s", "up");
     end_line(top);
-    for (size_t i = 0; i < overview->daemon_count; i++)
+    for (size_t i = 0; i < count && i < most; i++)
         draw_daemon(top, &overview->daemons[i], rates_of(top->rates, i));
+    if (count > most) {
+        printf("and %zu more", count - most);
+        end_line(top);
+    }
 }
 
 static void draw(const struct top *top, const struct overview *overview)
@@ -198,6 +232,8 @@ static void draw(const struct top *top, const struct overview *overview)
     end_line(top);
     draw_queue(top, overview);
     draw_sum(top, overview);
+    end_line(top);
+    draw_stages(top, overview);
     end_line(top);
     draw_daemons(top, overview);
     fputs(top->screen ? CLEAR_BELOW : "\n", stdout);

@@ -81,6 +81,9 @@ static void test_narrow(void **state)
     shows("1 done in ");
     assert_int_equal(ctl_close_terminal(&terminal), 0);
     check_width(30);
+    ctl_open_terminal(&terminal, w, 80, "ctl submit $at in/album/1.png --no-output --ops phash -w");
+    shows("{\"phash\":\"");
+    assert_int_equal(ctl_close_terminal(&terminal), 0);
 }
 
 static void test_interrupt(void **state)

@@ -25,13 +25,13 @@ static char *full_line(struct world *world, const char *line)
 
 struct process ctl_begin(struct world *world, const char *line)
 {
+    static unsigned count; /* several may be under way, each with files of its own */
     struct process process;
-    char *full = full_line(world, line), path[128];
+    char *full = full_line(world, line), name[32];
     const char *args[] = {"-c", full, NULL};
     struct process_options options = {
-        .program = "/bin/sh", .args = args, .folder = world->folder, .name = "ctl"};
-    snprintf(path, sizeof path, "%s/ctl.err", world->folder);
-    unlink(path); /* it would be appended to */
+        .program = "/bin/sh", .args = args, .folder = world->folder, .name = name};
+    snprintf(name, sizeof name, "ctl-%u", count++);
     assert_true(process_start(&process, &options));
     free(full);
     return process;
@@ -42,6 +42,8 @@ struct ctl_run ctl_end(struct process *process)
     struct ctl_run run = {.status = process_wait(process, patience(60))};
     run.out = process_out(process);
     run.err = process_log(process);
+    unlink(process->out_path);
+    unlink(process->log_path);
     process_clear(process);
     return run;
 }
