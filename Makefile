@@ -154,7 +154,7 @@ help:
 ## make check-valgrind the end-to-end tests with the daemon under valgrind memcheck, CPU engine
 ## make coverage      which lines the whole suite runs, a table; what it leaves out, and why
 ## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
-## make check-deb   the Debian packages: lintian, and their life in a booted Debian tree (root)
+## make check-deb     the Debian packages: lintian, and their life in a booted Debian tree (root)
 ## make check-tls     Redis behind TLS, by the stunnel recipe of gpuimgd.conf(5)
 ## make check-metrics what /metrics exposes, the alert rules and the dashboard, by promtool
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail

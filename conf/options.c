@@ -411,11 +411,11 @@ static void print_bound(FILE *out, const struct row *row, double bound)
 
 static void print_bounds(FILE *out, const struct row *row)
 {
-    if (row->kind == BOOL)
+    if (row->kind == BOOL) {
         fputs("Yes or no", out);
-    else if (row->kind == TEXT)
+    } else if (row->kind == TEXT) {
         fprintf(out, "At most %.0f bytes", row->max);
-    else {
+    } else {
         fputs(row->kind == SECONDS ? "Seconds from"
               : row->kind == BYTES ? "Bytes from"
                                    : "A number from", out);

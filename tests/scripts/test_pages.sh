@@ -123,6 +123,18 @@ bounds() {
     return $status
 }
 
+# `-o all`: what is built here is installed as it is.
+installed() {
+    local folder status=0
+    folder=$(mktemp -d /tmp/gpuimgd-pages.XXXXXX) || return 1
+    make -s -o all install "O=$build" "DESTDIR=$folder" prefix=/usr &&
+        same "$(basename -a $man/*.[0-9])" "$(find "$folder/usr/share/man" -type f -printf '%f\n')" &&
+        make -s uninstall "O=$build" "DESTDIR=$folder" prefix=/usr &&
+        equal "$(find "$folder" -type f)" "$folder/etc/gpuimgd/gpuimgd.conf" || status=1
+    rm -rf "$folder"
+    return $status
+}
+
 main() {
     local page
     for page in "$man"/*.[0-9]; do
@@ -167,6 +179,7 @@ main() {
     check "exit statuses of gpuimgctl" \
         same "$(between queue/ctl/ctl.h 'enum ctl_exit' '}' '= [0-9]+' | tr -d '= ')" \
         "$(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EX/s/^\.It //p' $ctl)"
+    check "make install installs them all, and make uninstall leaves the configuration alone" installed
     [ "$failures" -eq 0 ]
 }
 main
