@@ -135,7 +135,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-tls check-metrics \
         check-peers check-faults coverage \
-        check-scale chaos soak fuzz bench bench-peers bench-linear bench-gpu bench-cpu bench-queue bench-small contact-sheet install uninstall \
+        check-scale chaos soak fuzz bench bench-peers bench-linear bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -166,6 +166,7 @@ help:
 ## make bench-gpu     the engine and its kernels fed from memory
 ## make bench-cpu     the CPU engine's passes fed from memory, one thread
 ## make bench-queue   jobs that do nothing: what the queue carries, 1 and 4 daemons on one Redis
+## make bench-png     PNG against libpng, libspng, zlib and libdeflate; BENCH=curve: what levels and filters cost
 ## make bench-small   many small pictures: what is left of the floor and of the queue
 ## make bench-peers   beside OpenCV, libvips, ImageMagick and Pillow, on your photographs: FOLDER=
 ## make bench-linear  what a job costs with 1,000 to 1,000,000 queued, and with 0.1 to 50 MP
@@ -302,6 +303,16 @@ $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE
 
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 
+# Other PNG libraries beside the codec, as far as they are installed.
+PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(shell $(PKG_CONFIG) --exists $(l) && echo yes),$(l)))
+$(O)/tests/bench/png_peers: FORCE
+	@mkdir -p $(@D)
+	@echo '$(PNG_PEERS)' | cmp -s - $@ || echo '$(PNG_PEERS)' > $@
+$(O)/tests/bench/bench_png.o: $(O)/tests/bench/png_peers
+$(O)/tests/bench/bench_png.o: CFLAGS_ALL += $(if $(filter spng,$(PNG_PEERS)),-DHAVE_SPNG) \
+                              $(if $(filter libdeflate,$(PNG_PEERS)),-DHAVE_LIBDEFLATE)
+$(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PNG_PEERS))
+
 # Each fuzz target with libFuzzer, and without it as a test of its seeds and its corpus.
 FUZZ_SECONDS ?= 60
 $(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
@@ -374,6 +385,10 @@ bench-cpu: deps
 bench-queue: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_queue
 	@$(O)/tests/bench/bench_queue --daemon $(O)/gpuimgd $(BENCH)
+bench-png: deps
+	@tests/deps.sh png
+	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_png
+	@$(O)/tests/bench/bench_png $(if $(FOLDER),--folder "$(FOLDER)") $(BENCH)
 bench-small: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_small
 	@$(O)/tests/bench/bench_small --daemon $(O)/gpuimgd $(BENCH)

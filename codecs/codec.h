@@ -57,7 +57,7 @@ struct encode_request {
     const struct codec *codec;
     int quality;       /* JPEG 1..100 */
     bool progressive;  /* JPEG; PNG: ignored */
-    int compression;   /* PNG, zlib level 0..9 */
+    int compression;   /* PNG, 0..9: 0 none, 1 to 3 runs alone, else zlib's level */
     const uint8_t *icc; /* RGB profile or NULL; written only beside 3 or 4 channels */
     size_t icc_bytes;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <png.h>
+#include <zlib.h>
 
 #include "codecs/codec_impl.h"
 #include "codecs/exif.h"
@@ -19,6 +20,8 @@
 #define CHUNK_OVERHEAD 12
 /* One IDAT a call of deflate: large enough that chunk headers and calls do not count. */
 #define IDAT_BYTES (64 * KIB)
+/* Up to this compression only runs are looked for. */
+#define PNG_RUNS_LEVEL_MAX 3
 
 struct png_state {
     jmp_buf jump;
@@ -363,12 +366,18 @@ static void sink_no_flush(png_structp png)
     (void)png; /* libpng's flush is for streams that someone waits for */
 }
 
-/* Filters help only what is compressed afterwards; trying all five for every row costs more time
- * than zlib's lower levels take, so those get one cheap filter that suits both photographs and
- * edge pictures. */
-static int filters_of(int compression)
+/* Filters help only what is compressed afterwards. Behind Paeth's, photographs and edges hold next
+ * to nothing that repeats but runs: looking for no more makes smaller files than zlib's own levels
+ * 1 to 3 do, in half their time (`make bench-png BENCH=curve`), and drawings no larger. The higher
+ * levels try all filters, and look for all that repeats. */
+static void set_effort(png_structp png, int compression)
 {
-    return compression == 0 ? PNG_FILTER_NONE : compression <= 3 ? PNG_FILTER_SUB : PNG_ALL_FILTERS;
+    bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;
+    png_set_compression_level(png, compression);
+    if (runs)
+        png_set_compression_strategy(png, Z_RLE);
+    png_set_filter(png, PNG_FILTER_TYPE_BASE,
+                   compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
 }
 
 static void open_writer(struct png_state *state, const struct image *src,
@@ -387,9 +396,8 @@ static void open_writer(struct png_state *state, const struct image *src,
     png_structp png = state->png;
     png_set_user_limits(png, SIDE_CEILING, SIDE_CEILING);
     png_set_write_fn(png, state, sink_write, sink_no_flush);
-    png_set_compression_level(png, request->compression);
+    set_effort(png, request->compression);
     png_set_compression_buffer_size(png, IDAT_BYTES);
-    png_set_filter(png, PNG_FILTER_TYPE_BASE, filters_of(request->compression));
     png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     /* A profile that libpng finds fault with is left out. */

@@ -12,7 +12,6 @@
 #include "queue/json.h"
 
 #define QUALITY_DEFAULT 85
-#define COMPRESSION_DEFAULT 3
 /* The year 5138: a later time was given in milliseconds. */
 #define UNIX_SECONDS_MAX 1e11
 /* Values in messages are cut to this, so that the sentence around them fits ERROR_TEXT_MAX. */
@@ -250,7 +249,7 @@ static bool read_format(const struct check *check, const cJSON *object, const ch
 static bool read_output(const struct check *check, const cJSON *item, const char *where,
                         struct job_output *output)
 {
-    double quality = QUALITY_DEFAULT, compression = COMPRESSION_DEFAULT, ttl_s = 0;
+    double quality = QUALITY_DEFAULT, compression = JOB_COMPRESSION_DEFAULT, ttl_s = 0;
     if (!read_place(check, item, where, output_keys, &output->place))
         return false;
     const char *path = output->place.path;
@@ -334,7 +333,7 @@ static bool read_variant(const struct check *check, struct job *job, cJSON *pare
     struct job_output *output = &job->outputs[job->output_count];
     const cJSON *place = member(parent, "output");
     output->quality = QUALITY_DEFAULT;
-    output->compression = COMPRESSION_DEFAULT;
+    output->compression = JOB_COMPRESSION_DEFAULT;
     if ((place && !read_output(check, place, output_name, output)) ||
         !read_ops(check, parent, ops_name, &output->ops))
         return false;

@@ -22,12 +22,15 @@ struct job_place {
     const char *key;  /* "NS:img:..." */
 };
 
+/* Of PNG: `make bench-png` shows what the others cost. */
+#define JOB_COMPRESSION_DEFAULT 3
+
 struct job_output {
     struct job_place place; /* neither path nor key: the job gave none. Its ops are not empty then;
                                whether they give values is for others to say */
     const char *format;   /* as given: whether it is one is for others to say; or NULL */
     int quality;          /* 1..100, default 85 */
-    int compression;      /* 0..9, default 3 */
+    int compression;      /* 0..9 */
     bool progressive;
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX, each a string or an object with

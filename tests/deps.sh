@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `fuzz`, `valgrind`,
-# `tls` and `deb` what those targets need besides. Looks first, by function rather than by package,
-# so that a machine that has everything (from wherever) is left alone. `promtool FOLDER` puts
-# Prometheus's checker into the folder and installs nothing: its package would start a server.
+# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `png`, `fuzz`,
+# `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by function rather than
+# by package, so that a machine that has everything (from wherever) is left alone. `promtool FOLDER`
+# puts Prometheus's checker into the folder and installs nothing: its package would start a server.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
@@ -56,6 +56,9 @@ elif [ "${1:-}" = bench-linear ]; then
 elif [ "${1:-}" = fuzz ]; then
     echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
         clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null || missing=clang
+elif [ "${1:-}" = png ]; then
+    need_library spng libspng-dev
+    need_library libdeflate libdeflate-dev
 elif [ "${1:-}" = valgrind ]; then
     need_command valgrind valgrind
 elif [ "${1:-}" = tls ]; then
