@@ -384,6 +384,26 @@ def table(title, all_figures, kinds, photos):
     return rows
 
 
+def summary(task, all_figures, photos):
+    """The README's table."""
+    kinds = [kind for kind in CLASSES if any(photo.kind == kind for photo in photos)]
+    jpegs = [kind for kind in kinds if kind != "png"] or kinds
+    files = [photo for photo in photos if photo.kind in jpegs]
+    mp = sum(photo.mp for photo in files)
+    own = all_figures[0]
+    columns = [jpegs] + [[kind] for kind in kinds] if len(kinds) > 1 else [kinds]
+    heads = ["JPEG" if column == jpegs and len(column) > 1 else column[0] for column in columns]
+    print(f"\n**{task}, for the README** ({len(files)} JPEG files, {mp:.0f} MP)\n")
+    print(f"| {task} | MP a CPU second | CPU ms an image | " +
+          " | ".join(f"CPU / gpuimgd's, {head}" for head in heads) + " | time / gpuimgd's |")
+    print("| --- " * (4 + len(columns)) + "|")
+    for figures in all_figures:
+        cpu = figures.median(jpegs, "cpu")
+        print(f"| {figures.contestant.name} | {mp / cpu:.0f} | {cpu * 1e3 / len(files):.1f} | " +
+              " | ".join(f"{figures.ratio(own, column, 'cpu'):.2f}" for column in columns) +
+              f" | {figures.ratio(own, jpegs, 'wall'):.2f} |")
+
+
 def run_task(task, photos, rig, options):
     contestants = [Gpuimgd(rig, task, options.folder)]
     panels = []
@@ -406,6 +426,7 @@ def run_task(task, photos, rig, options):
             rows = table(f"{task}, {name}", all_figures, [kind], photos)
             if kind in jpegs[:len(jpegs) == 1]:
                 panels.append((f"{task}, {name}", rows))
+    summary(task, all_figures, photos)
     return panels
 
 
