@@ -16,7 +16,8 @@
  * The bound is 1 / (1 / floor + 1 / queue): as if nothing but these two were done, one after the
  * other. Redis shares the machine. Figures are medians over the rounds, the ratio's of the ratios
  * of each round. CPU times and switches are of threads, so they mean something on a busy machine
- * too. With --against each round is done with both programs; with --trace, strace counts the
+ * too: "in CPU" is what the floor and the queue alone use, Redis included, over what the daemon and
+ * Redis use. With --against each round is done with both programs; with --trace, strace counts the
  * daemon's system calls in one more turn, for which it is slow.
  */
 #include <dirent.h>
@@ -26,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conf/limits.h"
@@ -56,6 +58,11 @@ enum figure {
     WORKERS_SYSTEM_US,
     SWITCHES,
     FIGURES
+};
+
+/* What a turn comes to: jobs a second, CPU us a job of all that took part. */
+struct rate {
+    double jobs_s, cpu_us;
 };
 
 static struct bench {
@@ -240,8 +247,14 @@ static void on_closed(void *context)
     ((struct clerk *)context)->closed = true;
 }
 
-/* Jobs a second. */
-static double queue_turn(void)
+static double own_cpu_us(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec * 1e-3;
+}
+
+static struct rate queue_turn(void)
 {
     struct clerk clerk = {.places = QUEUE_PLACES};
     struct queue_config config = {
@@ -256,18 +269,19 @@ static double queue_turn(void)
     if (!instance_self(clerk.inst, clerk.daemon) || uv_loop_init(&clerk.loop) ||
         !(clerk.queue = queue_create(&clerk.loop, &config, &events, &error)))
         abort();
-    double start = process_now();
+    double used_us = own_cpu_us() + redis_cpu_us(), start = process_now();
     queue_start(clerk.queue);
     queue_set_places(clerk.queue, clerk.places);
     uv_run(&clerk.loop, UV_RUN_DEFAULT);
     double end = process_now();
+    used_us = own_cpu_us() + redis_cpu_us() - used_us;
     queue_close(clerk.queue, 1, on_closed, &clerk);
     while (!clerk.closed)
         uv_run(&clerk.loop, UV_RUN_ONCE);
     queue_destroy(clerk.queue);
     uv_run(&clerk.loop, UV_RUN_DEFAULT);
     uv_loop_close(&clerk.loop);
-    return bench.jobs / (end - start);
+    return (struct rate){bench.jobs / (end - start), used_us / bench.jobs};
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
@@ -400,7 +414,8 @@ static double median(double *values)
 
 struct rounds {
     double floors[ROUNDS_MAX], floor_us[ROUNDS_MAX], queues[ROUNDS_MAX], bounds[ROUNDS_MAX];
-    double ratios[PROGRAMS_MAX][ROUNDS_MAX], figures[PROGRAMS_MAX][FIGURES][ROUNDS_MAX];
+    double ratios[PROGRAMS_MAX][ROUNDS_MAX], cpu_ratios[PROGRAMS_MAX][ROUNDS_MAX];
+    double figures[PROGRAMS_MAX][FIGURES][ROUNDS_MAX];
 };
 
 static bool measure(struct rounds *all)
@@ -409,7 +424,8 @@ static bool measure(struct rounds *all)
         struct floor_turn turn = floor_run(&bench.floor, bench.jobs);
         all->floors[round] = bench.jobs / turn.wall_s;
         all->floor_us[round] = turn.cpu_s * 1e6 / bench.jobs;
-        all->queues[round] = queue_turn();
+        struct rate queue = queue_turn();
+        all->queues[round] = queue.jobs_s;
         all->bounds[round] = 1 / (1 / all->floors[round] + 1 / all->queues[round]);
         for (size_t i = 0; i < bench.program_count; i++) {
             double figures[FIGURES];
@@ -418,6 +434,10 @@ static bool measure(struct rounds *all)
             for (size_t f = 0; f < FIGURES; f++)
                 all->figures[i][f][round] = figures[f];
             all->ratios[i][round] = figures[JOBS_S] / all->bounds[round];
+            double used_us = 0;
+            for (int f = REDIS_US; f < SWITCHES; f++)
+                used_us += figures[f];
+            all->cpu_ratios[i][round] = (all->floor_us[round] + queue.cpu_us) / used_us;
         }
     }
     return bench.floor.failed == 0;
@@ -440,8 +460,8 @@ static bool measure_row(uint32_t size, bool keys)
         if (i > 0)
             printf("%44s", "against:");
         double ratio = median(all.ratios[i]);
-        printf(" %8.0f %6.2f (%.2f-%.2f)", median(all.figures[i][JOBS_S]), ratio, all.ratios[i][0],
-               all.ratios[i][bench.rounds - 1]);
+        printf(" %8.0f %6.2f (%.2f-%.2f) %6.2f", median(all.figures[i][JOBS_S]), ratio,
+               all.ratios[i][0], all.ratios[i][bench.rounds - 1], median(all.cpu_ratios[i]));
         for (int f = REDIS_US; f < FIGURES; f++)
             printf(" %7.1f", median(all.figures[i][f]));
         printf("\n");
@@ -462,9 +482,9 @@ static int run(void)
             return 1;
     printf("%u threads, median of %u rounds; CPU us a job of Redis, the loop's and the workers' "
            "user and system time, switches a job\n", bench.threads, bench.rounds);
-    printf("%4s %-5s %8s %8s %8s %8s %8s %20s %7s %7s %7s %7s %7s %7s\n", "side", "place",
-           "floor/s", "floor us", "queue/s", "bound/s", "daemon/s", "of the bound", "redis",
-           "loop u", "loop s", "work u", "work s", "switch");
+    printf("%4s %-5s %8s %8s %8s %8s %8s %18s %6s %7s %7s %7s %7s %7s %7s\n", "side", "place",
+           "floor/s", "floor us", "queue/s", "bound/s", "daemon/s", "of the bound", "in CPU",
+           "redis", "loop u", "loop s", "work u", "work s", "switch");
     for (size_t i = 0; i < bench.size_count && status == 0; i++) {
         make_photos(bench.sizes[i]);
         bool good = measure_row(bench.sizes[i], false) &&
