@@ -55,14 +55,6 @@ void admission_wait(struct work *work)
     pthread_mutex_unlock(&admission->lock);
 }
 
-void admission_leave(struct work *work)
-{
-    struct admission *admission = admission_of(work);
-    pthread_mutex_lock(&admission->lock);
-    leave_line(admission, work);
-    pthread_mutex_unlock(&admission->lock);
-}
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /* What an encoder that must hold the whole picture will take: that of a progressive JPEG. */
@@ -135,25 +127,30 @@ bool admission_pass(struct work *work)
     return through;
 }
 
-static void keep(struct work *work, size_t need)
+/* Under the lock. */
+static void keep(struct admission *admission, struct work *work, size_t need)
 {
-    struct admission *admission = admission_of(work);
-    pthread_mutex_lock(&admission->lock);
-    if (work->codec_bytes > need) {
-        admission->codec_bytes -= work->codec_bytes - need;
-        work->codec_bytes = need;
-    }
-    pthread_mutex_unlock(&admission->lock);
+    if (work->codec_bytes <= need)
+        return;
+    admission->codec_bytes -= work->codec_bytes - need;
+    work->codec_bytes = need;
 }
 
 void admission_keep_encoder(struct work *work)
 {
-    keep(work, encoder_need(work));
+    struct admission *admission = admission_of(work);
+    size_t need = encoder_need(work);
+    pthread_mutex_lock(&admission->lock);
+    keep(admission, work, need);
+    pthread_mutex_unlock(&admission->lock);
 }
 
 void admission_release(struct work *work)
 {
-    keep(work, 0);
-    admission_leave(work);
-    engine_release(admission_of(work)->engine, &work->memory);
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    keep(admission, work, 0);
+    leave_line(admission, work);
+    pthread_mutex_unlock(&admission->lock);
+    engine_release(admission->engine, &work->memory);
 }

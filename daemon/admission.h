@@ -32,8 +32,6 @@ struct pool_usage admission_usage(const struct admission *admission);
 
 /* Takes a place in the line, unless the work has one. */
 void admission_wait(struct work *work);
-/* Gives the place in the line up. Idempotent. */
-void admission_leave(struct work *work);
 
 /* For the first in the line. true: admitted, or failed for good (work->error); false: must wait. */
 bool admission_try(struct work *work);

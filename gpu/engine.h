@@ -1,11 +1,13 @@
 /*
  * engine.h - carries out plans, on the CPU or on CUDA devices, with the same bits.
  *
- * All functions but engine_run are called on the loop thread. The engine owns the pinned pool
- * and the device pools; a job reserves all it needs at once (engine_reserve) and keeps it until
- * it has been encoded. The CPU engine is synchronous: a worker calls engine_run. The CUDA engine
- * is asynchronous: engine_submit puts copy-in, kernels and copy-out on a stream, a host callback
- * calls `wake` (from a driver thread), and the loop then calls engine_reap, which calls done.
+ * All functions but engine_run are called on the loop thread; of the synchronous engine
+ * engine_reserve, engine_release and engine_pinned_usage may be called on any thread. The engine
+ * owns the pinned pool and the device pools; a job reserves all it needs at once (engine_reserve)
+ * and keeps it until it has been encoded. The CPU engine is synchronous: a worker calls engine_run.
+ * The CUDA engine is asynchronous: engine_submit puts copy-in, kernels and copy-out on a stream, a
+ * host callback calls `wake` (from a driver thread), and the loop then calls engine_reap, which
+ * calls done.
  */
 #ifndef GPUIMGD_GPU_ENGINE_H
 #define GPUIMGD_GPU_ENGINE_H
