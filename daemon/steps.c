@@ -134,8 +134,19 @@ static uint64_t deadline_within(const struct work *work, double seconds)
     return own < work->deadline_ns ? own : work->deadline_ns;
 }
 
+/* What the decoder says of its time is about the job's where that was the shorter one. */
+static void take_codec_error(struct work *work, const struct error *error)
+{
+    if (error->status == STATUS_DECODE_LIMIT && clock_now_ns() >= work->deadline_ns)
+        error_set(&work->error, STATUS_TIMEOUT, "the job did not end within its %g s: %s",
+                  work->job.timeout_s, error->text);
+    else
+        work->error = *error;
+}
+
 void work_read(struct work *work, struct worker_tools *tools)
 {
+    struct error error = {0};
     work->again = false;
     if (work->loaded)
         read_loaded(work);
@@ -145,8 +156,10 @@ void work_read(struct work *work, struct worker_tools *tools)
         return;
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_probe(tools->codec, work->file.memory, work->file_bytes, &work->limits, &work->info,
-                    &work->error) == STATUS_OK)
+                    &error) == STATUS_OK)
         work_build_plan(work);
+    else
+        take_codec_error(work, &error);
 }
 
 /* ---- decode --------------------------------------------------------------------------------- */
@@ -157,13 +170,8 @@ void work_decode(struct work *work, struct worker_tools *tools)
     struct image image = plan_input(&work->plan, work->memory.input);
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info,
-                     &work->decode, &work->limits, &image, &error) == STATUS_OK)
-        return;
-    if (error.status == STATUS_DECODE_LIMIT && clock_now_ns() >= work->deadline_ns)
-        error_set(&work->error, STATUS_TIMEOUT, "the job did not end within its %g s: %s",
-                  work->job.timeout_s, error.text);
-    else
-        work->error = error;
+                     &work->decode, &work->limits, &image, &error) != STATUS_OK)
+        take_codec_error(work, &error);
 }
 
 /* ---- compute -------------------------------------------------------------------------------- */

@@ -213,17 +213,19 @@ static void make_long_works(void)
     strcat(kernel, "]}]");
 }
 
-static void put_segments(void)
+/* A JPEG with so many empty segments of one kind. */
+static void put_segments(const char *name, uint8_t marker, size_t segments)
 {
-    enum { segments = 100000, segment_bytes = 4 };
+    enum { segment_bytes = 4 };
+    const uint8_t segment[segment_bytes] = {0xFF, marker, 0, 2};
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7});
     uint8_t *empty = malloc(segments * segment_bytes);
     assert_non_null(empty);
     for (size_t i = 0; i < segments; i++)
-        memcpy(empty + i * segment_bytes, "\xFF\xE5\0\2", segment_bytes);
+        memcpy(empty + i * segment_bytes, segment, segment_bytes);
     picture_insert(&file, 2, empty, segments * segment_bytes);
     free(empty);
-    world_put_picture(w, "segments.jpg", file);
+    world_put_picture(w, name, file);
 }
 
 static void put_pictures(void)
@@ -233,7 +235,7 @@ static void put_pictures(void)
     world_put_picture(w, "scans.jpg",
                       picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200,
                                                           .scans = 1000}));
-    put_segments();
+    put_segments("segments.jpg", 0xE5, 100000);
     struct picture_file file =
         picture_jpeg(&(struct picture_jpeg){.width = 30, .height = 20, .progressive = true});
     picture_jpeg_set_size(&file, 3000, 3000);
@@ -372,6 +374,16 @@ static void test_nothing_piles_up(void **state)
         assert_true(process_rss_kib(daemon) <= rss + rss / 20);
         assert_true(process_peak_kib(daemon) <= peak + peak / 10);
     }
+}
+
+/* ---- a header that takes longer than the job may --------------------------------------------- */
+
+static void test_long_header(void **state)
+{
+    (void)state;
+    put_segments("long-header.jpg", 0xE0, 5000000);
+    world_push(w, "{'id':'h','input':'long-header.jpg','output':'x.png','timeout_s':0.02}");
+    check_failed(check_next(w), "timeout", NULL);
 }
 
 /* ---- truncated at each hundredth ------------------------------------------------------------- */
@@ -535,6 +547,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_each_is_refused),
         TEST(test_nothing_piles_up),
+        TEST(test_long_header),
         TEST(test_cut_anywhere),
         RACE(test_input_becomes_a_link),
         RACE(test_folder_becomes_a_link),
