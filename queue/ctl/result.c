@@ -82,6 +82,8 @@ int ctl_result(struct ctl *ctl, int count, char **operands)
         return ctl_usage(ctl, "ID is missing: the result of which job?");
     if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
         return CTL_USAGE;
+    if (!wait && ctl_value(ctl, "timeout"))
+        return ctl_usage(ctl, "--timeout is of no use without --wait");
     int status = ctl_connect(ctl);
     if (status)
         return status;

@@ -272,8 +272,8 @@ static void say_left(struct submit *submit, const char *why)
                 "there for %g s", left, submit->recipe.reply_to,
                 submit->ctl->options.result_ttl_s);
     if (submit->recipe.keys)
-        ctl_say("their pictures are the keys %s:img:%s:*, for an hour, and are written nowhere",
-                submit->recipe.ns, submit->recipe.run);
+        ctl_say("their pictures and what is made of them are the keys %s:img:%s:*, which expire "
+                "within a day", submit->recipe.ns, submit->recipe.run);
 }
 
 static void work(struct submit *submit)
@@ -383,6 +383,8 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
     submit.first = ctl_value(ctl, "first") != NULL;
     if (!ctl_number(ctl, "timeout", 0.001, 1e9, &submit.timeout_s))
         return CTL_USAGE;
+    if (submit.timeout_s > 0 && !submit.wait)
+        return ctl_usage(ctl, "--timeout is of no use without --wait or --keys");
     int status = recipe_read(&submit.recipe, ctl);
     if (!status)
         status = run(&submit, count, operands);
