@@ -135,12 +135,14 @@ static int64_t sent_bytes(struct link *link)
     return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
 }
 
-/* Looks whether a large command is still on its way, or was a moment ago. */
+/* Looks whether a large command is still on its way, or was a moment ago. A small one that left
+ * just now, as RENEW does, is on its way too, and says nothing. */
 static bool line_moves(struct link *link)
 {
     int64_t sent = sent_bytes(link), moved = sent - link->sent_bytes;
+    int64_t left = link->given_bytes - sent;
     link->sent_bytes = sent;
-    return moved > 0 && (sent < link->given_bytes || moved > (int64_t)SENT_BYTES_LEAST);
+    return moved > 0 && (left > (int64_t)SENT_BYTES_LEAST || moved > (int64_t)SENT_BYTES_LEAST);
 }
 
 static void connect_timed_out(struct link *link)
