@@ -82,12 +82,12 @@ def ceiling(number):
 def lines(path, title, panels):
     """panels: (head, what x is, what y is, [(x, y)]); x is drawn in logarithms, y from 0 on."""
     left, right, tall = 60, 30, 190
-    height = 44 + len(panels) * (tall + 84)
+    height = 44 + len(panels) * (tall + 92)
     drawing, top = Drawing(height), 44
     drawing.text(20, 28, title, "title")
     for head, x_name, y_name, points in panels:
         drawing.text(20, top + 20, head, "head")
-        top += 36
+        top += 44
         low, high = math.log10(points[0][0]), math.log10(points[-1][0] + 1e-9)
         most = ceiling(max(y for _, y in points))
 
