@@ -33,15 +33,28 @@ static int handle_key(void *user, const char *section, const char *name, const c
                   "option %s stands twice, or the line below it is indented", name);
         return 0;
     }
+    if (*value == '"' || *value == '\'') {
+        error_set(reading->error, STATUS_INTERNAL, "option %s is %s; a value stands without quotes",
+                  name, value);
+        return 0;
+    }
+    if (strstr(value, " #")) {
+        error_set(reading->error, STATUS_INTERNAL,
+                  "option %s is \"%s\"; behind a value a comment begins with \" ;\"", name, value);
+        return 0;
+    }
     text_copy(reading->last, sizeof reading->last, name);
     return options_set(reading->options, name, value, reading->error) ? 1 : 0;
 }
 
-static bool load_file(struct options *options, const char *path, struct error *error)
+static bool load_file(struct options *options, const char *path, FILE *told,
+                      struct error *error)
 {
     struct error inner = {0};
     struct reading reading = {.options = options, .error = &inner};
     int line = ini_parse(path, handle_key, &reading);
+    if (line == 0 && told)
+        fprintf(told, "%s\n", path);
     if (line == 0)
         return true;
     if (line == -1)
@@ -61,9 +74,9 @@ static int is_conf(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
-bool options_load(struct options *options, const char *file, struct error *error)
+bool options_load(struct options *options, const char *file, FILE *told, struct error *error)
 {
-    if (!load_file(options, file, error))
+    if (!load_file(options, file, told, error))
         return false;
     const char *slash = strrchr(file, '/');
     char *folder = NULL;
@@ -79,7 +92,7 @@ bool options_load(struct options *options, const char *file, struct error *error
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (ok && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
-            ok = load_file(options, path, error);
+            ok = load_file(options, path, told, error);
         free(path);
         free(entries[i]);
     }

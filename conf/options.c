@@ -12,6 +12,7 @@
 
 #include "conf/limits.h"
 #include "conf/log.h"
+#include "conf/text.h"
 
 enum kind { TEXT, SECONDS, COUNT, BYTES, BOOL };
 enum reload { FIXED, RELOADABLE };
@@ -110,6 +111,13 @@ static bool parse_number(const struct row *row, const char *value, double *numbe
     return *end == '\0' && (row->kind == SECONDS || *number == floor(*number));
 }
 
+static const char *bound_text(const struct row *row, double bound, char text[32])
+{
+    bool whole_mib = row->kind == BYTES && bound >= (double)MIB;
+    snprintf(text, 32, whole_mib ? "%.15gM" : "%.15g", whole_mib ? bound / (double)MIB : bound);
+    return text;
+}
+
 static bool set_number(const struct row *row, struct options *options, const char *value,
                        struct error *error)
 {
@@ -120,12 +128,12 @@ static bool set_number(const struct row *row, struct options *options, const cha
         return true;
     }
     if (!parse_number(row, value, &number) || number < row->min || number > row->max) {
-        char must[160];
-        snprintf(must, sizeof must, "%s%s from %.15g to %.15g", may_be_auto ? "auto, or " : "",
-                 row->kind == SECONDS ? "seconds"
-                 : row->kind == BYTES ? "bytes (K, M, G allowed)"
+        char must[160], min[32], max[32];
+        snprintf(must, sizeof must, "%s%s from %s to %s", may_be_auto ? "auto, or " : "",
+                 row->kind == SECONDS ? "a number of seconds, without a unit,"
+                 : row->kind == BYTES ? "bytes, such as 512M or 2G,"
                                       : "a whole number",
-                 row->min, row->max);
+                 bound_text(row, row->min, min), bound_text(row, row->max, max));
         return fail(error, row, value, must);
     }
     if (row->kind == SECONDS)
@@ -168,6 +176,14 @@ void options_clear(struct options *options)
     }
 }
 
+static const char *nearest_name(const char *name)
+{
+    const char *names[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        names[i] = rows[i].name;
+    return text_nearest(name, names, ROWS);
+}
+
 bool options_has(const char *name)
 {
     return find_row(name) != NULL;
@@ -177,7 +193,9 @@ bool options_set(struct options *options, const char *name, const char *value, s
 {
     const struct row *row = find_row(name);
     if (!row) {
-        error_set(error, STATUS_INTERNAL, "there is no option \"%s\"", name);
+        const char *near = nearest_name(name);
+        error_set(error, STATUS_INTERNAL, "there is no option \"%s\"%s%s%s", name,
+                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
         return false;
     }
     return set_row(row, options, value, error);
@@ -403,12 +421,6 @@ static void print_sentences(FILE *out, const char *text)
     fputs(last == '.' ? "\n" : ".\n", out);
 }
 
-static void print_bound(FILE *out, const struct row *row, double bound)
-{
-    bool whole_mib = row->kind == BYTES && bound >= (double)MIB;
-    fprintf(out, whole_mib ? " %.15gM" : " %.15g", whole_mib ? bound / (double)MIB : bound);
-}
-
 static void print_bounds(FILE *out, const struct row *row)
 {
     if (row->kind == BOOL) {
@@ -419,9 +431,8 @@ static void print_bounds(FILE *out, const struct row *row)
         fputs(row->kind == SECONDS ? "Seconds from"
               : row->kind == BYTES ? "Bytes from"
                                    : "A number from", out);
-        print_bound(out, row, row->min);
-        fputs(" to", out);
-        print_bound(out, row, row->max);
+        char min[32], max[32];
+        fprintf(out, " %s to %s", bound_text(row, row->min, min), bound_text(row, row->max, max));
         if (strcmp(row->standard, "auto") == 0)
             fputs(", or auto", out);
     }

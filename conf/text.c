@@ -50,3 +50,43 @@ bool text_copy(char *to, size_t size, const char *from)
     to[count] = '\0';
     return fits;
 }
+
+/* Edits (a letter put in, left out or changed, two letters swapped) between two short words. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned rows[3][40];
+    size_t length = strlen(b);
+    if (length >= 40 || strlen(a) >= 40)
+        return 99;
+    for (size_t j = 0; j <= length; j++)
+        rows[0][j] = (unsigned)j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= length; j++) {
+            unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            best = above[j] + 1 < best ? above[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = best;
+        }
+    }
+    return rows[strlen(a) % 3][length];
+}
+
+const char *text_nearest(const char *word, const char *const *names, size_t count)
+{
+    const char *nearest = NULL;
+    size_t length = strlen(word);
+    unsigned least = length < 2 ? 1 : length < 6 ? 2 : (unsigned)length / 3 + 1;
+    for (size_t i = 0; i < count; i++) {
+        unsigned edits = distance(word, names[i]);
+        if (edits < least) {
+            least = edits;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}

@@ -18,4 +18,8 @@ void text_make_printable(char *text);
 /* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */
 bool text_copy(char *to, size_t size, const char *from);
 
+/* The one of the names that the word was likely meant to be; NULL where so many letters differ that
+ * it may as well be any other. */
+const char *text_nearest(const char *word, const char *const *names, size_t count);
+
 #endif

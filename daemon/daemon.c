@@ -28,6 +28,7 @@
 
 /* How often STATUS= is brought up to date while systemd listens. */
 #define STATUS_MS 2000
+#define STATUS_FIRST_MS 50
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 #define SIGNALS (sizeof signals / sizeof signals[0])
@@ -538,7 +539,8 @@ static void start(struct daemon *daemon)
     monitor_swept(daemon->monitor, files_sweep(&daemon->files, leftover_age_s(daemon)));
     start_stats_timer(daemon);
     start_canary(daemon);
-    uv_timer_start(&daemon->status_timer, on_status, STATUS_MS, STATUS_MS);
+    /* First when a Redis on this host has answered, for who looks right after the start. */
+    uv_timer_start(&daemon->status_timer, on_status, STATUS_FIRST_MS, STATUS_MS);
     uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
     if (watchdog_ms > 0)
         uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);

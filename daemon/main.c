@@ -1,4 +1,5 @@
 /* main.c - the command line; the only place that knows exit codes other than daemon_run's. */
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static const char usage[] =
     "\n"
     "  -c FILE   configuration (default " DEFAULT_FILE ", where it exists);\n"
     "            conf.d/*.conf beside it are read after it\n"
-    "  -t        check the configuration and exit\n"
+    "  -t        check the configuration, name the files that were read, and exit\n"
     "  --explain JOBFILE\n"
     "            print how the job in the file (-: standard input) would be carried out, and\n"
     "            exit (0; 1: it would fail); reads its input, needs no Redis, writes nothing\n"
@@ -63,7 +64,8 @@ static bool load(void *context, struct options *options, struct error *error)
     const char *file = line->file ? line->file : DEFAULT_FILE;
     if (!options_init(options, error))
         return false;
-    if ((line->file || access(file, F_OK) == 0) && !options_load(options, file, error))
+    if ((line->file || access(file, F_OK) == 0) &&
+        !options_load(options, file, line->test ? stdout : NULL, error))
         return false;
     for (int i = 0, took; i < line->count; i += took)
         if ((took = apply_setting(options, line->settings + i, error)) == 0)
@@ -87,6 +89,20 @@ static int setting_words(const char *text, const char *next)
     if (!options_has(name))
         return 0;
     return text[length] == '=' ? 1 : next ? 2 : 0;
+}
+
+static int refuse_setting(const char *text)
+{
+    char name[64];
+    struct options options = {0};
+    struct error error = {0};
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+    if (options_has(name))
+        fprintf(stderr, "gpuimgd: the option --%s needs a value\n", name);
+    else if (!options_set(&options, name, "", &error))
+        fprintf(stderr, "gpuimgd: %s\n", error.text);
+    fputs("gpuimgd -h shows what there is\n", stderr);
+    return EXIT_USAGE;
 }
 
 /* The options that are ours rather than the table's are taken out; what is left is settings. */
@@ -122,11 +138,8 @@ static int parse(struct command_line *line, int argc, char **argv)
             line->file = argument + 2;
         } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
             int words = setting_words(argument + 2, argv[i + 1]);
-            if (words == 0) {
-                fprintf(stderr, "gpuimgd: there is no option \"%s\"%s; -h shows those there are\n",
-                        argument, i + 1 < argc ? "" : ", or its value is missing");
-                return EXIT_USAGE;
-            }
+            if (words == 0)
+                return refuse_setting(argument + 2);
             line->settings[line->count++] = argv[i] + 2;
             if (words == 2)
                 line->settings[line->count++] = argv[++i];
@@ -136,6 +149,16 @@ static int parse(struct command_line *line, int argc, char **argv)
         }
     }
     return -1;
+}
+
+/* A warning, because the one who asks may see other folders than the service does. */
+static void look_at_folder(const char *option, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        log_warning("option %s is \"%s\": %s", option, path, strerror(errno));
+    else if (!S_ISDIR(info.st_mode))
+        log_warning("option %s is \"%s\", which is no folder", option, path);
 }
 
 int main(int argc, char **argv)
@@ -155,6 +178,8 @@ int main(int argc, char **argv)
         return EXIT_CONFIGURATION;
     }
     if (line.test) {
+        look_at_folder("input_root", options.input_root);
+        look_at_folder("output_root", options.output_root);
         puts("the configuration is good");
         options_clear(&options);
         return EXIT_OK;

@@ -82,8 +82,14 @@ static enum status unknown_name(const char *place, const char *name, struct erro
 {
     const char *names[sizeof(ops) / sizeof(ops[0]) + 1] = {NULL};
     char list[ERROR_TEXT_MAX];
-    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+    const size_t count = sizeof(ops) / sizeof(ops[0]);
+    for (size_t i = 0; i < count; i++)
         names[i] = ops[i]->name;
+    const char *near = text_nearest(name, names, count);
+    if (near)
+        return error_set(error, STATUS_UNKNOWN_OP,
+                         "%s: no operation is named \"%.40s\"; did you mean \"%s\"?", place, name,
+                         near);
     join_words(list, sizeof(list), names);
     return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; it may be %s",
                      place, name, list);
@@ -95,10 +101,16 @@ static enum status check_names(const struct op *op, const struct op_item *item)
     cJSON_ArrayForEach(each, item->object)
     {
         bool known = strcmp(each->string, "op") == 0;
-        for (size_t i = 0; !known && op->parameters[i]; i++)
-            known = strcmp(each->string, op->parameters[i]) == 0;
+        size_t count = 0;
+        for (; op->parameters[count]; count++)
+            known |= strcmp(each->string, op->parameters[count]) == 0;
         if (known)
             continue;
+        const char *near = text_nearest(each->string, op->parameters, count);
+        if (near)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: there is no parameter \"%.40s\"; did you mean \"%s\"?",
+                             item->place, each->string, near);
         char list[120];
         join_words(list, sizeof(list), op->parameters);
         return error_set(item->error, STATUS_BAD_OP, "%s: there is no parameter \"%.40s\"; %s%s",

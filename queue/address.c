@@ -73,6 +73,8 @@ static enum status parse_point(struct redis_point *point, const char *text, cons
                                struct error *error)
 {
     const char *host = text, *end;
+    if (*text == '/')
+        return refuse(error, text, "is a path; a socket is written unix:/path");
     if (*text == '[') {
         host++;
         end = strchr(host, ']');

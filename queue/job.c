@@ -57,28 +57,19 @@ static const char *shown(const cJSON *value)
     return text;
 }
 
-/* Edit distance of at most 2 (a pair of neighbours swapped counts as 2). */
-static bool is_close(const char *a, const char *b)
+static bool is_one_of(const char *word, const char *const *names)
 {
-    enum { LONGEST = 16 };
-    size_t length_a = strlen(a), length_b = strlen(b);
-    unsigned row[LONGEST + 1];
-    if (length_a > LONGEST || length_b > LONGEST)
-        return false;
-    for (size_t j = 0; j <= length_b; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; i <= length_a; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= length_b; j++) {
-            unsigned above = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
-            best = above + 1 < best ? above + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = above;
-            row[j] = best;
-        }
-    }
-    return row[length_b] <= 2 && row[length_b] < length_a;
+    while (*names && strcmp(*names, word) != 0)
+        names++;
+    return *names != NULL;
+}
+
+static size_t count_of(const char *const *names)
+{
+    size_t count = 0;
+    while (names[count])
+        count++;
+    return count;
 }
 
 static bool check_keys(const struct check *check, const cJSON *object, const char *where,
@@ -87,18 +78,16 @@ static bool check_keys(const struct check *check, const cJSON *object, const cha
     const cJSON *item;
     cJSON_ArrayForEach(item, object)
     {
-        const char *close = NULL;
-        size_t i = 0;
-        while (known[i] && strcmp(known[i], item->string) != 0) {
-            if (!close && is_close(item->string, known[i]))
-                close = known[i];
-            i++;
-        }
-        if (known[i])
+        if (is_one_of(item->string, known))
             continue;
-        if (close)
+        const char *near = text_nearest(item->string, known, count_of(known));
+        if (near)
             return refuse(check, "%s has the unknown key \"%.60s\"; did you mean \"%s\"?", where,
-                          item->string, close);
+                          item->string, near);
+        if (known == job_keys && is_one_of(item->string, output_keys))
+            return refuse(check, "%s has the unknown key \"%s\"; it belongs into an output: "
+                          "\"output\":{\"path\":...,\"%s\":...}", where, item->string,
+                          item->string);
         return refuse(check, "%s has the unknown key \"%.60s\"", where, item->string);
     }
     return true;

@@ -188,7 +188,7 @@ static void check_policy(const char *policy)
 {
     if (strcmp(policy, "noeviction") != 0)
         log_warning("Redis has maxmemory-policy %s: it may throw jobs and results away; set "
-                    "noeviction", policy);
+                    "maxmemory-policy noeviction", policy);
 }
 
 static void memory_read(void *context, redisReply *reply)
@@ -257,7 +257,7 @@ static void main_up(void *context)
 static void main_down(void *context, const char *reason)
 {
     struct queue *queue = context;
-    text_copy(queue->reason, sizeof queue->reason, reason);
+    snprintf(queue->reason, sizeof queue->reason, "%s%s", reason, redis_advice(reason));
     read_down(queue, reason);
 }
 
@@ -278,7 +278,7 @@ const struct queue_view *queue_view(struct queue *queue)
     bool up = queue->redis && redis_up(queue->redis);
     view->state = !up ? QUEUE_CONNECTING : *queue->reason ? QUEUE_WAITING : QUEUE_READY;
     if (!up && !*queue->reason)
-        text_copy(queue->reason, sizeof queue->reason, "not connected to Redis yet");
+        text_copy(queue->reason, sizeof queue->reason, "not connected yet");
     view->reason = queue->reason;
     view->unacknowledged = queue_unacknowledged(queue);
     return view;

@@ -51,18 +51,21 @@ static void retry_cb(uv_timer_t *timer)
 }
 
 /* The same reason is said once, whichever of several servers gives it. */
-static void say_down(struct redis *redis, const char *reason)
+static void say_down(struct redis *redis, const char *reason, uint64_t delay_ms)
 {
-    char point[REDIS_POINT_TEXT_MAX];
+    char point[REDIS_POINT_TEXT_MAX], again[40] = "trying again";
     bool known = strcmp(redis->said, reason) == 0;
     text_copy(redis->said, sizeof redis->said, reason);
     if (!*redis->options.name || known)
         return;
+    const char *advice = redis_advice(reason);
+    if (delay_ms > BACKOFF_LAST_MS)
+        snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
     redis_point_text(&redis->at, point, sizeof point);
     if (route_varies(redis->options.route) && !redis->lost_way)
-        log_warning("%s: %s: %s; trying again", redis->options.name, point, reason);
+        log_warning("%s: %s: %s%s; %s", redis->options.name, point, reason, advice, again);
     else
-        log_warning("%s: %s; trying again", redis->options.name, reason);
+        log_warning("%s: %s%s; %s", redis->options.name, reason, advice, again);
 }
 
 /* Detaches the link: it closes by itself, what was sent on it gets NULL, and the next try is due
@@ -78,7 +81,7 @@ static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
     redis->up = false;
     link_let_go(link);
     if (!redis->closing) {
-        say_down(redis, text);
+        say_down(redis, text, delay_ms);
         uv_timer_start(&redis->retry, retry_cb, delay_ms, 0);
         redis->events.down(redis->events.context, text);
     }
@@ -152,7 +155,7 @@ static void way_lost(void *context, const char *reason)
     struct redis *redis = context;
     if (redis->closing || !redis->lost_way)
         return;
-    say_down(redis, reason);
+    say_down(redis, reason, 0);
     redis->events.down(redis->events.context, reason);
 }
 

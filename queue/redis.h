@@ -53,6 +53,9 @@ enum redis_refusal {
     REDIS_REFUSAL_OTHER
 };
 enum redis_refusal redis_refusal(const char *error);
+/* What a person can do about an error reply, or about why there is no connection, as an ending of
+ * the sentence: "; see ...". "" where there is nothing to say. */
+const char *redis_advice(const char *reason);
 /* Does the code stand in the text of an error reply? Scripts put it behind words of their own. */
 bool redis_error_is(const char *error, const char *code);
 

@@ -40,3 +40,20 @@ enum redis_refusal redis_refusal(const char *error)
         return REDIS_REFUSAL_AUTH;
     return is_one_of(error, wait) ? REDIS_REFUSAL_WAIT : REDIS_REFUSAL_OTHER;
 }
+
+const char *redis_advice(const char *reason)
+{
+    if (strstr(reason, "connection refused") || strstr(reason, "no such file"))
+        return "; is redis-server running?";
+    if (strncmp(reason, "cannot read the password file", 29) == 0)
+        return "; redis_password_file names it";
+    if (redis_refusal(reason) == REDIS_REFUSAL_AUTH)
+        return strncmp(reason, "no Sentinel", 11) == 0
+                   ? "; see sentinel_username and sentinel_password_file"
+                   : "; see redis_username and redis_password_file";
+    if (strstr(reason, "DB index"))
+        return "; see redis_database";
+    if (redis_error_is(reason, "OOM"))
+        return "; raise maxmemory";
+    return "";
+}

@@ -132,13 +132,8 @@ static void say_unreachable(struct client *client)
     const char *reason = client->reason;
     if (strncmp(reason, cannot, sizeof cannot - 1) == 0)
         reason += sizeof cannot - 1;
-    bool absent = strstr(reason, "connection refused") || strstr(reason, "no such file");
-    enum redis_refusal refusal = redis_refusal(reason);
     snprintf(client->why, sizeof client->why, "cannot reach Redis at %.200s: %s%s",
-             client_server(client), *reason ? reason : "no answer",
-             absent                           ? "; is redis-server running?"
-             : refusal == REDIS_REFUSAL_AUTH ? "; see redis_username and redis_password_file"
-                                              : "");
+             client_server(client), *reason ? reason : "no answer", redis_advice(reason));
 }
 
 /* Every server that is named has its try; Sentinels are asked, and then the master. */
@@ -306,8 +301,8 @@ bool client_good(struct client *client, const redisReply *reply, const char *wha
     if (!reply) {
         say_unreachable(client);
     } else if (reply->type == REDIS_REPLY_ERROR) {
-        snprintf(client->why, sizeof client->why, "Redis at %.200s refuses %s: %.300s",
-                 client_server(client), what, reply->str);
+        snprintf(client->why, sizeof client->why, "Redis at %.200s refuses %s: %.300s%s",
+                 client_server(client), what, reply->str, redis_advice(reply->str));
         text_make_printable(client->why);
     } else {
         return true;

@@ -84,9 +84,6 @@ bool ctl_number(const struct ctl *ctl, const char *name, double least, double mo
  * short (json NULL, too). */
 int ctl_print_json(cJSON *json);
 
-/* The one of the names that is most like the word; NULL where none is near. */
-const char *ctl_nearest(const char *word, const char *const *names, size_t count);
-
 /* The commands. */
 int ctl_submit(struct ctl *ctl, int count, char **operands);
 int ctl_result(struct ctl *ctl, int count, char **operands);

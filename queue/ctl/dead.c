@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/show.h"
 #include "queue/script.h"
@@ -239,7 +240,7 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
     bool retry = strcmp(verb, "retry") == 0, drop = strcmp(verb, "drop") == 0;
     bool all = ctl_value(ctl, "all") != NULL, listing = strcmp(verb, "list") == 0;
     if (!retry && !drop && !listing) {
-        const char *near = ctl_nearest(verb, verbs, 3);
+        const char *near = text_nearest(verb, verbs, 3);
         return ctl_usage(ctl, "dead has list, retry and drop, not \"%s\"%s%s%s", verb,
                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }

@@ -163,45 +163,6 @@ int ctl_print_json(cJSON *json)
     return CTL_OK;
 }
 
-/* Edits (a letter put in, left out or changed, two letters swapped) between two short words. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned rows[3][40];
-    size_t length = strlen(b);
-    if (length >= 40 || strlen(a) >= 40)
-        return 99;
-    for (size_t j = 0; j <= length; j++)
-        rows[0][j] = (unsigned)j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= length; j++) {
-            unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
-            best = above[j] + 1 < best ? above[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            row[j] = best;
-        }
-    }
-    return rows[strlen(a) % 3][length];
-}
-
-const char *ctl_nearest(const char *word, const char *const *names, size_t count)
-{
-    const char *nearest = NULL;
-    unsigned least = (unsigned)strlen(word) / 3 + 1; /* as many edits make another word */
-    for (size_t i = 0; i < count; i++) {
-        unsigned edits = distance(word, names[i]);
-        if (edits < least) {
-            least = edits;
-            nearest = names[i];
-        }
-    }
-    return nearest;
-}
-
 /* ---- help ----------------------------------------------------------------------------------- */
 
 static void print_options(const struct ctl_option *table)
@@ -259,7 +220,7 @@ static int unknown_command(const struct ctl *ctl, const char *name)
     size_t count = 0;
     for (const struct ctl_command *command = ctl_commands; command->name; command++)
         names[count++] = command->name;
-    const char *near = ctl_nearest(name, names, count);
+    const char *near = text_nearest(name, names, count);
     return near ? ctl_usage(ctl, "there is no command \"%s\"; did you mean %s?", name, near)
                 : ctl_usage(ctl, "there is no command \"%s\"", name);
 }
@@ -301,7 +262,7 @@ static int bad_option(const struct ctl *ctl, const struct option *longs, size_t 
         if (strcmp(names[i], word) == 0)
             return ctl_usage(ctl, "the option --%s %s", word,
                              longs[i].has_arg ? "needs a value" : "takes no value");
-    const char *near = *word ? ctl_nearest(word, names, count) : NULL;
+    const char *near = *word ? text_nearest(word, names, count) : NULL;
     return near ? ctl_usage(ctl, "there is no option \"%s\"; did you mean --%s?", argument, near)
                 : ctl_usage(ctl, "there is no option \"%s\", or it needs a value", argument);
 }
@@ -393,7 +354,7 @@ static bool load(struct ctl *ctl, struct error *error)
     struct options *options = &ctl->options;
     static const char *const direct[] = {"redis", "namespace"};
     if (!options_init(options, error) ||
-        ((ctl->file || access(file, F_OK) == 0) && !options_load(options, file, error)))
+        ((ctl->file || access(file, F_OK) == 0) && !options_load(options, file, NULL, error)))
         return false;
     for (int i = 0; i < ctl->setting_count; i++) {
         size_t length = strcspn(ctl->settings[i], "=");

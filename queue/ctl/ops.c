@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/json.h"
 
@@ -21,7 +22,7 @@ static bool check_name(const char *name, struct error *error)
     for (size_t i = 0; i < ops_count; i++)
         if (strcmp(ops_names[i], name) == 0)
             return true;
-    const char *near = ctl_nearest(name, ops_names, ops_count);
+    const char *near = text_nearest(name, ops_names, ops_count);
     if (near)
         error_set(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"; did you mean %s?",
                   name, near);

@@ -673,6 +673,9 @@ static void test_password(void **state)
 {
     (void)state;
     freeReplyObject(redis_command(w->client, "CONFIG SET requirepass secret"));
+    ctl_expect(w, 69, "ctl status $at --redis_password_file=/nowhere",
+               "cannot read the password file /nowhere: No such file or directory; "
+               "redis_password_file names it", NULL);
     ctl_expect(w, 69, "ctl status $at", "NOAUTH", "see redis_username and redis_password_file",
                NULL);
     ctl_expect(w, 0, "echo secret > word; ctl status $at --redis_password_file=word", "waiting ",

@@ -146,8 +146,10 @@ static void test_password_file(void **state)
     struct process *daemon = world_start(w, 0, option, "--auth_retry_s=0.2", NULL);
     check_ready(daemon);
     assert_true(process_logged(daemon, 0, "cannot read the password file", 10));
+    assert_int_equal(process_log_count(daemon, 0, "redis_password_file names it; trying again"), 1);
     assert_true(text_file_write(path, "wrong\n", 6));
     assert_true(process_logged(daemon, 0, "WRONGPASS", 10));
+    assert_true(process_logged(daemon, 0, "see redis_username and redis_password_file", 10));
     process_sleep(patience(0.6));
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 3);
     char *log = process_log(daemon);

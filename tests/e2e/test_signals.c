@@ -101,6 +101,8 @@ static void test_command_line(void **state)
     check_run("-h", NULL, 0, "stats_interval_s", true);
     check_run("-h", NULL, 0, "HUP", true);
     check_run("--no_such_option=1", NULL, 64, "no_such_option", false);
+    check_run("--wrokers=1", NULL, 64, "no option \"wrokers\"; did you mean workers?", false);
+    check_run("--redis", NULL, 64, "the option --redis needs a value", false);
     check_run("-x", NULL, 64, "-x", false);
     check_run("stray", NULL, 64, "stray", false);
     check_run("--workers=many", NULL, 78, "workers", false);
@@ -117,7 +119,9 @@ static void test_check_of_configuration(void **state)
     char option[160];
     snprintf(option, sizeof option, "-c%s/gpuimgd.conf", w->folder);
     write_config("stats_interval_s = 5\n");
-    check_run("-t", option, 0, "", false);
+    check_run("-t", option, 0, option + 2, true); /* the file that was read */
+    check_run("-t", "--output_root=/does/not/exist", 0,
+              "option output_root is \"/does/not/exist\": No such file", false);
     write_config("stats_interval_s = -5\n");
     check_run("-t", option, 78, "stats_interval_s", false);
     write_config("no_such_key = 1\n");

@@ -59,7 +59,7 @@ static void check_file(const char *path)
     struct redis_address address;
     must_init(&options);
     must_init(&live);
-    bool good = options_load(&options, path, &error);
+    bool good = options_load(&options, path, NULL, &error);
     FUZZ_MUST(good == (error.text[0] == '\0'));
     check_bounds(&options);
     if (good && options_check(&options, &error) &&

@@ -158,6 +158,7 @@ static void test_sentinels_have_their_own_password(void **state)
     daemon = world_start(w, 1, address, "--sentinel_username=watcher", wrong_option, NULL);
     check_ready(daemon);
     assert_true(process_logged(daemon, 0, "no Sentinel has named the master yet: WRONGPASS", 10));
+    assert_true(process_logged(daemon, 0, "see sentinel_username and sentinel_password_file", 10));
     finish(2);
 }
 

@@ -142,6 +142,7 @@ static void test_addresses(void **state)
         {"sentinel://m@h", true}, {"sentinel://m@h:1,[::1],g:2", true},
         {"sentinel://m@unix:/s", false}, {"sentinel://h:1", false}, {"sentinel://@h:1", false},
         {"sentinel://m@", false}, {"sentinel://m@h:x", false}, {"sentinel://", false},
+        {"/run/redis.sock", false},
         {host_256, false}, {hosts_256, false}, {host_too_long, false}, {socket_200, false},
         {master_128, false},
     };

@@ -146,6 +146,10 @@ static void test_shape(void **state)
         {"{\"input\":\"a\",\"output\":\"b\",\"ouptut\":1}", STATUS_BAD_JOB,
          "unknown key \"ouptut\"; did you mean \"output\"?"},
         {"{\"input\":\"a\",\"output\":\"b\",\"Ops\":[]}", STATUS_BAD_JOB, "did you mean \"ops\""},
+        {"{\"input\":\"a\",\"output\":\"b\",\"op\":[]}", STATUS_BAD_JOB, "did you mean \"ops\""},
+        {"{\"input\":\"a\",\"output\":\"b\",\"quality\":9}", STATUS_BAD_JOB,
+         "unknown key \"quality\"; it belongs into an output: "
+         "\"output\":{\"path\":...,\"quality\":...}"},
         {"{\"input\":\"a\",\"output\":\"b\",\"zebra\":[]}", STATUS_BAD_JOB,
          "unknown key \"zebra\""},
         {"{\"input\":\"a\",\"output\":\"b\",\"outputs\":[{\"output\":\"c\"}]}", STATUS_BAD_JOB,

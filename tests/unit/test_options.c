@@ -63,16 +63,18 @@ static void values_are_checked(void **state)
         {"workers", "0", "auto, or a whole number from 1"},
         {"pinned_bytes", "256M", NULL},
         {"pinned_bytes", "1GiB", NULL},
-        {"pinned_bytes", "1X", "bytes"},
+        {"pinned_bytes", "1X", "auto, or bytes, such as 512M or 2G, from 1M to 1048576M"},
+        {"trace_bytes_max", "1 G", "bytes, such as 512M or 2G, from 65536 to 65536M"},
         {"pinned_bytes", "-1M", "bytes"},
         {"lease_s", "0.5", NULL},
-        {"lease_s", "0", "seconds from 0.1"},
-        {"lease_s", "30s", "seconds"},
+        {"lease_s", "0", "a number of seconds, without a unit, from 0.1 to 86400"},
+        {"lease_s", "30s", "without a unit"},
         {"sync_outputs", "no", NULL},
         {"sync_outputs", "TRUE", NULL},
         {"sync_outputs", "maybe", "yes or no"},
         {"redis", "", "set"},
-        {"streems", "4", "there is no option \"streems\""},
+        {"streems", "4", "there is no option \"streems\"; did you mean streams?"},
+        {"colour", "4", "there is no option \"colour\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct options options = fresh();
@@ -148,28 +150,45 @@ static void files_are_read_in_order(void **state)
     write_file(path, "streams = 9\n");
     snprintf(path, sizeof path, "%s/gpuimgd.conf", folder);
     write_file(path, "# a comment\n[gpuimgd]\nstreams = 5\nnamespace = images ; not a colour\n");
-    assert_true(options_load(&options, path, &error));
+    char *told = NULL, expected[512];
+    size_t size;
+    FILE *out = open_memstream(&told, &size);
+    assert_true(options_load(&options, path, out, &error));
+    fclose(out);
+    snprintf(expected, sizeof expected,
+             "%s/gpuimgd.conf\n%s/conf.d/10-a.conf\n%s/conf.d/20-b.conf\n", folder, folder, folder);
+    assert_string_equal(told, expected);
+    free(told);
     assert_int_equal(options.streams, 7);
     assert_int_equal(options.workers, 3);
     assert_string_equal(options.namespace, "images");
 
     write_file(path, "streams = 5\n\nstreems = 5\n");
-    assert_false(options_load(&options, path, &error));
+    assert_false(options_load(&options, path, NULL, &error));
     assert_non_null(strstr(error.text, "gpuimgd.conf line 3: there is no option \"streems\""));
     error = (struct error){0};
     write_file(path, "[other]\nstreams = 5\n");
-    assert_false(options_load(&options, path, &error));
+    assert_false(options_load(&options, path, NULL, &error));
     assert_non_null(strstr(error.text, "section [other] is unknown"));
     error = (struct error){0};
     write_file(path, "streams\n");
-    assert_false(options_load(&options, path, &error));
+    assert_false(options_load(&options, path, NULL, &error));
     assert_non_null(strstr(error.text, "line 1"));
     error = (struct error){0};
     write_file(path, "output_root = /srv/out\n  stats_log = /x\n");
-    assert_false(options_load(&options, path, &error));
+    assert_false(options_load(&options, path, NULL, &error));
     assert_non_null(strstr(error.text, "line 2: option output_root stands twice, or the line"));
     error = (struct error){0};
-    assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", &error));
+    write_file(path, "redis = \"127.0.0.1:6379\"\n");
+    assert_false(options_load(&options, path, NULL, &error));
+    assert_non_null(strstr(error.text, "\"127.0.0.1:6379\"; a value stands without quotes"));
+    error = (struct error){0};
+    write_file(path, "log_level = debug # loud\n");
+    assert_false(options_load(&options, path, NULL, &error));
+    assert_non_null(strstr(error.text, "line 1: option log_level is \"debug # loud\"; behind a "
+                                       "value a comment begins with \" ;\""));
+    error = (struct error){0};
+    assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", NULL, &error));
     assert_non_null(strstr(error.text, "cannot open"));
     options_clear(&options);
     snprintf(command, sizeof command, "rm -r %s", folder);

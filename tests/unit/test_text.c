@@ -43,6 +43,25 @@ static void unprintable_bytes_become_question_marks(void **state)
     assert_string_equal(text, "a?b?[1m \xc3\xa9 ???");
 }
 
+static void a_typing_mistake_has_a_nearest_name(void **state)
+{
+    static const char *const names[] = {"ops", "input", "grayscale", "grace"};
+    static const struct {
+        const char *word, *nearest;
+    } rows[] = {
+        {"op", "ops"}, {"Ops", "ops"}, {"inptu", "input"}, {"imput", "input"},
+        {"greyscale", "grayscale"}, {"grascalle", "grayscale"}, {"garce", "grace"},
+        {"o", NULL}, {"", NULL}, {"xyz", NULL}, {"inlet", NULL}, {"sobel", NULL},
+        {"a word that is longer than any name could be, and so near none of them", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *nearest = text_nearest(rows[i].word, names, 4);
+        if (!nearest != !rows[i].nearest || (nearest && strcmp(nearest, rows[i].nearest) != 0))
+            fail_msg("\"%s\": %s", rows[i].word, nearest ? nearest : "none");
+    }
+}
+
 static void the_first_error_is_kept(void **state)
 {
     (void)state;
@@ -128,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utf8_follows_rfc_3629),
         cmocka_unit_test(unprintable_bytes_become_question_marks),
+        cmocka_unit_test(a_typing_mistake_has_a_nearest_name),
         cmocka_unit_test(the_first_error_is_kept),
         cmocka_unit_test(every_status_has_a_name_and_a_meaning),
         cmocka_unit_test(journal_lines_have_a_priority),
