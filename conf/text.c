@@ -26,15 +26,21 @@ size_t text_utf8_sequence(const unsigned char *text, size_t length)
     return count;
 }
 
+/* C0, DEL and C1: terminals take U+009B for the escape sequences' beginning, too. */
+static bool is_control(const unsigned char *at)
+{
+    return *at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
+}
+
 void text_make_printable(char *text)
 {
     unsigned char *at = (unsigned char *)text;
     size_t left = strlen(text);
     while (left > 0) {
         size_t count = text_utf8_sequence(at, left);
-        if (count == 0 || (count == 1 && (*at < 0x20 || *at == 0x7F))) {
-            *at = '?';
-            count = 1;
+        if (count == 0 || is_control(at)) {
+            count = count ? count : 1;
+            memset(at, '?', count);
         }
         at += count;
         left -= count;

@@ -45,10 +45,11 @@ static int say(struct ctl *ctl, const char *id, const char *kept)
             cJSON_AddNullToObject(json, "result");
         status = ctl_print_json(json);
     } else {
+        char word[SHOW_BYTES];
         show_printable(stdout, id);
         printf(": what waits or runs under this id is cancelled");
         if (result)
-            printf("; one has ended before (%s)", show_text(result, "status"));
+            printf("; one has ended before (%s)", show_word(result, "status", word, sizeof word));
         putchar('\n');
     }
     cJSON_Delete(result);

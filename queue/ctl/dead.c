@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/limits.h"
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/show.h"
@@ -63,7 +64,8 @@ static int print_one(struct dead *dead, long long number, const char *text)
             cJSON_AddItemReferenceToObject(line, "error", (cJSON *)error);
         status = ctl_print_json(line);
     } else {
-        printf("%4lld  %-16s ", number, show_text(job, "id"));
+        char id[JOB_ID_BYTES_MAX + 1];
+        printf("%4lld  %-16s ", number, show_word(job, "id", id, sizeof id));
         show_printable(stdout, job ? input_of(job) : text);
         if (error) {
             printf(": ");
@@ -250,6 +252,9 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
         return ctl_usage(ctl, all ? "--all stands for every dead job; here is \"%s\" beside it"
                                   : "dead %s needs the numbers of the list, ids, or --all",
                          all ? operands[1] : verb);
+    for (int i = 1; i < count; i++)
+        if (!*operands[i]) /* an unset variable in a script, and many jobs have no id */
+            return ctl_usage(ctl, "a number or id is empty");
     int status = ctl_connect(ctl);
     if (status)
         return status;

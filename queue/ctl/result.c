@@ -43,7 +43,12 @@ static int show(struct ctl *ctl, const char *id, const char *text)
 {
     cJSON *result = cJSON_Parse(text);
     bool done = strcmp(show_text(result, "status"), "done") == 0;
-    if (ctl->json || !result)
+    if (!cJSON_IsObject(result)) {
+        ctl_say("what is kept as the result of %s is none", id);
+        cJSON_Delete(result);
+        return CTL_FAULT;
+    }
+    if (ctl->json)
         puts(text);
     else
         show_result(stdout, result, id, NULL);

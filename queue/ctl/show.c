@@ -75,6 +75,13 @@ double show_number(const cJSON *json, const char *name)
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
+const char *show_word(const cJSON *json, const char *name, char *word, size_t size)
+{
+    text_copy(word, size, show_text(json, name));
+    text_make_printable(word);
+    return word;
+}
+
 void show_printable(FILE *out, const char *text)
 {
     char *copy = strdup(text);
@@ -90,9 +97,10 @@ static bool show_error(FILE *out, const cJSON *holder)
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(holder, "error");
     if (!error)
         return false;
+    char code[SHOW_BYTES];
     fprintf(out, ": ");
     show_printable(out, show_text(error, "message"));
-    fprintf(out, " (%s)", show_text(error, "code"));
+    fprintf(out, " (%s)", show_word(error, "code", code, sizeof code));
     return true;
 }
 
@@ -111,8 +119,10 @@ static bool show_output(FILE *out, const cJSON *output, const char *file)
         fprintf(out, " %.0fx%.0f %s", show_number(output, "width"),
                 show_number(output, "height"), show_bytes(show_number(output, "bytes"), text));
     char *printed = values ? cJSON_PrintUnformatted(values) : NULL;
-    if (printed)
-        fprintf(out, " %s", printed);
+    if (printed) {
+        fputc(' ', out);
+        show_printable(out, printed);
+    }
     free(printed);
     return show_error(out, output);
 }
@@ -123,7 +133,9 @@ void show_result(FILE *out, const cJSON *result, const char *name, const char *f
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
     const char *status = show_text(result, "status");
     bool explained = false;
-    fprintf(out, "%-6s ", status); /* "cancelled" is longer, and rare */
+    char word[SHOW_BYTES];
+    /* "cancelled" is longer, and rare */
+    fprintf(out, "%-6s ", show_word(result, "status", word, sizeof word));
     show_printable(out, name);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
         if (strcmp(status, "done") == 0 || cJSON_HasObjectItem(output, "error"))

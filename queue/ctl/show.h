@@ -26,6 +26,9 @@ const char *show_rate(double rate, char text[SHOW_BYTES]);
 const char *show_text(const cJSON *json, const char *name);
 double show_number(const cJSON *json, const char *name);
 
+/* The same text where it is one word for a screen: as much as fits, with control bytes as '?'. */
+const char *show_word(const cJSON *json, const char *name, char *word, size_t size);
+
 /* One result in a line: how it ended, what of (name: of the input), what became of it. file: where
  * a result is that came through Redis, or NULL. */
 void show_result(FILE *out, const cJSON *result, const char *name, const char *file);

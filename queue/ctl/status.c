@@ -40,14 +40,15 @@ static void print_queue(const struct overview *overview)
 static void print_daemon(const struct overview_daemon *daemon)
 {
     const cJSON *stats = daemon->stats;
-    const char *state = show_text(stats, "state");
+    char engine[SHOW_BYTES], state[SHOW_BYTES];
     char done[SHOW_BYTES], failed[SHOW_BYTES], up[SHOW_BYTES];
     printf("  %-28s %4lld", daemon->name, daemon->leases);
     if (stats)
-        printf("  %-8s %10s %8s %10s", show_text(stats, "engine"),
+        printf("  %-8s %10s %8s %10s", show_word(stats, "engine", engine, sizeof engine),
                show_count(show_number(stats, "done"), done),
                show_count(show_number(stats, "failed") + show_number(stats, "dead"), failed),
                show_age(show_number(stats, "up_s"), up));
+    show_word(stats, "state", state, sizeof state);
     if (*state && strcmp(state, "running") != 0)
         printf("  %s", state);
     putchar('\n');

@@ -180,14 +180,17 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     const cJSON *stats = daemon->stats;
     double all = show_number(stats, "streams");
     char streams[32] = "-", images[SHOW_BYTES] = "-", pixels[SHOW_BYTES] = "-", up[SHOW_BYTES];
+    char engine[SHOW_BYTES], state[SHOW_BYTES];
+    show_word(stats, "engine", engine, sizeof engine);
+    show_word(stats, "state", state, sizeof state);
     if (all > 0)
         snprintf(streams, sizeof streams, "%.0f/%.0f", show_number(stats, "streams_busy"), all);
     if (rates->known) {
         show_rate(rates->images_s, images);
         show_rate(rates->pixels_s / 1e6, pixels);
     }
-    printf("%-24.24s %-8.8s %-9.9s %5lld", daemon->name, stats ? show_text(stats, "engine") : "",
-           stats ? show_text(stats, "state") : "silent", daemon->leases);
+    printf("%-24.24s %-8.8s %-9.9s %5lld", daemon->name, engine, stats ? state : "silent",
+           daemon->leases);
     if (stats)
         printf(" %7s %8s %6s %7s", streams, images, pixels,
                show_age(show_number(stats, "up_s"), up));

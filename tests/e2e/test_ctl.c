@@ -120,6 +120,7 @@ static void test_wrong_arguments(void **state)
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --timeout 5", "without --wait or --keys",
                NULL);
     ctl_expect(w, 64, "ctl result $at", "ID is missing", NULL);
+    ctl_expect(w, 64, "ctl dead drop $at 1 ''", "a number or id is empty", NULL);
     ctl_expect(w, 64, "ctl result $at x --timeout 5", "of no use without --wait", NULL);
     ctl_expect(w, 64, "ctl cancel $at", "ID is missing", NULL);
     ctl_expect(w, 64, "ctl cancel $at ''", "1 to 128 bytes, here is one of 0", NULL);
@@ -559,6 +560,36 @@ static void test_dead_many(void **state)
     ctl_expect(w, 0, "ctl dead $at drop --all", "0 dead jobs dropped", NULL);
 }
 
+/* Who may write to Redis shall not write to the operator's terminal. */
+static void test_hostile_texts(void **state)
+{
+    static const char *const lines[] = {
+        "ctl result $at torn", "ctl result $at wild", "ctl cancel $at wild", "ctl dead list $at",
+        "ctl status $at", "ctl top -n 1 $at"};
+    static const char stats[] = "{\"engine\":\"\\u001b[31m\",\"state\":\"\\u009b2J\"}";
+    static const char wild[] = "{\"status\":\"\\u001b[5m\",\"error\":{\"code\":\"\\u001b[7m\","
+                               "\"message\":\"\\u009b2J\"},\"outputs\":[{\"error\":{},"
+                               "\"values\":{\"\\u007f\\u009b\":1}}]}";
+    (void)state;
+    freeReplyObject(redis_command(w->client, "SET %s:result:torn \033[2J{", w->ns));
+    freeReplyObject(redis_command(w->client, "SET %s:result:list []", w->ns));
+    freeReplyObject(redis_command(w->client, "SET %s:result:wild %s", w->ns, wild));
+    redis_integer(w->client, "LPUSH %s:dead {\"id\":\"\\u001b]0;x\\u0007\"} \033[1m", w->ns);
+    redis_integer(w->client, "ZADD %s:inst 99999999999999 \033h:b:n:\0331:2", w->ns);
+    freeReplyObject(redis_command(w->client, "SET %s:stats:?h:b:n:?1:2 %s", w->ns, stats));
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct ctl_run run = ctl_run(w, "%s", lines[i]);
+        for (const unsigned char *at = (unsigned char *)run.out; *at; at++)
+            if ((*at < 0x20 && *at != '\n') || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0))
+                fail_msg("%s shows the byte %02x: %s", lines[i], *at, run.out);
+        assert_int_equal(run.status, i == 0 ? 70 : i == 1);
+        ctl_clear(&run);
+    }
+    ctl_expect(w, 70, "ctl result $at torn --json", "what is kept as the result of torn", NULL);
+    ctl_expect(w, 70, "ctl result $at list", "what is kept as the result of list", NULL);
+    ctl_expect(w, 0, "ctl top -n 1 $at", "?[31m", "??2J", NULL);
+}
+
 static void test_cancel(void **state)
 {
     (void)state;
@@ -694,7 +725,8 @@ int main(void)
         TEST(test_names_on_stdin), TEST(test_bad_files), TEST(test_wait), TEST(test_keys),
         TEST(test_many), TEST(test_result), TEST(test_no_daemon), TEST(test_redis_restarts),
         TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_dead),
-        TEST(test_dead_many), TEST(test_cancel), TEST(test_pause), TEST(test_drain),
+        TEST(test_dead_many), TEST(test_hostile_texts), TEST(test_cancel), TEST(test_pause),
+        TEST(test_drain),
         TEST(test_explain), TEST(test_redis_away), TEST(test_password),
     };
 #undef TEST

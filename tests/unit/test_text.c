@@ -41,6 +41,9 @@ static void unprintable_bytes_become_question_marks(void **state)
     char text[] = "a\nb\x1b[1m \xc3\xa9 \xff\xe2\x82";
     text_make_printable(text);
     assert_string_equal(text, "a?b?[1m \xc3\xa9 ???");
+    char c1[] = "\xc2\x9b" "2J\xc2\x80 \xc2\x9f\xc2\xa0\xc3\x9b\x7f\xc2";
+    text_make_printable(c1);
+    assert_string_equal(c1, "??2J?? ??\xc2\xa0\xc3\x9b??");
 }
 
 static void a_typing_mistake_has_a_nearest_name(void **state)
