@@ -320,6 +320,37 @@ static void test_cancel_wakes_what_waits(void **state)
     start("3", "B:2", "x", "1 ");
 }
 
+/* So many leases, whatever the time until the next delayed job. */
+static void fetch_some(const char *arguments, size_t leases)
+{
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, arguments);
+    assert_int_equal(reply->elements, 6 + 3 * leases);
+    freeReplyObject(reply);
+}
+
+/* A bad one that never passed START, and one that waited, wake nobody; the first one does. */
+static void test_only_the_end_of_the_first_wakes(void **state)
+{
+    (void)state;
+    lay_out_two();
+    expect("2", "LPUSH t:jobs c d");
+    fetch_some("t A 2 2 10000 3 20 1 0", 2);
+    start("4", "A:2", "x", "2 ");
+    cancel("x", "nil");
+    fetch_some("t B 1 2 10000 3 20 1 0", 2);
+    start("2", "B:1", "x", "5 ");
+    start("4", "B:1", "x", "5 ");
+    expect("4", "LPUSH t:jobs e f g"); /* and the fence */
+    fetch_some("t B 2 3 10000 3 20 1 0", 3);
+    start("5", "B:2", "x", "2 ");
+    expect("0", "ZADD t:delayed XX 4000000000000 5");
+    done("2", "B:1", "x", "cancelled", "0 1");
+    done("3", "A:2", "x", "failed", "0 1");
+    expect("4000000000000", "ZSCORE t:delayed 5");
+    done("1", "A:1", "x", "done", "0 1");
+    expect("0", "ZSCORE t:delayed 5");
+}
+
 static void test_cancel_of_what_has_ended(void **state)
 {
     (void)state;
@@ -391,6 +422,7 @@ int main(void)
         TEST(test_a_second_cancel_reaches_further),
         TEST(test_a_fence_that_is_gone),
         TEST(test_cancel_wakes_what_waits),
+        TEST(test_only_the_end_of_the_first_wakes),
         TEST(test_cancel_of_what_has_ended),
         TEST(test_old_cancels_make_room),
         TEST(test_paused_nothing_is_taken),

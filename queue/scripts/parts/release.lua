@@ -1,5 +1,7 @@
--- The end of a unique job: its id is free, and those that wait for it are looked at again.
+-- The end of a unique job: if it was the first, its id is free, and those that wait for it are looked
+-- at again. For others nobody waits: of a thousand that are cancelled, each would wake all the rest.
 local function release(number, unique, waits, delayed)
-    if redis.pcall('GET', unique) == number then redis.call('DEL', unique) end
+    if redis.pcall('GET', unique) ~= number then return end
+    redis.call('DEL', unique)
     wake(waits, delayed)
 end
