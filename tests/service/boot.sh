@@ -5,7 +5,7 @@
 
 readonly work=$PWD/build/service
 readonly boot_seconds_max=${SERVICE_SECONDS_MAX:-420}
-copy="" nspawn=""
+copy="" nspawn="" groups=()
 
 cleanup() {
     if [ -n "$nspawn" ] && kill -0 "$nspawn" 2>/dev/null; then
@@ -14,6 +14,7 @@ cleanup() {
         kill -TERM "$nspawn" 2>/dev/null || true
         wait "$nspawn" 2>/dev/null || true
     fi
+    leave_groups
     if [ "${KEEP:-0}" = 1 ] && [ -n "$copy" ]; then
         say "kept: $copy"
     elif [ -n "$copy" ]; then
@@ -24,7 +25,37 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Two of these would share a control group.
+# systemd-nspawn puts what it boots below its own control group, under the same name each time. Two
+# trees in one would see each other's processes there, as number 0, which systemd's `kill` takes for
+# an error. So each boot has a group of its own, in the hierarchies that systemd uses; where none can
+# be made, the group is the one that we are in.
+make_groups() {
+    local place path group
+    while IFS=: read -r _ place path; do
+        case $place in
+        name=systemd) group=/sys/fs/cgroup/systemd ;;
+        "") group=/sys/fs/cgroup/unified; [ -d $group ] || group=/sys/fs/cgroup ;;
+        *) continue ;;
+        esac
+        group=$group${path%/}/gpuimgd-check-$$
+        mkdir "$group" 2>/dev/null && groups+=("$group")
+    done </proc/self/cgroup
+}
+enter_groups() { # as $BASHPID
+    local group
+    for group in "${groups[@]}"; do
+        echo "$BASHPID" >"$group/cgroup.procs" || true
+    done
+}
+leave_groups() {
+    local group
+    for group in "${groups[@]}"; do
+        [ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
+    done
+    groups=()
+}
+
+# Two of these would make the same tree at once.
 only_one() {
     mkdir -p "$work"
     exec 9>"$work/lock"
@@ -63,10 +94,14 @@ put_check() {
 boot() {
     local status=0 tail
     # A network of its own: loopback only, so that a Redis on this machine is not in the way.
-    timeout --kill-after=10 "$boot_seconds_max" \
-        systemd-nspawn --boot --quiet --register=no --keep-unit --private-network \
-        --machine="gpuimgd-check-$$" --directory="$copy" \
-        </dev/null >"$copy/root/check/console" 2>&1 &
+    make_groups
+    (
+        enter_groups
+        exec timeout --kill-after=10 "$boot_seconds_max" \
+            systemd-nspawn --boot --quiet --register=no --keep-unit --private-network \
+            --machine="gpuimgd-check-$$" --directory="$copy" \
+            </dev/null >"$copy/root/check/console" 2>&1
+    ) &
     nspawn=$!
     tail --lines=+1 --follow --sleep-interval=0.2 --pid="$nspawn" "$copy/root/check/transcript" &
     tail=$!
