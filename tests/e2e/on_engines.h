@@ -53,7 +53,7 @@ static void need_engine(void)
     if (!w->folder[0])
         skip();
     assert_true(process_running(&w->daemons[0]));
-    world_settle(w);
+    assert_true(world_settle(w));
 }
 
 #endif

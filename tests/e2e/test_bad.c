@@ -37,8 +37,7 @@ static int settle(void **state)
 {
     (void)state;
     strcpy(w->ns, "gpuimgd");
-    world_settle(w);
-    return 0;
+    return world_settle(w) ? 0 : -1;
 }
 
 /* ---- one bad job between two good ones ------------------------------------------------------- */

@@ -76,8 +76,7 @@ static int close_world(void **state)
 static int settle(void **state)
 {
     (void)state;
-    world_settle(w);
-    return 0;
+    return world_settle(w) ? 0 : -1;
 }
 
 static int end_rival(void **state)

@@ -296,7 +296,7 @@ static void counters_follow_the_jobs(void **state)
     rmdir(folder);
     free(folder);
     check_stop(daemon);
-    world_settle(w);
+    assert_true(world_settle(w));
 }
 
 /* ---- health ---------------------------------------------------------------------------------- */
@@ -328,7 +328,7 @@ static void readiness(void **state)
     assert_true(says("/readyz", 503, "draining"));
     assert_true(says("/healthz", 200, "draining"));
     assert_int_equal(process_wait(daemon, 30), 0); /* a second TERM would hurry it */
-    world_settle(w);
+    assert_true(world_settle(w));
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */

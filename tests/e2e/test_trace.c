@@ -168,7 +168,7 @@ static void test_killed(void **state)
     /* The next daemon ends the jobs, and the first one's trace is still there. */
     daemon = world_start(w, 0, trace_option, NULL);
     check_ready(daemon);
-    world_settle(w);
+    assert_true(world_settle(w));
     check_stop(daemon);
     cJSON_Delete(read_trace(true));
     strcat(trace, ".old");

@@ -331,19 +331,23 @@ bool world_until(struct world *world, double seconds, long long wanted, const ch
 }
 
 /* Jobs go from one place to another meanwhile: one look must find all of them empty. */
-void world_settle(struct world *world)
+bool world_settle(struct world *world)
 {
+    long long left;
     static const char script[] =
         "return redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]) + "
         "redis.call('ZCARD', KEYS[3]) + redis.call('LLEN', KEYS[4])";
     double deadline = process_now() + patience(30);
-    while (redis_integer(world->client, "EVAL %s 4 %s:jobs %s:lease %s:delayed %s:alone", script,
-                         world->ns, world->ns, world->ns, world->ns) > 0 &&
+    while ((left = redis_integer(world->client, "EVAL %s 4 %s:jobs %s:lease %s:delayed %s:alone",
+                                 script, world->ns, world->ns, world->ns, world->ns)) > 0 &&
            process_now() < deadline) {
         listen_to_all(world);
         process_sleep(0.01);
     }
     redis_integer(world->client, "DEL %s:results", world->ns);
+    if (left > 0)
+        fprintf(stderr, "world: %lld jobs have not ended\n", left);
+    return left == 0;
 }
 
 static bool may_stay(const struct world *world, const char *key)

@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 #include <hiredis/hiredis.h>
 
+#include "conf/status.h"
 #include "tests/tools/picture.h"
 #include "tests/tools/process.h"
 #include "tests/tools/raster.h"
@@ -77,8 +78,8 @@ bool world_until(struct world *world, double seconds, long long wanted, const ch
     __attribute__((format(printf, 4, 5)));
 
 /* Waits until no job is left and forgets all results: what a failed test left cannot fail the
- * next. */
-void world_settle(struct world *world);
+ * next. false: there still are jobs, and their results would be taken for others'. */
+bool world_settle(struct world *world) MUST_CHECK;
 
 /* Keys of the namespace that should not be there once all jobs have ended and the daemons have
  * gone; their names are written into `names`. Results, images and counters may stay. */
