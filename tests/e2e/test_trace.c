@@ -213,7 +213,7 @@ static void test_refused(void **state)
     assert_true(process_logged(daemon, 0, "option timeline", 1));
     daemon = world_start(w, 0, "--timeline", NULL);
     assert_int_equal(process_wait(daemon, 20), 64);
-    assert_true(process_logged(daemon, 0, "its value is missing", 1));
+    assert_true(process_logged(daemon, 0, "the option --timeline needs a value", 1));
 }
 
 int main(void)
