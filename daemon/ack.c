@@ -124,11 +124,12 @@ static size_t take_values(struct work *work, struct queue_value values[JOB_OUTPU
 
 static void say_error(const struct work *work, const struct error *error)
 {
+    const char *id = work->job.id ? work->job.id : "", *of = *id ? " " : "";
     if (status_retryable(error->status))
-        log_warning("job %" PRIu64 ", attempt %u: %s: %s", work->lease->number,
+        log_warning("job %" PRIu64 "%s%.80s, attempt %u: %s: %s", work->lease->number, of, id,
                     work->lease->attempt, status_name(error->status), error->text);
     else if (error->status != STATUS_OK)
-        log_info("job %" PRIu64 " failed: %s: %s", work->lease->number,
+        log_info("job %" PRIu64 "%s%.80s failed: %s: %s", work->lease->number, of, id,
                  status_name(error->status), error->text);
 }
 

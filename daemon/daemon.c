@@ -380,6 +380,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static enum exit_status refuse(enum exit_status status, const struct error *error)
 {
     log_error("%s", error->text);
+    notify_status("%s", error->text);
     return status;
 }
 

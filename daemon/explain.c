@@ -18,7 +18,7 @@ static char *read_text(const char *file, size_t *length, struct error *error)
     char *text = malloc(JOB_BYTES_MAX + 1);
     *length = in && text ? fread(text, 1, JOB_BYTES_MAX + 1, in) : 0;
     if (!in || ferror(in))
-        error_set(error, STATUS_BAD_JOB, "%s cannot be read: %s", file, strerror(errno));
+        error_set(error, STATUS_BAD_JOB, "the job cannot be read: %s", strerror(errno));
     else if (!text)
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a job");
     else if (*length > JOB_BYTES_MAX)

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -125,14 +127,66 @@ static bool is_refusal(int reason)
     return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
 }
 
+/* Where rights are missing, a message says whose. */
+static const char *whose(int reason, const char *user, char text[64])
+{
+    text[0] = '\0';
+    if (reason == EACCES)
+        snprintf(text, 64, "; the daemon runs as user %s", user);
+    return text;
+}
+
 /* ---- roots ---------------------------------------------------------------------------------- */
 
-static int open_root(const char *option, const char *path, struct error *error)
+/* Its name, or its number where it has none. */
+static void name_user(char *name, size_t size)
+{
+    struct passwd *entry = getpwuid(geteuid());
+    if (entry)
+        snprintf(name, size, "%s", entry->pw_name);
+    else
+        snprintf(name, size, "%ju", (uintmax_t)geteuid());
+}
+
+/* What the unit of systemd hides or locks, although anybody else sees it. */
+static const char *unit_setting(const char *path, int reason)
+{
+    static const struct {
+        const char *folder, *setting;
+    } hidden[] = {{"/home/", "ProtectHome=no"}, {"/root/", "ProtectHome=no"},
+                  {"/tmp/", "PrivateTmp=no"}, {"/var/tmp/", "PrivateTmp=no"}};
+    if (!getenv("NOTIFY_SOCKET"))
+        return NULL;
+    if (reason == EROFS)
+        return "ReadWritePaths=";
+    if (reason == ENOENT || reason == EACCES)
+        for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+            if (strncmp(path, hidden[i].folder, strlen(hidden[i].folder)) == 0)
+                return hidden[i].setting;
+    return NULL;
+}
+
+static void refuse_root(const struct files *files, const char *option, const char *path,
+                        const char *what, struct error *error)
+{
+    int reason = errno;
+    const char *setting = unit_setting(path, reason);
+    if (setting)
+        error_set(error, STATUS_INTERNAL,
+                  "option %s is \"%s\", %s: %s; the service needs %s%s (systemctl edit gpuimgd)",
+                  option, path, what, strerror(reason), setting, reason == EROFS ? path : "");
+    else
+        error_set(error, STATUS_INTERNAL,
+                  "option %s is \"%s\", %s: %s (the daemon runs as user %s)", option, path, what,
+                  strerror(reason), files->user);
+}
+
+static int open_root(const struct files *files, const char *option, const char *path,
+                     struct error *error)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        error_set(error, STATUS_INTERNAL, "option %s is \"%s\", which cannot be opened: %s", option,
-                  path, strerror(errno));
+        refuse_root(files, option, path, "which cannot be opened", error);
     return fd;
 }
 
@@ -141,7 +195,8 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
     memset(files, 0, sizeof *files);
     files->output_root = files->temporary = -1;
     pthread_mutex_init(&files->lock, NULL);
-    files->input_root = open_root("input_root", input_root, error);
+    name_user(files->user, sizeof files->user);
+    files->input_root = open_root(files, "input_root", input_root, error);
     return files->input_root >= 0;
 }
 
@@ -150,7 +205,7 @@ bool files_open(struct files *files, const char *input_root, const char *output_
 {
     bool inputs = files_open_inputs(files, input_root, error);
     snprintf(files->instance, sizeof files->instance, "%s", instance);
-    files->output_root = open_root("output_root", output_root, error);
+    files->output_root = open_root(files, "output_root", output_root, error);
     if (!inputs || files->output_root < 0)
         return false;
     if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
@@ -159,9 +214,8 @@ bool files_open(struct files *files, const char *input_root, const char *output_
     struct stat info;
     if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
         faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0) {
-        error_set(error, STATUS_INTERNAL,
-                  "option output_root is \"%s\", in which %s cannot be written: %s", output_root,
-                  TEMPORARY_FOLDER, strerror(errno));
+        refuse_root(files, "output_root", output_root,
+                    "in which " TEMPORARY_FOLDER " cannot be written", error);
         return false;
     }
     files->temporary_device = info.st_dev;
@@ -196,6 +250,7 @@ static bool is_special(const struct files *files, const char *path)
 static enum status input_error(const struct files *files, const char *path, struct error *error)
 {
     int reason = errno;
+    char text[64];
     if (reason != ENOENT && !is_refusal(reason) && is_special(files, path))
         return error_set(error, STATUS_PATH_REFUSED, "the input \"%s\" is not a regular file",
                          path);
@@ -207,8 +262,8 @@ static enum status input_error(const struct files *files, const char *path, stru
     if (errno == ENAMETOOLONG)
         return error_set(error, STATUS_PATH_REFUSED,
                          "the input \"%s\" has a part of more than %d bytes", path, NAME_MAX);
-    return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s", path,
-                     strerror(errno));
+    return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s%s",
+                     path, strerror(reason), whose(reason, files->user, text));
 }
 
 static enum status check_input(int fd, const char *path, uint64_t size_max, uint64_t *size,
@@ -366,6 +421,7 @@ static enum status output_error(const struct files_output *output, const char *s
                                 struct error *error)
 {
     int reason = errno;
+    char text[64];
     if (is_refusal(reason) || reason == EISDIR)
         return error_set(error, STATUS_PATH_REFUSED,
                          "the output \"%s\" leads through, or is, something that is not a plain "
@@ -374,8 +430,8 @@ static enum status output_error(const struct files_output *output, const char *s
         return error_set(error, STATUS_PATH_REFUSED,
                          "the output \"%s\" has a part of more than %d bytes", output->path,
                          NAME_MAX);
-    return error_set(error, STATUS_WRITE_FAILED, "the output \"%s\" cannot be %s: %s", output->path,
-                     step, strerror(reason));
+    return error_set(error, STATUS_WRITE_FAILED, "the output \"%s\" cannot be %s: %s%s",
+                     output->path, step, strerror(reason), whose(reason, output->user, text));
 }
 
 /* The folder of an output, which is made if need be. -1: errno. */
@@ -425,7 +481,7 @@ enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error)
 {
-    *output = (struct files_output){.fd = -1, .folder = -1, .path = path};
+    *output = (struct files_output){.fd = -1, .folder = -1, .path = path, .user = files->user};
     output->folder = open_parent(files, path, &output->name);
     output->own_folder = output->folder >= 0 && output->folder != files->output_root;
     if (output->folder < 0 || !choose_temporary_folder(files, output))

@@ -26,6 +26,7 @@ struct files {
     uint64_t temporary_device;   /* st_dev, to see other filesystems below output_root */
     bool root_is_near;           /* output_root itself is on that one */
     char instance[INSTANCE_BYTES_MAX];
+    char user[33];               /* whom the daemon runs as, for messages */
     pthread_mutex_t lock;        /* guards what follows */
     struct files_swept {
         uint64_t device, inode;
@@ -59,7 +60,8 @@ struct files_output {
     bool is_temporary;   /* there is a temporary file */
     int temporary_folder; /* files->temporary or folder */
     char temporary_name[INSTANCE_BYTES_MAX + 64];
-    const char *path;    /* borrowed, for messages */
+    const char *path;    /* borrowed, for messages, as is files->user */
+    const char *user;
     const char *name;    /* last part of path */
 };
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "conf/log.h"
+#include "conf/suffix.h"
 #include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
 #include "queue/result.h"
@@ -55,6 +56,12 @@ static enum status check_format(const struct job_output *output, const char *pla
                                 struct error *error)
 {
     char known[64] = "";
+    const char *path = output->place.path, *other = path ? suffix_of_others(path) : NULL;
+    if (!output->format && other)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s%soutput \"%.100s\" ends in %s, which is not written; end it in .jpg, "
+                         ".jpeg or .png, or give it a format", place, *place ? "." : "", path,
+                         other);
     if (!output->format || codec_by_name(output->format))
         return STATUS_OK;
     for (const char *const *name = codec_names(); *name; name++) {

@@ -12,6 +12,7 @@
 #include "conf/options.h"
 #include "daemon/daemon.h"
 #include "daemon/explain.h"
+#include "daemon/notify.h"
 #include "daemon/web.h"
 #include "queue/redis.h"
 
@@ -97,7 +98,7 @@ static int refuse_setting(const char *text)
     struct options options = {0};
     struct error error = {0};
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
-    if (options_has(name))
+    if (options_has(name) || strcmp(name, "explain") == 0)
         fprintf(stderr, "gpuimgd: the option --%s needs a value\n", name);
     else if (!options_set(&options, name, "", &error))
         fprintf(stderr, "gpuimgd: %s\n", error.text);
@@ -174,6 +175,8 @@ int main(int argc, char **argv)
         return status;
     if (!load(&line, &options, &error)) {
         log_error("%s", error.text);
+        if (!line.test)
+            notify_status("%s", error.text);
         options_clear(&options);
         return EXIT_CONFIGURATION;
     }

@@ -13,7 +13,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
                              bool *usable, char *reason, size_t reason_size, struct error *error)
 {
     (void)config, (void)engine, (void)error;
-    static const char text[] = "this gpuimgd was built without CUDA";
+    static const char text[] = "this gpuimgd was built without CUDA (make CUDA=yes, with nvcc)";
     *usable = false;
     strncpy(reason, text, reason_size - 1);
     reason[reason_size - 1] = '\0';
@@ -35,7 +35,8 @@ enum status engine_open(const struct engine_config *config, struct engine **engi
     if (status || usable)
         return status;
     if (wanted)
-        return error_set(error, STATUS_GPU_FAILED, "engine = cuda, but %s", reason);
+        return error_set(error, STATUS_GPU_FAILED,
+                         "engine = cuda, but %s; engine = auto goes on with the CPU", reason);
     log_warning("%s; running on the CPU engine", reason);
     return engine_cpu_open(config, engine, error);
 }

@@ -255,6 +255,50 @@ static void abandon(struct cuda_engine *cuda)
     free(cuda);
 }
 
+/* What is missing, and what to do: cudaErrorInsufficientDriver stands for no driver at all, too. */
+static void say_unusable(cudaError_t result, char *reason, size_t size)
+{
+    static const struct {
+        cudaError_t result;
+        const char *text;
+    } known[] = {
+        {cudaErrorNoDevice, "the NVIDIA driver shows no GPU to this process; nvidia-smi and "
+                            "CUDA_VISIBLE_DEVICES tell more"},
+        {cudaErrorNotPermitted, "the NVIDIA driver does not permit this user to use the GPU; see "
+                                "the owners of /dev/nvidia*"},
+        {cudaErrorDevicesUnavailable, "the GPU is in exclusive or prohibited compute mode, or "
+                                      "busy; nvidia-smi shows who has it"},
+        {cudaErrorSystemNotReady, "the GPUs are not ready; is nvidia-fabricmanager running?"},
+        {cudaErrorSystemDriverMismatch, "the NVIDIA driver's library and its kernel module are of "
+                                        "different versions; reboot, or load the module anew"},
+        {cudaErrorCompatNotSupportedOnDevice, "CUDA's forward compatibility library does not serve "
+                                              "this GPU; take it away, and install a newer driver"},
+    };
+    int driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    (void)cudaGetLastError();
+    const char *name = cudaGetErrorName(result);
+    if (result == cudaErrorInsufficientDriver && driver == 0) {
+        snprintf(reason, size, "there is no NVIDIA driver here, which a GPU needs (%s)", name);
+        return;
+    }
+    if (result == cudaErrorInsufficientDriver) {
+        snprintf(reason, size, "the NVIDIA driver is too old: it has CUDA %d.%d, and gpuimgd was "
+                 "built with %d.%d (%s); install a newer driver", driver / 1000,
+                 driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].result == result) {
+            snprintf(reason, size, "%s (%s)", known[i].text, name);
+            return;
+        }
+    }
+    snprintf(reason, size, "CUDA does not start: %s (%s); does nvidia-smi work for this user?",
+             cudaGetErrorString(result), name);
+}
+
 enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,
                              bool *usable, char *reason, size_t reason_size, struct error *error)
 {
@@ -263,9 +307,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     *usable = result == cudaSuccess && present > 0;
     if (!*usable) {
         (void)cudaGetLastError();
-        snprintf(reason, reason_size, "there is no CUDA device: %s (%s)",
-                 cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result),
-                 cudaGetErrorName(result == cudaSuccess ? cudaErrorNoDevice : result));
+        say_unusable(result == cudaSuccess ? cudaErrorNoDevice : result, reason, reason_size);
         return STATUS_OK;
     }
     uint32_t count = parse_devices(config->devices, present, ordinals, error);

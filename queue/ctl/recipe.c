@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/suffix.h"
 #include "conf/text.h"
 #include "queue/ctl/ops.h"
 #include "queue/job.h"
@@ -71,6 +72,14 @@ static bool has_picture_suffix(const char *name)
     return source_is_picture(source_suffix(name));
 }
 
+static int check_format(const struct recipe *recipe, const struct ctl *ctl)
+{
+    const char *format = recipe->format;
+    if (!format || strcmp(format, "jpeg") == 0 || strcmp(format, "png") == 0)
+        return CTL_OK;
+    return ctl_usage(ctl, "--format is \"%s\"; it must be jpeg or png", format);
+}
+
 static int read_out(struct recipe *recipe, struct ctl *ctl)
 {
     const char *out = ctl_value(ctl, "out");
@@ -87,6 +96,9 @@ static int read_out(struct recipe *recipe, struct ctl *ctl)
                                   "--keys it may be anywhere", out, root);
         out += length + 1;
     }
+    if (suffix_of_others(out) && !recipe->format)
+        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; jpg, jpeg and png are written",
+                         out, suffix_of_others(out));
     bool pattern = strchr(out, '%') != NULL, folder = !pattern && !has_picture_suffix(out);
     recipe->single = !pattern && !folder;
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
@@ -135,7 +147,8 @@ int recipe_read(struct recipe *recipe, struct ctl *ctl)
                  recipe->run);
     if (!ctl_number(ctl, "quality", 1, 100, &recipe->quality))
         return CTL_USAGE;
-    int status = read_ops(recipe, ctl);
+    int status = check_format(recipe, ctl);
+    status = status ? status : read_ops(recipe, ctl);
     status = status ? status : read_extra(recipe, ctl);
     status = status ? status : read_roots(recipe, ctl);
     return status ? status : read_out(recipe, ctl);

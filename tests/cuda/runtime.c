@@ -37,6 +37,8 @@ struct item {
     struct image source, target;
 };
 
+#define RUNTIME_VERSION 12080
+
 struct CUstream_st {
     int device;
     pthread_t thread;
@@ -73,7 +75,8 @@ static void take_word(const char *word)
              sscanf(word, "times=%u", &fault.times) != 1 &&
              sscanf(word, "when=%127s", fault.when) != 1 &&
              sscanf(word, "hold=%127s", fault.hold) != 1 &&
-             sscanf(word, "devices=%d", &fault.devices) != 1) {
+             sscanf(word, "devices=%d", &fault.devices) != 1 &&
+             sscanf(word, "driver=%d", &fault.driver) != 1) {
         fprintf(stderr, "GPUIMGD_CUDA_FAULT: \"%s\" is not understood\n", word);
         _exit(99);
     }
@@ -182,6 +185,21 @@ const char *cudaGetErrorString(cudaError_t error)
 
 /* ---- devices and memory ---------------------------------------------------------------------- */
 
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    cudaError_t result = answer("cudaDriverGetVersion", 0);
+    *version = result != cudaSuccess || fault.driver < 0 ? 0
+               : fault.driver == 0                       ? 13000
+                                                         : fault.driver;
+    return result;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = RUNTIME_VERSION;
+    return answer("cudaRuntimeGetVersion", 0);
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     cudaError_t result = answer("cudaGetDeviceCount", 0);
@@ -201,12 +219,6 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     snprintf(properties->name, sizeof properties->name, "stand-in for CUDA");
     properties->multiProcessorCount = 1;
     return answer("cudaGetDeviceProperties", device);
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = 13000;
-    return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)

@@ -419,12 +419,48 @@ static void test_a_device_that_cannot_be_opened(void **state)
             assert_non_null(strstr(error.text, "cuda:0"));
         }
     }
-    set_fault("cudaGetDeviceCount", cudaErrorNoDevice, 1, 1);
-    struct engine *engine = NULL;
-    struct error error = {0};
-    assert_int_equal(engine_open(&config, &engine, &error), STATUS_OK);
-    assert_true(engine_is_synchronous(engine));
-    engine_close(engine);
+}
+
+/* Each reason has a sentence that says what to do; auto goes on with the CPU. */
+static void test_no_device_to_be_had(void **state)
+{
+    static const struct {
+        int error, driver;
+        const char *sentence;
+    } rows[] = {
+        {cudaErrorNoDevice, 12080, "shows no GPU to this process; nvidia-smi and"},
+        {cudaErrorInsufficientDriver, -1, "there is no NVIDIA driver here"},
+        {cudaErrorInsufficientDriver, 12020,
+         "too old: it has CUDA 12.2, and gpuimgd was built with 12.8 (cudaError 35); install a"},
+        {cudaErrorNotPermitted, 12080, "does not permit this user to use the GPU; see the owners"},
+        {cudaErrorDevicesUnavailable, 12080, "exclusive or prohibited compute mode"},
+        {cudaErrorSystemNotReady, 12080, "is nvidia-fabricmanager running?"},
+        {cudaErrorSystemDriverMismatch, 12080, "of different versions; reboot, or load the module"},
+        {cudaErrorCompatNotSupportedOnDevice, 12080, "forward compatibility library"},
+        {cudaErrorUnknown, 12080, "does not start: an error of the stand-in (cudaError 999); does"},
+    };
+    struct engine_config config = {.devices = "all", .streams = STREAMS, .pinned_bytes = 64 * MIB,
+                                   .device_bytes = 64 * MIB};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct engine *engine = NULL;
+        struct error error = {0};
+        struct cuda_fault fault = {.at = "cudaGetDeviceCount", .error = rows[i].error, .nth = 1,
+                                   .times = 1, .driver = rows[i].driver};
+        config.kind = "cuda";
+        cuda_fault_set(&fault);
+        assert_int_equal(engine_open(&config, &engine, &error), STATUS_GPU_FAILED);
+        assert_null(engine);
+        if (!strstr(error.text, rows[i].sentence))
+            fail_msg("%d: %s", rows[i].error, error.text);
+        assert_non_null(strstr(error.text, "; engine = auto goes on with the CPU"));
+        config.kind = "auto";
+        error = (struct error){0};
+        cuda_fault_set(&fault);
+        assert_int_equal(engine_open(&config, &engine, &error), STATUS_OK);
+        assert_true(engine_is_synchronous(engine));
+        engine_close(engine);
+    }
 }
 
 int main(void)
@@ -443,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_no_device_memory),
         cmocka_unit_test(test_a_lasting_error_for_want_of_memory),
         cmocka_unit_test(test_a_device_that_cannot_be_opened),
+        cmocka_unit_test(test_no_device_to_be_had),
     };
     snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-%ld", (long)getpid());
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,10 @@ static void test_wrong_arguments(void **state)
     ctl_expect(w, 64, "ctl status here $at", "takes no operand, here is \"here\"", NULL);
     ctl_expect(w, 64, "ctl submit $at -o x", "FILE is missing", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png", "--out is missing", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x.gif", "ends in .gif; jpg, jpeg and png",
+               NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x --format gif",
+               "--format is \"gif\"; it must be jpeg or png", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --no-output", "--out and --no-output", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o /etc/x", "not below output_root", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --quality 101",

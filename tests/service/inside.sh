@@ -206,6 +206,7 @@ start_is_refused() { # line of the configuration, what the journal shall say
     check "with $1, systemctl start fails" not systemctl start "$unit"
     check "with exit status 78" equal "$(property ExecMainStatus)" 78
     check "the journal says why" logged "$2"
+    check "systemctl status, too" grep -E "$2" <<<"$(property StatusText)"
     sleep 3
     check "and systemd does not try again" equal "$(property ActiveState)" failed
     rm $conf_d/20-check.conf

@@ -163,6 +163,39 @@ static void inputs_have_a_size_limit_and_must_stand_still(void **state)
     close(fd);
 }
 
+/* What a user without rights is told: whose rights are missing, or which setting of the unit. */
+static void refusals_say_what_to_do(void **state)
+{
+    struct place *place = *state;
+    struct error error = {0};
+    struct files files;
+    char path[PATH_BYTES];
+    put(place, "in/secret.jpg", "meow");
+    path_in(place, "in/secret.jpg", path);
+    assert_int_equal(chmod(path, 0), 0);
+    int status;
+    pid_t child = fork(); /* root may read it: the child is somebody else, and stays so */
+    if (child == 0) {
+        bool is_other = geteuid() != 0 || seteuid(65534) == 0;
+        _exit(is_other && try_input(place, "secret.jpg", &error) == STATUS_INPUT_UNREADABLE &&
+                      strstr(error.text, "opened: Permission denied; the daemon runs as user ")
+                  ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+
+    error = (struct error){0};
+    assert_false(files_open_inputs(&files, "/home/does/not/exist", &error));
+    files_close(&files);
+    assert_non_null(strstr(error.text, "No such file or directory (the daemon runs as user "));
+    error = (struct error){0};
+    setenv("NOTIFY_SOCKET", "/nowhere", 1);
+    assert_false(files_open_inputs(&files, "/home/does/not/exist", &error));
+    unsetenv("NOTIFY_SOCKET");
+    files_close(&files);
+    assert_non_null(strstr(error.text, "the service needs ProtectHome=no (systemctl edit"));
+}
+
 static void outputs_appear_whole(void **state)
 {
     struct place *place = *state;
@@ -299,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(inputs_are_opened_beneath_the_root_only, setup, teardown),
         cmocka_unit_test_setup_teardown(inputs_have_a_size_limit_and_must_stand_still, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(refusals_say_what_to_do, setup, teardown),
         cmocka_unit_test_setup_teardown(outputs_appear_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(outputs_stay_beneath_the_root, setup, teardown),
         cmocka_unit_test_setup_teardown(leftovers_of_the_dead_are_swept, setup, teardown),
