@@ -90,11 +90,12 @@ void client_wake(struct client *client)
     client->woken = true;
 }
 
-/* Without SA_RESTART, so that reading names from a terminal ends, too. What the loop waits for is
- * never far away. */
+/* With SA_RESTART, so that no line on its way to the terminal is cut; waits (poll, epoll_wait) end
+ * all the same. */
 void client_catch_interrupt(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_interrupt,
+                               .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }

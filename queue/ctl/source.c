@@ -185,8 +185,11 @@ static enum source_step read_more(struct source *source)
         source->reading = false;
         return bad(source, "standard input", "a name is too long");
     }
-    ssize_t got = read(STDIN_FILENO, source->input + source->to,
-                       sizeof source->input - 1 - source->to);
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got = poll(&input, 1, -1); /* a signal ends this, but not read() */
+    if (got > 0)
+        got = read(STDIN_FILENO, source->input + source->to,
+                   sizeof source->input - 1 - source->to);
     if (got > 0)
         source->to += (size_t)got;
     else if (got == 0)
