@@ -379,7 +379,8 @@ static int run(struct ctl *ctl, int count, char **operands)
         ctl_say("%s", error.text);
     client_close(ctl->client);
     options_clear(&ctl->options);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    if (!whole && !client_interrupted()) { /* an interrupt ends a write, too, and says so itself */
         ctl_say("standard output cannot be written");
         status = status ? status : CTL_FAULT;
     }

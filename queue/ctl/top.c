@@ -1,4 +1,5 @@
 /* top.c - gpuimgctl top: throughput, stages and daemons, drawn anew each second. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ struct top {
     struct ctl *ctl;
     struct rates_memory *rates;
     bool screen;            /* a terminal, which is drawn over */
-    bool keys;              /* it has a keyboard */
+    int keys;               /* its keyboard, opened by ourselves; -1: none */
     struct termios before;  /* its mode, for the end */
     uv_poll_t input;
     bool quit, closed;      /* closed: input has been */
@@ -46,7 +47,7 @@ static void on_key(uv_poll_t *input, int status, int events)
     struct top *top = input->data;
     char keys[16];
     (void)events;
-    ssize_t got = status == 0 ? read(STDIN_FILENO, keys, sizeof keys) : 0;
+    ssize_t got = status == 0 ? read(top->keys, keys, sizeof keys) : 0;
     for (ssize_t i = 0; i < got; i++)
         top->quit |= keys[i] == 'q' || keys[i] == 'Q';
     if (got <= 0) /* the terminal has gone */
@@ -55,15 +56,25 @@ static void on_key(uv_poll_t *input, int status, int events)
         client_wake(top->ctl->client);
 }
 
+/* libuv makes what it polls non-blocking, and with standard input so would be standard output, and
+ * the terminal of the shell that we came from: they are one open file. */
+static int open_keyboard(struct top *top)
+{
+    const char *name = ttyname(STDIN_FILENO);
+    if (!name || tcgetattr(STDIN_FILENO, &top->before) != 0)
+        return -1;
+    return open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 static void open_screen(struct top *top)
 {
     top->screen = !top->ctl->json && isatty(STDOUT_FILENO);
-    top->keys = top->screen && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &top->before) == 0;
-    if (top->keys) {
+    top->keys = top->screen ? open_keyboard(top) : -1;
+    if (top->keys >= 0) {
         struct termios mode = top->before;
         mode.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         tcsetattr(STDIN_FILENO, TCSANOW, &mode);
-        uv_poll_init(client_loop(top->ctl->client), &top->input, STDIN_FILENO);
+        uv_poll_init(client_loop(top->ctl->client), &top->input, top->keys);
         top->input.data = top;
         uv_poll_start(&top->input, UV_READABLE, on_key);
     }
@@ -82,10 +93,11 @@ static void close_screen(struct top *top)
     if (top->screen)
         fputs(LEAVE_SCREEN, stdout);
     fflush(stdout);
-    if (top->keys) {
+    if (top->keys >= 0) {
         uv_close((uv_handle_t *)&top->input, on_closed);
         while (!top->closed)
             uv_run(client_loop(top->ctl->client), UV_RUN_ONCE);
+        close(top->keys);
         tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
     }
 }
@@ -230,7 +242,7 @@ static void draw(const struct top *top, const struct overview *overview)
     if (top->screen)
         fputs(HOME, stdout);
     printf("gpuimgctl top: %s, namespace %s%s", client_server(top->ctl->client),
-           top->ctl->options.namespace, top->keys ? "   (q ends)" : "");
+           top->ctl->options.namespace, top->keys >= 0 ? "   (q ends)" : "");
     end_line(top);
     end_line(top);
     draw_queue(top, overview);

@@ -1,7 +1,9 @@
 /*
  * test_ctl_screen.c - gpuimgctl on a terminal: the progress bar, Ctrl-C, top.
  */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/tools/ctl.h"
@@ -119,17 +121,45 @@ static void test_top(void **state)
     ctl_type(&terminal, "q");
     assert_int_equal(ctl_close_terminal(&terminal), 0);
     assert_non_null(strstr(terminal.text, "\033[?1049l")); /* the screen is as it was before */
-    ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at");
+}
+
+/* Ctrl-S holds the screen, in the middle of a drawing: then Ctrl-C comes while it is written. */
+static void test_interrupt_of_a_drawing(void **state)
+{
+    (void)state;
+    ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.05");
     shows("waiting 0");
+    ctl_type(&terminal, "\023");
+    process_sleep(patience(0.3));
     ctl_type(&terminal, "\003");
     assert_int_equal(ctl_close_terminal(&terminal), 0);
+    assert_null(strstr(terminal.text, "cannot be written"));
+    assert_non_null(strstr(terminal.text, "\033[?1049l"));
+}
+
+/* A terminal that is slow, or held, is waited for; and the shell gets it back as it was. */
+static void test_slow_terminal(void **state)
+{
+    (void)state;
+    ctl_open_terminal(&terminal, w, 160, "ctl top $at -n 20 -i 0.05; echo \"exit $?\"; "
+                      "grep flags: /proc/self/fdinfo/0");
+    shows("waiting 0");
+    ctl_type(&terminal, "\023");
+    process_sleep(patience(0.3));
+    ctl_type(&terminal, "\021");
+    shows("exit 0");
+    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    const char *flags = strstr(terminal.text, "flags:");
+    assert_non_null(flags);
+    assert_int_equal(strtol(flags + strlen("flags:"), NULL, 8) & O_NONBLOCK, 0);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, forget)
     const struct CMUnitTest tests[] = {TEST(test_bar), TEST(test_narrow), TEST(test_interrupt),
-                                       TEST(test_top)};
+                                       TEST(test_top), TEST(test_interrupt_of_a_drawing),
+                                       TEST(test_slow_terminal)};
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
