@@ -429,6 +429,8 @@ install: all
 	chmod 0644 $(DESTDIR)$(unitdir)/gpuimgd.service
 	install -m 0644 systemd/gpuimgd.sysusers $(DESTDIR)$(sysusersdir)/gpuimgd.conf
 	install -m 0644 systemd/gpuimgd.tmpfiles $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
+	@test -n "$(DESTDIR)" || echo "To start it: systemd-sysusers && systemd-tmpfiles --create &&" \
+	  "systemctl daemon-reload && systemctl enable --now gpuimgd"
 
 # The configuration in sysconfdir and the data stay.
 uninstall:
@@ -437,6 +439,8 @@ uninstall:
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	for page in $(PAGES); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 	rm -rf $(DESTDIR)$(docdir)
+	@test -n "$(DESTDIR)" || echo "If it still runs: systemctl stop gpuimgd." \
+	  "$(sysconfdir)/gpuimgd, /var/lib/gpuimgd and the user gpuimgd stay."
 
 deb: deps
 	@tests/deps.sh deb

@@ -67,10 +67,8 @@ static int print_one(struct dead *dead, long long number, const char *text)
         char id[JOB_ID_BYTES_MAX + 1];
         printf("%4lld  %-16s ", number, show_word(job, "id", id, sizeof id));
         show_printable(stdout, job ? input_of(job) : text);
-        if (error) {
-            printf(": ");
-            show_printable(stdout, show_text(error, "message"));
-        }
+        printf(": ");
+        show_printable(stdout, error ? show_text(error, "message") : "the daemon's log says why");
         putchar('\n');
     }
     cJSON_Delete(result);

@@ -110,7 +110,8 @@ mapfile -t operations < <(find gpu/ops -name '*.c' 2>/dev/null | sed 's|.*/||; s
 if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"
-    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md 2>/dev/null | sed -E 's/^([^:]*):\]\(/\1 /' |
+    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md daemon/METRICS.md \
+        tests/TESTS.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
         while read -r from to; do
             case $to in http*|mailto*) continue ;; esac
             [ -e "$(dirname "$from")/$to" ] || echo "$from: $to"

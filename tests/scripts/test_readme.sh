@@ -1,0 +1,119 @@
+#!/bin/bash
+# The commands of README.md and of the manual's EXAMPLES, as they are written there, against a real
+# Redis and a real daemon: tests/scripts/test_readme.sh BUILD. Only what would touch this machine
+# (installing, systemd) is left out, and the folders and the Redis are others. Prints TAP.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/redis.sh
+. tests/service/tap.sh
+build=$(realpath "${1:-build/release}")
+dir=$(mktemp -d /tmp/gpuimgd-readme.XXXXXX)
+readonly build dir root=$PWD
+redis="" daemon=""
+
+cleanup() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
+    wait
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+prepare() {
+    mkdir "$dir/in" "$dir/out" "$dir/home" "$dir/home/holiday"
+    awk 'BEGIN { printf "P3\n640 480\n255\n"
+        for (i = 0; i < 640 * 480; i++) print i % 256, int(i / 640) % 256, i % 89 }' |
+        cjpeg -quality 90 -outfile "$dir/home/cat.jpg"
+    cp "$dir/home/cat.jpg" "$dir/home/holiday/beach.jpg"
+    cat >"$dir/gpuimgd.conf" <<END
+redis = 127.0.0.1:$port
+input_root = $dir/in
+output_root = $dir/out
+engine = cpu
+workers = 1
+END
+    "$build/gpuimgd" -c "$dir/gpuimgd.conf" >"$dir/log" 2>&1 &
+    daemon=$!
+}
+
+# readme HEADING: the indented lines of that section
+readme() {
+    awk -v heading="$1" '/^#/ { here = $0 == heading; next } here && /^    / { print substr($0, 5) }' \
+        "$root/README.md"
+}
+# manual PAGE: the displays of its EXAMPLES
+manual() {
+    awk '$1 == ".Sh" { here = $2 == "EXAMPLES" } $1 == ".Ed" { on = 0 }
+        here && on { gsub(/\\e/, "\\"); gsub(/\\-/, "-"); print } here && $1 == ".Bd" { on = 1 }' \
+        "$root/conf/man/$1"
+}
+# Jobs and results begin with a brace, and go on where a line is indented.
+shell_lines() { awk '/^[^ ]/ { json = /^\{/ } !json'; }
+job_lines() { awk '/^[^ ]/ { json = /^\{/; if (json && NR > 1) print "" } json { printf "%s", $0 } END { print "" }'; }
+
+# as_written COMMANDS: all of them succeed. In a shell of their own: within a condition, where
+# check calls this, -e would count for nothing.
+as_written() {
+    [ -n "$1" ] || { echo "there is no command"; return 1; }
+    {
+        cat <<END
+sudo() { "\$@"; }
+make() { :; }
+systemctl() { :; }
+systemd-sysusers() { :; }
+systemd-tmpfiles() { :; }
+journalctl() { :; }
+gpuimgd() { $build/gpuimgd -c $dir/gpuimgd.conf "\$@"; }
+gpuimgctl() { PATH=$build:\$PATH $build/gpuimgctl "\$@" -c $dir/gpuimgd.conf; }
+redis-cli() { command redis-cli -e -p $port "\$@"; }
+END
+        printf '%s\n' "${1//\/var\/lib\/gpuimgd/$dir}"
+    } >"$dir/commands"
+    (cd "$dir/home" && bash -e -o pipefail ../commands </dev/null)
+}
+# Each job in the text would be carried out.
+jobs_are_good() { # text
+    local job count=0
+    while read -r job; do
+        [ -n "$job" ] || continue
+        count=$((count + 1))
+        "$build/gpuimgd" -c "$dir/gpuimgd.conf" --explain - <<<"$job" || { echo "$job"; return 1; }
+    done <<<"$1"
+    [ $count -gt 0 ]
+}
+# What --explain prints there is what it prints, but for the size of the picture's file.
+explanation_is_right() {
+    local shown
+    shown=$(readme "## Operations" | awk '/^"/ { on = 0 } /^\$ / { on = 1 } on')
+    diff <(tail -n +2 <<<"$shown" | sed 's/[0-9]* bytes$/N bytes/') \
+        <(as_written "$(head -1 <<<"$shown" | cut -c3-)" | sed 's/[0-9]* bytes$/N bytes/')
+}
+targets_exist() { # every `make TARGET` of the text
+    local target
+    grep -hoE '(^ +|`)make [a-z-]+' README.md tests/TESTS.md tests/bench/FIGURES.md | sed 's/.* //' |
+        sort -u | while read -r target; do
+        grep -qE "^([a-z -]+ )?$target( [a-z-]+)*:" Makefile || { echo "no make $target"; false; } || return 1
+    done
+}
+
+main() {
+    start_redis "$dir" --port || return 1
+    prepare
+    check "README: Run it" as_written "$(readme "## Run it" | shell_lines)"
+    check "which leaves its picture" test -s "$dir/out/cat-edges.png"
+    check "README: From the shell" as_written "$(readme "### From the shell")"
+    check "which leaves its pictures" test -s "$dir/out/small/cat.png" -a \
+        -s "$dir/home/edges/beach.jpg" -a -s "$dir/out/photos/cat.jpg"
+    redis-cli -p "$port" FLUSHALL >/dev/null
+    check "README: the jobs are good" jobs_are_good "$(readme "## A job" | job_lines)"
+    check "README: what --explain prints" explanation_is_right
+    check "README: Many hosts" as_written "$(readme "## Many hosts")"
+    check "README: make has its targets" targets_exist
+    check "gpuimgctl(1): examples" as_written "$(manual gpuimgctl.1)"
+    check "gpuimgd(8): examples" as_written "$(manual gpuimgd.8)"
+    check "gpuimgd-job(5): examples" as_written "$(manual gpuimgd-job.5 | shell_lines)"
+    check "gpuimgd-job(5): the jobs are good" jobs_are_good "$(manual gpuimgd-job.5 | job_lines)"
+    [ "$failures" -eq 0 ]
+}
+main
