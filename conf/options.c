@@ -381,12 +381,38 @@ void options_adopt(struct options *live, struct options *fresh)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
+/* Words up to the column, each further line behind the margin; returns where it ended. */
+static size_t print_words(FILE *out, const char *text, const char *margin, size_t column,
+                          size_t width)
+{
+    for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
+        size_t length = strcspn(word, " ");
+        if (column + 1 + length > width) {
+            fprintf(out, "\n%s", margin);
+            column = strlen(margin);
+        } else if (word != text) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", (int)length, word);
+        column += length;
+        word += length;
+    }
+    return column;
+}
+
 void options_print_help(FILE *out)
 {
-    each_row (row)
-        fprintf(out, "  --%-20s %s (%s%s)\n", row->name, row->help,
-                *row->standard ? row->standard : "empty",
-                row->reload == RELOADABLE ? ", reloadable" : "");
+    static const char margin[] = "                           ";
+    each_row (row) {
+        int length = fprintf(out, "  --%-22s ", row->name);
+        char end[64];
+        snprintf(end, sizeof end, " (%s%s)", *row->standard ? row->standard : "empty",
+                 row->reload == RELOADABLE ? ", reloadable" : "");
+        size_t column = print_words(out, row->help, margin, (size_t)length, 100);
+        print_words(out, end, margin, column, 100);
+        fputc('\n', out);
+    }
 }
 
 void options_print_sample(FILE *out)
@@ -397,9 +423,12 @@ void options_print_sample(FILE *out)
           "# after it; --name=value comes last. `gpuimgd -c FILE -t` checks a file.\n"
           "# Options marked (reload) follow `systemctl reload gpuimgd`; others need a restart.\n",
           out);
-    each_row (row)
-        fprintf(out, "\n# %s%s\n#%s = %s\n", row->help,
-                row->reload == RELOADABLE ? " (reload)" : "", row->name, row->standard);
+    each_row (row) {
+        fputs("\n# ", out);
+        size_t column = print_words(out, row->help, "# ", 2, 80);
+        print_words(out, row->reload == RELOADABLE ? " (reload)" : "", "# ", column, 80);
+        fprintf(out, "\n#%s = %s\n", row->name, row->standard);
+    }
 }
 
 /* In lines of at most 78 columns, with a full stop at the end; a sentence begins a line, as mdoc

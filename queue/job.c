@@ -147,7 +147,7 @@ static const char *path_fault(const char *path)
     if (has_control(path))
         return "has a control character";
     if (*path == '/')
-        return "is absolute, must be relative to its root";
+        return "is absolute, must be relative to input_root or output_root";
     for (const char *part = path;; part++) {
         size_t length = strcspn(part, "/");
         if (length == 0)

@@ -109,7 +109,8 @@ static void wait_out(struct queue *queue, const char *error, enum redis_refusal 
         ms = RETRY_OOM_MS;
     queue->wait_ms = queue->wait_ms * 2 < RETRY_LAST_MS ? queue->wait_ms * 2 : RETRY_LAST_MS;
     queue->waiting = true;
-    snprintf(queue->reason, sizeof queue->reason, "Redis refuses: %s", error);
+    snprintf(queue->reason, sizeof queue->reason, "Redis refuses: %s%s", error,
+             redis_advice(error));
     queue_timer_start(queue, TIMER_WAIT, ms);
 }
 
@@ -120,7 +121,7 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
         text_copy(error, sizeof error, reply->str);
     text_make_printable(error);
     if (strcmp(queue->said[script], error) != 0)
-        log_warning("Redis refuses %s: %s", script_name(script), error);
+        log_warning("Redis refuses %s: %s%s", script_name(script), error, redis_advice(error));
     text_copy(queue->said[script], sizeof queue->said[script], error);
     enum redis_refusal refusal = redis_refusal(error);
     if (refusal == REDIS_REFUSAL_RECONNECT)

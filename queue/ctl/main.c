@@ -51,6 +51,9 @@ const struct ctl_command ctl_commands[] = {
      "for result_ttl_s), 64, 69, 70, 78 as of submit, 75 one is not there within --timeout.\n",
      ctl_result},
     {"status", "", "what waits, what runs and where, on one screen", NULL,
+     "waiting: in the queue; running: taken by a daemon; delayed: until their time, or before\n"
+     "another attempt; alone: on their last attempt, with nothing beside them, since one of\n"
+     "them may be what killed a daemon; dead: given up; results: in the list for who takes them.\n"
      "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_status},
     {"top", "", "the same with throughput and stages, drawn anew each second", ctl_top_options,
      "q or Ctrl-C ends it. Where standard output is no terminal, and with --json, each drawing is\n"
