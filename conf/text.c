@@ -27,9 +27,9 @@ size_t text_utf8_sequence(const unsigned char *text, size_t length)
 }
 
 /* C0, DEL and C1: terminals take U+009B for the escape sequences' beginning, too. */
-static bool is_control(const unsigned char *at)
+bool text_is_control(const unsigned char *sequence)
 {
-    return *at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
+    return *sequence < 0x20 || *sequence == 0x7F || (*sequence == 0xC2 && sequence[1] < 0xA0);
 }
 
 void text_make_printable(char *text)
@@ -38,7 +38,7 @@ void text_make_printable(char *text)
     size_t left = strlen(text);
     while (left > 0) {
         size_t count = text_utf8_sequence(at, left);
-        if (count == 0 || is_control(at)) {
+        if (count == 0 || text_is_control(at)) {
             count = count ? count : 1;
             memset(at, '?', count);
         }

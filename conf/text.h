@@ -11,8 +11,11 @@
  * forms, surrogates and code points over U+10FFFF are invalid (RFC 3629). */
 size_t text_utf8_sequence(const unsigned char *text, size_t length);
 
-/* Replaces control bytes and bytes that are not valid UTF-8 by '?', in place. A sequence that was
- * cut at the end of the text is such a one. */
+/* Whether a valid UTF-8 sequence is a control character, of one byte or of two. */
+bool text_is_control(const unsigned char *sequence);
+
+/* Replaces the bytes of control characters and those that are not valid UTF-8 by '?', in place. A
+ * sequence that was cut at the end of the text is such a one. */
 void text_make_printable(char *text);
 
 /* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */

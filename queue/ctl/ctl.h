@@ -83,6 +83,9 @@ bool ctl_number(const struct ctl *ctl, const char *name, double least, double mo
 /* One line of JSON on standard output; takes the tree over. CTL_OK, or CTL_FAULT where memory was
  * short (json NULL, too). */
 int ctl_print_json(cJSON *json);
+/* What cJSON could read, as such a line: as it stands, so that numbers keep their digits, or,
+ * where it is no JSON by the letter, as cJSON understood it. */
+int ctl_print_text(const char *text);
 
 /* The commands. */
 int ctl_submit(struct ctl *ctl, int count, char **operands);

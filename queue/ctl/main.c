@@ -12,6 +12,8 @@
 #include "conf/log.h"
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/show.h"
+#include "queue/json.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 #define OPTIONS_MAX  40
@@ -161,8 +163,24 @@ int ctl_print_json(cJSON *json)
         ctl_say("out of memory for the answer");
         return CTL_FAULT;
     }
-    puts(text);
+    show_json(stdout, text);
     free(text);
+    return CTL_OK;
+}
+
+static bool is_one_line(const char *text)
+{
+    while ((unsigned char)*text >= 0x20)
+        text++;
+    return *text == '\0';
+}
+
+int ctl_print_text(const char *text)
+{
+    struct error ignored = {0};
+    if (!is_one_line(text) || json_check(text, strlen(text), NULL, &ignored) != STATUS_OK)
+        return ctl_print_json(cJSON_Parse(text));
+    show_json(stdout, text);
     return CTL_OK;
 }
 

@@ -128,6 +128,7 @@ static bool read_alone(struct reading *reading)
     if (reply->type == REDIS_REPLY_STRING)
         text_copy(reading->overview->alone_owner, sizeof reading->overview->alone_owner,
                   reply->str);
+    text_make_printable(reading->overview->alone_owner);
     freeReplyObject(reply);
     return true;
 }

@@ -58,7 +58,7 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
         return;
     progress_hide(progress);
     if (progress->json)
-        puts(text);
+        ctl_print_text(text);
     else
         show_result(stdout, result, name, file);
 }

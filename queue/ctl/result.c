@@ -48,12 +48,13 @@ static int show(struct ctl *ctl, const char *id, const char *text)
         cJSON_Delete(result);
         return CTL_FAULT;
     }
-    if (ctl->json)
-        puts(text);
-    else
+    int status = done ? CTL_OK : CTL_FAILED;
+    if (ctl->json && ctl_print_text(text) != CTL_OK)
+        status = CTL_FAULT;
+    else if (!ctl->json)
         show_result(stdout, result, id, NULL);
     cJSON_Delete(result);
-    return done ? CTL_OK : CTL_FAILED;
+    return status;
 }
 
 static int show_one(struct ctl *ctl, const char *id, bool wait, double until_s)

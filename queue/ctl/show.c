@@ -92,6 +92,22 @@ void show_printable(FILE *out, const char *text)
     free(copy);
 }
 
+void show_json(FILE *out, const char *json)
+{
+    const unsigned char *at = (const unsigned char *)json, *end = at + strlen(json);
+    while (at < end) {
+        size_t count = text_utf8_sequence(at, (size_t)(end - at));
+        if (count == 0)
+            fputs("\\ufffd", out);
+        else if (text_is_control(at))
+            fprintf(out, "\\u%04x", at[count - 1]);
+        else
+            fwrite(at, 1, count, out);
+        at += count ? count : 1;
+    }
+    fputc('\n', out);
+}
+
 static bool show_error(FILE *out, const cJSON *holder)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(holder, "error");

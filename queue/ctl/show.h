@@ -35,5 +35,8 @@ void show_result(FILE *out, const cJSON *result, const char *name, const char *f
 
 /* Text from outside, with control bytes as '?'. */
 void show_printable(FILE *out, const char *text);
+/* JSON as a line of its own in which nothing but its end is a control byte: DEL and U+0080 to
+ * U+009F are escaped, and bytes that are not UTF-8 are U+FFFD. `json` holds none below 0x20. */
+void show_json(FILE *out, const char *json);
 
 #endif

@@ -1,0 +1,272 @@
+/*
+ * test_ctl_operate.c - what gpuimgctl shows of daemons at work, and what it has them do: status,
+ * top, dead, cancel, pause, drain.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/ctl_world.h"
+
+#define HEAP 143
+
+/* ---- what is there ------------------------------------------------------------------------- */
+
+static void test_status(void **state)
+{
+    (void)state;
+    ctl_expect(w, 0, "ctl submit $at one.png one.png -o x/%i.png && ctl status $at",
+               "waiting    2, the next one since ", "dead       0\n", "no gpuimgd is running",
+               NULL);
+    redis_integer(w->client, "LPUSH %s:dead {}", w->ns);
+    redis_integer(w->client, "LPUSH %s:jobs @7", w->ns);
+    cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
+    assert_int_equal(cJSON_GetArraySize(lines), 1);
+    assert_int_equal(json_number(lines, "0.waiting"), 3);
+    assert_int_equal(json_number(lines, "0.dead"), 1);
+    assert_true(json_number(lines, "0.oldest_s") >= 0);
+    assert_int_equal(cJSON_GetArraySize(json_at(lines, "0.daemons")), 0);
+    cJSON_Delete(lines);
+    /* A daemon elsewhere holds three jobs, one on its second attempt, and one lease is over. */
+    redis_integer(w->client, "ZADD %s:inst 99999999999999 far:boot:ns:12:34", w->ns);
+    for (int i = 1; i <= 3; i++) {
+        redis_integer(w->client, "HSET %s:job:%d owner far:boot:ns:12:34 attempt %d", w->ns, i,
+                      i == 3 ? 2 : 1);
+        redis_integer(w->client, "ZADD %s:lease %s %d", w->ns, i == 1 ? "5" : "99999999999999", i);
+    }
+    ctl_expect(w, 0, "ctl status $at", "running    3, 1 on attempt 2, 1 whose daemon was lost",
+               "far:12 ", NULL);
+    lines = ctl_json(w, 0, "ctl status $at --json");
+    assert_string_equal(json_text(lines, "0.daemons.0.name"), "far:12");
+    assert_int_equal(json_number(lines, "0.daemons.0.leases"), 3);
+    assert_int_equal(json_number(lines, "0.attempts.1"), 1);
+    assert_int_equal(json_number(lines, "0.expired"), 1);
+    cJSON_Delete(lines);
+}
+
+static void test_top_piped(void **state)
+{
+    (void)state;
+    start();
+    ctl_expect(w, 0, "ctl top $at -n 2 -i 0.1", "gpuimgctl top: unix:", "waiting 0   running 0",
+               "since their start: done 0", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl top $at -n 3 -i 0.1 --json");
+    assert_int_equal(cJSON_GetArraySize(lines), 3);
+    assert_int_equal(json_number(lines, "2.waiting"), 0);
+    assert_int_equal(cJSON_GetArraySize(json_at(lines, "2.daemons")), 1);
+    cJSON_Delete(lines);
+    ctl_expect(w, 64, "ctl top $at -i 0", "--interval is \"0\"", NULL);
+    stop();
+}
+
+/* What a daemon publishes adds up to what it did, and goes when it goes. */
+static void test_published(void **state)
+{
+    char name[40];
+    (void)state;
+    for (unsigned i = 0; i < HEAP; i++) {
+        snprintf(name, sizeof name, "heap/%u.png", i);
+        put_small(name, i);
+    }
+    start();
+    ctl_expect(w, 1, "ctl submit $at -r in/heap in/broken.jpg -o p --ops invert --wait", NULL);
+    struct ctl_run run = ctl_run(w, "until ctl status $at | grep -q ' cpu .* 143 .* 1 '; do "
+                                    "sleep 0.1; done");
+    assert_int_equal(run.status, 0);
+    ctl_clear(&run);
+    cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
+    const cJSON *stats = json_at(lines, "0.daemons.0.stats");
+    assert_string_equal(json_text(stats, "state"), "running");
+    assert_string_equal(json_text(stats, "engine"), "cpu");
+    assert_int_equal(json_number(stats, "jobs"), HEAP + 1);
+    assert_int_equal(json_number(stats, "images"), HEAP);
+    assert_int_equal(json_number(stats, "pixels"), HEAP * 64);
+    assert_int_equal(json_number(stats, "in_flight"), 0);
+    assert_int_equal(json_number(stats, "workers"), 2);
+    assert_int_equal(json_number(stats, "streams"), 0); /* the workers do it */
+    assert_true(json_number(stats, "up_s") > 0);
+    assert_int_equal(json_number(stats, "stages.encode.jobs"), HEAP);
+    assert_true(json_number(stats, "stages.encode.ms") > 0);
+    assert_int_equal(json_number(stats, "stages.admit.now"), 0);
+    cJSON_Delete(lines);
+    /* Two looks at a daemon at work give its rates. */
+    run = ctl_run(w, "ctl submit $at -r in/heap -o p --ops invert; "
+                     "ctl top $at -i 0.1 --json | grep -m 1 '\"images_s\":'");
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.out, "\"images_s\":"));
+    ctl_clear(&run);
+    assert_true(world_until(w, patience(60), 0, "ZCARD %s:lease", w->ns));
+    process_signal(daemon_0, SIGUSR2);
+    run = ctl_run(w, "until ctl status $at | grep -q paused; do sleep 0.1; done");
+    assert_int_equal(run.status, 0);
+    ctl_clear(&run);
+    redisReply *keys = redis_command(w->client, "KEYS %s:stats:*", w->ns);
+    assert_int_equal(keys->elements, 1);
+    assert_true(redis_integer(w->client, "PTTL %s", keys->element[0]->str) > 0);
+    stop();
+    assert_int_equal(redis_integer(w->client, "EXISTS %s", keys->element[0]->str), 0);
+    freeReplyObject(keys);
+}
+
+/* ---- dead jobs ----------------------------------------------------------------------------- */
+
+static void test_dead(void **state)
+{
+    (void)state;
+    ctl_expect(w, 0, "ctl dead $at", "no job is dead", NULL);
+    /* A folder that may not be written to is worth trying again, and so to the last. */
+    start();
+    ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
+                     "ctl submit $at one.png -o wall/x.png --id walled --wait",
+               "dead   ", "(write_failed)", ", 1 dead", NULL);
+    ctl_expect(w, 0, "ctl dead list $at", "   1  walled           one.png: ", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl dead list $at --json");
+    assert_int_equal(json_number(lines, "0.number"), 1);
+    assert_string_equal(json_text(lines, "0.job.id"), "walled");
+    assert_string_equal(json_text(lines, "0.error.code"), "write_failed");
+    cJSON_Delete(lines);
+    freeReplyObject(redis_command(w->client, "DEL %s:result:walled", w->ns));
+    ctl_expect(w, 0, "chmod 755 out/wall; ctl dead retry $at walled && ctl result $at -w walled",
+               "1 dead job tried again", "done   walled -> wall/x.png", NULL);
+    assert_int_equal(redis_integer(w->client, "LLEN %s:dead", w->ns), 0);
+    stop();
+}
+
+static void test_dead_many(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 250; i++) /* number 1 is the last */
+        redis_integer(w->client, "LPUSH %s:dead {\"input\":\"%d.png\",\"id\":\"j%d\"}", w->ns,
+                      251 - i, 251 - i);
+    redis_integer(w->client, "RPUSH %s:dead nonsense", w->ns);
+    ctl_expect(w, 0, "ctl dead $at", "  50  j50 ", "and 201 more", NULL);
+    ctl_expect(w, 0, "ctl dead list -n 300 $at", " 250  j250 ", " 251 ", "nonsense", NULL);
+    ctl_expect(w, 0, "ctl dead $at retry 2 j250 3", "3 dead jobs tried again", NULL);
+    char *jobs = queued();
+    assert_string_equal(jobs, "{\"input\":\"2.png\",\"id\":\"j2\"}\n"
+                              "{\"input\":\"250.png\",\"id\":\"j250\"}\n"
+                              "{\"input\":\"3.png\",\"id\":\"j3\"}\n");
+    free(jobs);
+    ctl_expect(w, 1, "ctl dead $at drop 1 j2", "no dead job has the number or id j2",
+               "1 dead job dropped", NULL);
+    ctl_expect(w, 1, "ctl dead $at drop 900", "the number or id 900", NULL);
+    assert_int_equal(redis_integer(w->client, "LLEN %s:dead", w->ns), 247);
+    cJSON *lines = ctl_json(w, 0, "ctl dead $at retry --all --json");
+    assert_int_equal(json_number(lines, "0.retried"), 247);
+    cJSON_Delete(lines);
+    assert_int_equal(redis_integer(w->client, "LLEN %s:jobs", w->ns), 247);
+    redis_integer(w->client, "LPUSH %s:dead {}", w->ns);
+    ctl_expect(w, 0, "ctl dead $at drop --all", "1 dead job dropped", NULL);
+    ctl_expect(w, 0, "ctl dead $at drop --all", "0 dead jobs dropped", NULL);
+}
+
+/* Who may write to Redis shall not write to the operator's terminal. */
+static void test_hostile_texts(void **state)
+{
+    static const char *const lines[] = {
+        "ctl result $at torn", "ctl result $at wild", "ctl cancel $at wild", "ctl dead list $at",
+        "ctl status $at", "ctl top -n 1 $at"};
+    static const char stats[] = "{\"engine\":\"\\u001b[31m\",\"state\":\"\\u009b2J\"}";
+    static const char wild[] = "{\"status\":\"\\u001b[5m\",\"error\":{\"code\":\"\\u001b[7m\","
+                               "\"message\":\"\\u009b2J\"},\"outputs\":[{\"error\":{},"
+                               "\"values\":{\"\\u007f\\u009b\":1}}]}";
+    (void)state;
+    freeReplyObject(redis_command(w->client, "SET %s:result:torn \033[2J{", w->ns));
+    freeReplyObject(redis_command(w->client, "SET %s:result:list []", w->ns));
+    freeReplyObject(redis_command(w->client, "SET %s:result:wild %s", w->ns, wild));
+    redis_integer(w->client, "LPUSH %s:dead {\"id\":\"\\u001b]0;x\\u0007\"} \033[1m", w->ns);
+    redis_integer(w->client, "ZADD %s:inst 99999999999999 \033h:b:n:\0331:2", w->ns);
+    freeReplyObject(redis_command(w->client, "SET %s:stats:?h:b:n:?1:2 %s", w->ns, stats));
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct ctl_run run = ctl_run(w, "%s", lines[i]);
+        for (const unsigned char *at = (unsigned char *)run.out; *at; at++)
+            if ((*at < 0x20 && *at != '\n') || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0))
+                fail_msg("%s shows the byte %02x: %s", lines[i], *at, run.out);
+        assert_int_equal(run.status, i == 0 ? 70 : i == 1);
+        ctl_clear(&run);
+    }
+    ctl_expect(w, 70, "ctl result $at torn --json", "what is kept as the result of torn", NULL);
+    ctl_expect(w, 70, "ctl result $at list", "what is kept as the result of list", NULL);
+    ctl_expect(w, 0, "ctl top -n 1 $at", "?[31m", "??2J", NULL);
+}
+
+/* ---- what is to be done -------------------------------------------------------------------- */
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id job-%i", "2 sent", NULL);
+    ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: what waits or runs", NULL);
+    start();
+    ctl_expect(w, 1, "ctl result $at -w job-1 job-2", "cancelled job-1: ", "done   job-2", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl cancel $at --json job-2 none");
+    assert_string_equal(json_text(lines, "0.cancelled"), "job-2");
+    assert_string_equal(json_text(lines, "0.result.status"), "done");
+    assert_true(cJSON_IsNull(json_at(lines, "1.result")));
+    cJSON_Delete(lines);
+    ctl_expect(w, 0, "ctl cancel $at job-2", "; one has ended before (done)", NULL);
+    stop();
+    struct process process = ctl_begin(w, "ctl submit $at one.png -o x --id late --wait");
+    assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
+    ctl_expect(w, 0, "ctl cancel $at late", "late: what waits", NULL);
+    start();
+    struct ctl_run run = ctl_end(&process);
+    assert_int_equal(run.status, 1);
+    assert_non_null(strstr(run.out, ", 1 cancelled\n"));
+    ctl_clear(&run);
+    stop();
+}
+
+static void test_pause(void **state)
+{
+    (void)state;
+    start();
+    ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
+    ctl_expect(w, 0, "ctl status $at", "paused     no daemon takes a job, until ", NULL);
+    ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 4",
+               "taking jobs is paused (gpuimgctl resume)", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl resume $at --json");
+    assert_true(cJSON_IsFalse(json_at(lines, "0.paused")));
+    cJSON_Delete(lines);
+    assert_true(world_until(w, patience(20), 0, "LLEN %s:jobs", w->ns));
+    ctl_expect(w, 0, "ctl resume $at", "nothing was paused", NULL);
+    ctl_expect(w, 0, "ctl pause $at --for 600", "paused for 10 min", NULL);
+    ctl_expect(w, 0, "ctl status $at", "for another 10 min", NULL);
+    lines = ctl_json(w, 0, "ctl status $at --json");
+    assert_true(cJSON_IsTrue(json_at(lines, "0.paused")));
+    assert_true(json_number(lines, "0.paused_s") <= 600);
+    cJSON_Delete(lines);
+    ctl_expect(w, 0, "ctl top $at -n 1; ctl resume $at", "PAUSED", "take jobs again", NULL);
+    stop();
+}
+
+static void test_drain(void **state)
+{
+    (void)state;
+    world_put_slow(w);
+    start();
+    ctl_expect(w, 0, "ctl submit $at slow.png --no-output "
+                     "--set 'output={\"path\":\"s.png\",\"compression\":9}'", "1 sent", NULL);
+    assert_true(world_until(w, patience(20), 0, "LLEN %s:jobs", w->ns));
+    ctl_expect(w, 0, "ctl drain $at", "drained: no job runs", NULL);
+    assert_int_equal(redis_integer(w->client, "ZCARD %s:lease", w->ns), 0);
+    redis_integer(w->client, "ZADD %s:lease 99999999999999 77", w->ns);
+    ctl_expect(w, 75, "ctl drain $at --timeout 0.1", "1 jobs still run", NULL);
+    redis_integer(w->client, "ZREM %s:lease 77", w->ns);
+    ctl_expect(w, 0, "ctl drain $at --json", "{\"paused\":true,\"running\":0}", NULL);
+    stop();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, forget)
+    const struct CMUnitTest tests[] = {
+        TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_dead),
+        TEST(test_dead_many), TEST(test_hostile_texts), TEST(test_cancel), TEST(test_pause),
+        TEST(test_drain),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

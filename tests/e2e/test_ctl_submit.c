@@ -1,0 +1,280 @@
+/*
+ * test_ctl_submit.c - gpuimgctl submit and result with a real Redis and a real daemon.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/ctl_world.h"
+#include "tests/tools/text_file.h"
+
+#define MANY 1000
+
+/* ---- what is sent -------------------------------------------------------------------------- */
+
+static void check_queued(const char *line, ...)
+{
+    const char *text;
+    va_list texts;
+    ctl_expect(w, 0, line, " sent\n", NULL);
+    char *jobs = queued();
+    va_start(texts, line);
+    while ((text = va_arg(texts, const char *)))
+        if (!strstr(jobs, text))
+            fail_msg("%s: no %s in\n%s", line, text, jobs);
+    va_end(texts);
+    free(jobs);
+}
+
+static void test_patterns(void **state)
+{
+    (void)state;
+    check_queued("ctl submit $at in/one.png -o edges", "\"input\":\"one.png\"",
+                 "\"output\":\"edges/one.png\"", NULL);
+    check_queued("ctl submit $at one.png -o edges.png", "\"output\":\"edges.png\"", NULL);
+    check_queued("ctl submit $at in/one.png -o %i-%n-100%%.%e --format jpeg --quality 50",
+                 "{\"path\":\"1-one-100%.jpg\",\"format\":\"jpeg\",\"quality\":50}", NULL);
+    check_queued("ctl submit $at -r in/album -o x", "\"output\":\"x/a.png\"",
+                 "\"output\":\"x/deep/b.PNG\"", NULL);
+    check_queued("ctl submit $at -r in/album -o %n.jpg", "\"a.jpg\"", "\"b.jpg\"", NULL);
+    check_queued("ctl submit $at in/one.png -o $PWD/out/y/", "\"output\":\"y/one.png\"", NULL);
+    check_queued("ln -s $PWD/in/one.png link.png; ctl submit $at link.png -o x",
+                 "\"input\":\"one.png\",\"output\":\"x/link.png\"", NULL);
+    check_queued("ctl submit $at in/one.png --no-output --ops stats --id %n-%i",
+                 "{\"input\":\"one.png\",\"ops\":[{\"op\":\"stats\"}],\"id\":\"one-1\"", NULL);
+    check_queued("ctl submit $at in/one.png -o x --set timeout_s=5 --set background=[1,2,3]",
+                 "\"timeout_s\":5,\"background\":[1,2,3]}", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o %x", "makes no name", NULL);
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    ctl_expect(w, 0, "ctl submit $at in/one.png in/cat.jpg -o x", "2 sent", NULL);
+    ctl_expect(w, 0, "ctl submit $at in/album/a.png -o x --first", "1 sent", NULL);
+    char *jobs = queued();
+    assert_true(strstr(jobs, "a.png") < strstr(jobs, "one.png"));
+    assert_true(strstr(jobs, "one.png") < strstr(jobs, "cat.jpg"));
+    free(jobs);
+}
+
+static void test_names_on_stdin(void **state)
+{
+    (void)state;
+    check_queued("printf 'in/one.png\\n\\ncat.jpg' | ctl submit $at - -o x", "x/one.png",
+                 "x/cat.jpg", NULL);
+    check_queued("printf 'in/one.png\\0cat.jpg\\0' | ctl submit $at -0 - -o x", "x/one.png",
+                 "x/cat.jpg", NULL);
+    /* A name is sent when it comes, not when there are many, or no more. */
+    struct process process =
+        ctl_begin(w, "mkfifo names; (echo in/one.png; read x < names) | ctl submit $at - -o x");
+    bool came = world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns);
+    bool running = process_running(&process);
+    char path[128];
+    snprintf(path, sizeof path, "%s/names", w->folder);
+    assert_true(text_file_write(path, "\n", 1)); /* lets it end */
+    struct ctl_run run = ctl_end(&process);
+    assert_true(came && running);
+    assert_int_equal(run.status, 0);
+    ctl_clear(&run);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    ctl_expect(w, 66, "ctl submit $at none.png -o x", "none.png: No such file", NULL);
+    ctl_expect(w, 66, "ctl submit $at in -o x", "in: is a folder; -r sends", NULL);
+    ctl_expect(w, 66, "cp in/one.png far.png; ctl submit $at far.png -o x",
+               "far.png: it is not below input_root", "--keys", NULL);
+    ctl_expect(w, 1, "ctl submit $at none.png in/one.png -o x", "1 sent, 1 not sent", NULL);
+    ctl_expect(w, 0, "ctl submit $at -r in/album -o x", "2 sent", "1 files in folders were left",
+               NULL);
+    ctl_expect(w, 66, "mkdir -p empty; ctl submit $at -r --keys empty -o x", "no picture", NULL);
+    ctl_expect(w, 66, "ctl submit $at in/one.png -o x --input_root=/nowhere",
+               "input_root is /nowhere: No such", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o one.png", "one.png: both paths are", NULL);
+}
+
+/* A name that would give a terminal another title, clear it, and end a line. */
+static void test_names_that_a_terminal_obeys(void **state)
+{
+    (void)state;
+#define EVIL "evil=$(printf '\\033]0;title\\007\\n\\302\\2332J\\377'); "
+    check_plain(66, EVIL "ctl submit $at \"$evil\" -o x");
+    check_plain(66, EVIL "mkdir -p \"in/$evil\"; ctl submit $at \"in/$evil\" -o x");
+    check_plain(64, EVIL "ctl submit $at in/one.png -o x --ops \"$evil\"");
+    check_plain(64, EVIL "ctl \"$evil\"");
+    check_plain(64, EVIL "ctl dead $at \"$evil\"");
+    check_plain(1, EVIL "ctl dead $at drop \"$evil\"");
+    check_plain(1, EVIL "ctl result $at \"$evil\"");
+    check_plain(0, EVIL "ctl cancel $at \"$evil\"; ctl cancel $at --json \"$evil\"");
+    start();
+    check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; ctl submit $at \"in/$evil.png\" -o x -w");
+    check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png");
+    check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png --json");
+    check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm in/*title*");
+    stop();
+#undef EVIL
+}
+
+/* ---- what comes of it ---------------------------------------------------------------------- */
+
+static size_t lines_of(const char *text, const char *begin)
+{
+    size_t count = 0;
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        count += strncmp(at, begin, strlen(begin)) == 0;
+    return count;
+}
+
+static void test_wait(void **state)
+{
+    (void)state;
+    start();
+    ctl_expect(w, 0, "ctl submit $at cat.jpg one.png -o edges/%n.png --ops grayscale,sobel --wait",
+               "-> edges/cat.png 160x120 ", "-> edges/one.png 8x8 ", "2 done in ", NULL);
+    struct raster edges = world_load_out(w, "edges/cat.png");
+    assert_int_equal(edges.channels, 1);
+    raster_clear(&edges);
+    ctl_expect(w, 1, "ctl submit $at broken.jpg one.png -o x --wait",
+               "failed ", "broken.jpg: the input's 6 bytes are neither a JPEG nor a PNG "
+               "(unsupported_format)", "1 done in ", ", 1 failed\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at one.png --no-output --ops phash --wait", "{\"phash\":\"",
+               NULL);
+    cJSON *lines = ctl_json(w, 1, "ctl submit $at broken.jpg one.png none.png -o x -w --json");
+    assert_int_equal(cJSON_GetArraySize(lines), 3);
+    const cJSON *sum = cJSON_GetArrayItem(lines, 2);
+    assert_int_equal(json_number(sum, "sent"), 2);
+    assert_int_equal(json_number(sum, "not_sent"), 1);
+    assert_int_equal(json_number(sum, "done"), 1);
+    assert_int_equal(json_number(sum, "failed"), 1);
+    bool failed_first = strcmp(json_text(lines, "0.status"), "failed") == 0;
+    assert_string_equal(json_text(lines, failed_first ? "1.status" : "0.status"), "done");
+    assert_string_equal(json_text(lines, failed_first ? "0.error.code" : "1.error.code"),
+                        "unsupported_format");
+    cJSON_Delete(lines);
+    /* Nobody else's results are taken, and none is left. */
+    assert_int_equal(redis_integer(w->client, "LLEN %s:results", w->ns), 0);
+    redisReply *lists = redis_command(w->client, "KEYS %s:reply:*", w->ns);
+    assert_int_equal(lists->elements, 0);
+    freeReplyObject(lists);
+    stop();
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    start();
+    ctl_expect(w, 0, "mkdir -p far/deep; cp in/cat.jpg far; cp in/one.png far/deep; "
+                     "ctl submit $at --keys -r far -o got --format png --ops invert",
+               "2 done in ", "far/deep/one.png -> got/deep/one.png 8x8", NULL);
+    char path[128];
+    snprintf(path, sizeof path, "%s/got/deep/one.png", w->folder);
+    struct raster before = world_load_in(w, "one.png", RASTER_COLOUR);
+    struct raster after = raster_load(path, RASTER_COLOUR);
+    for (size_t i = 0; i < 8 * 8 * 3; i++)
+        before.pixels[i] = 255 - before.pixels[i];
+    check_pixels("inverted", after, before, 0);
+    ctl_expect(w, 1, "ctl submit $at --keys in/broken.jpg -o got", "unsupported_format", NULL);
+    ctl_expect(w, 1, "ctl submit $at --keys in/one.png -o /proc/x", "cannot be written: /proc/x",
+               NULL);
+    ctl_expect(w, 66, "ctl submit $at --keys in/cat.jpg -o got --input_bytes_max=9",
+               "at most 9 are allowed", NULL);
+    redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
+    assert_int_equal(left->elements, 0);
+    freeReplyObject(left);
+    stop();
+}
+
+/* More than the places of those that travel by key, and than a batch. */
+static void test_many(void **state)
+{
+    char name[40];
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "many/%u/%u.png", i % 7, i);
+        put_small(name, i);
+    }
+    start();
+    struct ctl_run run = ctl_run(w, "ctl submit $at -r many -o made --ops invert --wait");
+    assert_int_equal(run.status, 0);
+    assert_int_equal(lines_of(run.out, "done   "), MANY);
+    assert_non_null(strstr(run.out, "\n1,000 done in "));
+    ctl_clear(&run);
+    struct ctl_run count = ctl_run(w, "find out/made -name '*.png' | wc -l");
+    assert_int_equal(atoi(count.out), MANY);
+    ctl_clear(&count);
+    ctl_expect(w, 0, "ctl submit $at -k -r in/many/0 -o fetched", "143 done", NULL);
+    count = ctl_run(w, "find fetched -type f | wc -l");
+    assert_int_equal(atoi(count.out), 143);
+    ctl_clear(&count);
+    stop();
+}
+
+static void test_result(void **state)
+{
+    (void)state;
+    ctl_expect(w, 1, "ctl result $at first", "there is no result of first", NULL);
+    ctl_expect(w, 75, "ctl result $at first --wait --timeout 0.2", "within the time", NULL);
+    start();
+    ctl_expect(w, 0, "ctl submit $at one.png -o x --id first && ctl result $at first --wait",
+               "1 sent\n", "done   first -> x/one.png 8x8 ", NULL);
+    ctl_expect(w, 1, "ctl submit $at broken.jpg -o x --id second; ctl result $at -w second first",
+               "failed second: ", "done   first", NULL);
+    cJSON *lines = ctl_json(w, 1, "ctl result $at first second --json");
+    assert_string_equal(json_text(lines, "0.id"), "first");
+    assert_string_equal(json_text(lines, "1.error.code"), "unsupported_format");
+    cJSON_Delete(lines);
+    stop();
+}
+
+static void test_no_daemon(void **state)
+{
+    (void)state;
+    ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 3.5",
+               "no gpuimgd is running", "the time given with --timeout is over: 0 of 1 jobs",
+               "1 go on in the background", NULL);
+    struct process process = ctl_begin(w, "exec \"$GPUIMGCTL\" submit $at one.png -o x --wait");
+    assert_true(world_until(w, patience(20), 2, "LLEN %s:jobs", w->ns));
+    process_signal(&process, SIGINT);
+    struct ctl_run run = ctl_end(&process);
+    assert_int_equal(run.status, 130);
+    assert_non_null(strstr(run.err, "interrupted: 0 of 1 jobs have ended"));
+    assert_non_null(strstr(run.err, "1 go on in the background; their results come to the list"));
+    ctl_clear(&run);
+}
+
+/* Redis dies and comes back while results are waited for: none is missing, none counts twice. */
+static void test_redis_restarts(void **state)
+{
+    (void)state;
+    struct process process =
+        ctl_begin(w, "ctl submit $at -r in/many/2 in/many/3 -o again --wait --command_timeout_s=1");
+    assert_true(world_until(w, patience(30), 286, "LLEN %s:jobs", w->ns));
+    start();
+    process_sleep(0.05); /* some are through, most are not */
+    redis_server_kill9(w->redis);
+    process_sleep(0.3);
+    redis_server_restart(w->redis);
+    world_reconnect(w);
+    struct ctl_run run = ctl_end(&process);
+    if (run.status != 0 || !strstr(run.out, "\n286 done in "))
+        fail_msg("exit status %d\n%s", run.status, run.err);
+    ctl_clear(&run);
+    stop();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, forget)
+    const struct CMUnitTest tests[] = {
+        TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
+        TEST(test_names_that_a_terminal_obeys),
+        TEST(test_wait), TEST(test_keys), TEST(test_many), TEST(test_result), TEST(test_no_daemon),
+        TEST(test_redis_restarts),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
