@@ -614,7 +614,8 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         write_stats(daemon);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  stats_jobs_total(daemon->stats), status);
-        *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary);
+        *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary) ||
+                  daemon->sweeping;
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to what would be freed */

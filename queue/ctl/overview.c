@@ -176,11 +176,11 @@ static bool read_stats(struct reading *reading)
     char name[KEY_BYTES - 140];
     for (size_t i = 0; i < overview->daemon_count; i++) {
         snprintf(name, sizeof name, "stats:%s", overview->daemons[i].instance);
-        redisReply *reply = ask(reading, "GET", name);
+        redisReply *reply = ask(reading, "MGET", name); /* nil, not an error, of another type */
         if (!reply)
             return false;
-        if (reply->type == REDIS_REPLY_STRING)
-            overview->daemons[i].stats = cJSON_Parse(reply->str);
+        const char *text = string_at(reply, 0);
+        overview->daemons[i].stats = text ? cJSON_Parse(text) : NULL;
         freeReplyObject(reply);
     }
     return true;

@@ -190,6 +190,9 @@ static void test_hostile_texts(void **state)
     ctl_expect(w, 70, "ctl result $at torn --json", "what is kept as the result of torn", NULL);
     ctl_expect(w, 70, "ctl result $at list", "what is kept as the result of list", NULL);
     ctl_expect(w, 0, "ctl top -n 1 $at", "?[31m", "??2J", NULL);
+    freeReplyObject(redis_command(w->client, "DEL %s:stats:?h:b:n:?1:2", w->ns));
+    redis_integer(w->client, "LPUSH %s:stats:?h:b:n:?1:2 x", w->ns);
+    ctl_expect(w, 0, "ctl status $at", "?h:?1", NULL);
 }
 
 /* ---- what is to be done -------------------------------------------------------------------- */

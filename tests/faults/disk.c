@@ -336,6 +336,23 @@ static void all_workers_hang(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
+/* The look for leftovers that follows the one at the start, for ever; jobs go on beside it. */
+static void sweep_hangs(struct rig *rig)
+{
+    struct shim_page *page =
+        rig_shim(rig, "disk", "call=openat,do=hang,match=*/.gpuimgd/.,skip=1,times=1");
+    struct process *daemon = rig_start(rig, 0, NULL, rig_option_s("reap_s", 0.2), NULL);
+    double deadline = process_now() + patience(20);
+    while (atomic_load(&page->faults) == 0 && process_now() < deadline)
+        process_sleep(0.01);
+    rig_saw(rig, "%u faults", atomic_load(&page->faults));
+    rig_push(rig, "n", 3);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
 static const struct fault_case cases[] = {
     {.name = "write", .injected = "ENOSPC",
      .run = write_enospc, .quick = true,
@@ -447,6 +464,9 @@ static const struct fault_case cases[] = {
      .run = all_workers_hang, .quick = true,
      .expected = "goes on with one; exit 70; 2 faults; victim0: failed timeout, attempt 1; "
                  "victim1: failed timeout, attempt 1; 3 done once"},
+    {.name = "openat, of the sweep", .injected = "hangs",
+     .run = sweep_hangs, .quick = true,
+     .expected = "1 faults; 3 done once; exit 0"},
     {.name = NULL},
 };
 

@@ -10,6 +10,7 @@
  *                    bytes, and the next one is ENOSPC. zero: moves nothing and says so. hang: the
  *                    thread sleeps, then the call is carried out
  *     match=PATTERN  only where the file's whole path matches (fnmatch, * goes over slashes)
+ *     skip=N         not the first N of them
  *     times=N        so many of them; without it, all
  *     seconds=N      how long it hangs; without it, for ever
  *
@@ -33,7 +34,7 @@
 #include "tests/faults/shim.h"
 
 static char call[16], what[16], match[160];
-static unsigned times = UINT_MAX;
+static unsigned times = UINT_MAX, skip;
 static double seconds = 1e9;
 static struct shim_page *page;
 
@@ -71,7 +72,7 @@ __attribute__((constructor)) static void read_environment(void)
     for (char *word; (word = strsep(&rest, ","));)
         if (sscanf(word, "call=%15s", call) != 1 && sscanf(word, "do=%15s", what) != 1 &&
             sscanf(word, "match=%159s", match) != 1 && sscanf(word, "times=%u", &times) != 1 &&
-            sscanf(word, "seconds=%lf", &seconds) != 1)
+            sscanf(word, "skip=%u", &skip) != 1 && sscanf(word, "seconds=%lf", &seconds) != 1)
             refuse(word);
     if (!*call || !*match || !(error_number() || is("short") || is("full") || is("zero") ||
                                is("hang")))
@@ -112,9 +113,10 @@ static bool meant(const char *name_of_call, int fd, const char *name)
     if (fnmatch(match, path, 0) != 0)
         return false;
     unsigned met = atomic_fetch_add(&page->met, 1);
-    if (met < times)
+    bool fault = met >= skip && met - skip < times;
+    if (fault)
         atomic_fetch_add(&page->faults, 1);
-    return met < times;
+    return fault;
 }
 
 static void nap(void)
