@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/log.h"
@@ -179,12 +180,14 @@ static bool sift(void *context, const redisReply *reply)
  * that a changed password needs no restart. */
 static char *read_password(const char *path, char *reason, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = fd >= 0 ? malloc(PASSWORD_BYTES_MAX) : NULL;
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool regular = fd < 0 || fstat(fd, &info) != 0 || S_ISREG(info.st_mode);
+    char *text = fd >= 0 && regular ? malloc(PASSWORD_BYTES_MAX) : NULL;
     ssize_t length = text ? read(fd, text, PASSWORD_BYTES_MAX - 1) : -1;
-    if (length < 0) {
+    if (length < 0) { /* of a FIFO the loop would wait for another end */
         snprintf(reason, size, "cannot read the password file %.200s: %s", path,
-                 strerror(errno));
+                 regular ? strerror(errno) : "it is no regular file");
         free(text);
         text = NULL;
     } else {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/tools/check.h"
 #include "tests/tools/text_file.h"
@@ -143,10 +145,13 @@ static void test_password_file(void **state)
     snprintf(path, sizeof path, "%s/password", w->folder);
     snprintf(option, sizeof option, "--redis_password_file=%s", path);
     push_jobs(0, 3);
+    assert_int_equal(mkfifo(path, 0600), 0);
     struct process *daemon = world_start(w, 0, option, "--auth_retry_s=0.2", NULL);
     check_ready(daemon);
-    assert_true(process_logged(daemon, 0, "cannot read the password file", 10));
-    assert_int_equal(process_log_count(daemon, 0, "redis_password_file names it; trying again"), 1);
+    assert_true(process_logged(daemon, 0, "it is no regular file", 10));
+    assert_int_equal(unlink(path), 0);
+    assert_true(process_logged(daemon, 0, "No such file", 10));
+    assert_int_equal(process_log_count(daemon, 0, "redis_password_file names it; trying again"), 2);
     assert_true(text_file_write(path, "wrong\n", 6));
     assert_true(process_logged(daemon, 0, "WRONGPASS", 10));
     assert_true(process_logged(daemon, 0, "see redis_username and redis_password_file", 10));
