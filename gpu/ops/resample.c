@@ -10,77 +10,133 @@
 
 /* ---- along a row ---- */
 
-/* A row as one plane of 32-bit numbers a channel: what the sums are made of. */
-PIXEL void split_run(const uint8_t *restrict from, int32_t *restrict planes, size_t pitch,
-                     size_t width, uint32_t channels)
-{
-    for (uint32_t c = 0; c < channels; c++)
-        for (size_t x = 0; x < width; x++)
-            planes[c * pitch + x] = from[x * channels + c];
-}
+/*
+ * A sum over neighbours in a row would end, for every byte of the result, with a sum across a
+ * vector. So LANES rows are turned together: of each byte of a row, a column, the bytes of all
+ * LANES rows lie side by side, and have the same weight.
+ */
+#define LANES 16
+/* Columns that are turned at once: TILE_PIXELS of up to 4 channels. */
+#define TILE_PIXELS 16
+#define TILE        (TILE_PIXELS * 4)
+#define TILE_BYTES  (TILE * LANES)
 
-VECTOR_CLONES
-static void split_row(const uint8_t *from, int32_t *planes, size_t pitch, size_t width,
-                      uint32_t channels)
-{
-    if (channels == 1)
-        split_run(from, planes, pitch, width, 1);
-    else if (channels == 3)
-        split_run(from, planes, pitch, width, 3);
-    else
-        split_run(from, planes, pitch, width, 4);
-}
+static_assert(LANES == PASS_ROWS_PER_LOOK, "LANES rows between two looks at the clock");
 
-VECTOR_CLONES
-static void premultiply_planes(int32_t *restrict planes, size_t pitch, size_t width)
-{
-    const int32_t *restrict alpha = planes + 3 * pitch;
-    for (int c = 0; c < 3; c++)
-        for (size_t x = 0; x < width; x++)
-            planes[c * pitch + x] = (int32_t)resample_premultiply(
-                (uint32_t)planes[c * pitch + x], (uint32_t)alpha[x]);
-}
+/* The index of a byte in a tile has as many bits for its row as TURNS; each turn takes the top one
+ * and puts it below all others, so that [row][column] becomes [column][row]. */
+#define TURNS 4
+static_assert(1 << TURNS == LANES, "a turn a bit");
+static_assert(RESAMPLE_TAPS_STEP == 8, "sum_pixel and add_rows have 8 products");
 
-/* The cases of sum_row are the same code with a number of channels that the compiler knows. */
-PIXEL void sum_run(const int32_t *restrict planes, size_t pitch, const int32_t *restrict first,
-                   const int32_t *restrict weights, size_t taps, uint8_t *restrict to,
-                   size_t width, int channels)
+PIXEL void turn(const uint8_t *restrict from, uint8_t *restrict to)
 {
-    taps -= taps % RESAMPLE_TAPS_STEP;
-    for (size_t x = 0; x < width; x++) {
-        const int32_t *restrict from = planes + first[x];
-        const int32_t *restrict weight = weights + x * taps;
-        int32_t a = HALF, b = HALF, c = HALF, d = HALF;
-        for (size_t t = 0; t < taps; t++) {
-            a += from[t] * weight[t];
-            if (channels >= 3) {
-                b += from[pitch + t] * weight[t];
-                c += from[2 * pitch + t] * weight[t];
-            }
-            if (channels == 4)
-                d += from[3 * pitch + t] * weight[t];
-        }
-        to[x * (size_t)channels] = (uint8_t)resample_clip(a);
-        if (channels >= 3) {
-            to[x * (size_t)channels + 1] = (uint8_t)resample_clip(b);
-            to[x * (size_t)channels + 2] = (uint8_t)resample_clip(c);
-        }
-        if (channels == 4)
-            to[x * 4 + 3] = (uint8_t)resample_clip(d);
+    for (size_t i = 0; i < TILE_BYTES / 2; i++) {
+        to[2 * i] = from[i];
+        to[2 * i + 1] = from[TILE_BYTES / 2 + i];
     }
 }
 
-VECTOR_CLONES
-static void sum_row(const int32_t *planes, size_t pitch, const int32_t *first,
-                    const int32_t *weights, size_t taps, uint8_t *to, size_t width,
-                    uint32_t channels)
+PIXEL void turn_back(const uint8_t *restrict from, uint8_t *restrict to)
 {
-    if (channels == 1)
-        sum_run(planes, pitch, first, weights, taps, to, width, 1);
-    else if (channels == 3)
-        sum_run(planes, pitch, first, weights, taps, to, width, 3);
+    for (size_t i = 0; i < TILE_BYTES / 2; i++) {
+        to[i] = from[2 * i];
+        to[TILE_BYTES / 2 + i] = from[2 * i + 1];
+    }
+}
+
+/* Rows to columns. Whole tiles are written, the columns behind the last one as 0. */
+VECTOR_CLONES
+static void turn_rows(const uint8_t *const rows[LANES], size_t row_bytes, int32_t *columns)
+{
+    uint8_t a[TILE_BYTES], b[TILE_BYTES];
+    for (size_t at = 0; at < row_bytes; at += TILE) {
+        if (row_bytes - at >= TILE) {
+            for (size_t r = 0; r < LANES; r++)
+                memcpy(a + r * TILE, rows[r] + at, TILE);
+        } else {
+            memset(a, 0, sizeof a);
+            for (size_t r = 0; r < LANES; r++)
+                memcpy(a + r * TILE, rows[r] + at, row_bytes - at);
+        }
+        turn(a, b);
+        turn(b, a);
+        turn(a, b);
+        turn(b, a);
+        for (size_t i = 0; i < TILE_BYTES; i++)
+            columns[at * LANES + i] = a[i];
+    }
+}
+
+PIXEL void premultiply_run(int32_t *restrict colours, const int32_t *restrict alpha)
+{
+    for (size_t i = 0; i < LANES; i++)
+        colours[i] = (int32_t)resample_premultiply((uint32_t)colours[i], (uint32_t)alpha[i]);
+}
+
+VECTOR_CLONES
+static void premultiply_columns(int32_t *columns, size_t width)
+{
+    for (size_t x = 0; x < width; x++, columns += 4 * LANES)
+        for (size_t c = 0; c < 3; c++)
+            premultiply_run(columns + c * LANES, columns + 3 * LANES);
+}
+
+/* A pixel of the result in LANES rows. */
+PIXEL void sum_pixel(const int32_t *restrict columns, const int32_t *restrict weights, size_t taps,
+                     uint8_t *restrict to, size_t channels)
+{
+    int32_t sums[4 * LANES];
+    size_t pixel = channels * LANES;
+    for (size_t i = 0; i < pixel; i++)
+        sums[i] = HALF;
+    for (size_t t = 0; t < taps; t += RESAMPLE_TAPS_STEP) {
+        const int32_t *restrict from = columns + t * pixel, *restrict w = weights + t;
+        for (size_t i = 0; i < pixel; i++)
+            sums[i] += from[i] * w[0] + from[pixel + i] * w[1] + from[2 * pixel + i] * w[2] +
+                       from[3 * pixel + i] * w[3] + from[4 * pixel + i] * w[4] +
+                       from[5 * pixel + i] * w[5] + from[6 * pixel + i] * w[6] +
+                       from[7 * pixel + i] * w[7];
+    }
+    for (size_t i = 0; i < pixel; i++)
+        to[i] = (uint8_t)resample_clip(sums[i]);
+}
+
+/* The cases of sum_rows are the same code with a number of channels that the compiler knows. */
+PIXEL void sum_run(const int32_t *columns, const int32_t *first, const int32_t *weights,
+                   size_t taps, const struct image *to, uint32_t y, size_t channels)
+{
+    uint8_t a[TILE_BYTES] = {0}, b[TILE_BYTES];
+    size_t rows = to->height - y < LANES ? to->height - y : LANES;
+    for (size_t at = 0; at < to->width; at += TILE_PIXELS) {
+        size_t count = to->width - at < TILE_PIXELS ? to->width - at : TILE_PIXELS;
+        for (size_t x = 0; x < count; x++)
+            sum_pixel(columns + (size_t)first[at + x] * channels * LANES, weights + (at + x) * taps,
+                      taps, a + x * channels * LANES, channels);
+        turn_back(a, b);
+        turn_back(b, a);
+        turn_back(a, b);
+        turn_back(b, a);
+        uint8_t *result = to->pixels + (size_t)y * to->stride + at * channels;
+        for (size_t r = 0; r < rows; r++)
+            if (count == TILE_PIXELS)
+                memcpy(result + r * to->stride, a + r * TILE, TILE_PIXELS * channels);
+            else
+                memcpy(result + r * to->stride, a + r * TILE, count * channels);
+    }
+}
+
+/* From row y on, LANES rows or what is left. */
+VECTOR_CLONES
+static void sum_rows(const int32_t *columns, const int32_t *first, const int32_t *weights,
+                     size_t taps, const struct image *to, uint32_t y)
+{
+    if (to->channels == 1)
+        sum_run(columns, first, weights, taps, to, y, 1);
+    else if (to->channels == 3)
+        sum_run(columns, first, weights, taps, to, y, 3);
     else
-        sum_run(planes, pitch, first, weights, taps, to, width, 4);
+        sum_run(columns, first, weights, taps, to, y, 4);
 }
 
 VECTOR_CLONES
@@ -93,23 +149,35 @@ static void divide_row(uint8_t *pixels, size_t width)
     }
 }
 
+size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps)
+{
+    size_t row_bytes = (size_t)width * channels;
+    return ((row_bytes + TILE - 1) / TILE * TILE + (size_t)taps * channels) * LANES *
+           sizeof(int32_t);
+}
+
 static void resample_x_cpu(const struct pass *pass, const struct image *from,
                            const struct image *to, uint8_t *work)
 {
     const struct resample *resample = (const struct resample *)pass->params;
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->width;
-    int32_t *planes = (int32_t *)work;
-    size_t pitch = (size_t)from->width + resample->taps; /* weights of 0 may reach beyond the row */
-    memset(planes, 0, pitch * from->channels * sizeof(*planes));
-    for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++) {
-        const uint8_t *row = from->pixels + (size_t)(resample->skip + y) * from->stride;
-        uint8_t *result = to->pixels + (size_t)y * to->stride;
-        split_row(row, planes, pitch, from->width, from->channels);
+    int32_t *columns = (int32_t *)work;
+    size_t row_bytes = (size_t)from->width * from->channels;
+    /* Weights of 0 may reach beyond the row. */
+    size_t used = row_bytes * LANES * sizeof(*columns);
+    memset(work + used, 0, pass->work_bytes - used);
+    for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y += LANES) {
+        const uint8_t *rows[LANES];
+        for (uint32_t r = 0; r < LANES; r++) {
+            uint32_t row = y + r < to->height ? y + r : to->height - 1;
+            rows[r] = from->pixels + (size_t)(resample->skip + row) * from->stride;
+        }
+        turn_rows(rows, row_bytes, columns);
         if (resample->premultiply)
-            premultiply_planes(planes, pitch, from->width);
-        sum_row(planes, pitch, first, weights, resample->taps, result, to->width, to->channels);
-        if (resample->divide)
-            divide_row(result, to->width);
+            premultiply_columns(columns, from->width);
+        sum_rows(columns, first, weights, resample->taps, to, y);
+        for (uint32_t r = y; r < y + LANES && r < to->height && resample->divide; r++)
+            divide_row(to->pixels + (size_t)r * to->stride, to->width);
     }
 }
 
@@ -119,13 +187,15 @@ const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
 /* ---- down the columns ---- */
 
 VECTOR_CLONES
-static void add_four(int32_t *restrict sums, const uint8_t *restrict a, const uint8_t *restrict b,
-                     const uint8_t *restrict c, const uint8_t *restrict d, const int32_t *weight,
-                     size_t count)
+static void add_rows(int32_t *restrict sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP],
+                     const int32_t w[RESAMPLE_TAPS_STEP], size_t count)
 {
-    int32_t wa = weight[0], wb = weight[1], wc = weight[2], wd = weight[3];
+    const uint8_t *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2];
+    const uint8_t *restrict d = rows[3], *restrict e = rows[4], *restrict f = rows[5];
+    const uint8_t *restrict g = rows[6], *restrict h = rows[7];
     for (size_t i = 0; i < count; i++)
-        sums[i] += a[i] * wa + b[i] * wb + c[i] * wc + d[i] * wd;
+        sums[i] += a[i] * w[0] + b[i] * w[1] + c[i] * w[2] + d[i] * w[3] + e[i] * w[4] +
+                   f[i] * w[5] + g[i] * w[6] + h[i] * w[7];
 }
 
 /* The same on RGBA that has not been multiplied by alpha yet. */
@@ -145,7 +215,7 @@ VECTOR_CLONES
 static void clip_row(const int32_t *restrict sums, uint8_t *restrict to, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        to[i] = (uint8_t)resample_clip(sums[i]);
+        to[i] = (uint8_t)resample_clip(sums[i] + HALF);
 }
 
 /* `count` bytes of an output row from byte `at` on. Rows below the last have weights of 0. */
@@ -153,17 +223,16 @@ static void sum_columns(const struct image *from, const struct resample *resampl
                         const int32_t *weights, size_t at, size_t count, uint8_t *to)
 {
     int32_t sums[SUMS];
-    for (size_t i = 0; i < count; i++)
-        sums[i] = HALF;
-    for (size_t t = 0; t < resample->taps; t += 4) {
-        const uint8_t *rows[4];
-        for (size_t k = 0; k < 4; k++) {
+    memset(sums, 0, count * sizeof(*sums));
+    for (size_t t = 0; t < resample->taps; t += RESAMPLE_TAPS_STEP) {
+        const uint8_t *rows[RESAMPLE_TAPS_STEP];
+        for (size_t k = 0; k < RESAMPLE_TAPS_STEP; k++) {
             size_t y = first + t + k < from->height ? first + t + k : from->height - 1;
             rows[k] = from->pixels + y * from->stride + at;
         }
         if (!resample->premultiply)
-            add_four(sums, rows[0], rows[1], rows[2], rows[3], weights + t, count);
-        for (size_t k = 0; k < 4 && resample->premultiply; k++)
+            add_rows(sums, rows, weights + t, count);
+        for (size_t k = 0; k < RESAMPLE_TAPS_STEP && resample->premultiply; k++)
             add_premultiplied(sums, rows[k], weights[t + k], count);
     }
     clip_row(sums, to + at, count);

@@ -56,6 +56,9 @@ extern const struct pass_type pass_resample_x, pass_resample_y;
 /* Constants: int32 x[to.width], then int32 y[to.height]: the source's pixel of each. */
 extern const struct pass_type pass_pick;
 
+/* What resample_x needs to work in, for a source of this width. */
+size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps);
+
 pass_cuda resample_x_cuda, resample_y_cuda, pick_cuda;
 
 #ifdef __cplusplus

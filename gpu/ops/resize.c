@@ -256,7 +256,7 @@ static enum status add_resample(const struct op_item *item, struct chain *chain,
         return item->error->status;
     axis_fill(axis, resample->taps, table);
     if (type == &pass_resample_x)
-        pass->work_bytes = ((size_t)width + resample->taps) * channels * sizeof(int32_t);
+        pass->work_bytes = resample_x_work_bytes(width, channels, resample->taps);
     return STATUS_OK;
 }
 

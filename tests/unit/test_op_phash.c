@@ -235,21 +235,21 @@ struct shape {
 };
 
 /* Rows of 100 x 10 take 128, 320 and 416 bytes; 32 x 10 gray is 320, to be rounded up to 512. The
- * CPU's work space of a resize along rows of 100 with 24 weights is 496 bytes. */
+ * CPU's work space of a resize along rows of 100 with 24 weights is (128 + 24) * 16 * 4 bytes. */
 static const struct shape shapes[] = {
-    {"[\"phash\"]", 1, true, "resample x|resample y|phash", 8, 512 + 1024 + 512},
+    {"[\"phash\"]", 1, true, "resample x|resample y|phash", 8, 512 + 1024 + 9728},
     {"[\"phash\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
-     1280 + 512 + 1024 + 512},
+     1280 + 512 + 1024 + 9728},
     {"[\"phash\"]", 3, false, "grayscale|resample x|resample y|phash", 8,
-     1280 + 512 + 1024 + 512},
+     1280 + 512 + 1024 + 9728},
     {"[\"phash\",\"sobel\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
-     1280 + 512 + 1024 + 512},
+     1280 + 512 + 1024 + 9728},
     /* The picture, and the hash behind it; the gray of the hash, where nothing of the chain is. */
     {"[\"invert\",\"phash\",\"invert\"]", 3, false,
      "table|grayscale|resample x|resample y|phash|table", 3328 + 8,
-     3328 + 1280 + 512 + 1024 + 512},
+     3328 + 1280 + 512 + 1024 + 9728},
     {"[\"phash\",\"phash\"]", 1, false,
-     "resample x|resample y|phash|resample x|resample y|phash", 16, 512 + 2048 + 512},
+     "resample x|resample y|phash|resample x|resample y|phash", 16, 512 + 2048 + 9728},
     {"[{\"op\":\"crop\",\"width\":32,\"height\":10,\"x\":1,\"y\":0},\"phash\"]", 1, false,
      "orient|resample y|phash", 8, 512 + 1024},
 };
