@@ -400,8 +400,7 @@ static int run(struct ctl *ctl, int count, char **operands)
         ctl_say("%s", error.text);
     client_close(ctl->client);
     options_clear(&ctl->options);
-    bool whole = fflush(stdout) == 0 && !ferror(stdout);
-    if (!whole && !client_interrupted()) { /* an interrupt ends a write, too, and says so itself */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         ctl_say("standard output cannot be written");
         status = status ? status : CTL_FAULT;
     }
