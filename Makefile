@@ -430,7 +430,8 @@ install: all
 	install -m 0644 systemd/gpuimgd.sysusers $(DESTDIR)$(sysusersdir)/gpuimgd.conf
 	install -m 0644 systemd/gpuimgd.tmpfiles $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	@test -n "$(DESTDIR)" || echo "To start it: systemd-sysusers && systemd-tmpfiles --create &&" \
-	  "systemctl daemon-reload && systemctl enable --now gpuimgd"
+	  "systemctl daemon-reload && systemctl enable --now gpuimgd; after an upgrade" \
+	  "systemctl daemon-reload && systemctl restart gpuimgd"
 
 # The configuration in sysconfdir and the data stay.
 uninstall:
