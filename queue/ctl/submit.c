@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "queue/ctl/carrier.h"
+#include "queue/ctl/claims.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/harvest.h"
 #include "queue/ctl/overview.h"
@@ -48,6 +49,7 @@ struct submit {
     struct recipe recipe;
     struct source *source;
     struct carrier carrier;
+    struct claims claims;
     struct harvest harvest;
     struct progress progress;
     bool wait, first, sourced; /* sourced: no more pictures */
@@ -58,6 +60,7 @@ struct submit {
     char list[160];
     double heard_s, look_s;    /* the last result; the pause before the next look */
     bool told_idle, unwritten; /* unwritten: a result could not be written */
+    bool unclaimed;            /* there is no more room for names of results */
     int status;                /* not 0: over */
 };
 
@@ -128,11 +131,38 @@ static bool is_one_too_many(struct submit *submit)
     return true;
 }
 
+/* cat.jpg and cat.png with --format, or a/1.png and b/1.png: one result would be lost. `out` is the
+ * name that the picture's would have, "" for none. */
+static bool is_taken(struct submit *submit, const struct source_file *file, char out[PATH_MAX])
+{
+    struct error error = {0};
+    if (!recipe_place(&submit->recipe, file, submit->number, out, &error))
+        *out = '\0'; /* recipe_job says why */
+    const char *holder = *out ? claims_holder(&submit->claims, out) : NULL;
+    if (!holder)
+        return false;
+    error_set(&error, STATUS_PATH_REFUSED, "not sent: its result would have the name of that of "
+              "%.120s, %.120s; %%i or %%p in --out tells them apart", holder, out);
+    refuse(submit, file->path, &error);
+    return true;
+}
+
+static void claim(struct submit *submit, const char *out, const char *picture)
+{
+    if (!*out || submit->unclaimed || claims_add(&submit->claims, out, picture))
+        return;
+    submit->unclaimed = true;
+    progress_hide(&submit->progress);
+    ctl_say("that is %" PRIu64 " pictures: further ones whose results have the same name are "
+            "not noticed", submit->number);
+}
+
 static void add_picture(struct submit *submit, const struct source_file *file)
 {
     struct error error = {0};
+    char out[PATH_MAX];
     submit->number++;
-    if (is_one_too_many(submit))
+    if (is_one_too_many(submit) || is_taken(submit, file, out))
         return;
     char *job = recipe_job(&submit->recipe, file, submit->number, &error);
     if (job && submit->recipe.keys &&
@@ -149,6 +179,7 @@ static void add_picture(struct submit *submit, const struct source_file *file)
         refuse(submit, file->path, &error);
         return;
     }
+    claim(submit, out, file->path);
     submit->jobs[submit->count++] = job;
     submit->bytes += strlen(job);
 }
@@ -391,6 +422,7 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
     clear_batch(&submit);
     harvest_clear(&submit.harvest);
     carrier_clear(&submit.carrier);
+    claims_clear(&submit.claims);
     source_close(submit.source);
     recipe_clear(&submit.recipe);
     return status;

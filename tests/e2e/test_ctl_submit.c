@@ -97,6 +97,33 @@ static void test_bad_files(void **state)
     ctl_expect(w, 64, "ctl submit $at in/one.png -o one.png", "one.png: both paths are", NULL);
 }
 
+/* One result would be written over the other, and nobody would know. */
+static void test_same_names(void **state)
+{
+    (void)state;
+    put_small("twin/cat.jpg", 1);
+    put_small("twin/cat.png", 2);
+    put_small("twin/deep/cat.png", 3);
+    check_queued("ctl submit $at in/twin/cat.jpg in/twin/cat.png -o x", "x/cat.jpg", "x/cat.png",
+                 NULL);
+    ctl_expect(w, 1, "ctl submit $at in/twin/cat.jpg in/twin/cat.png -o x --format jpeg",
+               "twin/cat.png: not sent: its result would have the name of that of in/twin/cat.jpg, "
+               "x/cat.jpg; %i or %p", "1 sent, 1 not sent", NULL);
+    ctl_expect(w, 1, "ctl submit $at -r in/twin -o %n.png", "1 sent, 2 not sent", NULL);
+    check_queued("ctl submit $at -r in/twin -o %p%n-%i.png --first", "\"deep/cat-", NULL);
+    ctl_expect(w, 1, "(echo in/one.png; echo none.png; echo in/one.png; echo one.png) | "
+                     "ctl submit $at - -o x", "1 sent, 3 not sent", NULL);
+    ctl_expect(w, 0, "seq 1 5000 | sed s,.*,one.png, | ctl submit $at - -o x/%i.png", "5,000 sent",
+               NULL);
+    ctl_expect(w, 1, "(seq 1 5000 | sed s,.*,one.png,; echo cat.jpg) | "
+                     "ctl submit $at - -o %e/%n.%e", "2 sent, 4,999 not sent", NULL);
+    forget(state);
+    start();
+    ctl_expect(w, 1, "ctl submit $at -k in/twin/cat.jpg in/twin/cat.png -o twins --format png",
+               "1 done in ", ", 1 not sent", NULL);
+    stop();
+}
+
 /* A name that would give a terminal another title, clear it, and end a line. */
 static void test_names_that_a_terminal_obeys(void **state)
 {
@@ -271,7 +298,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, forget)
     const struct CMUnitTest tests[] = {
         TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
-        TEST(test_names_that_a_terminal_obeys),
+        TEST(test_same_names), TEST(test_names_that_a_terminal_obeys),
         TEST(test_wait), TEST(test_keys), TEST(test_many), TEST(test_result), TEST(test_no_daemon),
         TEST(test_redis_restarts),
     };
