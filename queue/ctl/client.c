@@ -16,6 +16,8 @@
 /* A question is asked so often before the trouble is the user's. */
 #define ASK_TRIES 3
 #define WORDS_MAX 8
+/* Between looks whether Redis is there again, or takes what it refused. */
+#define PATIENT_S 0.2
 
 /* A command whose answer has not been taken. */
 struct answer {
@@ -34,6 +36,9 @@ struct client {
     struct list answers;
     unsigned failures;         /* tries to connect that failed, since the last success */
     bool tick, woken;
+    client_away_cb away;       /* NULL: no patience */
+    void *away_context;
+    uint64_t patient_until_ms; /* uv_hrtime's clock */
     uv_timer_t timer;
     size_t closing;            /* of redis and route */
     char why[ERROR_TEXT_MAX * 2];
@@ -311,11 +316,44 @@ bool client_good(struct client *client, const redisReply *reply, const char *wha
     return false;
 }
 
+void client_be_patient(struct client *client, double seconds, client_away_cb away, void *context)
+{
+    client->patient_until_ms = uv_hrtime() / 1000000 + (uint64_t)(seconds * 1e3);
+    client->away = away;
+    client->away_context = context;
+}
+
+bool client_may_pass(const redisReply *reply)
+{
+    if (!reply)
+        return true;
+    enum redis_refusal refusal = reply->type == REDIS_REPLY_ERROR ? redis_refusal(reply->str)
+                                                                  : REDIS_REFUSAL_OTHER;
+    return refusal == REDIS_REFUSAL_WAIT || refusal == REDIS_REFUSAL_RECONNECT;
+}
+
+static bool is_patient(const struct client *client)
+{
+    return client->away && !interrupted && uv_hrtime() / 1000000 < client->patient_until_ms;
+}
+
+/* Redis's own tries to connect go on meanwhile. */
+static bool wait_patiently(struct client *client)
+{
+    if (!is_patient(client))
+        return false;
+    do {
+        client->away(client->away_context);
+        client_pause(client, PATIENT_S);
+    } while (!redis_up(client->redis) && is_patient(client));
+    return redis_up(client->redis);
+}
+
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths)
 {
     for (int try = 0; try < ASK_TRIES && (try == 0 || !interrupted); try++) {
-        if (!redis_up(client->redis) && !wait_until_up(client))
+        if (!redis_up(client->redis) && !wait_until_up(client) && !wait_patiently(client))
             return NULL;
         client_send(client, argc, argv, lengths);
         redisReply *reply = client_take(client);
@@ -323,11 +361,15 @@ redisReply *client_ask_words(struct client *client, int argc, const char **argv,
             redis_good(client->redis);
             return reply;
         }
-        if (reply && redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
+        bool lost = !reply || redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT;
+        bool may_pass = client_may_pass(reply);
+        if (reply && lost)
             redis_drop(client->redis, reply->str);
-        else if (reply)
-            try = ASK_TRIES;
         freeReplyObject(reply);
+        if (!lost && !(may_pass && wait_patiently(client)))
+            break;
+        if (is_patient(client))
+            try = -1; /* as often as it takes */
     }
     return NULL;
 }

@@ -35,6 +35,14 @@ redisReply *client_ask_words(struct client *client, int argc, const char **argv,
 /* The same for a command that answers with an integer. */
 bool client_integer(struct client *client, long long *answer, ...) __attribute__((sentinel));
 
+/* From here on, and for so many seconds, a question waits while Redis is away or refuses for a time
+ * (LOADING, OOM, ...), and is asked again; an interrupt ends that. away is called before each wait,
+ * again and again while there is no answer; client_why says why. */
+typedef void (*client_away_cb)(void *context);
+void client_be_patient(struct client *client, double seconds, client_away_cb away, void *context);
+/* Is what came instead of an answer one that another try may get over? NULL is no reply. */
+bool client_may_pass(const redisReply *reply);
+
 /* A sentence. */
 const char *client_why(const struct client *client);
 /* Looks at a reply of client_take: NULL and errors are false, with client_why set. */

@@ -93,6 +93,8 @@ static int write_bar(const struct progress *progress, char *text, size_t size)
     uint64_t ended = progress_ended(progress), total = progress->total;
     if (total < progress->sent)
         total = progress->sent;
+    if (total < ended) /* of jobs whose sending Redis did not acknowledge */
+        total = ended;
     int filled = total ? (int)(ended * BAR_COLUMNS / total) : 0;
     char done[SHOW_BYTES], all[SHOW_BYTES], failed[SHOW_BYTES];
     int length = snprintf(text, size, "[%.*s%.*s] %s/%s done", filled,

@@ -59,7 +59,8 @@ struct submit {
     char *jobs[BATCH_MAX];
     char list[160];
     double heard_s, look_s;    /* the last result; the pause before the next look */
-    bool told_idle, unwritten; /* unwritten: a result could not be written */
+    bool told_away, told_idle; /* each is said once, until it is over */
+    bool unwritten;            /* a result could not be written */
     bool unclaimed;            /* there is no more room for names of results */
     int status;                /* not 0: over */
 };
@@ -73,12 +74,55 @@ static void clear_batch(struct submit *submit)
     submit->bytes = 0;
 }
 
-/* Not tried again when its answer is lost: the jobs would be there twice. */
+static bool is_late(const struct submit *submit)
+{
+    return submit->wait && submit->timeout_s > 0 &&
+           progress_now_s() - submit->progress.began_s > submit->timeout_s;
+}
+
+/* Whoever waits does not give up. */
+static void on_away(void *context)
+{
+    struct submit *submit = context;
+    snprintf(submit->progress.note, sizeof submit->progress.note, "Redis is away; trying again");
+    submit->heard_s = progress_now_s();
+    if (submit->told_away) {
+        progress_draw(&submit->progress);
+        return;
+    }
+    progress_hide(&submit->progress);
+    ctl_say("%s; waiting until it is there again", client_why(submit->client));
+    submit->told_away = true;
+}
+
+static void on_back(struct submit *submit)
+{
+    if (!submit->told_away)
+        return;
+    submit->told_away = false;
+    submit->progress.note[0] = '\0';
+}
+
+/* When its answer is lost the jobs may be there already. Who waits sends them again, for results
+ * are told apart; nobody else does. True: the batch is still to be sent. */
+static bool is_to_be_sent_again(struct submit *submit, const redisReply *reply)
+{
+    if (!submit->wait || !client_may_pass(reply))
+        return false;
+    on_away(submit);
+    if (!reply)
+        ctl_say("the last %zu jobs are sent again, since Redis did not answer: some may run twice",
+                submit->count);
+    else
+        client_pause(submit->client, LOOK_LAST_S);
+    return true;
+}
+
 static void push_batch(struct submit *submit)
 {
     const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", submit->list};
     size_t lengths[BATCH_MAX + 2] = {5, strlen(submit->list)};
-    if (submit->count == 0 || submit->status)
+    if (submit->count == 0 || submit->status || (submit->wait && !client_up(submit->client)))
         return;
     for (size_t i = 0; i < submit->count; i++) {
         argv[i + 2] = submit->jobs[i];
@@ -88,6 +132,9 @@ static void push_batch(struct submit *submit)
     redisReply *reply = client_take(submit->client);
     if (client_good(submit->client, reply, argv[0])) {
         submit->progress.sent += submit->count;
+    } else if (is_to_be_sent_again(submit, reply)) {
+        freeReplyObject(reply);
+        return;
     } else {
         progress_hide(&submit->progress);
         submit->status = ctl_no_answer(submit->ctl);
@@ -171,7 +218,8 @@ static void add_picture(struct submit *submit, const struct source_file *file)
         job = NULL;
         if (submit->carrier.redis_lost) {
             progress_hide(&submit->progress);
-            submit->status = ctl_no_answer(submit->ctl);
+            if (!client_interrupted() && !is_late(submit))
+                submit->status = ctl_no_answer(submit->ctl);
             return;
         }
     }
@@ -268,14 +316,15 @@ static bool is_waiting(const struct submit *submit)
 static void harvest(struct submit *submit)
 {
     size_t taken = 0;
-    if (!client_up(submit->client)) {
-        snprintf(submit->progress.note, sizeof submit->progress.note,
-                 "Redis is away; trying again");
-        client_pause(submit->client, LOOK_LAST_S);
-        submit->heard_s = progress_now_s();
-    } else if (harvest_take(&submit->harvest, &taken) && taken > 0) {
+    if (harvest_take(&submit->harvest, &taken))
+        on_back(submit);
+    else if (!client_interrupted() && !is_late(submit))
+        submit->status = ctl_no_answer(submit->ctl);
+    else
+        return;
+    if (taken > 0) {
         submit->look_s = LOOK_FIRST_S;
-    } else if (!client_interrupted()) {
+    } else if (!submit->status && !client_interrupted()) {
         if (progress_now_s() - submit->heard_s > QUIET_S && submit->progress.sent > 0)
             look_for_daemons(submit);
         progress_draw(&submit->progress);
@@ -291,17 +340,22 @@ static void harvest(struct submit *submit)
 
 static void say_left(struct submit *submit, const char *why)
 {
-    uint64_t left = submit->progress.sent - progress_ended(&submit->progress);
+    uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
+    const char *rest =
+        submit->sourced && submit->count == 0 ? "" : "; further pictures were not sent";
     progress_hide(&submit->progress);
-    ctl_say("%s: %" PRIu64 " of %" PRIu64 " jobs have ended%s", why,
-            progress_ended(&submit->progress), submit->progress.sent,
-            submit->sourced ? "" : "; further pictures were not sent");
-    if (left == 0)
+    if (!submit->wait) {
+        ctl_say("%s: %" PRIu64 " jobs had been sent%s", why, sent, rest);
         return;
-    if (submit->wait)
-        ctl_say("%" PRIu64 " go on in the background; their results come to the list %s and stay "
-                "there for %g s", left, submit->recipe.reply_to,
-                submit->ctl->options.result_ttl_s);
+    }
+    ctl_say("%s: %" PRIu64 " of %" PRIu64 " jobs have ended%s", why, ended, sent, rest);
+    if (sent <= ended)
+        return;
+    ctl_say("%" PRIu64 " go on in the background; their results come to the list %s and stay "
+            "there for %g s; %s", sent - ended, submit->recipe.reply_to,
+            submit->ctl->options.result_ttl_s,
+            submit->recipe.id ? "gpuimgctl result --wait shows them by their ids"
+                              : "gpuimgctl status shows how many still wait or run");
     if (submit->recipe.keys)
         ctl_say("their pictures and what is made of them are the keys %s:img:%s:*, which expire "
                 "within a day", submit->recipe.ns, submit->recipe.run);
@@ -315,12 +369,10 @@ static void work(struct submit *submit)
             harvest(submit);
         else if (!submit->sourced && !submit->status && !source_ready(submit->source))
             client_pause(submit->client, LOOK_LAST_S);
-        double now_s = progress_now_s();
         if (client_interrupted()) {
             say_left(submit, "interrupted");
             submit->status = CTL_INTERRUPTED;
-        } else if (submit->timeout_s > 0 && submit->wait && !is_over(submit) &&
-                   now_s - submit->progress.began_s > submit->timeout_s) {
+        } else if (is_late(submit) && !is_over(submit)) {
             say_left(submit, "the time given with --timeout is over");
             submit->status = CTL_TIMEOUT;
         }
@@ -401,6 +453,9 @@ static int run(struct submit *submit, int count, char **operands)
     submit->heard_s = progress_now_s();
     submit->look_s = LOOK_FIRST_S;
     client_catch_interrupt();
+    if (submit->wait)
+        client_be_patient(ctl->client, submit->timeout_s > 0 ? submit->timeout_s : 1e9, on_away,
+                          submit);
     work(submit);
     return finish(submit);
 }

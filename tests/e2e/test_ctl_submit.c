@@ -11,6 +11,7 @@
 #include "tests/tools/text_file.h"
 
 #define MANY 1000
+#define HELD 32
 
 /* ---- what is sent -------------------------------------------------------------------------- */
 
@@ -273,22 +274,96 @@ static void test_no_daemon(void **state)
     ctl_clear(&run);
 }
 
-/* Redis dies and comes back while results are waited for: none is missing, none counts twice. */
+static void kill_redis(void)
+{
+    redis_server_kill9(w->redis);
+}
+
+static void revive_redis(void)
+{
+    redis_server_restart(w->redis);
+    world_reconnect(w);
+}
+
+/* Redis dies and comes back while results are waited for, and pictures sent: none is missing, none
+ * counts twice, and it is said once. */
+static void check_outage(const char *line, int queued_first)
+{
+    struct process process = ctl_begin(w, line);
+    assert_true(world_until(w, patience(30), queued_first, "LLEN %s:jobs", w->ns));
+    for (int i = 0; i < HELD; i++) /* so that it cannot be over before Redis dies */
+        freeReplyObject(redis_command(w->client, "LMOVE %s:jobs held LEFT LEFT", w->ns));
+    start();
+    process_sleep(0.05); /* some are through */
+    kill_redis();
+    bool told = process_logged(&process, 0, "waiting until it is there again", patience(30));
+    revive_redis();
+    for (int i = 0; i < HELD; i++)
+        freeReplyObject(redis_command(w->client, "LMOVE held %s:jobs LEFT LEFT", w->ns));
+    struct ctl_run run = ctl_end(&process);
+    if (!told || run.status != 0 || !strstr(run.out, "\n286 done in "))
+        fail_msg("%s: exit status %d\n%s", line, run.status, run.err);
+    const char *first = strstr(run.err, "waiting until");
+    assert_null(strstr(first + 1, "waiting until"));
+    ctl_clear(&run);
+    stop();
+}
+
 static void test_redis_restarts(void **state)
 {
     (void)state;
+    check_outage("ctl submit $at -r in/many/2 in/many/3 -o again --wait", 286);
+}
+
+static void test_redis_restarts_while_pictures_travel(void **state)
+{
+    (void)state;
+    check_outage("ctl submit $at -k -r in/many/2 in/many/3 -o fetched-again", 64);
+    redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
+    assert_int_equal(left->elements, 0);
+    freeReplyObject(left);
+}
+
+static void test_interrupt_without_redis(void **state)
+{
+    (void)state;
     struct process process =
-        ctl_begin(w, "ctl submit $at -r in/many/2 in/many/3 -o again --wait --command_timeout_s=1");
-    assert_true(world_until(w, patience(30), 286, "LLEN %s:jobs", w->ns));
-    start();
-    process_sleep(0.05); /* some are through, most are not */
-    redis_server_kill9(w->redis);
-    process_sleep(0.3);
-    redis_server_restart(w->redis);
-    world_reconnect(w);
+        ctl_begin(w, "exec \"$GPUIMGCTL\" submit $at one.png -o x --wait --id late");
+    assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
+    kill_redis();
+    assert_true(process_logged(&process, 0, "waiting until it is there again", patience(30)));
+    process_signal(&process, SIGINT);
     struct ctl_run run = ctl_end(&process);
-    if (run.status != 0 || !strstr(run.out, "\n286 done in "))
-        fail_msg("exit status %d\n%s", run.status, run.err);
+    revive_redis();
+    assert_int_equal(run.status, 130);
+    assert_non_null(strstr(run.err, "interrupted: 0 of 1 jobs have ended\n"));
+    assert_non_null(strstr(run.err, "; gpuimgctl result --wait shows them by their ids\n"));
+    ctl_clear(&run);
+    kill_redis();
+    ctl_expect(w, 69, "ctl submit $at one.png -o x --wait", "cannot reach Redis", NULL);
+    revive_redis();
+    process = ctl_begin(w, "ctl submit $at one.png -o x --wait --timeout 4");
+    assert_true(world_until(w, patience(20), 2, "LLEN %s:jobs", w->ns));
+    kill_redis();
+    run = ctl_end(&process);
+    revive_redis();
+    assert_int_equal(run.status, 75);
+    ctl_clear(&run);
+}
+
+/* What Redis refuses for a time is waited for. */
+static void test_redis_full(void **state)
+{
+    (void)state;
+    freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory 1"));
+    ctl_expect(w, 69, "ctl submit $at one.png -o x", "OOM", NULL);
+    struct process process = ctl_begin(w, "ctl submit $at one.png -o x --wait --verbose");
+    bool told = process_logged(&process, 0, "refuses LPUSH: OOM", patience(30));
+    freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory 0"));
+    start();
+    struct ctl_run run = ctl_end(&process);
+    assert_true(told);
+    assert_int_equal(run.status, 0);
     ctl_clear(&run);
     stop();
 }
@@ -300,7 +375,8 @@ int main(void)
         TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
         TEST(test_same_names), TEST(test_names_that_a_terminal_obeys),
         TEST(test_wait), TEST(test_keys), TEST(test_many), TEST(test_result), TEST(test_no_daemon),
-        TEST(test_redis_restarts),
+        TEST(test_redis_restarts), TEST(test_redis_restarts_while_pictures_travel),
+        TEST(test_interrupt_without_redis), TEST(test_redis_full),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);
