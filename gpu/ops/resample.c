@@ -186,16 +186,26 @@ const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
 
 /* ---- down the columns ---- */
 
-VECTOR_CLONES
-static void add_rows(int32_t *restrict sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP],
-                     const int32_t w[RESAMPLE_TAPS_STEP], size_t count)
+PIXEL void add_run(int32_t *restrict sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP],
+                   const int32_t w[RESAMPLE_TAPS_STEP], size_t count, bool begin)
 {
     const uint8_t *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2];
     const uint8_t *restrict d = rows[3], *restrict e = rows[4], *restrict f = rows[5];
     const uint8_t *restrict g = rows[6], *restrict h = rows[7];
     for (size_t i = 0; i < count; i++)
-        sums[i] += a[i] * w[0] + b[i] * w[1] + c[i] * w[2] + d[i] * w[3] + e[i] * w[4] +
-                   f[i] * w[5] + g[i] * w[6] + h[i] * w[7];
+        sums[i] = (begin ? HALF : sums[i]) + a[i] * w[0] + b[i] * w[1] + c[i] * w[2] +
+                  d[i] * w[3] + e[i] * w[4] + f[i] * w[5] + g[i] * w[6] + h[i] * w[7];
+}
+
+/* begin: the sums are these alone. */
+VECTOR_CLONES
+static void add_rows(int32_t *sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP],
+                     const int32_t w[RESAMPLE_TAPS_STEP], size_t count, bool begin)
+{
+    if (begin)
+        add_run(sums, rows, w, count, true);
+    else
+        add_run(sums, rows, w, count, false);
 }
 
 /* The same on RGBA that has not been multiplied by alpha yet. */
@@ -215,7 +225,7 @@ VECTOR_CLONES
 static void clip_row(const int32_t *restrict sums, uint8_t *restrict to, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        to[i] = (uint8_t)resample_clip(sums[i] + HALF);
+        to[i] = (uint8_t)resample_clip(sums[i]);
 }
 
 /* `count` bytes of an output row from byte `at` on. Rows below the last have weights of 0. */
@@ -223,7 +233,8 @@ static void sum_columns(const struct image *from, const struct resample *resampl
                         const int32_t *weights, size_t at, size_t count, uint8_t *to)
 {
     int32_t sums[SUMS];
-    memset(sums, 0, count * sizeof(*sums));
+    for (size_t i = 0; i < count && resample->premultiply; i++)
+        sums[i] = HALF;
     for (size_t t = 0; t < resample->taps; t += RESAMPLE_TAPS_STEP) {
         const uint8_t *rows[RESAMPLE_TAPS_STEP];
         for (size_t k = 0; k < RESAMPLE_TAPS_STEP; k++) {
@@ -231,7 +242,7 @@ static void sum_columns(const struct image *from, const struct resample *resampl
             rows[k] = from->pixels + y * from->stride + at;
         }
         if (!resample->premultiply)
-            add_rows(sums, rows, weights + t, count);
+            add_rows(sums, rows, weights + t, count, t == 0);
         for (size_t k = 0; k < RESAMPLE_TAPS_STEP && resample->premultiply; k++)
             add_premultiplied(sums, rows[k], weights[t + k], count);
     }
