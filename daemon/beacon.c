@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "conf/limits.h"
 #include "daemon/clock.h"
 #include "daemon/work.h"
 
-#define TEXT_BYTES 2048
+/* Some 900, and 130 a device. */
+#define TEXT_BYTES (1024 + 192 * DEVICES_MAX)
 
 void beacon_init(struct beacon *beacon, const struct beacon_parts *parts)
 {
@@ -41,6 +43,18 @@ static int timed(enum stage stage)
     }
 }
 
+static void add_devices(const struct beacon_parts *parts, char *text, size_t *length)
+{
+    stats_take_activity(parts->stats, parts->engine);
+    for (uint32_t d = 0; d < engine_devices(parts->engine); d++) {
+        const struct engine_activity *sums = stats_activity(parts->stats, d);
+        add(text, length,
+            "%s{\"name\":\"%s\",\"busy_s\":%.6f,\"up_s\":%.6f,\"kernel_s\":%.6f,\"down_s\":%.6f}",
+            d ? "," : "", engine_name(parts->engine, d), sums->any_s, sums->h2d_s, sums->kernel_s,
+            sums->d2h_s);
+    }
+}
+
 static void write_text(const struct beacon *beacon, const struct stats_totals *totals,
                        uint64_t now_ns, char *text)
 {
@@ -69,7 +83,9 @@ static void write_text(const struct beacon *beacon, const struct stats_totals *t
                 totals->stage_ms[time]);
         add(text, &length, "}");
     }
-    add(text, &length, "}}");
+    add(text, &length, "},\"devices\":[");
+    add_devices(parts, text, &length);
+    add(text, &length, "]}");
 }
 
 void beacon_tell(struct beacon *beacon)

@@ -18,7 +18,7 @@
 struct beacon_parts {
     const struct options *options;
     struct engine *engine;
-    const struct stats *stats;
+    struct stats *stats;
     struct pipeline *pipeline;
     struct queue *queue;
 };

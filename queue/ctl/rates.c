@@ -13,6 +13,8 @@ struct counts {
     char instance[INSTANCE_BYTES_MAX];
     double up_s, images, pixels, bytes_in, bytes_out;
     double stage_ms[RATES_STAGES], stage_jobs[RATES_STAGES];
+    struct { char name[16]; double busy_s, parts_s; } devices[DEVICES_MAX];
+    size_t device_count;
     struct rates rates;
 };
 
@@ -33,6 +35,22 @@ void rates_destroy(struct rates_memory *memory)
     free(memory);
 }
 
+static void read_devices(struct counts *counts, const cJSON *list)
+{
+    const cJSON *device;
+    cJSON_ArrayForEach(device, list)
+    {
+        if (counts->device_count == DEVICES_MAX)
+            break;
+        size_t at = counts->device_count++;
+        show_word(device, "name", counts->devices[at].name, sizeof counts->devices[at].name);
+        counts->devices[at].busy_s = show_number(device, "busy_s");
+        counts->devices[at].parts_s = show_number(device, "up_s") +
+                                      show_number(device, "kernel_s") +
+                                      show_number(device, "down_s");
+    }
+}
+
 static void read_counts(struct counts *counts, const struct overview_daemon *daemon)
 {
     const cJSON *stages = cJSON_GetObjectItemCaseSensitive(daemon->stats, "stages");
@@ -47,6 +65,38 @@ static void read_counts(struct counts *counts, const struct overview_daemon *dae
         counts->stage_ms[i] = show_number(stage, "ms");
         counts->stage_jobs[i] = show_number(stage, "jobs");
     }
+    read_devices(counts, cJSON_GetObjectItemCaseSensitive(daemon->stats, "devices"));
+}
+
+static double held(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static void compare_devices(struct counts *now, const struct counts *before, double seconds)
+{
+    struct rates *rates = &now->rates;
+    for (size_t i = 0; i < now->device_count && i < before->device_count; i++) {
+        struct rates_device *device = &rates->devices[rates->device_count++];
+        double busy_s = now->devices[i].busy_s - before->devices[i].busy_s;
+        double parts_s = now->devices[i].parts_s - before->devices[i].parts_s;
+        memcpy(device->name, now->devices[i].name, sizeof device->name);
+        device->busy = held(busy_s / seconds, 0, 1);
+        device->overlap = busy_s > 0 ? held(parts_s / busy_s, 1, 3) : 0;
+    }
+}
+
+struct rates_device rates_all_devices(const struct rates *rates)
+{
+    struct rates_device all = {.busy = 0};
+    for (size_t i = 0; i < rates->device_count; i++) {
+        all.busy += rates->devices[i].busy;
+        all.overlap += rates->devices[i].overlap * rates->devices[i].busy;
+    }
+    all.overlap = all.busy > 0 ? all.overlap / all.busy : 0;
+    if (rates->device_count > 0)
+        all.busy /= (double)rates->device_count;
+    return all;
 }
 
 static void compare(struct counts *now, const struct counts *before)
@@ -67,6 +117,7 @@ static void compare(struct counts *now, const struct counts *before)
         now->rates.stage_ms[i] = now->stage_ms[i] - before->stage_ms[i];
         now->rates.stage_jobs[i] = now->stage_jobs[i] - before->stage_jobs[i];
     }
+    compare_devices(now, before, seconds);
 }
 
 bool rates_update(struct rates_memory *memory, const struct overview *overview)
@@ -101,6 +152,8 @@ struct rates rates_sum(const struct rates_memory *memory)
         sum.pixels_s += rates->pixels_s;
         sum.bytes_in_s += rates->bytes_in_s;
         sum.bytes_out_s += rates->bytes_out_s;
+        for (size_t d = 0; d < rates->device_count && sum.device_count < RATES_DEVICES; d++)
+            sum.devices[sum.device_count++] = rates->devices[d];
         for (size_t stage = 0; stage < RATES_STAGES; stage++) {
             sum.stage_ms[stage] += rates->stage_ms[stage];
             sum.stage_jobs[stage] += rates->stage_jobs[stage];

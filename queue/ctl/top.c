@@ -28,6 +28,9 @@ const struct ctl_option ctl_top_options[] = {
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
 /* Lines of the screen before those of daemons. */
 #define LINES_ABOVE 11
+/* Of a daemon's line, beside its name, without "up", which stands on wide screens alone. */
+#define OTHER_COLUMNS 60
+#define WIDE_COLUMNS  100
 #define STAGES (sizeof stages / sizeof *stages)
 
 struct top {
@@ -37,6 +40,8 @@ struct top {
     int keys;               /* its keyboard, opened by ourselves; -1: none */
     struct termios before;  /* its mode, for the end */
     uv_poll_t input;
+    bool wide;              /* the screen */
+    int name_columns;       /* of a daemon's line */
     bool quit, closed;      /* closed: input has been */
 };
 
@@ -78,8 +83,10 @@ static void open_screen(struct top *top)
         top->input.data = top;
         uv_poll_start(&top->input, UV_READABLE, on_key);
     }
-    if (top->screen)
+    if (top->screen) {
+        setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a drawing is one write: nothing flickers */
         fputs(ENTER_SCREEN, stdout);
+    }
 }
 
 static void on_closed(uv_handle_t *input)
@@ -186,6 +193,17 @@ static void draw_stages(const struct top *top, const struct overview *overview)
     end_line(top);
 }
 
+static void draw_device(bool known, struct rates_device device)
+{
+    char overlap[SHOW_BYTES] = "-";
+    if (device.overlap > 0)
+        snprintf(overlap, sizeof overlap, "%.2f", device.overlap);
+    if (known)
+        printf(" %3.0f%% %7s", 100 * device.busy, overlap);
+    else
+        printf(" %4s %7s", "-", "-");
+}
+
 static void draw_daemon(const struct top *top, const struct overview_daemon *daemon,
                         const struct rates *rates)
 {
@@ -201,43 +219,74 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
         show_rate(rates->images_s, images);
         show_rate(rates->pixels_s / 1e6, pixels);
     }
-    printf("%-24.24s %-8.8s %-9.9s %5lld", daemon->name, engine, stats ? state : "silent",
-           daemon->leases);
-    if (stats)
-        printf(" %7s %8s %6s %7s", streams, images, pixels,
-               show_age(show_number(stats, "up_s"), up));
+    printf("%-*.*s %-7.7s %-8.8s %5lld", top->name_columns, top->name_columns, daemon->name, engine,
+           stats ? state : "silent", daemon->leases);
+    if (stats) {
+        printf(" %7s %8s %6s", streams, images, pixels);
+        draw_device(rates->device_count > 0, rates_all_devices(rates));
+    }
+    if (stats && top->wide)
+        printf(" %7s", show_age(show_number(stats, "up_s"), up));
     end_line(top);
 }
 
-/* Lines that a screen has for daemons, under all else. */
-static size_t room(const struct top *top)
+/* A line for the devices of a daemon that has several. */
+static void draw_devices(const struct top *top, const struct rates *rates)
 {
-    struct winsize size;
-    if (!top->screen || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+    size_t fit = top->wide ? 5 : 3;
+    printf(" ");
+    for (size_t i = 0; i < rates->device_count && i < fit; i++) {
+        printf(" %s", rates->devices[i].name);
+        draw_device(true, rates->devices[i]);
+    }
+    if (rates->device_count > fit)
+        printf(" ...");
+    end_line(top);
+}
+
+/* Lines that a screen has for daemons, under all else; and how wide they may be. */
+static size_t measure(struct top *top)
+{
+    struct winsize size = {0};
+    bool known = top->screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    int columns = known && size.ws_col > 0 ? size.ws_col : 120;
+    top->wide = columns >= WIDE_COLUMNS;
+    int left = columns - (top->wide ? OTHER_COLUMNS + 8 : OTHER_COLUMNS);
+    top->name_columns = left < 8 ? 8 : left > 40 ? 40 : left;
+    if (!known || size.ws_row == 0)
         return SIZE_MAX;
     return size.ws_row > LINES_ABOVE + 2 ? size.ws_row - LINES_ABOVE - 2u : 1;
 }
 
-static void draw_daemons(const struct top *top, const struct overview *overview)
+static void draw_daemons(struct top *top, const struct overview *overview)
 {
-    size_t count = overview->daemon_count, most = room(top);
+    size_t count = overview->daemon_count, left = measure(top), shown = 0;
     if (count == 0) {
         printf("no gpuimgd is running here");
         end_line(top);
         return;
     }
-    printf("%-24s %-8s %-9s %5s %7s %8s %6s %7s", "daemon", "engine", "state", "jobs", "streams",
-           "images/s", "MP/s", "up");
+    printf("%-*s %-7s %-8s %5s %7s %8s %6s %4s %7s%s", top->name_columns, "daemon", "engine",
+           "state", "jobs", "streams", "images/s", "MP/s", "busy", "overlap",
+           top->wide ? "      up" : "");
     end_line(top);
-    for (size_t i = 0; i < count && i < most; i++)
-        draw_daemon(top, &overview->daemons[i], rates_of(top->rates, i));
-    if (count > most) {
-        printf("and %zu more", count - most);
+    for (; shown < count; shown++) {
+        const struct rates *rates = rates_of(top->rates, shown);
+        size_t lines = rates->device_count > 1 ? 2 : 1;
+        if (lines > left)
+            break;
+        left -= lines;
+        draw_daemon(top, &overview->daemons[shown], rates);
+        if (lines > 1)
+            draw_devices(top, rates);
+    }
+    if (shown < count) {
+        printf("and %zu more", count - shown);
         end_line(top);
     }
 }
 
-static void draw(const struct top *top, const struct overview *overview)
+static void draw(struct top *top, const struct overview *overview)
 {
     if (top->screen)
         fputs(HOME, stdout);
@@ -264,6 +313,12 @@ static int print_json(const struct top *top, const struct overview *overview)
         cJSON_AddNumberToObject(json, "mp_s", sum.pixels_s / 1e6);
         cJSON_AddNumberToObject(json, "in_mb_s", sum.bytes_in_s / 1e6);
         cJSON_AddNumberToObject(json, "out_mb_s", sum.bytes_out_s / 1e6);
+    }
+    struct rates_device devices = rates_all_devices(&sum);
+    if (json && sum.device_count > 0) {
+        cJSON_AddNumberToObject(json, "gpu_busy", devices.busy);
+        if (devices.overlap > 0)
+            cJSON_AddNumberToObject(json, "overlap", devices.overlap);
     }
     int status = ctl_print_json(json);
     fflush(stdout);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/ctl_world.h"
+#include "tests/tools/text_file.h"
 
 #define HEAP 143
 
@@ -43,6 +44,15 @@ static void test_status(void **state)
     assert_int_equal(json_number(lines, "0.daemons.0.leases"), 3);
     assert_int_equal(json_number(lines, "0.attempts.1"), 1);
     assert_int_equal(json_number(lines, "0.expired"), 1);
+    /* The manual names every member. */
+    char *page = text_file_read("conf/man/gpuimgctl.1");
+    assert_non_null(page);
+    const cJSON *holders[] = {json_at(lines, "0"), json_at(lines, "0.daemons.0")}, *member;
+    for (size_t i = 0; i < 2; i++)
+        cJSON_ArrayForEach(member, holders[i])
+            if (!strstr(page, member->string))
+                fail_msg("gpuimgctl(1) does not know %s", member->string);
+    free(page);
     cJSON_Delete(lines);
 }
 
@@ -108,6 +118,60 @@ static void test_published(void **state)
     stop();
     assert_int_equal(redis_integer(w->client, "EXISTS %s", keys->element[0]->str), 0);
     freeReplyObject(keys);
+}
+
+/* What GPUs did, of a daemon on the tests' own CUDA runtime. */
+static void test_devices(void **state)
+{
+    (void)state;
+    const char *program = getenv("GPUIMGD_STANDIN");
+    const char *const options[] = {"--engine=cuda", "--pinned_bytes=64M", NULL};
+    if (!program || access(program, X_OK) != 0)
+        skip();
+    check_ready(world_start_with(w, 0, &(struct process_options){.program = program}, options));
+    world_put_photo(w, "wide.jpg", 1600, 1200);
+    struct process process = ctl_begin(w, "ctl top $at -i 0.2 --json | grep -m 1 '\"overlap\":'");
+    ctl_expect(w, 0, "seq 1 100 | sed s,.*,wide.jpg, | "
+                     "ctl submit $at - -o made/%i.jpg --ops gaussian --wait", "100 done", NULL);
+    struct ctl_run run = ctl_end(&process);
+    cJSON *seen = cJSON_Parse(run.out);
+    assert_true(json_number(seen, "gpu_busy") > 0 && json_number(seen, "gpu_busy") <= 1);
+    assert_true(json_number(seen, "overlap") >= 1 && json_number(seen, "overlap") <= 3);
+    cJSON_Delete(seen);
+    ctl_clear(&run);
+    cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
+    const cJSON *device = json_at(lines, "0.daemons.0.stats.devices.0");
+    assert_string_equal(json_text(device, "name"), "cuda:0");
+    double busy_s = json_number(device, "busy_s");
+    assert_true(busy_s > 0 && busy_s < json_number(lines, "0.daemons.0.stats.up_s"));
+    assert_true(json_number(device, "up_s") + json_number(device, "kernel_s") +
+                    json_number(device, "down_s") >= busy_s);
+    cJSON_Delete(lines);
+    process_clear(&w->daemons[0]);
+}
+
+/* Two devices have a line of their own; shares are those between two looks. */
+static void test_devices_of_one_daemon(void **state)
+{
+    (void)state;
+#define DEVICE(name, busy, part, seconds)                                                         \
+    "{\"name\":\"" name "\",\"busy_s\":" busy ",\"" part "\":" seconds "}"
+#define SAY(up, busy, parts)                                                                       \
+    freeReplyObject(redis_command(w->client, "SET %s:stats:far:boot:ns:12:34 %s", w->ns,           \
+                                  "{\"up_s\":" up ",\"state\":\"draining\",\"devices\":["          \
+                                  DEVICE("cuda:0", busy, "up_s", parts) ","                        \
+                                  DEVICE("cuda:1", busy, "kernel_s", busy) "]}"))
+    redis_integer(w->client, "ZADD %s:inst 99999999999999 far:boot:ns:12:34", w->ns);
+    SAY("10", "1", "1");
+    struct process process = ctl_begin(w, "ctl top $at -i 0.1 | grep -m 1 '^  cuda:0  '");
+    process_sleep(patience(0.5));
+    SAY("12", "2", "3");
+    struct ctl_run run = ctl_end(&process);
+    assert_string_equal(run.out, "  cuda:0  50%    2.00 cuda:1  50%    1.00\n");
+    ctl_clear(&run);
+    ctl_expect(w, 0, "ctl top $at -n 1", " draining ", NULL);
+#undef SAY
+#undef DEVICE
 }
 
 /* ---- dead jobs ----------------------------------------------------------------------------- */
@@ -266,7 +330,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, forget)
     const struct CMUnitTest tests[] = {
-        TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_dead),
+        TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_devices),
+        TEST(test_devices_of_one_daemon), TEST(test_dead),
         TEST(test_dead_many), TEST(test_hostile_texts), TEST(test_cancel), TEST(test_pause),
         TEST(test_drain),
     };

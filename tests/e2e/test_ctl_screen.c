@@ -2,6 +2,7 @@
  * test_ctl_screen.c - gpuimgctl on a terminal: the progress bar, Ctrl-C, top.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,11 +155,29 @@ static void test_slow_terminal(void **state)
     assert_int_equal(strtol(flags + strlen("flags:"), NULL, 8) & O_NONBLOCK, 0);
 }
 
+/* No line of top is longer than the screen, and a daemon that dies leaves it. */
+static void test_top_of_a_daemon_that_dies(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, NULL);
+    check_ready(daemon);
+    ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" top $at -i 0.2");
+    shows(" running ");
+    process_signal(daemon, SIGKILL);
+    shows("no gpuimgd is running here");
+    ctl_type(&terminal, "q");
+    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    for (const char *at = terminal.text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, "daemon ", 7) == 0 || strstr(at, " running ") == at + 27)
+            assert_in_range(strcspn(at, "\033\r\n"), 60, 80);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, forget)
     const struct CMUnitTest tests[] = {TEST(test_bar), TEST(test_narrow), TEST(test_interrupt),
-                                       TEST(test_top), TEST(test_interrupt_of_a_drawing),
+                                       TEST(test_top),
+        TEST(test_top_of_a_daemon_that_dies), TEST(test_interrupt_of_a_drawing),
                                        TEST(test_slow_terminal)};
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);
