@@ -161,8 +161,12 @@ static void answer(struct work *work, const struct error *error, bool brief)
     struct queue_value values[JOB_OUTPUTS_MAX];
     bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
     say_error(work, error);
-    struct queue_answer whole = {.id = work->job.id, .reply_to = work->job.reply_to,
-                                 .unique = work->job.unique, .values = values};
+    /* The result kept under a unique id is that of a job which began: a slip in one that is sent
+     * later must not take its place, nor answer those that are sent then without it. */
+    bool keeps = !(work->unfit && work->job.unique);
+    struct queue_answer whole = {.id = keeps ? work->job.id : NULL,
+                                 .reply_to = work->job.reply_to,
+                                 .unique = keeps && work->job.unique, .values = values};
     const struct queue_answer *answer = NULL;
     if (error->status == STATUS_CANCELLED && !brief)
         withhold_values(work);

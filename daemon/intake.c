@@ -150,6 +150,7 @@ void intake_leased(void *context, struct lease *lease)
         uv_timer_again(&pipeline->tick);
     }
     parse(work, lease);
+    work->unfit = work->error.status != STATUS_OK;
     if (pipeline->failed && work->error.status == STATUS_OK)
         work->give_back = true;
     lease->id = work->job.id;

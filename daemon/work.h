@@ -70,6 +70,7 @@ struct work {
     bool key_read;          /* counted among the keys that are being read */
     bool give_back;         /* ends as if it had never been fetched */
     bool computed;          /* the engine had something to do */
+    bool unfit;             /* bad in itself: it could never begin */
 
     uint64_t fetched_ns, deadline_ns;
     double queue_ms;        /* -1: not known */

@@ -148,6 +148,12 @@ static void test_expires_before_its_retry(void **state)
 
 /* ---- one job with an id at a time --------------------------------------------------------- */
 
+static void check_same_as(cJSON *result, double number)
+{
+    assert_true(json_number(result, "same_as") == number);
+    check_done(result);
+}
+
 static void test_the_second_gets_the_first_ones_result(void **state)
 {
     (void)state;
@@ -180,6 +186,11 @@ static void test_the_second_gets_the_first_ones_result(void **state)
     assert_non_null(kept);
     assert_null(strstr(kept, "same_as"));
     free(kept);
+    /* One that could never begin leaves it alone, and those that come later have it still. */
+    check_failed(check_answer(w, "{'id':'u','unique':true,'input':'p.jpg','output':'u7.png',"
+                                 "'ops':['sobell']}"), "unknown_op", "sobell", NULL);
+    check_same_as(check_answer(w, "{'id':'u','unique':true,'input':'p.jpg','output':'u8.png'}"),
+                  number);
     redis_integer(w->client, "DEL gpuimgd:result:u");
     check_done(check_answer(w, "{'id':'u','unique':true,'input':'p.jpg','output':'u5.png'}"));
     assert_true(is_there("/u5.png"));
