@@ -1,11 +1,14 @@
 /*
  * bench_small - many small pictures: what is left of the floor and of the queue.
  *
- *     bench_small --daemon PATH [--against PATH] [--folder F] [--size 64 ...] [--rounds 3]
- *                 [--seconds 2] [--threads N] [--trace]
+ *     bench_small --daemon PATH [--against PATH] [--engine cpu] [--folder F] [--pictures F]
+ *                 [--size 64 ...] [--rounds 3] [--seconds 2] [--threads N] [--trace]
  *
  * The job is grayscale + sobel of a square JPEG to a JPEG of quality 85, from file to file and
- * from key to key. For each size and place, in turns, `rounds` times:
+ * from key to key. With --pictures it is done to the JPEGs of that folder instead, the first 64 by
+ * name and of whatever sizes; "side" is the first one's width then. The floor has the CPU engine,
+ * whichever the daemon has.
+ * For each size and place, in turns, `rounds` times:
  *   floor    the codecs and the operations alone (floor.h), on N threads;
  *   queue    queue/ alone, in this process: jobs are fetched, parsed, read where they are keys, and
  *            answered at once with a result (and a key's bytes) of the usual length;
@@ -43,8 +46,8 @@
 #define ROUNDS_MAX 31
 #define PROGRAMS_MAX 2
 #define SIZES_MAX 8
-#define PHOTOS 64   /* different ones of a size */
-#define OUTPUTS 256 /* files or keys, written over and over */
+#define PHOTOS_MAX 64 /* different ones of a size */
+#define OUTPUTS 256   /* files or keys, written over and over */
 #define QUEUE_PLACES 64
 #define JOBS_MAX 200000u
 #define WAIT_S 300.0
@@ -73,13 +76,14 @@ static struct bench {
     unsigned rounds, threads, jobs;
     double seconds;
     bool trace, keys;
-    const char *folder;
+    const char *folder, *pictures, *engine;
     struct world world;
     struct floor floor;
-    struct floor_photo photos[PHOTOS];
-    struct picture_file files[PHOTOS];
+    struct floor_photo photos[PHOTOS_MAX];
+    struct picture_file files[PHOTOS_MAX];
+    unsigned count; /* of both */
     cJSON *operations;
-} bench = {.rounds = 3, .seconds = 2};
+} bench = {.rounds = 3, .seconds = 2, .engine = "cpu"};
 
 /* ---- what processes use ---------------------------------------------------------------------- */
 
@@ -146,7 +150,7 @@ static void push_jobs(void)
             ? "{\"input\":{\"key\":\"gpuimgd:img:in:%u\"},\"output\":{\"key\":"
               "\"gpuimgd:img:out:%u\",\"format\":\"jpeg\"},\"ops\":[\"grayscale\",\"sobel\"]}"
             : "{\"input\":\"%u.jpg\",\"output\":\"out%u.jpg\",\"ops\":[\"grayscale\",\"sobel\"]}";
-        snprintf(job, sizeof job, form, i % PHOTOS, i % OUTPUTS);
+        snprintf(job, sizeof job, form, i % bench.count, i % OUTPUTS);
         redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", job);
     }
     for (unsigned i = 0; i < bench.jobs; i++) {
@@ -185,12 +189,20 @@ struct task {
     struct job job;
 };
 
+/* The photo of a job: its input is N.jpg, or a key that ends in :N. */
+static unsigned photo_of(const struct job *job)
+{
+    const char *number = job->input.key ? strrchr(job->input.key, ':') + 1 : job->input.path;
+    return (unsigned)strtoul(number, NULL, 10);
+}
+
 static void answer(struct task *task, size_t bytes)
 {
     const struct job_place *place = &task->job.outputs[0].place;
-    size_t length = bench.photos[0].output_bytes;
-    struct result_output output = {.place = place, .format = "jpeg", .width = bench.photos[0].width,
-                                   .height = bench.photos[0].height, .bytes = length};
+    const struct floor_photo *photo = &bench.photos[photo_of(&task->job)];
+    size_t length = photo->output_bytes;
+    struct result_output output = {.place = place, .format = "jpeg", .width = photo->width,
+                                   .height = photo->height, .bytes = length};
     struct result result = {
         .job = &task->job, .number = task->lease->number, .status = "done", .input_format = "jpeg",
         .input_width = output.width, .input_height = output.height, .input_bytes = bytes,
@@ -226,8 +238,8 @@ static void on_leased(void *context, struct lease *lease)
     if (job_parse(&task->job, lease->raw, lease->raw_bytes, &rules, &error) != STATUS_OK)
         abort();
     if (!task->job.input.key)
-        answer(task, bench.files[0].length);
-    else if (!queue_read(clerk->queue, task->job.input.key, MIB, on_read, task))
+        answer(task, bench.files[photo_of(&task->job)].length);
+    else if (!queue_read(clerk->queue, task->job.input.key, INPUT_BYTES_DEFAULT, on_read, task))
         abort();
 }
 
@@ -342,10 +354,11 @@ static void trace_turn(struct process *daemon)
 
 static bool start_daemon(size_t index)
 {
-    char workers[32];
+    char workers[32], engine[32];
     struct process_options how = {.program = bench.programs[index]};
     snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
-    const char *extra[] = {workers, "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL};
+    snprintf(engine, sizeof engine, "--engine=%s", bench.engine);
+    const char *extra[] = {workers, engine, "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL};
     struct process *daemon = world_start_with(&bench.world, index, &how, extra);
     if (!world_ready(daemon))
         return false;
@@ -355,27 +368,65 @@ static bool start_daemon(size_t index)
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
+/* Takes the file over. Where the floor cannot take it, it says so and does without. */
+static void add_photo(struct picture_file file, const char *name)
+{
+    unsigned i = bench.count;
+    struct floor_photo *photo = &bench.photos[i];
+    struct error error = {0};
+    *photo = (struct floor_photo){0};
+    if (asprintf(&photo->name, "%u.jpg", i) < 0)
+        abort();
+    bench.files[i] = file;
+    world_put(&bench.world, photo->name, file.bytes, file.length);
+    freeReplyObject(redis_command(bench.world.client, "SET gpuimgd:img:in:%u %b", i, file.bytes,
+                                  file.length));
+    if (floor_take(&bench.floor, photo, bench.operations, &error)) {
+        bench.floor.count = ++bench.count;
+        return;
+    }
+    printf("skipped: %s: %s\n", name, error.text);
+    plan_clear(&photo->plan);
+    free(photo->name);
+    picture_free(&bench.files[i]);
+}
+
+static int is_jpeg(const struct dirent *entry)
+{
+    const char *suffix = strrchr(entry->d_name, '.');
+    return suffix && (!strcasecmp(suffix, ".jpg") || !strcasecmp(suffix, ".jpeg"));
+}
+
+static void take_pictures(void)
+{
+    struct dirent **entries = NULL;
+    int found = scandir(bench.pictures, &entries, is_jpeg, alphasort);
+    for (int i = 0; i < found; i++) {
+        char *path;
+        size_t length = 0;
+        if (asprintf(&path, "%s/%s", bench.pictures, entries[i]->d_name) < 0)
+            abort();
+        unsigned char *bytes = bench.count < PHOTOS_MAX ? text_file_bytes(path, &length) : NULL;
+        if (bytes)
+            add_photo((struct picture_file){bytes, length}, path);
+        free(path);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
 static void make_photos(uint32_t size)
 {
     floor_open(&bench.floor, bench.world.in, bench.threads);
     if (bench.folder)
         bench.floor.output_folder = open(bench.world.out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bench.floor.photos = bench.photos;
-    for (unsigned i = 0; i < PHOTOS; i++) {
-        struct floor_photo *photo = &bench.photos[i];
-        struct picture_jpeg how = {.width = size, .height = size, .quality = 88, .seed = i + 1};
-        struct error error = {0};
-        bench.files[i] = picture_jpeg(&how);
-        *photo = (struct floor_photo){0};
-        if (asprintf(&photo->name, "%u.jpg", i) < 0)
-            abort();
-        world_put(&bench.world, photo->name, bench.files[i].bytes, bench.files[i].length);
-        freeReplyObject(redis_command(bench.world.client, "SET gpuimgd:img:in:%u %b", i,
-                                      bench.files[i].bytes, bench.files[i].length));
-        if (!floor_take(&bench.floor, photo, bench.operations, &error))
-            abort();
-        bench.floor.count = i + 1;
-    }
+    bench.count = 0;
+    if (bench.pictures)
+        take_pictures();
+    for (uint32_t seed = 1; !bench.pictures && seed <= PHOTOS_MAX; seed++)
+        add_photo(picture_jpeg(&(struct picture_jpeg){.width = size, .height = size,
+                                                      .quality = 88, .seed = seed}), "");
 }
 
 static void drop_photos(void)
@@ -383,7 +434,7 @@ static void drop_photos(void)
     if (bench.floor.output_folder >= 0)
         close(bench.floor.output_folder);
     floor_close(&bench.floor);
-    for (unsigned i = 0; i < PHOTOS; i++)
+    for (unsigned i = 0; i < bench.count; i++)
         picture_free(&bench.files[i]);
     bench.floor = (struct floor){0};
 }
@@ -392,7 +443,7 @@ static void drop_photos(void)
 static void choose_place(bool keys)
 {
     bench.keys = keys;
-    for (unsigned i = 0; i < PHOTOS; i++) {
+    for (unsigned i = 0; i < bench.count; i++) {
         bench.photos[i].bytes = keys ? bench.files[i].bytes : NULL;
         bench.photos[i].length = bench.files[i].length;
     }
@@ -443,11 +494,12 @@ static bool measure(struct rounds *all)
     return bench.floor.failed == 0;
 }
 
-static bool measure_row(uint32_t size, bool keys)
+static bool measure_row(bool keys)
 {
     static struct rounds all;
+    uint32_t size = bench.photos[0].width;
     choose_place(keys);
-    bench.jobs = PHOTOS * 16;
+    bench.jobs = PHOTOS_MAX * 16;
     double jobs = bench.jobs / floor_run(&bench.floor, bench.jobs).wall_s * bench.seconds / 2;
     bench.jobs = jobs < JOBS_MAX ? jobs > 64 ? (unsigned)jobs : 64 : JOBS_MAX;
     if (!measure(&all)) {
@@ -468,7 +520,7 @@ static bool measure_row(uint32_t size, bool keys)
     }
     fflush(stdout);
     for (size_t i = 0; bench.trace && i < bench.program_count; i++) {
-        bench.jobs = PHOTOS * 16;
+        bench.jobs = PHOTOS_MAX * 16;
         trace_turn(&bench.world.daemons[i]);
     }
     return true;
@@ -480,15 +532,17 @@ static int run(void)
     for (size_t i = 0; i < bench.program_count; i++)
         if (!start_daemon(i))
             return 1;
-    printf("%u threads, median of %u rounds; CPU us a job of Redis, the loop's and the workers' "
-           "user and system time, switches a job\n", bench.threads, bench.rounds);
+    printf("%u threads, engine %s, median of %u rounds; CPU us a job of Redis, the loop's and the "
+           "workers' user and system time, switches a job\n", bench.threads, bench.engine,
+           bench.rounds);
     printf("%4s %-5s %8s %8s %8s %8s %8s %18s %6s %7s %7s %7s %7s %7s %7s\n", "side", "place",
            "floor/s", "floor us", "queue/s", "bound/s", "daemon/s", "of the bound", "in CPU",
            "redis", "loop u", "loop s", "work u", "work s", "switch");
     for (size_t i = 0; i < bench.size_count && status == 0; i++) {
         make_photos(bench.sizes[i]);
-        bool good = measure_row(bench.sizes[i], false) &&
-                    (bench.folder || measure_row(bench.sizes[i], true));
+        bool good = bench.count > 0 && measure_row(false) && (bench.folder || measure_row(true));
+        if (bench.count == 0)
+            printf("no JPEG for the floor in %s\n", bench.pictures);
         status = good ? 0 : 1;
         drop_photos();
     }
@@ -502,6 +556,7 @@ int main(int argc, char **argv)
         {"size", required_argument, NULL, 'z'},    {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'}, {"threads", required_argument, NULL, 't'},
         {"trace", no_argument, NULL, 'c'},         {"folder", required_argument, NULL, 'f'},
+        {"engine", required_argument, NULL, 'e'},  {"pictures", required_argument, NULL, 'p'},
         {NULL, 0, NULL, 0}};
     bool usable = true;
     bench.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
@@ -520,17 +575,23 @@ int main(int argc, char **argv)
         case 't': bench.threads = value; break;
         case 'c': bench.trace = true; break;
         case 'f': bench.folder = optarg; break;
+        case 'e': bench.engine = optarg; break;
+        case 'p': bench.pictures = optarg; break;
         default: usable = false;
         }
     }
+    usable = usable && (!bench.pictures || bench.size_count == 0);
     if (!usable || !bench.programs[0] || optind != argc || bench.rounds < 1 ||
         bench.rounds > ROUNDS_MAX || bench.threads < 1 || !(bench.seconds > 0)) {
         fprintf(stderr, "usage: bench_small --daemon PATH [--against PATH] [--folder F] "
-                        "[--size N ...] [--rounds 1-%d] [--seconds S] [--threads N] [--trace]\n",
+                        "[--engine cpu|cuda|auto] [--size N ... | --pictures F] [--rounds 1-%d] "
+                        "[--seconds S] [--threads N] [--trace]\n",
                 ROUNDS_MAX);
         return 64;
     }
-    if (bench.size_count == 0)
+    if (bench.pictures)
+        bench.size_count = 1;
+    else if (bench.size_count == 0)
         for (uint32_t size = 64; size <= 512; size *= 2)
             bench.sizes[bench.size_count++] = size;
     bench.program_count = bench.programs[1] ? 2 : 1;
