@@ -1,48 +1,131 @@
+/* notify.c - one datagram socket, kept open. libsystemd's sd_notify waits for as long as nobody
+ * reads (the queue of a Unix socket may hold no more than ten datagrams), and the loop with it. */
 #include "daemon/notify.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <systemd/sd-daemon.h>
 
 #include "conf/text.h"
 #include "daemon/clock.h"
 
+/* What changes the state of the unit may wait for room so long. */
+#define STATE_WAIT_US 200000
+
+static int notify_fd = -1;
+
+/* Where $NOTIFY_SOCKET is: a path, or a name in the abstract namespace, which begins with '@'.
+ * Returns the address's length; 0: there is nobody to tell. */
+static socklen_t address_of(struct sockaddr_un *address)
+{
+    const char *name = getenv("NOTIFY_SOCKET");
+    size_t length = name ? strlen(name) : 0;
+    if (length < 2 || length >= sizeof address->sun_path || (*name != '/' && *name != '@'))
+        return 0;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path, name, length);
+    if (*name == '@')
+        address->sun_path[0] = '\0';
+    else
+        length++; /* a path ends with its NUL, an abstract name with its length */
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+}
+
+static bool open_socket(void)
+{
+    const struct timeval wait = {.tv_usec = STATE_WAIT_US};
+    if (notify_fd >= 0)
+        return true;
+    notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (notify_fd < 0)
+        return false;
+    setsockopt(notify_fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    return true;
+}
+
+/* flags: MSG_DONTWAIT, or 0 to wait for STATE_WAIT_US at most. false: it was not sent. */
+static bool post(const char *text, int flags)
+{
+    struct sockaddr_un address;
+    socklen_t length = address_of(&address);
+    if (length == 0)
+        return true;
+    if (!open_socket())
+        return false;
+    ssize_t sent;
+    do /* to the address each time: who listens there may be another one than before */
+        sent = sendto(notify_fd, text, strlen(text), flags | MSG_NOSIGNAL,
+                      (struct sockaddr *)&address, length);
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0;
+}
+
+/* The state that was not sent yet; "": none. A later one stands for it. */
+static char unsent[64];
+
+static void post_state(const char *text)
+{
+    if (post(text, 0))
+        unsent[0] = '\0';
+    else
+        snprintf(unsent, sizeof unsent, "%s", text);
+}
+
+static void post_unsent(void)
+{
+    if (unsent[0] && post(unsent, MSG_DONTWAIT))
+        unsent[0] = '\0';
+}
+
 void notify_ready(void)
 {
-    sd_notify(0, "READY=1");
+    post_state("READY=1");
 }
 
 void notify_reloading(void)
 {
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now_ns() / 1000);
+    char text[sizeof unsent];
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now_ns() / 1000);
+    post_state(text);
 }
 
 void notify_stopping(void)
 {
-    sd_notify(0, "STOPPING=1");
+    post_state("STOPPING=1");
 }
 
 void notify_status(const char *format, ...)
 {
     static char last[512];
-    char text[512];
+    char text[512], line[sizeof text + 8];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     text_make_printable(text); /* a newline would begin another assignment */
+    post_unsent();
     if (strcmp(text, last) == 0)
         return; /* an idle daemon shall not wake the service manager */
-    strcpy(last, text);
-    sd_notifyf(0, "STATUS=%s", text);
+    snprintf(line, sizeof line, "STATUS=%s", text);
+    if (post(line, MSG_DONTWAIT))
+        strcpy(last, text);
 }
 
 void notify_watchdog(void)
 {
-    sd_notify(0, "WATCHDOG=1");
+    post_unsent();
+    post("WATCHDOG=1", MSG_DONTWAIT);
 }
 
 uint64_t notify_watchdog_interval_ms(void)

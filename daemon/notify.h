@@ -1,7 +1,10 @@
 /*
  * notify.h - what systemd is told (sd_notify(3)); without NOTIFY_SOCKET nothing happens.
  *
- * Loop thread only.
+ * Loop thread only, which no message holds up: what cannot be sent at once is dropped, and after a
+ * status that was dropped the next one is sent although it be the same. The states (ready,
+ * reloading, stopping) wait for room, 0.2 s at most; one that found none even so goes before the
+ * next status or watchdog message.
  */
 #ifndef GPUIMGD_DAEMON_NOTIFY_H
 #define GPUIMGD_DAEMON_NOTIFY_H

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/tools/check.h"
@@ -436,6 +437,76 @@ static void test_notifications(void **state)
     assert_int_equal(process_wait(daemon, 20), 0);
 }
 
+static void test_notifications_to_an_abstract_name(void **state)
+{
+    (void)state;
+    struct process_options how = {.abstract_notify = true};
+    const char *none[] = {NULL};
+    struct process *daemon = world_start_with(w, 0, &how, none);
+    check_ready(daemon);
+    assert_true(process_noted(daemon, 0, "STATUS=running", 10));
+    check_stop(daemon);
+}
+
+static bool jobs_are_done(struct process *daemon)
+{
+    (void)daemon;
+    return redis_integer(w->client, "LLEN gpuimgd:results") == 200;
+}
+
+static bool has_reloaded(struct process *daemon)
+{
+    return process_log_count(daemon, 0, "configuration reloaded") > 0;
+}
+
+static bool is_paused(struct process *daemon)
+{
+    return process_log_count(daemon, 0, "fetching is paused") > 0;
+}
+
+static bool has_ended(struct process *daemon)
+{
+    return !process_running(daemon);
+}
+
+/* The functions that wait elsewhere read what the daemon says meanwhile. */
+static bool await_unread(bool (*comes)(struct process *daemon), struct process *daemon)
+{
+    double deadline = process_now() + patience(20);
+    while (!comes(daemon) && process_now() < deadline)
+        process_sleep(0.01);
+    return comes(daemon);
+}
+
+/* Jobs and signals go on as usual, and who reads again hears how things stand by then. */
+static void test_notifications_that_nobody_reads(void **state)
+{
+    (void)state;
+    struct process_options how = {.watchdog_s = 0.03};
+    const char *none[] = {NULL};
+    struct process *daemon = world_start_with(w, 0, &how, none);
+    check_ready(daemon);
+    assert_true(process_noted(daemon, 0, "STATUS=", 10));
+    assert_true(process_fill_notes(daemon));
+    for (int i = 0; i < 200; i++)
+        world_push(w, JOB, i, i);
+    assert_true(await_unread(jobs_are_done, daemon));
+    process_signal(daemon, SIGHUP);
+    assert_true(await_unread(has_reloaded, daemon));
+    process_signal(daemon, SIGUSR2);
+    assert_true(await_unread(is_paused, daemon));
+    size_t mark = daemon->notes_length;
+    assert_true(process_noted(daemon, mark, "READY=1", 10));
+    assert_true(process_noted(daemon, mark, "STATUS=paused", 10));
+    assert_true(process_noted(daemon, mark, "WATCHDOG=1", 10));
+    assert_null(strstr(daemon->notes + mark, "RELOADING=1"));
+    assert_true(process_fill_notes(daemon));
+    process_signal(daemon, SIGTERM);
+    assert_true(await_unread(has_ended, daemon));
+    assert_true(WIFEXITED(daemon->status) && WEXITSTATUS(daemon->status) == 0);
+    check_clean(w);
+}
+
 static void test_no_device_is_said_once(void **state)
 {
     (void)state;
@@ -509,7 +580,8 @@ int main(void)
         TEST(test_usr2_pauses),
         TEST(test_reload),
         TEST(test_bad_reload_runs_on),
-        TEST(test_notifications),
+        TEST(test_notifications), TEST(test_notifications_to_an_abstract_name),
+        TEST(test_notifications_that_nobody_reads),
         TEST(test_no_device_is_said_once),
         TEST(test_two_daemons_share),
     };

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,19 +52,32 @@ void process_sleep(double seconds)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+/* As in sd_notify(3): a path, or behind '@' a name in the abstract namespace. 0: too long. */
+static socklen_t notify_address(const char *path, struct sockaddr_un *address)
+{
+    size_t length = strlen(path);
+    if (length >= sizeof address->sun_path)
+        return 0;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path, path, length);
+    if (*path == '@')
+        address->sun_path[0] = '\0';
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+}
+
 static int notify_socket(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
+    struct sockaddr_un address;
+    socklen_t length = notify_address(path, &address);
+    if (length == 0)
         return -1;
-    strcpy(address.sun_path, path);
     unlink(path);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int room = 1 << 20;
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    if (bind(fd, (struct sockaddr *)&address, sizeof address)) {
+    if (bind(fd, (struct sockaddr *)&address, length)) {
         close(fd);
         return -1;
     }
@@ -134,8 +148,8 @@ bool process_start(struct process *process, const struct process_options *option
              options->name);
     snprintf(process->out_path, sizeof process->out_path, "%s/%s.out", options->folder,
              options->name);
-    snprintf(process->notify_path, sizeof process->notify_path, "%s/%s.sock", options->folder,
-             options->name);
+    snprintf(process->notify_path, sizeof process->notify_path, "%s%s/%s.sock",
+             options->abstract_notify ? "@" : "", options->folder, options->name);
     process->notify_fd = notify_socket(process->notify_path);
     process->notes = calloc(1, 1);
     if (process->notify_fd < 0 || !process->notes) {
@@ -235,6 +249,32 @@ bool process_noted(struct process *process, size_t mark, const char *text, doubl
         struct pollfd wait = {.fd = process->notify_fd, .events = POLLIN};
         poll(&wait, 1, left < 0.05 ? 5 : 50);
     }
+}
+
+bool process_fill_notes(struct process *process)
+{
+    struct sockaddr_un address;
+    socklen_t length = notify_address(process->notify_path, &address);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool sent_any = false, full = false;
+    for (ssize_t sent = 0; fd >= 0 && !full;) {
+        sent = sendto(fd, "X", 1, 0, (struct sockaddr *)&address, length);
+        if (sent > 0) {
+            sent_any = true;
+            continue;
+        }
+        if (errno != EAGAIN)
+            break;
+        /* Either the queue is full, or what this socket may have under way: then another one can
+         * still send. What is sent stays sent. */
+        full = !sent_any;
+        sent_any = false;
+        close(fd);
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    return full;
 }
 
 void process_stop_listening(struct process *process)

@@ -19,6 +19,7 @@ struct process_options {
     const char *name;
     double watchdog_s;           /* 0: no watchdog is asked for */
     bool unprivileged;           /* without the right to pass over file modes, even as root */
+    bool abstract_notify;        /* NOTIFY_SOCKET is a name in the abstract namespace */
     bool no_openat2;             /* as under an old kernel, or the unit's RestrictSUIDSGID */
 };
 
@@ -53,8 +54,9 @@ bool process_noted(struct process *process, size_t mark, const char *text, doubl
 /* Takes in what has been sent by now and returns the length of notes, to be used as a mark. */
 size_t process_mark(struct process *process);
 
-/* Closes the socket for notifications: from then on they fail at the sender, as without systemd.
- * Needed where nobody reads them for long: a full socket blocks the one who writes. */
+/* Sends to the socket for notifications until it takes no more. false: it could not. */
+bool process_fill_notes(struct process *process);
+/* Closes the socket for notifications: from then on they fail at the sender, as without systemd. */
 void process_stop_listening(struct process *process);
 
 /* All of its standard error (or output) so far, malloc'd, never NULL. */
