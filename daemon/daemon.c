@@ -437,10 +437,12 @@ static bool open_trace(struct daemon *daemon, struct error *error)
         .engine = engine_description(daemon->engine),
         .workers = (uint32_t)options->workers,
         .devices = engine_devices(daemon->engine),
-        .streams = (uint32_t)options->streams,
     };
-    for (uint32_t d = 0; d < config.devices; d++)
+    for (uint32_t d = 0; d < config.devices; d++) {
+        uint32_t streams = engine_slots_of(daemon->engine, d);
+        config.streams = streams > config.streams ? streams : config.streams;
         text_copy(config.names[d], sizeof config.names[d], engine_name(daemon->engine, d));
+    }
     return trace_open(&config, &daemon->trace, error) == STATUS_OK;
 }
 

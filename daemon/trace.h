@@ -74,7 +74,7 @@ struct trace_config {
     uint64_t bytes_max;   /* of the chrome file */
     uint64_t origin_ns;   /* which times are counted from */
     const char *daemon, *engine;
-    uint32_t workers, devices, streams; /* streams a device */
+    uint32_t workers, devices, streams; /* streams: of the device with the most */
     char names[DEVICES_MAX][TRACE_NAME_MAX]; /* of the devices */
 };
 

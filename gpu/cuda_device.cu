@@ -112,10 +112,25 @@ static cudaError_t clock_open(struct cuda_device *device)
     return result;
 }
 
+/* As many as were asked for, or as the device calls for. */
+static cudaError_t choose_streams(int ordinal, const struct engine_config *config,
+                                  uint32_t *streams)
+{
+    int copies_at_once = 0;
+    *streams = config->streams;
+    if (config->streams > 0)
+        return cudaSuccess;
+    cudaError_t result = CUDA_TRY(
+        cudaDeviceGetAttribute(&copies_at_once, cudaDevAttrAsyncEngineCount, ordinal));
+    *streams = copies_at_once >= 2 ? STREAMS_BOTH_WAYS : STREAMS_ONE_WAY;
+    return result;
+}
+
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error)
 {
     size_t free_bytes = 0, total_bytes = 0;
+    uint32_t streams = 0;
     device->engine = engine;
     device->ordinal = ordinal;
     list_init(&device->waiting);
@@ -124,6 +139,8 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     cudaError_t result = CUDA_TRY(cudaSetDevice(ordinal));
     if (result == cudaSuccess)
         result = CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+    if (result == cudaSuccess)
+        result = choose_streams(ordinal, config, &streams);
     if (result != cudaSuccess)
         return error_set(error, STATUS_GPU_FAILED, "%s cannot be opened: %s (%s)", device->name,
                          cudaGetErrorString(result), cudaGetErrorName(result));
@@ -131,11 +148,11 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     struct pool_backend backend = {device_alloc, device_free, device};
     size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
     device->pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
-    device->slots = (struct cuda_slot *)calloc(config->streams, sizeof(struct cuda_slot));
+    device->slots = (struct cuda_slot *)calloc(streams, sizeof(struct cuda_slot));
     if (!device->pool || !device->slots)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",
                          device->name);
-    device->slot_count = config->streams;
+    device->slot_count = streams;
     for (uint32_t i = 0; i < device->slot_count && result == cudaSuccess; i++) {
         device->slots[i].device = device;
         result = slot_open(&device->slots[i]);

@@ -69,7 +69,15 @@ uint32_t engine_devices(const struct engine *engine)
 
 uint32_t engine_slots(const struct engine *engine)
 {
-    return engine->table->slots(engine);
+    uint32_t sum = 0;
+    for (uint32_t d = 0; d < engine_devices(engine); d++)
+        sum += engine_slots_of(engine, d);
+    return sum;
+}
+
+uint32_t engine_slots_of(const struct engine *engine, uint32_t device)
+{
+    return engine->table->slots(engine, device);
 }
 
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,

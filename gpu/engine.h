@@ -30,7 +30,7 @@ struct engine;
 struct engine_config {
     const char *kind;     /* "auto", "cuda" or "cpu" */
     const char *devices;  /* "all" or "0,2": CUDA ordinals */
-    uint32_t streams;     /* slots a device */
+    uint32_t streams;     /* slots a device; 0 = as many as it calls for */
     size_t pinned_bytes;  /* budget of the pinned pool */
     size_t device_bytes;  /* budget a device; 0 = a quarter of what is free at start */
     double hang_grace_s;  /* a task that is still on a device so long after its deadline will not
@@ -77,12 +77,14 @@ void engine_close(struct engine *engine);
 bool engine_is_synchronous(const struct engine *engine);
 /* "cpu", or "cuda:0" for device index 0 (the CUDA ordinal is shown). Static while open. */
 const char *engine_name(const struct engine *engine, uint32_t device);
-/* For people: "NVIDIA H200, 132 SMs, driver 13.0" or "CPU (avx512)". */
+/* For people: "NVIDIA H200, 132 SMs, 8 streams, driver 13.0" or "CPU (avx512)". */
 const char *engine_description(const struct engine *engine);
 /* How many devices it has, 0 for the CPU engine. */
 uint32_t engine_devices(const struct engine *engine);
 /* Jobs that can be on the engine at once: devices x streams, 0 for the CPU engine. */
 uint32_t engine_slots(const struct engine *engine);
+/* Of the device of this index alone. */
+uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 
 /* Reserves input, output, scratch and device memory for the plan, all or nothing. ENGINE_WAIT:
  * try again after an engine_release; ENGINE_NEVER: over_budget, naming pool, need and option. */

@@ -131,7 +131,6 @@ static const struct engine_table cpu_table = {
     .close = cpu_close,
     .name = cpu_name,
     .devices = cpu_none,
-    .slots = cpu_none,
     .reserve = cpu_reserve,
     .release = cpu_release,
     .run = cpu_run,

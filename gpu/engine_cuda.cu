@@ -29,13 +29,9 @@ static uint32_t cuda_devices(const struct engine *engine)
     return cuda_engine_const(engine)->device_count;
 }
 
-static uint32_t cuda_slots(const struct engine *engine)
+static uint32_t cuda_slots(const struct engine *engine, uint32_t device)
 {
-    const struct cuda_engine *cuda = cuda_engine_const(engine);
-    uint32_t slots = 0;
-    for (uint32_t d = 0; d < cuda->device_count; d++)
-        slots += cuda->devices[d].slot_count;
-    return slots;
+    return cuda_engine_const(engine)->devices[device].slot_count;
 }
 
 /* ---- memory ---- */
@@ -241,8 +237,9 @@ static void describe(struct cuda_engine *cuda)
     if (cuda->device_count > 1)
         snprintf(several, sizeof(several), "%u x ", cuda->device_count);
     snprintf(cuda->base.description, sizeof(cuda->base.description),
-             "%s%.80s, %d SMs, driver %d.%d", several, properties.name,
-             properties.multiProcessorCount, driver / 1000, driver % 1000 / 10);
+             "%s%.80s, %d SMs, %u streams, driver %d.%d", several, properties.name,
+             properties.multiProcessorCount, cuda->devices[0].slot_count, driver / 1000,
+             driver % 1000 / 10);
 }
 
 /* No task was ever taken: closes whatever was opened. */
@@ -313,8 +310,8 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     uint32_t count = parse_devices(config->devices, present, ordinals, error);
     if (count == 0)
         return error->status;
-    if (config->streams < 1 || config->streams > STREAMS_CEILING)
-        return error_set(error, STATUS_GPU_FAILED, "streams is %u; it must be 1 to %d",
+    if (config->streams > STREAMS_CEILING)
+        return error_set(error, STATUS_GPU_FAILED, "streams is %u; it must be auto, or 1 to %d",
                          config->streams, STREAMS_CEILING);
 
     struct cuda_engine *cuda = (struct cuda_engine *)calloc(1, sizeof(*cuda));

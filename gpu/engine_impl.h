@@ -17,7 +17,7 @@ struct engine_table {
     void (*close)(struct engine *engine);
     const char *(*name)(const struct engine *engine, uint32_t device);
     uint32_t (*devices)(const struct engine *engine);
-    uint32_t (*slots)(const struct engine *engine);
+    uint32_t (*slots)(const struct engine *engine, uint32_t device); /* asynchronous only */
     enum engine_reserved (*reserve)(struct engine *engine, uint32_t device,
                                     const struct plan *plan, struct engine_memory *memory,
                                     struct error *error);

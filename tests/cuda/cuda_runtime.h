@@ -51,6 +51,7 @@ typedef struct CUevent_st *cudaEvent_t;
 typedef void (*cudaHostFn_t)(void *argument);
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+enum cudaDeviceAttr { cudaDevAttrAsyncEngineCount = 40 };
 enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1 };
 
 struct cudaPointerAttributes {
@@ -74,6 +75,7 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);

@@ -18,6 +18,7 @@
  *     when=FILE     only while this file is there: before, nothing is counted
  *     hold=FILE     besides: kernels wait while this file is there
  *     devices=N     so many devices, not one
+ *     copiers=N     copies that a device can carry out at once (2)
  *     driver=N      the CUDA version of the driver, as 12020 for 12.2 (13000); -1: none is there
  */
 #ifndef GPUIMGD_TESTS_CUDA_FAULT_H
@@ -31,7 +32,7 @@ struct cuda_fault {
     bool bit;
     unsigned nth, times;
     char when[128], hold[128];
-    int devices, driver;
+    int devices, copiers, driver;
 };
 
 /* Replaces the fault and counts anew. The devices become whole again, and streams that stood still

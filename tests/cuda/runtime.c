@@ -76,6 +76,7 @@ static void take_word(const char *word)
              sscanf(word, "when=%127s", fault.when) != 1 &&
              sscanf(word, "hold=%127s", fault.hold) != 1 &&
              sscanf(word, "devices=%d", &fault.devices) != 1 &&
+             sscanf(word, "copiers=%d", &fault.copiers) != 1 &&
              sscanf(word, "driver=%d", &fault.driver) != 1) {
         fprintf(stderr, "GPUIMGD_CUDA_FAULT: \"%s\" is not understood\n", word);
         _exit(99);
@@ -205,6 +206,14 @@ cudaError_t cudaGetDeviceCount(int *count)
     cudaError_t result = answer("cudaGetDeviceCount", 0);
     *count = result == cudaSuccess ? fault.devices : 0;
     return result;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    if (attribute != cudaDevAttrAsyncEngineCount)
+        return say(cudaErrorInvalidValue);
+    *value = fault.copiers == 0 ? 2 : fault.copiers;
+    return answer("cudaDeviceGetAttribute", device);
 }
 
 cudaError_t cudaSetDevice(int device)

@@ -397,11 +397,11 @@ static void test_a_lasting_error_for_want_of_memory(void **state)
 static void test_a_device_that_cannot_be_opened(void **state)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaMemGetInfo",
-                                        "cudaStreamCreateWithFlags", "cudaEventCreate",
-                                        "cudaEventRecord", "cudaStreamSynchronize"};
-    struct engine_config config = {.kind = "auto", .devices = "all", .streams = STREAMS,
-                                   .pinned_bytes = MIB, .wake = bell_ring,
-                                   .wake_context = &test_bell};
+                                        "cudaDeviceGetAttribute", "cudaStreamCreateWithFlags",
+                                        "cudaEventCreate", "cudaEventRecord",
+                                        "cudaStreamSynchronize"};
+    struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB,
+                                   .wake = bell_ring, .wake_context = &test_bell};
     (void)state;
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
         for (unsigned nth = 1; nth <= 2; nth++) {
@@ -418,6 +418,27 @@ static void test_a_device_that_cannot_be_opened(void **state)
             assert_null(engine);
             assert_non_null(strstr(error.text, "cuda:0"));
         }
+    }
+}
+
+/* Unless their number is given: 8 streams where copies go both ways at once. */
+static void test_streams_of_a_device(void **state)
+{
+    static const struct {
+        uint32_t streams, slots;
+        int copiers;
+    } rows[] = {{0, 8, 2}, {0, 8, 3}, {0, 4, 1}, {3, 3, 2}, {64, 64, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct engine *engine = NULL;
+        struct error error = {0};
+        struct engine_config config = {.kind = "cuda", .streams = rows[i].streams,
+                                       .pinned_bytes = MIB, .device_bytes = MIB};
+        cuda_fault_set(&(struct cuda_fault){.devices = 2, .copiers = rows[i].copiers});
+        assert_int_equal(engine_open(&config, &engine, &error), STATUS_OK);
+        assert_int_equal(engine_slots_of(engine, 1), rows[i].slots);
+        assert_int_equal(engine_slots(engine), 2 * rows[i].slots);
+        engine_close(engine);
     }
 }
 
@@ -479,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_no_device_memory),
         cmocka_unit_test(test_a_lasting_error_for_want_of_memory),
         cmocka_unit_test(test_a_device_that_cannot_be_opened),
+        cmocka_unit_test(test_streams_of_a_device),
         cmocka_unit_test(test_no_device_to_be_had),
     };
     snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-%ld", (long)getpid());
