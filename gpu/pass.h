@@ -36,8 +36,8 @@
 extern "C" {
 #endif
 
-/* The largest parameters are a 15 x 15 matrix of floats. */
-#define PASS_PARAMS_BYTES_MAX 1024
+/* The largest parameters are a 15 x 15 matrix of 32 bits a weight and a table of 256 bytes. */
+#define PASS_PARAMS_BYTES_MAX 1184
 
 struct CUstream_st;
 struct pass;

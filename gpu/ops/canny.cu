@@ -184,14 +184,17 @@ static __device__ __forceinline__ void label_tile(canny_memory &memory, const ca
     }
 }
 
-static __global__ void __launch_bounds__(THREADS) canny_tile_kernel(canny_args a)
+template <bool TABLE>
+static __global__ void __launch_bounds__(THREADS)
+    canny_tile_kernel(canny_args a, const __grid_constant__ table_argument<TABLE> given)
 {
     __shared__ canny_memory memory;
+    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.tile.height - y0);
 
-    tile_load(memory.gray, a.tile, x0, y0 - 2, rows + 4, 2);
+    tile_load(memory.gray, a.tile, x0, y0 - 2, rows + 4, 2, given, table);
     make_gradients(memory, a.tile, x0, y0);
     __syncthreads();
     make_marks(memory, a.low, a.high);
@@ -294,6 +297,14 @@ static unsigned blocks_of(int count)
     return ((unsigned)count + THREADS - 1) / THREADS;
 }
 
+template <bool TABLE>
+static void launch_tiles(const canny_args &args, const struct lookup *lookup, cudaStream_t stream)
+{
+    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    canny_tile_kernel<TABLE><<<tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0, stream>>>(args,
+                                                                                        table);
+}
+
 extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
@@ -305,7 +316,10 @@ extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
     args.high = canny->high;
     args.across = (int)canny_blocks(from->width);
     args.down = (int)canny_blocks(from->height);
-    canny_tile_kernel<<<tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0, stream>>>(args);
+    if (canny->lookup.used)
+        launch_tiles<true>(args, &canny->lookup, stream);
+    else
+        launch_tiles<false>(args, &canny->lookup, stream);
 
     int below = (args.down - 1) / NODES_DOWN * args.across;
     int beside = (args.across - 1) / NODES_ACROSS * args.down;

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "gpu/ops/lookup.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/ops/sobel.h"
 #include "gpu/pass.h"
@@ -30,6 +31,7 @@ extern "C" {
 /* low <= high */
 struct canny {
     int low, high;
+    struct lookup lookup; /* of gray */
 };
 
 /* Along which line the gradient's neighbours lie: in the row, in the column, from above left to
@@ -77,8 +79,6 @@ PIXEL uint32_t canny_blocks(uint32_t side)
 {
     return (side + 1) / 2;
 }
-
-extern const struct pass_type pass_canny;
 
 pass_cuda canny_cuda;
 

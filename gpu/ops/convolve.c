@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpu/op.h"
+#include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
 
 /* ---- the CPU's loops ---- */
@@ -53,7 +54,8 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     const struct convolve *convolve = (const struct convolve *)pass->params;
     int down = convolve->rows / 2;
     struct window window;
-    window_open(&window, from, convolve->border, convolve->columns / 2, down, work);
+    window_open(&window, from, &convolve->lookup, convolve->border, convolve->columns / 2, down,
+                work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[CONVOLVE_SIDE_MAX];
         if (pass_is_late_at(pass, y))
@@ -68,7 +70,10 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     }
 }
 
-const struct pass_type pass_convolve = {"convolve", convolve_cpu, PASS_CUDA(convolve_cuda)};
+/* Without and with a table. */
+static const struct pass_type types[] = {
+    {"convolve", convolve_cpu, PASS_CUDA(convolve_cuda)},
+    {"table+convolve", convolve_cpu, PASS_CUDA(convolve_cuda)}};
 
 /* ---- the operation ---- */
 
@@ -77,6 +82,8 @@ const struct pass_type pass_convolve = {"convolve", convolve_cpu, PASS_CUDA(conv
 #define SCALE_MIN 1e-9
 /* 225 numbers are summed with an error of less than this part of their sizes' sum. */
 #define SUM_ERROR 1e-13
+
+static_assert(sizeof(struct convolve) <= PASS_PARAMS_BYTES_MAX, "a pass must hold its weights");
 
 /* Weights in 1/65536; bad_op where they are too large together. */
 static enum status make_weights(const struct op_item *item, const double *kernel, double scale,
@@ -146,12 +153,14 @@ static enum status convolve_parse(const struct op_item *item, void *params)
 static enum status convolve_step(const struct op_item *item, const void *params,
                                  struct chain *chain)
 {
-    const struct convolve *convolve = params;
-    const struct pass_shape shape = chain->shape;
+    struct convolve convolve = *(const struct convolve *)params;
     (void)item;
-    struct pass *pass = chain_add(chain, &pass_convolve, shape, convolve, sizeof(*convolve));
-    pass->work_bytes = window_bytes(shape.width, shape.channels, convolve->columns / 2,
-                                    convolve->rows / 2);
+    point_lift_table(chain, &convolve.lookup);
+    const struct pass_shape shape = chain->shape;
+    struct pass *pass = chain_add(chain, &types[convolve.lookup.used], shape, &convolve,
+                                  sizeof(convolve));
+    pass->work_bytes = window_bytes(shape.width, shape.channels, convolve.columns / 2,
+                                    convolve.rows / 2);
     return STATUS_OK;
 }
 

@@ -75,17 +75,19 @@ static __device__ __forceinline__ void convolve_lane(const convolve_args<K> &a,
     }
 }
 
-template <int C, int K>
+template <int C, int K, bool TABLE>
 static __global__ void __launch_bounds__(WARPS *WARP)
-    convolve_kernel(const __grid_constant__ convolve_args<K> a)
+    convolve_kernel(const __grid_constant__ convolve_args<K> a,
+                    const __grid_constant__ table_argument<TABLE> given)
 {
     __shared__ tile_memory<C, WARPS, BLOCK_ROWS + 2 * HALO> memory;
+    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.tile.height - y0), down = a.rows / 2;
 
-    tile_load(memory, a.tile, x0, y0 - down, rows + 2 * down, K / 2);
+    tile_load(memory, a.tile, x0, y0 - down, rows + 2 * down, K / 2, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
         uint32_t result[LANE_ROWS];
@@ -101,6 +103,21 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
+template <int K, bool TABLE>
+static cudaError_t launch_form(const convolve_args<K> &args, uint32_t channels,
+                               const struct lookup *lookup, cudaStream_t stream)
+{
+    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
+    if (channels == 1)
+        convolve_kernel<1, K, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    else if (channels == 3)
+        convolve_kernel<3, K, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    else
+        convolve_kernel<4, K, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    return cudaGetLastError();
+}
+
 template <int K>
 static cudaError_t launch(const struct convolve *convolve, const struct image *from,
                           const struct image *to, cudaStream_t stream)
@@ -114,14 +131,9 @@ static cudaError_t launch(const struct convolve *convolve, const struct image *f
     for (int y = 0; y < convolve->rows; y++)
         for (int x = 0; x < convolve->columns; x++)
             args.weights[y][before + x] = convolve->weights[y * convolve->columns + x];
-    unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
-    if (from->channels == 1)
-        convolve_kernel<1, K><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    else if (from->channels == 3)
-        convolve_kernel<3, K><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    else
-        convolve_kernel<4, K><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    return cudaGetLastError();
+    const struct lookup *lookup = &convolve->lookup;
+    return lookup->used ? launch_form<K, true>(args, from->channels, lookup, stream)
+                        : launch_form<K, false>(args, from->channels, lookup, stream);
 }
 
 extern "C" int convolve_cuda(const struct pass *pass, const struct image *from,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/border.h"
+#include "gpu/ops/lookup.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -31,6 +32,7 @@ struct convolve {
     enum border border;
     int32_t start; /* B + 32768 */
     int32_t weights[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX];
+    struct lookup lookup;
 };
 
 PIXEL int convolve_byte(int32_t sum)
@@ -38,8 +40,6 @@ PIXEL int convolve_byte(int32_t sum)
     int value = sum >> 16;
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
-
-extern const struct pass_type pass_convolve;
 
 pass_cuda convolve_cuda;
 

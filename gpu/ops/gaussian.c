@@ -6,6 +6,7 @@
 
 #include "gpu/op.h"
 #include "gpu/ops/border.h"
+#include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
 
 /* ---- the CPU's loops ---- */
@@ -61,19 +62,44 @@ static void sharpen_row(const uint8_t *restrict from, uint8_t *restrict to, size
         to[x] = (uint8_t)unsharp_byte(from[x], to[x], amount256);
 }
 
-static void sum_down(const struct gaussian *gaussian, const struct image *from, int y,
-                     uint16_t *sums)
+/* The rows that a Gaussian sums: those of the source as they lie, or, where they are looked up,
+ * those of a window. */
+struct rows {
+    const struct image *from;
+    struct window window;
+    bool in_window;
+};
+
+static size_t rows_bytes(const struct gaussian *gaussian, uint32_t width, uint32_t channels)
 {
-    size_t bytes = (size_t)from->width * from->channels;
-    int height = (int)from->height;
-    down_start(from->pixels + (size_t)y * from->stride, sums, bytes,
-               gaussian->weights[gaussian->radius]);
-    for (int j = 1; j <= gaussian->radius; j++) {
-        size_t above = (size_t)border_inside(y - j, height, BORDER_REFLECT101);
-        size_t below = (size_t)border_inside(y + j, height, BORDER_REFLECT101);
-        down_pair(from->pixels + above * from->stride, from->pixels + below * from->stride, sums,
-                  bytes, gaussian->weights[gaussian->radius - j]);
-    }
+    return gaussian->lookup.used ? window_bytes(width, channels, 0, gaussian->radius) : 0;
+}
+
+static void rows_open(struct rows *rows, const struct gaussian *gaussian, const struct image *from,
+                      uint8_t *work)
+{
+    rows->from = from;
+    rows->in_window = gaussian->lookup.used;
+    if (rows->in_window)
+        window_open(&rows->window, from, &gaussian->lookup, BORDER_REFLECT101, 0, gaussian->radius,
+                    work);
+}
+
+static const uint8_t *row_at(struct rows *rows, int y, int step)
+{
+    if (rows->in_window)
+        return window_row(&rows->window, y, step);
+    int row = border_inside(y + step, (int)rows->from->height, BORDER_REFLECT101);
+    return rows->from->pixels + (size_t)row * rows->from->stride;
+}
+
+static void sum_down(const struct gaussian *gaussian, struct rows *rows, int y, uint16_t *sums)
+{
+    size_t bytes = (size_t)rows->from->width * rows->from->channels;
+    down_start(row_at(rows, y, 0), sums, bytes, gaussian->weights[gaussian->radius]);
+    for (int j = 1; j <= gaussian->radius; j++)
+        down_pair(row_at(rows, y, -j), row_at(rows, y, j), sums, bytes,
+                  gaussian->weights[gaussian->radius - j]);
 }
 
 static void mirror_ends(uint16_t *sums, int width, int channels, int radius)
@@ -107,22 +133,29 @@ static void gaussian_cpu(const struct pass *pass, const struct image *from,
 {
     const struct gaussian *gaussian = (const struct gaussian *)pass->params;
     size_t bytes = (size_t)from->width * from->channels;
-    uint16_t *sums = (uint16_t *)(void *)work + (size_t)gaussian->radius * from->channels;
+    uint8_t *margin = work + rows_bytes(gaussian, from->width, from->channels);
+    uint16_t *sums = (uint16_t *)(void *)margin + (size_t)gaussian->radius * from->channels;
+    struct rows rows;
+    rows_open(&rows, gaussian, from, work);
     for (uint32_t y = 0; y < from->height && !pass_is_late_at(pass, y); y++) {
-        const uint8_t *source = from->pixels + y * from->stride;
         uint8_t *row = to->pixels + y * to->stride;
-        sum_down(gaussian, from, (int)y, sums);
+        sum_down(gaussian, &rows, (int)y, sums);
         mirror_ends(sums, (int)from->width, (int)from->channels, gaussian->radius);
         sum_across(gaussian, sums, row, bytes, from->channels);
         if (gaussian->sharpen)
-            sharpen_row(source, row, bytes, gaussian->amount256);
+            sharpen_row(row_at(&rows, (int)y, 0), row, bytes, gaussian->amount256);
         if (from->channels == 4)
-            window_keep_alpha(source, row, from->width);
+            window_keep_alpha(from->pixels + y * from->stride, row, from->width);
     }
 }
 
-const struct pass_type pass_gaussian = {"gaussian", gaussian_cpu, PASS_CUDA(gaussian_cuda)};
-const struct pass_type pass_unsharp = {"unsharp", gaussian_cpu, PASS_CUDA(gaussian_cuda)};
+/* Without and with a table. */
+#define FORMS(name)                                                                                \
+    {                                                                                              \
+        {name, gaussian_cpu, PASS_CUDA(gaussian_cuda)},                                            \
+            {"table+" name, gaussian_cpu, PASS_CUDA(gaussian_cuda)}                                \
+    }
+static const struct pass_type types[2][2] = {FORMS("gaussian"), FORMS("unsharp")};
 
 /* ---- weights ---- */
 
@@ -197,13 +230,16 @@ enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *
     return status;
 }
 
-void gaussian_append(struct chain *chain, const struct gaussian *gaussian)
+void gaussian_append(struct chain *chain, const struct gaussian *given)
 {
+    struct gaussian gaussian = *given;
+    point_lift_table(chain, &gaussian.lookup);
     const struct pass_shape shape = chain->shape;
-    struct pass *pass = chain_add(chain, gaussian->sharpen ? &pass_unsharp : &pass_gaussian,
-                                  shape, gaussian, sizeof(*gaussian));
-    pass->work_bytes = ((size_t)shape.width + 2 * (size_t)gaussian->radius) * shape.channels *
-                       sizeof(uint16_t);
+    struct pass *pass = chain_add(chain, &types[gaussian.sharpen][gaussian.lookup.used], shape,
+                                  &gaussian, sizeof(gaussian));
+    pass->work_bytes = rows_bytes(&gaussian, shape.width, shape.channels) +
+                       ((size_t)shape.width + 2 * (size_t)gaussian.radius) * shape.channels *
+                           sizeof(uint16_t);
 }
 
 static enum status gaussian_parse(const struct op_item *item, void *params)

@@ -117,18 +117,20 @@ static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
                                  result[j], a.amount256);
 }
 
-template <int C, int R>
+template <int C, int R, bool TABLE>
 static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
-    gaussian_kernel(const __grid_constant__ gaussian_args<R> a)
+    gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
+                    const __grid_constant__ table_argument<TABLE> given)
 {
     using shape = gaussian_shape<R>;
     __shared__ tile_memory<C, shape::warps, shape::rows + 2 * R> memory;
+    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * shape::rows;
     int rows = min(shape::rows, a.tile.height - y0), row = warp * shape::lane_rows;
 
-    tile_load(memory, a.tile, x0, y0 - R, rows + 2 * R, R);
+    tile_load(memory, a.tile, x0, y0 - R, rows + 2 * R, R, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
         uint32_t result[shape::lane_rows];
@@ -151,6 +153,22 @@ static uint32_t weight_at(const struct gaussian *gaussian, int tap)
     return inside ? gaussian->weights[tap + gaussian->radius] : 0;
 }
 
+template <int R, bool TABLE>
+static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
+                               const struct lookup *lookup, cudaStream_t stream)
+{
+    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    unsigned blocks = tile_blocks(args.tile, gaussian_shape<R>::rows);
+    constexpr int threads = gaussian_shape<R>::warps * WARP;
+    if (channels == 1)
+        gaussian_kernel<1, R, TABLE><<<blocks, threads, 0, stream>>>(args, table);
+    else if (channels == 3)
+        gaussian_kernel<3, R, TABLE><<<blocks, threads, 0, stream>>>(args, table);
+    else
+        gaussian_kernel<4, R, TABLE><<<blocks, threads, 0, stream>>>(args, table);
+    return cudaGetLastError();
+}
+
 template <int R>
 static cudaError_t launch(const struct gaussian *gaussian, const struct image *from,
                           const struct image *to, cudaStream_t stream)
@@ -169,15 +187,9 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
         args.down_even[tap / 4] |= weight_at(gaussian, tap - R) << (tap % 4 * 8);
         args.down_odd[tap / 4] |= weight_at(gaussian, tap - 1 - R) << (tap % 4 * 8);
     }
-    unsigned blocks = tile_blocks(args.tile, gaussian_shape<R>::rows);
-    constexpr int threads = gaussian_shape<R>::warps * WARP;
-    if (from->channels == 1)
-        gaussian_kernel<1, R><<<blocks, threads, 0, stream>>>(args);
-    else if (from->channels == 3)
-        gaussian_kernel<3, R><<<blocks, threads, 0, stream>>>(args);
-    else
-        gaussian_kernel<4, R><<<blocks, threads, 0, stream>>>(args);
-    return cudaGetLastError();
+    const struct lookup *lookup = &gaussian->lookup;
+    return lookup->used ? launch_form<R, true>(args, from->channels, lookup, stream)
+                        : launch_form<R, false>(args, from->channels, lookup, stream);
 }
 
 extern "C" int gaussian_cuda(const struct pass *pass, const struct image *from,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/op.h"
+#include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
 
 #define MEDIAN uint8_t
@@ -89,7 +90,7 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
     size_t pitch = window_pitch(from->width, from->channels, radius);
     uint8_t *ranks = work + window_bytes(from->width, from->channels, radius, radius);
     struct window window;
-    window_open(&window, from, BORDER_REPLICATE, radius, radius, work);
+    window_open(&window, from, &median->lookup, BORDER_REPLICATE, radius, radius, work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[5];
         if (pass_is_late_at(pass, y))
@@ -109,7 +110,9 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
     }
 }
 
-const struct pass_type pass_median = {"median", median_cpu, PASS_CUDA(median_cuda)};
+/* Without and with a table. */
+static const struct pass_type types[] = {{"median", median_cpu, PASS_CUDA(median_cuda)},
+                                         {"table+median", median_cpu, PASS_CUDA(median_cuda)}};
 
 /* ---- the operation ---- */
 
@@ -128,13 +131,15 @@ static enum status median_parse(const struct op_item *item, void *params)
 static enum status median_step(const struct op_item *item, const void *params,
                                struct chain *chain)
 {
-    const struct median *median = params;
-    const struct pass_shape shape = chain->shape;
-    int radius = median->size / 2;
+    struct median median = *(const struct median *)params;
+    int radius = median.size / 2;
     (void)item;
-    struct pass *pass = chain_add(chain, &pass_median, shape, median, sizeof(*median));
+    point_lift_table(chain, &median.lookup);
+    const struct pass_shape shape = chain->shape;
+    struct pass *pass = chain_add(chain, &types[median.lookup.used], shape, &median,
+                                  sizeof(median));
     pass->work_bytes = window_bytes(shape.width, shape.channels, radius, radius) +
-                       (size_t)median->size * window_pitch(shape.width, shape.channels, radius);
+                       (size_t)median.size * window_pitch(shape.width, shape.channels, radius);
     return STATUS_OK;
 }
 

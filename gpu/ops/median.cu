@@ -105,17 +105,19 @@ static __device__ __forceinline__ uint32_t median_lane5(const uint8_t (*plane)[T
     return __byte_perm(as_word(result[0]), as_word(result[1]), 0x6420);
 }
 
-template <int C, int SIZE>
-static __global__ void __launch_bounds__(WARPS *WARP) median_kernel(tile_args a)
+template <int C, int SIZE, bool TABLE>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    median_kernel(tile_args a, const __grid_constant__ table_argument<TABLE> given)
 {
     constexpr int radius = SIZE / 2;
     __shared__ tile_memory<C, WARPS, BLOCK_ROWS + 2 * radius> memory;
+    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
     int tile_y = blockIdx.x / a.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.height - y0), at = TILE_MARGIN + lane * 4;
 
-    tile_load(memory, a, x0, y0 - radius, rows + 2 * radius, radius);
+    tile_load(memory, a, x0, y0 - radius, rows + 2 * radius, radius, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
         uint32_t result[LANE_ROWS];
@@ -135,18 +137,28 @@ static __global__ void __launch_bounds__(WARPS *WARP) median_kernel(tile_args a)
 
 /* ---- launchers ---- */
 
+template <int SIZE, bool TABLE>
+static cudaError_t launch_form(const tile_args &args, uint32_t channels,
+                               const struct lookup *lookup, cudaStream_t stream)
+{
+    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    unsigned blocks = tile_blocks(args, BLOCK_ROWS);
+    if (channels == 1)
+        median_kernel<1, SIZE, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    else if (channels == 3)
+        median_kernel<3, SIZE, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    else
+        median_kernel<4, SIZE, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    return cudaGetLastError();
+}
+
 template <int SIZE>
-static cudaError_t launch(const struct image *from, const struct image *to, cudaStream_t stream)
+static cudaError_t launch(const struct image *from, const struct image *to,
+                          const struct lookup *lookup, cudaStream_t stream)
 {
     tile_args args = tile_args_of(from, to, BORDER_REPLICATE);
-    unsigned blocks = tile_blocks(args, BLOCK_ROWS);
-    if (from->channels == 1)
-        median_kernel<1, SIZE><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    else if (from->channels == 3)
-        median_kernel<3, SIZE><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    else
-        median_kernel<4, SIZE><<<blocks, WARPS * WARP, 0, stream>>>(args);
-    return cudaGetLastError();
+    return lookup->used ? launch_form<SIZE, true>(args, from->channels, lookup, stream)
+                        : launch_form<SIZE, false>(args, from->channels, lookup, stream);
 }
 
 extern "C" int median_cuda(const struct pass *pass, const struct image *from,
@@ -154,5 +166,7 @@ extern "C" int median_cuda(const struct pass *pass, const struct image *from,
 {
     const struct median *median = reinterpret_cast<const struct median *>(pass->params);
     (void)work;
-    return median->size == 3 ? launch<3>(from, to, stream) : launch<5>(from, to, stream);
+    const struct lookup *lookup = &median->lookup;
+    return median->size == 3 ? launch<3>(from, to, lookup, stream)
+                             : launch<5>(from, to, lookup, stream);
 }

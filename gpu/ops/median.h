@@ -7,6 +7,7 @@
 #ifndef GPUIMGD_GPU_OPS_MEDIAN_H
 #define GPUIMGD_GPU_OPS_MEDIAN_H
 
+#include "gpu/ops/lookup.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -16,9 +17,8 @@ extern "C" {
 
 struct median {
     int size; /* 3 or 5 */
+    struct lookup lookup;
 };
-
-extern const struct pass_type pass_median;
 
 pass_cuda median_cuda;
 

@@ -8,18 +8,12 @@
 
 /* ---- the CPU's loops ---- */
 
-void point_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256])
-{
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = table[from[i]];
-}
-
 /* May work in place. */
 static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t channels,
                       const uint8_t *table)
 {
     if (channels != 4) {
-        point_look_up(from, to, count * channels, table);
+        lookup_bytes(from, to, count * channels, table);
         return;
     }
     for (size_t x = 0; x < count; x++) {
@@ -268,22 +262,34 @@ void point_add_gray(struct chain *chain, const struct grayscale *gray)
     append(chain, &point);
 }
 
-bool point_lift_gray(struct chain *chain, struct grayscale *gray, uint8_t table[256])
+/* Takes the last pass off, whose table is the lookup from now on. */
+static void lift(struct chain *chain, const uint8_t table[256], struct lookup *lookup)
+{
+    lookup->used = true;
+    memcpy(lookup->table, table, sizeof(lookup->table));
+    chain_drop(chain);
+}
+
+void point_lift_table(struct chain *chain, struct lookup *lookup)
+{
+    struct point point;
+    memset(lookup, 0, sizeof(*lookup));
+    if (last_point(chain, &point) && point.mix == POINT_TABLE)
+        lift(chain, point.tables[POINT_BEFORE], lookup);
+}
+
+void point_lift_gray(struct chain *chain, struct grayscale *gray, struct lookup *lookup)
 {
     const struct pass *last = chain_last(chain, &pass_grayscale);
     struct point point;
+    memset(lookup, 0, sizeof(*lookup));
     if (last) {
         memcpy(gray, last->params, sizeof(*gray));
         chain_drop(chain);
-        return false;
-    }
-    bool one = chain->shape.channels == 1;
-    if (!one || !last_point(chain, &point) || point.before != (point.mix == POINT_TABLE) ||
-        (point.mix != POINT_TABLE && point.mix != POINT_GRAY))
-        return false;
-    if (point.mix == POINT_GRAY)
+    } else if (last_point(chain, &point) && point.mix == POINT_GRAY && !point.before) {
         *gray = point.gray;
-    memcpy(table, point.tables[point.mix == POINT_TABLE ? POINT_BEFORE : POINT_AFTER], 256);
-    chain_drop(chain);
-    return true;
+        lift(chain, point.tables[POINT_AFTER], lookup);
+    } else if (chain->shape.channels == 1) {
+        point_lift_table(chain, lookup);
+    }
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/grayscale.h"
+#include "gpu/ops/lookup.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -76,13 +77,12 @@ void point_add_ycc(struct chain *chain, const int32_t coefficients[12]);
 void point_add_gray(struct chain *chain, const struct grayscale *gray);
 /* Whether the last pass is one that point_add_gray would take its place in. */
 bool point_takes_gray(const struct chain *chain);
-/* For a pass that makes gray by itself and can look it up in a table. Where the last pass is gray,
- * with or without a table behind it, or on one channel a table alone, takes it off: *gray (not on
- * one channel) and the table are what it did. Returns whether there was a table. */
-bool point_lift_gray(struct chain *chain, struct grayscale *gray, uint8_t table[256]);
-
-/* On the CPU: bytes of gray, or of anything without alpha. May work in place. */
-void point_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
+/* For a pass that can look up what it reads: where the last pass is a table alone, takes it off.
+ * *lookup is what it did, and unused where there was none. */
+void point_lift_table(struct chain *chain, struct lookup *lookup);
+/* The same for a pass that makes gray by itself and can look that up. Also takes off gray, with or
+ * without a table behind it, and sets *gray to it; a table alone only on one channel. */
+void point_lift_gray(struct chain *chain, struct grayscale *gray, struct lookup *lookup);
 
 pass_cuda point_cuda;
 

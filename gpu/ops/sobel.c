@@ -69,7 +69,7 @@ static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8
                                size_t ring_stride, const struct sobel *sobel)
 {
     const uint8_t *source = from->pixels + (size_t)y * from->stride;
-    if (from->channels == 1 && !sobel->looks_up)
+    if (from->channels == 1 && !sobel->lookup.used)
         return source;
     uint8_t *row = ring + (size_t)(y % 3) * ring_stride;
     if (*made >= y)
@@ -78,8 +78,8 @@ static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8
         grayscale_row(source, row, from->width, from->channels, &sobel->gray);
         source = row;
     }
-    if (sobel->looks_up)
-        point_look_up(source, row, from->width, sobel->table);
+    if (sobel->lookup.used)
+        lookup_bytes(source, row, from->width, sobel->lookup.table);
     *made = y;
     return row;
 }
@@ -105,8 +105,9 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     }
 }
 
-const struct pass_type pass_sobel = {"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)};
-static const struct pass_type pass_table_sobel = {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)};
+/* Without and with a table. */
+static const struct pass_type types[] = {{"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)},
+                                         {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)}};
 
 /* ---- the operation ---- */
 
@@ -137,11 +138,10 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
 
     if (point_takes_gray(chain))
         point_add_gray(chain, &sobel.gray); /* one channel between the passes, not three */
-    sobel.looks_up = point_lift_gray(chain, &sobel.gray, sobel.table);
+    point_lift_gray(chain, &sobel.gray, &sobel.lookup);
     struct pass_shape to = {chain->shape.width, chain->shape.height, 1};
-    bool makes_rows = chain->shape.channels != 1 || sobel.looks_up;
-    struct pass *pass = chain_add(chain, sobel.looks_up ? &pass_table_sobel : &pass_sobel, to,
-                                  &sobel, sizeof(sobel));
+    bool makes_rows = chain->shape.channels != 1 || sobel.lookup.used;
+    struct pass *pass = chain_add(chain, &types[sobel.lookup.used], to, &sobel, sizeof(sobel));
     pass->work_bytes = makes_rows ? 3 * image_stride(to.width, 1) : 0;
     return STATUS_OK;
 }

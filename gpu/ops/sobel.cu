@@ -26,7 +26,6 @@
  */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#include <string.h>
 
 #include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
@@ -56,11 +55,6 @@ struct sobel_args {
     int block_rows; /* of the result */
     enum sobel_border border;
     gray_words gray;
-};
-
-/* Of gray, where it is looked up. */
-template <bool TABLE> struct sobel_table {
-    uint4 pieces[TABLE ? 16 : 1];
 };
 
 /* What a warp has in flight of a row: its stretch and, in lanes 0 and 1, the pixel before the
@@ -234,9 +228,9 @@ static __device__ __forceinline__ void sobel_store(uint4 pixels, const sobel_arg
  * rows 16 t - 2..16 t + 13 of the result can be computed. */
 template <int C, int M, bool TABLE>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
-    sobel_kernel(sobel_args a, const __grid_constant__ sobel_table<TABLE> given)
+    sobel_kernel(sobel_args a, const __grid_constant__ table_argument<TABLE> given)
 {
-    __shared__ alignas(16) uint8_t table[TABLE ? 256 : 16];
+    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     __shared__ alignas(16) uint8_t ring[RING_ROWS][RING_PITCH];
     __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -311,8 +305,7 @@ template <int C, bool TABLE>
 static cudaError_t launch_form(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
                                cudaStream_t stream)
 {
-    sobel_table<TABLE> table;
-    memcpy(table.pieces, sobel->table, sizeof(table.pieces));
+    const table_argument<TABLE> table = table_argument_of<TABLE>(&sobel->lookup);
     if (sobel->magnitude == SOBEL_HALF)
         sobel_kernel<C, SOBEL_HALF, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
     else if (sobel->magnitude == SOBEL_L1)
@@ -326,7 +319,7 @@ template <int C>
 static cudaError_t launch(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
                           cudaStream_t stream)
 {
-    return sobel->looks_up ? launch_form<C, true>(args, blocks, sobel, stream)
+    return sobel->lookup.used ? launch_form<C, true>(args, blocks, sobel, stream)
                            : launch_form<C, false>(args, blocks, sobel, stream);
 }
 

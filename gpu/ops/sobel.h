@@ -15,10 +15,10 @@
 #ifndef GPUIMGD_GPU_OPS_SOBEL_H
 #define GPUIMGD_GPU_OPS_SOBEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu/ops/grayscale.h"
+#include "gpu/ops/lookup.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -33,8 +33,7 @@ struct sobel {
     enum sobel_magnitude magnitude;
     enum sobel_border border;
     struct grayscale gray; /* not used on 1 channel */
-    bool looks_up;
-    uint8_t table[256]; /* of gray */
+    struct lookup lookup; /* of gray */
 };
 
 /* The index inside 0..size-1 that stands for index -1..size. A zero border needs any. */
@@ -78,8 +77,6 @@ PIXEL int sobel_root(int n)
     int whole = (int)root;
     return whole > 255 ? 255 : whole;
 }
-
-extern const struct pass_type pass_sobel;
 
 pass_cuda sobel_cuda;
 

@@ -8,6 +8,24 @@
 #define GPUIMGD_GPU_OPS_TABLES_CUH
 
 #include <cuda_runtime.h>
+#include <string.h>
+
+#include "gpu/ops/lookup.h"
+
+/* What a kernel that may look up takes, and has of shared memory: one table, where it does. */
+#define TABLE_BYTES(looks_up) ((looks_up) ? 256 : 16)
+
+template <bool TABLE> struct table_argument {
+    uint4 pieces[TABLE_BYTES(TABLE) / 16];
+};
+
+template <bool TABLE>
+static inline table_argument<TABLE> table_argument_of(const struct lookup *lookup)
+{
+    table_argument<TABLE> argument;
+    memcpy(argument.pieces, lookup->table, sizeof(argument.pieces));
+    return argument;
+}
 
 /* The first COUNT tables to shared memory. Each warp asks for its own pieces, one address at a
  * time, so that the misses of all warps are out together. */
@@ -15,12 +33,15 @@ template <int COUNT, int WARPS, int PIECES>
 static __device__ __forceinline__ void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES],
                                                    int warp, int lane)
 {
-    constexpr int share = 16 * COUNT / WARPS;
+    constexpr int count = 16 * COUNT, share = (count + WARPS - 1) / WARPS;
 #pragma unroll
     for (int k = 0; k < share; k++) {
-        uint4 piece = pieces[warp * share + k];
+        int i = warp * share + k;
+        if (count % WARPS != 0 && i >= count)
+            break;
+        uint4 piece = pieces[i];
         if (lane == k)
-            reinterpret_cast<uint4 *>(shared)[warp * share + k] = piece;
+            reinterpret_cast<uint4 *>(shared)[i] = piece;
     }
 }
 

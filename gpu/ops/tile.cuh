@@ -6,7 +6,8 @@
  * lanes; colours are sorted into planes with byte permutations, so that a lane then has four
  * pixels of one channel in a word, and its neighbours' words beside it (rows of 40 words: lanes
  * read 32 banks). Results go back into the planes, are mixed again and written 16 bytes a lane.
- * Planes are of colours only: alpha is taken from the source when the result is written.
+ * Planes are of colours only: alpha is taken from the source when the result is written. What is
+ * read may be looked up in a table on its way to the planes.
  *
  * Where the tile meets the image's left or right side, the columns outside are made afterwards
  * from the row itself; rows above and below are other rows of the source.
@@ -17,6 +18,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/border.h"
+#include "gpu/ops/tables.cuh"
 #include "gpu/pass.h"
 
 #define WARP 32
@@ -153,11 +155,29 @@ static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int
     }
 }
 
+/* Looks up what tile_take took of the round that begins in row `first`. Rows of zeros outside the
+ * image stay zeros; columns outside are anything until tile_make_sides. */
+template <int C, int WARPS, bool INSIDE>
+static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top, int first,
+                                                    int rows, const uint8_t *table, uint4 *held)
+{
+    using share = tile_share<C, WARPS>;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+#pragma unroll
+    for (int j = 0; j < share::loads; j++) {
+        int row = share::row(lane, warp, j), y = top + first + row;
+        if (row == share::step || first + row >= rows)
+            continue;
+        if (INSIDE || a.border != BORDER_ZERO || (y >= 0 && y < a.height))
+            held[j] = look_up_four<C == 4>(held[j], table);
+    }
+}
+
 /* Three rows a warp at a time, the next three in flight meanwhile; 30 lanes take 48 bytes each. */
-template <int WARPS, int ROWS, bool INSIDE>
+template <int WARPS, int ROWS, bool INSIDE, bool TABLE>
 static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS> &memory,
                                                      const tile_args &a, int x0, int top,
-                                                     int rows)
+                                                     int rows, const uint8_t *table)
 {
     using share = tile_share<3, WARPS>;
     constexpr int groups = TILE_PITCH / 16;
@@ -166,6 +186,8 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS>
     uint4 held[share::loads];
     tile_take<3, WARPS, INSIDE>(a, x0, top, 0, rows, held);
     for (int first = 0; first < rows; first += share::step) {
+        if constexpr (TABLE)
+            tile_look_up<3, WARPS, INSIDE>(a, top, first, rows, table, held);
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < share::loads; j++)
@@ -212,16 +234,19 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, WARPS, ROWS> &m
     }
 }
 
-template <int C, int WARPS, int ROWS, bool INSIDE>
+template <int C, int WARPS, int ROWS, bool INSIDE, bool TABLE>
 static __device__ __forceinline__ void tile_fill(tile_memory<C, WARPS, ROWS> &memory,
-                                                 const tile_args &a, int x0, int top, int rows)
+                                                 const tile_args &a, int x0, int top, int rows,
+                                                 const uint8_t *table)
 {
     if constexpr (C == 3) {
-        tile_load_rgb<WARPS, ROWS, INSIDE>(memory, a, x0, top, rows);
+        tile_load_rgb<WARPS, ROWS, INSIDE, TABLE>(memory, a, x0, top, rows, table);
     } else {
         for (int first = 0; first < rows; first += tile_share<C, WARPS>::step) {
             uint4 held[tile_share<C, WARPS>::loads];
             tile_take<C, WARPS, INSIDE>(a, x0, top, first, rows, held);
+            if constexpr (TABLE)
+                tile_look_up<C, WARPS, INSIDE>(a, top, first, rows, table, held);
             tile_place(memory, first, rows, held);
         }
     }
@@ -247,19 +272,25 @@ static __device__ void tile_make_sides(tile_memory<C, WARPS, ROWS> &memory, cons
     }
 }
 
-/* Fills `rows` rows of the planes; the first is row `top` of the image. All threads call it, and
- * may read the planes when it returns. */
-template <int C, int WARPS, int ROWS>
+/* Fills `rows` rows of the planes; the first is row `top` of the image. With a table, which is
+ * copied to `table` in shared memory, its pixels are looked up. All threads call it, and may read
+ * the planes when it returns. */
+template <int C, int WARPS, int ROWS, bool TABLE>
 static __device__ __forceinline__ void tile_load(tile_memory<C, WARPS, ROWS> &memory,
                                                  const tile_args &a, int x0, int top, int rows,
-                                                 int across)
+                                                 int across, const table_argument<TABLE> &given,
+                                                 uint8_t *table)
 {
+    if constexpr (TABLE) {
+        tables_copy<1, WARPS>(table, given.pieces, threadIdx.x / WARP, threadIdx.x % WARP);
+        __syncthreads();
+    }
     bool inside = top >= 0 && top + rows <= a.height && x0 >= TILE_MARGIN &&
                   x0 + TILE_WIDTH + TILE_MARGIN <= a.width;
     if (inside)
-        tile_fill<C, WARPS, ROWS, true>(memory, a, x0, top, rows);
+        tile_fill<C, WARPS, ROWS, true, TABLE>(memory, a, x0, top, rows, table);
     else
-        tile_fill<C, WARPS, ROWS, false>(memory, a, x0, top, rows);
+        tile_fill<C, WARPS, ROWS, false, TABLE>(memory, a, x0, top, rows, table);
     __syncthreads();
     if (x0 == 0 || a.width - x0 < TILE_WIDTH + across) {
         tile_make_sides(memory, a, x0, rows, across);

@@ -14,11 +14,11 @@ size_t window_bytes(uint32_t width, uint32_t channels, int across, int down)
     return window_pitch(width, channels, across) * (2 * (size_t)down + 2);
 }
 
-void window_open(struct window *window, const struct image *from, enum border border, int across,
-                 int down, uint8_t *ring)
+void window_open(struct window *window, const struct image *from, const struct lookup *lookup,
+                 enum border border, int across, int down, uint8_t *ring)
 {
-    *window = (struct window){.from = from, .border = border, .across = across, .down = down,
-                              .ring = ring, .made = -1,
+    *window = (struct window){.from = from, .lookup = lookup, .border = border, .across = across,
+                              .down = down, .ring = ring, .made = -1,
                               .pitch = window_pitch(from->width, from->channels, across)};
     memset(ring + window->pitch * (2 * (size_t)down + 1), 0, window->pitch);
 }
@@ -35,13 +35,17 @@ static void make_row(struct window *window, int y)
     const uint8_t *source = from->pixels + (size_t)y * from->stride;
     uint8_t *row = ring_row(window, y % (2 * window->down + 1));
     int width = (int)from->width, channels = (int)from->channels;
-    memcpy(row, source, (size_t)width * from->channels);
+    size_t bytes = (size_t)width * from->channels;
+    if (window->lookup->used)
+        lookup_bytes(source, row, bytes, window->lookup->table);
+    else
+        memcpy(row, source, bytes);
     for (int x = 1; x <= window->across; x++) {
         int left = border_inside(-x, width, window->border);
         int right = border_inside(width - 1 + x, width, window->border);
         for (int c = 0; c < channels; c++) {
-            row[-x * channels + c] = left < 0 ? 0 : source[left * channels + c];
-            row[(width - 1 + x) * channels + c] = right < 0 ? 0 : source[right * channels + c];
+            row[-x * channels + c] = left < 0 ? 0 : row[left * channels + c];
+            row[(width - 1 + x) * channels + c] = right < 0 ? 0 : row[right * channels + c];
         }
     }
 }

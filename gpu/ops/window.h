@@ -3,7 +3,7 @@
  *
  * Rows of the source are copied, as they are needed, into a ring of as many rows as a
  * neighbourhood is high, with as many pixels before and after them as it needs: the loops then
- * have no cases.
+ * have no cases. On the way they are looked up, where there is a table.
  */
 #ifndef GPUIMGD_GPU_OPS_WINDOW_H
 #define GPUIMGD_GPU_OPS_WINDOW_H
@@ -13,9 +13,11 @@
 
 #include "codecs/image.h"
 #include "gpu/ops/border.h"
+#include "gpu/ops/lookup.h"
 
 struct window {
     const struct image *from;
+    const struct lookup *lookup;
     enum border border;
     int across, down; /* pixels beyond a pixel, on either side */
     uint8_t *ring;    /* 2 down + 1 rows, and one of zeros */
@@ -27,8 +29,9 @@ struct window {
 size_t window_pitch(uint32_t width, uint32_t channels, int across);
 size_t window_bytes(uint32_t width, uint32_t channels, int across, int down);
 
-void window_open(struct window *window, const struct image *from, enum border border, int across,
-                 int down, uint8_t *ring);
+/* The image and the lookup are the caller's, and stay where they are. */
+void window_open(struct window *window, const struct image *from, const struct lookup *lookup,
+                 enum border border, int across, int down, uint8_t *ring);
 /* The first byte of the row at y + step, with the border's rows above and below; -down <= step
  * <= down. Calls must go down: y is never less than in a call before. The pixels of `across`
  * columns lie before it, and behind its end. */

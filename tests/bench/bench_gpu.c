@@ -49,7 +49,8 @@ struct load {
 #define CONVOLVE(kernel) "[{\"op\":\"convolve\",\"kernel\":" kernel "}]"
 #define SLOW_CHAIN                                                                                \
     "[{\"op\":\"convolve\",\"kernel\":" KERNEL_15 "},{\"op\":\"median\",\"size\":5}]"
-#define GAUSSIAN(ksize) "[{\"op\":\"gaussian\",\"ksize\":" #ksize "}]"
+#define GAUSSIAN_OP(ksize) "{\"op\":\"gaussian\",\"ksize\":" #ksize "}"
+#define GAUSSIAN(ksize) "[" GAUSSIAN_OP(ksize) "]"
 
 #define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}, false}
 #define LOAD_YCC(...) {__VA_ARGS__, 0, NULL, {.idle = false}, true}
@@ -112,6 +113,7 @@ static struct load loads[] = {
     LOAD("gaussian 9, RGB", 3, 1, false, GAUSSIAN(9), 0),
     LOAD("gaussian 17, RGB", 3, 1, false, GAUSSIAN(17), 0),
     LOAD("gaussian 31, RGB", 3, 1, false, GAUSSIAN(31), 0),
+    LOAD("gamma, gaussian 5, RGB", 3, 1, false, "[" GAMMA "," GAUSSIAN_OP(5) "]", 0),
     LOAD("unsharp 5, RGB", 3, 1, false, "[\"unsharp\"]", 0),
     LOAD("convolve 3, gray", 1, 1, false, CONVOLVE(KERNEL_3), 0),
     LOAD("convolve 3, RGB", 3, 1, false, CONVOLVE(KERNEL_3), 0),
@@ -362,7 +364,7 @@ static void print_kernel(const char *name, double s, double lanes_s, double byte
                          const struct device_rates *rates)
 {
     double gb = bytes * 1e-9, share = 100 * gb / rates->copy;
-    printf("%-20s %8.1f %7.0f %7.0f %6.0f%% %8.1f %7.0f %6.0f%%", name, s * 1e6,
+    printf("%-22s %8.1f %7.0f %7.0f %6.0f%% %8.1f %7.0f %6.0f%%", name, s * 1e6,
            mpixels() / s * 1e-3, gb / s, share / s, lanes_s * 1e6, mpixels() / lanes_s * 1e-3,
            share / lanes_s);
 }
@@ -383,7 +385,7 @@ static void bench_copies(const struct device_rates *rates)
 
 static void bench_kernels(const struct device_rates *rates, const char *name)
 {
-    printf("\n%u x %u\n%-20s %32s   %24s\n%-20s %8s %7s %7s %7s %8s %7s %7s %8s %9s\n", width,
+    printf("\n%u x %u\n%-22s %32s   %24s\n%-22s %8s %7s %7s %7s %8s %7s %7s %8s %9s\n", width,
            height, "", "one stream", "four streams in turn", "kernel", "us", "Gpx/s", "GB/s",
            "of copy", "us", "Gpx/s", "of copy", "of noise", "NPP us");
     bench_copies(rates);
@@ -417,7 +419,7 @@ static void bench_memory(const struct load *load)
 {
     static const char *const names[] = {"pinned", "pageable", "managed"};
     double pinned_s = 0;
-    printf("\n%s, one stream, host memory\n%-20s %9s %9s\n", load->name, "memory", "ms a job",
+    printf("\n%s, one stream, host memory\n%-22s %9s %9s\n", load->name, "memory", "ms a job",
            "/ pinned");
     for (int kind = BENCH_PINNED; kind <= BENCH_MANAGED; kind++) {
         double s = bench_memory_s(&load->plan, (enum bench_memory)kind);
@@ -425,7 +427,7 @@ static void bench_memory(const struct load *load)
             exit(1);
         if (kind == BENCH_PINNED)
             pinned_s = s;
-        printf("%-20s %9.2f %9.2f\n", names[kind], s * 1e3, s / pinned_s);
+        printf("%-22s %9.2f %9.2f\n", names[kind], s * 1e3, s / pinned_s);
     }
 }
 
@@ -462,7 +464,7 @@ static void bench_cpu(void)
     struct engine *engine = open_engine("cpu", 1);
     if (!engine)
         exit(1);
-    printf("\n%s, one thread, %d x %d\n%-20s %9s %9s\n", engine_description(engine), width, height,
+    printf("\n%s, one thread, %d x %d\n%-22s %9s %9s\n", engine_description(engine), width, height,
            "pass", "MP/s", "GB/s");
     for (size_t i = 0; i < LOADS; i++) {
         const struct load *load = &loads[i];
@@ -478,7 +480,7 @@ static void bench_cpu(void)
             if (task.kernel_ms * 1e-3 < best_s)
                 best_s = task.kernel_ms * 1e-3;
         }
-        printf("%-20s %9.0f %9.1f\n", load->name, mpixels() / best_s,
+        printf("%-22s %9.0f %9.1f\n", load->name, mpixels() / best_s,
                mpixels() / best_s * 1e-3 * bytes_a_pixel(load));
         engine_release(engine, &memory);
     }

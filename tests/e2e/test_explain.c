@@ -162,6 +162,10 @@ static void test_fused(void **state)
                 "reads 4160 of scratch, writes 3200 of results\n",
                 "pinned   7680 bytes: input 4160, results 3200\n", "scratch  4352 bytes",
                 "device   12032 bytes", NULL);
+    check_lines(explain("{'input':'glass.png','output':'o.png','ops':['invert',{'op':'gamma',"
+                        "'gamma':2},'unsharp']}", 0, ""),
+                "pass 1  table+unsharp ", "reads 4160 of input, writes 4160 of results, works in ",
+                "pinned   8704 bytes: input 4160, results 4160\n", NULL);
 }
 
 /* A rectangle is read where it lies: by a pass, or by the encoder. */

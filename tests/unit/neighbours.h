@@ -7,6 +7,7 @@
 #ifndef GPUIMGD_TESTS_NEIGHBOURS_H
 #define GPUIMGD_TESTS_NEIGHBOURS_H
 
+#include "tests/unit/behind_table.h"
 #include "tests/unit/both_engines.h"
 
 #include "gpu/plan.h"
@@ -60,10 +61,18 @@ static inline void neighbours_compare(struct image in, struct image out,
     }
 }
 
+/* An operation that a test carries out on many sizes. */
+struct neighbours_op {
+    const char *ops; /* it alone, or with BEHIND_TABLE_OP before it */
+    neighbours_reference *reference;
+    const void *recipe;
+    bool behind_table;
+};
+
 static inline void neighbours_check(struct engine *engine, uint32_t width, uint32_t height,
-                                    uint32_t channels, const char *ops,
-                                    neighbours_reference *reference, const void *recipe)
+                                    uint32_t channels, const struct neighbours_op *op)
 {
+    const char *ops = op->ops;
     struct plan_source source = {.width = width, .height = height, .channels = channels,
                                  .orientation = 1};
     struct plan_target target = {.ops = test_ops(ops)};
@@ -80,7 +89,11 @@ static inline void neighbours_check(struct engine *engine, uint32_t width, uint3
     assert_int_equal(result.width, width);
     assert_int_equal(result.height, height);
     assert_int_equal(result.channels, channels);
-    neighbours_compare(input, result, reference, recipe, ops);
+    if (op->behind_table) {
+        behind_table_is_fused(&plan, ops);
+        behind_table_apply(input);
+    }
+    neighbours_compare(input, result, op->reference, op->recipe, ops);
     engine_release(engine, &memory);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
@@ -95,9 +108,8 @@ static const uint32_t neighbours_sizes[][2] = {
 };
 static const uint32_t neighbours_large[][2] = {{16384, 2}, {2, 16384}, {700, 300}};
 
-static inline void neighbours_sweep(struct engine *engine, const char *ops,
-                                    neighbours_reference *reference, const void *recipe,
-                                    size_t step, bool with_large)
+static inline void neighbours_sweep_op(struct engine *engine, const struct neighbours_op *op,
+                                       size_t step, bool with_large)
 {
     if (test_quick())
         step *= 5;
@@ -111,12 +123,29 @@ static inline void neighbours_sweep(struct engine *engine, const char *ops,
             continue;
         for (size_t i = start++ % step; i < sizeof(neighbours_sizes) / sizeof(*neighbours_sizes);
              i += step)
-            neighbours_check(engine, neighbours_sizes[i][0], neighbours_sizes[i][1], channels, ops,
-                             reference, recipe);
+            neighbours_check(engine, neighbours_sizes[i][0], neighbours_sizes[i][1], channels, op);
         for (size_t i = 0; with_large && !test_quick() && i < 3; i++)
-            neighbours_check(engine, neighbours_large[i][0], neighbours_large[i][1], channels, ops,
-                             reference, recipe);
+            neighbours_check(engine, neighbours_large[i][0], neighbours_large[i][1], channels, op);
     }
+}
+
+static inline void neighbours_sweep(struct engine *engine, const char *ops,
+                                    neighbours_reference *reference, const void *recipe,
+                                    size_t step, bool with_large)
+{
+    neighbours_sweep_op(engine, &(struct neighbours_op){ops, reference, recipe, false}, step,
+                        with_large);
+}
+
+/* The same behind a table, in one pass. */
+static inline void neighbours_sweep_behind_table(struct engine *engine, const char *ops,
+                                                 neighbours_reference *reference,
+                                                 const void *recipe, size_t step, bool with_large)
+{
+    char text[8000];
+    behind_table_ops(ops, text, sizeof(text));
+    neighbours_sweep_op(engine, &(struct neighbours_op){text, reference, recipe, true}, step,
+                        with_large);
 }
 
 struct neighbours_refusal {

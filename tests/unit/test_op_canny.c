@@ -2,6 +2,7 @@
  * Tests of canny: both engines against a reference that fills from the strong pixels, one at a
  * time; pictures made to be hard on it; what is refused; memory.
  */
+#include "tests/unit/behind_table.h"
 #include "tests/unit/both_engines.h"
 
 #include "gpu/plan.h"
@@ -16,25 +17,31 @@ struct canny_case {
     void (*fill)(struct image image);
     int low, high;
     const char *ops; /* NULL: canny with low and high */
+    bool behind_table;
 };
 
 struct canny_run {
     struct plan plan;
     struct engine_memory memory;
     cJSON *ops;
-    char what[200];
+    char what[400];
 };
 
 static void run_begin(struct canny_run *run, struct engine *engine, const struct canny_case *c)
 {
-    char json[100];
+    char json[100], behind[300];
     struct error error = {0};
     struct plan_source source = {.width = c->width, .height = c->height, .channels = c->channels,
                                  .orientation = 1, .background = {under[0], under[1], under[2]}};
     snprintf(json, sizeof(json), "[{\"op\":\"canny\",\"low\":%d,\"high\":%d}]", c->low, c->high);
-    snprintf(run->what, sizeof(run->what), "%s of %u x %u x %u", c->ops ? c->ops : json, c->width,
-             c->height, c->channels);
-    run->ops = test_ops(c->ops ? c->ops : json);
+    const char *ops = c->ops ? c->ops : json;
+    if (c->behind_table) {
+        behind_table_ops(ops, behind, sizeof(behind));
+        ops = behind;
+    }
+    snprintf(run->what, sizeof(run->what), "%s of %u x %u x %u", ops, c->width, c->height,
+             c->channels);
+    run->ops = test_ops(ops);
     struct plan_target target = {.ops = run->ops};
     struct plan *plan = &run->plan;
     if (plan_build(plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
@@ -73,6 +80,11 @@ static void check(struct engine *engine, const struct canny_case *c)
 {
     struct canny_run run;
     run_begin(&run, engine, c);
+    if (c->behind_table) {
+        if (c->channels == 1)
+            behind_table_is_fused(&run.plan, run.what);
+        behind_table_apply(plan_input(&run.plan, run.memory.input));
+    }
     struct raster source = raster_of(plan_input(&run.plan, run.memory.input));
     struct raster gray = reference_gray(&source, NULL, under);
     struct raster want = reference_canny(&gray, c->low, c->high);
@@ -136,16 +148,29 @@ static void all_pictures(struct engine *engine)
             for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
                 const int *pair = thresholds[turn++ % (sizeof(thresholds) / sizeof(*thresholds))];
                 check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels, fills[f],
-                                                   pair[0], pair[1], NULL});
+                                                   pair[0], pair[1], NULL, false});
             }
             check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], 1, fills[f], 60, 400,
-                                               NULL});
+                                               NULL, false});
         }
     }
     for (size_t i = 0; i < sizeof(large) / sizeof(*large) && !test_quick(); i++)
         for (size_t f = 0; f < 2; f++)
             check(engine, &(struct canny_case){large[i][0], large[i][1], f ? 1 : 3, fills[f], 80,
-                                               500, NULL});
+                                               500, NULL, false});
+}
+
+/* Of gray in one pass, of colours in two: the table is then made with the gray. */
+static void all_behind_table(struct engine *engine)
+{
+    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
+    static const uint32_t channels[] = {1, 1, 3, 1, 4};
+    size_t step = test_quick() ? 5 : 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step)
+        for (size_t f = 0; f < 3; f++)
+            check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels[(i + f) % 5],
+                                               fills[f], 60, 400, NULL, true});
+    check(engine, &(struct canny_case){700, 500, 1, fill_noise, 80, 500, NULL, true});
 }
 
 /* ---- a line that winds through the whole picture ---- */
@@ -199,7 +224,7 @@ static void all_spiral(struct engine *engine)
 {
     static const uint32_t sides[][2] = {{61, 60}, {401, 300}, {130, 900}};
     for (size_t i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
-        struct canny_case c = {sides[i][0], sides[i][1], 1, fill_spiral, 50, 250, NULL};
+        struct canny_case c = {sides[i][0], sides[i][1], 1, fill_spiral, 50, 250, NULL, false};
         check(engine, &c);
         c.fill = fill_weak_spiral;
         check(engine, &c);
@@ -215,7 +240,7 @@ static void all_long_spiral(struct engine *engine)
 #else
     const uint32_t width = test_quick() ? 2000 : 16384, height = test_quick() ? 700 : 3000;
 #endif
-    struct canny_case c = {width, height, 1, fill_spiral, 50, 250, NULL};
+    struct canny_case c = {width, height, 1, fill_spiral, 50, 250, NULL, false};
     struct canny_run run;
     for (int weak = 0; weak < 2; weak++) {
         c.fill = weak ? fill_weak_spiral : fill_spiral;
@@ -246,7 +271,7 @@ static void all_parameters(struct engine *engine)
     };
     for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
         check(engine, &(struct canny_case){200, 150, 3, fill_hills, same[i].low, same[i].high,
-                                           same[i].ops});
+                                           same[i].ops, false});
 }
 
 static void test_refused(void **state)
@@ -293,6 +318,7 @@ static void test_gray(void **state)
 }
 
 ON_BOTH(pictures)
+ON_BOTH(behind_table)
 ON_BOTH(spiral)
 ON_BOTH(long_spiral)
 ON_BOTH(parameters)
@@ -305,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_long_spiral_cpu), cmocka_unit_test(test_parameters_cpu),
         cmocka_unit_test(test_pictures_cuda),   cmocka_unit_test(test_spiral_cuda),
         cmocka_unit_test(test_long_spiral_cuda), cmocka_unit_test(test_parameters_cuda),
+        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
     };
     return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

@@ -28,7 +28,8 @@ static int reference(const struct channel *in, int x, int y, const void *context
     return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void sweep(struct engine *engine, const struct recipe *recipe, size_t step, bool with_large)
+static void sweep_as(struct engine *engine, const struct recipe *recipe, bool behind_table,
+                     size_t step, bool with_large)
 {
     char ops[8000];
     int length = snprintf(ops, sizeof(ops), "[{\"op\":\"convolve\",\"border\":\"%s\","
@@ -42,7 +43,15 @@ static void sweep(struct engine *engine, const struct recipe *recipe, size_t ste
         length += snprintf(ops + length, sizeof(ops) - (size_t)length, ",\"scale\":%.17g",
                            recipe->scale);
     snprintf(ops + length, sizeof(ops) - (size_t)length, "}]");
-    neighbours_sweep(engine, ops, reference, recipe, step, with_large);
+    if (behind_table)
+        neighbours_sweep_behind_table(engine, ops, reference, recipe, step, with_large);
+    else
+        neighbours_sweep(engine, ops, reference, recipe, step, with_large);
+}
+
+static void sweep(struct engine *engine, const struct recipe *recipe, size_t step, bool with_large)
+{
+    sweep_as(engine, recipe, false, step, with_large);
 }
 
 static void all_convolve(struct engine *engine)
@@ -83,8 +92,30 @@ static void all_extremes(struct engine *engine)
     sweep(engine, &recipe, 5, false);
 }
 
+/* Every border, with kernels that are not symmetric, of each of the four widths; what stands for
+ * pixels outside is not looked up where it is zeros. */
+static void all_behind_table(struct engine *engine)
+{
+    static const char *const borders[] = {"reflect101", "replicate", "zero"};
+    static const int sides[][2] = {{1, 1}, {3, 3}, {5, 3}, {1, 5}, {5, 1}, {9, 7}, {15, 15}};
+    uint32_t random = 815;
+    for (size_t s = 0; s < sizeof(sides) / sizeof(*sides); s++) {
+        struct recipe recipe = {.columns = sides[s][0], .rows = sides[s][1]};
+        int count = recipe.columns * recipe.rows;
+        for (int i = 0; i < count; i++)
+            recipe.kernel[i] = (double)(int)(test_random(&random) % 2001) / 500 - 1.5;
+        recipe.scale = 3.7 * count / 4;
+        recipe.offset = 41;
+        for (int b = 0; b < 3; b++) {
+            recipe.border = borders[b];
+            sweep_as(engine, &recipe, true, count > 20 ? 5 : 1, s == 1);
+        }
+    }
+}
+
 ON_BOTH(convolve)
 ON_BOTH(extremes)
+ON_BOTH(behind_table)
 
 static void test_refused(void **state)
 {
@@ -127,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convolve_cpu),  cmocka_unit_test(test_extremes_cpu),
         cmocka_unit_test(test_convolve_cuda), cmocka_unit_test(test_extremes_cuda),
+        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, engines_open, engines_close);

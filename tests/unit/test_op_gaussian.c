@@ -54,7 +54,8 @@ static int reference(const struct channel *in, int x, int y, const void *context
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-static void sweep(struct engine *engine, struct recipe recipe, size_t step, bool with_large)
+static void sweep_as(struct engine *engine, struct recipe recipe, bool behind_table, size_t step,
+                     bool with_large)
 {
     char ops[200];
     make_weights(&recipe);
@@ -65,7 +66,15 @@ static void sweep(struct engine *engine, struct recipe recipe, size_t step, bool
         snprintf(ops, sizeof(ops),
                  "[{\"op\":\"unsharp\",\"ksize\":%d,\"sigma\":%.17g,\"amount\":%.17g}]",
                  recipe.ksize, recipe.sigma, recipe.amount);
-    neighbours_sweep(engine, ops, reference, &recipe, step, with_large);
+    if (behind_table)
+        neighbours_sweep_behind_table(engine, ops, reference, &recipe, step, with_large);
+    else
+        neighbours_sweep(engine, ops, reference, &recipe, step, with_large);
+}
+
+static void sweep(struct engine *engine, struct recipe recipe, size_t step, bool with_large)
+{
+    sweep_as(engine, recipe, false, step, with_large);
 }
 
 static void all_gaussian(struct engine *engine)
@@ -92,8 +101,21 @@ static void all_unsharp(struct engine *engine)
     }
 }
 
+/* Each of the four widths that there are kernels for. */
+static void all_behind_table(struct engine *engine)
+{
+    static const int sizes[] = {3, 5, 9, 13, 31};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        sweep_as(engine, (struct recipe){.ksize = sizes[i], .amount = -1}, true,
+                 sizes[i] > 9 ? 5 : 1, sizes[i] == 5);
+    sweep_as(engine, (struct recipe){.ksize = 31, .sigma = 9, .amount = -1}, true, 3, false);
+    sweep_as(engine, (struct recipe){.ksize = 5, .amount = 1.5}, true, 1, false);
+    sweep_as(engine, (struct recipe){.ksize = 15, .sigma = 3, .amount = 4}, true, 5, false);
+}
+
 ON_BOTH(gaussian)
 ON_BOTH(unsharp)
+ON_BOTH(behind_table)
 
 /* Kernels that differ from one pixel are a pass; the others cost nothing. */
 static void test_narrow_ones_are_nothing(void **state)
@@ -139,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gaussian_cpu),  cmocka_unit_test(test_unsharp_cpu),
         cmocka_unit_test(test_gaussian_cuda), cmocka_unit_test(test_unsharp_cuda),
+        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
         cmocka_unit_test(test_narrow_ones_are_nothing),
         cmocka_unit_test(test_refused),
     };

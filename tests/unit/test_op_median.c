@@ -24,7 +24,16 @@ static void all_median(struct engine *engine)
     neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1, true);
 }
 
+static void all_behind_table(struct engine *engine)
+{
+    int three = 3, five = 5;
+    neighbours_sweep_behind_table(engine, "[\"median\"]", reference, &three, 1, true);
+    neighbours_sweep_behind_table(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1,
+                                  true);
+}
+
 ON_BOTH(median)
+ON_BOTH(behind_table)
 
 static void test_refused(void **state)
 {
@@ -44,6 +53,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_median_cpu),
         cmocka_unit_test(test_median_cuda),
+        cmocka_unit_test(test_behind_table_cpu),
+        cmocka_unit_test(test_behind_table_cuda),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, engines_open, engines_close);

@@ -164,6 +164,25 @@ static const struct shape shapes[] = {
     {"[\"invert\",\"threshold\",\"sobel\"]", 3, 1, false, "table+gray+table sobel", 1},
     {"[\"sobel\",\"invert\",\"sobel\"]", 3, 1, false, "sobel table+sobel", 1},
     {"[\"sobel\",\"invert\"]", 3, 1, false, "sobel table", 1},
+    {"[\"invert\",\"gaussian\"]", 3, 1, false, "table+gaussian", 3},
+    {"[\"invert\",\"gaussian\"]", 4, 1, true, "table+gaussian flatten", 3},
+    {"[\"invert\",{\"op\":\"gaussian\",\"sigma\":0.1}]", 3, 1, false, "table", 3},
+    {"[\"invert\",\"unsharp\",\"invert\"]", 1, 6, false, "orient table+unsharp table", 1},
+    {"[\"invert\",{\"op\":\"gamma\",\"gamma\":2},\"median\",\"invert\",\"median\"]", 3, 1, false,
+     "table+median table+median", 3},
+    {"[\"invert\",\"invert\",\"median\"]", 3, 1, false, "median", 3},
+    {"[\"invert\",{\"op\":\"convolve\",\"kernel\":[[1,2,1]]}]", 4, 1, false, "table+convolve", 4},
+    {"[\"threshold\",\"median\"]", 1, 1, false, "table+median", 1},
+    {"[\"threshold\",\"median\"]", 3, 1, false, "gray+table median", 1},
+    {"[" MATRIX ",\"invert\",\"median\"]", 3, 1, false, "matrix+table median", 3},
+    {"[\"invert\",\"stats\",\"median\"]", 3, 1, false, "table stats median", 3},
+    {"[{\"op\":\"crop\",\"width\":70,\"height\":30},\"invert\",\"median\","
+     "{\"op\":\"resize\",\"width\":70,\"height\":40,\"fit\":\"exact\",\"filter\":\"nearest\"}]",
+     3, 1, false, "table+median pick", 3},
+    {"[\"invert\",\"canny\"]", 1, 1, false, "table+canny", 1},
+    {"[\"invert\",\"canny\"]", 3, 1, false, "table+gray canny", 1},
+    {"[\"grayscale\",\"invert\",\"canny\"]", 3, 1, false, "gray+table canny", 1},
+    {"[\"canny\",\"invert\",\"canny\"]", 1, 1, false, "canny table+canny", 1},
     {"[" MATRIX "]", 3, 1, false, "matrix", 3},
     {"[" MATRIX "]", 4, 1, true, "matrix flatten", 3},
     {"[" MATRIX "]", 1, 1, false, "tint", 3},
@@ -240,6 +259,24 @@ static void test_bytes(void **state)
     assert_int_equal(plan.device_bytes, 3328 + 3328);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
+
+    /* Rows of their own are what is looked up before a neighbourhood: five for a gaussian of 5,
+     * and one of zeros, beside its sums; in those of a median they are looked up on their way. */
+    target.ops = test_ops("[\"invert\",\"gaussian\"]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.variants[0].pass_count, 1);
+    assert_int_equal(plan.variants[0].passes[0].work_bytes, 6 * 320 + (100 + 4) * 3 * 2);
+    assert_int_equal(plan.scratch_bytes, 2560);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+    for (int invert = 0; invert < 2; invert++) {
+        target.ops = test_ops(invert ? "[\"invert\",\"median\"]" : "[\"median\"]");
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, 1);
+        assert_int_equal(plan.variants[0].passes[0].work_bytes, (4 + 3) * 320);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
 
     /* Gray between the passes, not colour. */
     target.ops = test_ops("[\"invert\",\"sobel\"]");
