@@ -570,6 +570,8 @@ static void close_walk(uv_handle_t *handle, void *context)
 
 static void close_parts(struct daemon *daemon)
 {
+    if (daemon->pipeline)
+        pipeline_attach(daemon->pipeline, NULL);
     if (daemon->queue)
         queue_destroy(daemon->queue);
     if (daemon->workers)

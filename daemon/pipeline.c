@@ -8,8 +8,6 @@
 #include "daemon/fault.h"
 #include "daemon/pipeline_impl.h"
 
-/* Inputs that come out of Redis pass through the client's memory; so many at a time. */
-#define KEY_READS_MAX 4
 /* How often deadlines are looked at while jobs are in flight. */
 #define TICK_MS 100
 
@@ -46,12 +44,12 @@ void pipeline_move(struct work *work, enum stage stage)
     pipeline_enter(work, stage);
 }
 
-/* The bytes that a reply brought are in the pool now, or gone: the next key may be read. */
+/* The bytes that a reply brought are in the pool now, or gone. */
 static void end_key_read(struct work *work)
 {
-    if (work->key_read)
-        work->pipeline->key_reads--;
-    work->key_read = false;
+    if (work->large_read && work->pipeline->queue)
+        queue_read_release(work->pipeline->queue);
+    work->large_read = false;
 }
 
 static void release_file(struct work *work)
@@ -166,6 +164,7 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
         return;
     }
     work->loaded = bytes;
+    work->large_read = length >= QUEUE_READ_LARGE;
     work->file_bytes = length;
     enter_read(work);
     pipeline_pump(pipeline);
@@ -178,35 +177,26 @@ static void start_errand(struct work *work)
     workers_submit(work->pipeline->parts.workers, &work->errand);
 }
 
-/* false: too many keys are being read. */
-static bool start_read(struct work *work)
+static void start_read(struct work *work)
 {
-    struct pipeline *pipeline = work->pipeline;
     if (!work->job.input.key || work->loaded) {
         start_errand(work);
-        return true;
+        return;
     }
-    if (pipeline->key_reads >= KEY_READS_MAX)
-        return false;
-    work->reading = queue_read(pipeline->queue, work->job.input.key, work->input_bytes_max,
+    work->reading = queue_read(work->pipeline->queue, work->job.input.key, work->input_bytes_max,
                                on_key_read, work);
-    if (work->reading) {
-        work->key_read = true;
-        pipeline->key_reads++;
-        return true;
-    }
+    if (work->reading)
+        return;
     error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
               work->job.input.key);
     pipeline_move(work, STAGE_ACK);
-    return true;
 }
 
 /* Where others wait, it is pump's to start it. */
 static void enter_read(struct work *work)
 {
-    struct pipeline *pipeline = work->pipeline;
-    if (pipeline->reads_wait || !start_read(work))
-        pipeline->reads_wait = true;
+    if (!work->pipeline->reads_wait)
+        start_read(work);
 }
 
 /* First come, first served: while one that was refused for want of room tries again, those behind
@@ -219,8 +209,8 @@ static void pump_reads(struct pipeline *pipeline)
     list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
         struct work *work = container_of(node, struct work, node);
         bool refused = work->refused;
-        if (!work->out && !work->reading && !start_read(work))
-            pipeline->reads_wait = true;
+        if (!work->out && !work->reading)
+            start_read(work);
         if (refused) {
             pipeline->reads_wait = true;
             return;

@@ -40,7 +40,8 @@ struct pipeline_parts {
 
 /* NULL when memory is short. */
 struct pipeline *pipeline_create(const struct pipeline_parts *parts);
-/* The events that the queue shall deliver, and the queue that they come from. */
+/* The events that the queue shall deliver, and the queue that they come from; NULL when it is
+ * gone. */
 struct queue_events pipeline_events(struct pipeline *pipeline);
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue);
 

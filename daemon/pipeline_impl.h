@@ -26,7 +26,6 @@ struct pipeline {
     _Atomic bool failed; /* set on the loop; a worker looks before it begins another stage */
     bool reads_wait;   /* there may be reads that were not started when they came */
     bool read_stalled; /* the first read that waits needs room that is not there */
-    uint32_t key_reads;
     uv_timer_t tick;
     uint64_t ticked_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */

@@ -67,7 +67,7 @@ struct work {
     bool out;               /* with a worker or with the engine */
     bool again;             /* set by the read that found no room */
     bool refused;           /* a read found no room: it comes before younger ones */
-    bool key_read;          /* counted among the keys that are being read */
+    bool large_read;        /* `loaded` is one of the large ones that Redis is asked for */
     bool give_back;         /* ends as if it had never been fetched */
     bool computed;          /* the engine had something to do */
     bool unfit;             /* bad in itself: it could never begin */

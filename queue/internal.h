@@ -75,6 +75,7 @@ struct queue {
     struct lane done, nack;
     struct list asks, asked;   /* questions to START that wait; those of the one call that is out */
     struct list reads;
+    unsigned large_reads;
 
     uint32_t places;
     uint64_t counter;          /* of FETCH and REAP calls: with INST, the token of their leases */

@@ -1,5 +1,6 @@
 /* read.c - queue_read: an image that lies in Redis. A small one comes whole with its first part;
- * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more. */
+ * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more, and
+ * so many of them at a time, since each takes up to bytes_max of memory. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #define READ_TRIES_MAX 8
 #define READ_RETRY_MS 200
 /* One command instead of two for a thumbnail, a hundredth more to carry for what is large. */
-#define FIRST_BYTES (64 * KIB)
+#define FIRST_BYTES QUEUE_READ_LARGE
+#define LARGE_READS_MAX 4
 
 struct read {
     struct list_node node;
@@ -23,21 +25,48 @@ struct read {
     unsigned tries;
     uint64_t due_ms; /* of the next try */
     bool out;        /* a command without an answer yet */
+    bool large;      /* one of LARGE_READS_MAX */
+    bool waits;      /* to become one */
     bool cancelled;
 };
 
-static void read_free(struct read *read)
+static bool begin_large(struct read *read);
+static void retry_later(struct read *read);
+
+/* A place among the large ones is free: the first that waits takes it. */
+static void end_large(struct queue *queue)
 {
-    if (read->node.next)
-        list_remove(&read->queue->reads, &read->node);
-    free(read->key);
-    free(read);
+    queue->large_reads--;
+    list_each(node, &queue->reads) {
+        struct read *read = container_of(node, struct read, node);
+        if (!read->waits)
+            continue;
+        read->waits = false;
+        if (!begin_large(read))
+            retry_later(read);
+        return;
+    }
 }
 
+static void read_free(struct read *read)
+{
+    struct queue *queue = read->queue;
+    bool large = read->large;
+    if (read->node.next)
+        list_remove(&queue->reads, &read->node);
+    free(read->key);
+    free(read);
+    if (large)
+        end_large(queue);
+}
+
+/* The place among the large ones goes to the caller with the bytes. */
 static void finish(struct read *read, uint8_t *bytes, size_t length, const struct error *error)
 {
     queue_read_cb callback = read->callback;
     void *context = read->context;
+    if (bytes && length >= QUEUE_READ_LARGE)
+        read->large = false;
     read_free(read);
     callback(context, bytes, length, error);
 }
@@ -104,6 +133,11 @@ static bool settled(struct read *read, redisReply *reply)
     return true;
 }
 
+static bool can_send(const struct queue *queue)
+{
+    return queue->redis && !queue->shut && redis_up(queue->redis);
+}
+
 static bool send_read(struct read *read, const char *command, redis_reply_cb callback)
 {
     const char *argv[] = {command, read->key};
@@ -154,6 +188,18 @@ static void measured(void *context, redisReply *reply)
         try_failed(read, "the connection to Redis was lost");
 }
 
+/* false: there is no room in the connection's memory. */
+static bool begin_large(struct read *read)
+{
+    if (!read->large && read->queue->large_reads >= LARGE_READS_MAX) {
+        read->waits = true;
+        return true;
+    }
+    read->queue->large_reads += !read->large;
+    read->large = true;
+    return can_send(read->queue) && send_read(read, "STRLEN", measured);
+}
+
 static uint64_t first_bytes(const struct read *read)
 {
     return read->bytes_max < FIRST_BYTES ? read->bytes_max + 1 : FIRST_BYTES;
@@ -168,7 +214,7 @@ static void got_first(void *context, redisReply *reply)
         try_failed(read, "an answer of an unexpected form");
     else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
         take(read, reply);
-    else if (!send_read(read, "STRLEN", measured)) /* there is more, or nothing: no key perhaps */
+    else if (!begin_large(read)) /* there is more, or nothing: no key perhaps */
         try_failed(read, "the connection to Redis was lost");
 }
 
@@ -185,9 +231,7 @@ static bool send_first(struct read *read)
 /* What is not sent because the connection is down goes when it is up. */
 static void start(struct read *read)
 {
-    struct queue *queue = read->queue;
-    if (queue->redis && !queue->shut && redis_up(queue->redis) &&
-        !send_first(read))
+    if (can_send(read->queue) && !send_first(read))
         retry_later(read); /* memory is short */
 }
 
@@ -196,7 +240,7 @@ void read_pump(struct queue *queue)
     uint64_t now = uv_now(queue->loop), next = UINT64_MAX;
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
-        if (read->out)
+        if (read->out || read->waits)
             continue;
         if (read->due_ms <= now)
             start(read);
@@ -263,6 +307,11 @@ void queue_read_cancel(struct queue *queue, void *handle)
     read->cancelled = true;
     if (!read->out)
         read_free(read);
+}
+
+void queue_read_release(struct queue *queue)
+{
+    end_large(queue);
 }
 
 void read_cancel_all(struct queue *queue)

@@ -64,11 +64,61 @@ static void test_refused_reads_wait_for_their_own_retry(void **state)
     tear_down(bench);
 }
 
+/* Large ones are in memory four at a time, however many are asked for; small ones pass them. */
+static void test_large_reads_take_turns(void **state)
+{
+    struct bench *bench = set_up_started();
+    char *large = calloc(1, QUEUE_READ_LARGE);
+    void *last = NULL;
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
+                                  (size_t)QUEUE_READ_LARGE));
+    freeReplyObject(redis_command(bench->redis, "SET t:img:small %b", large,
+                                  (size_t)QUEUE_READ_LARGE - 1));
+    for (int i = 0; i < 7; i++)
+        last = queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    run_until(bench, bench->reads == 4);
+    for (int i = 0; i < 6; i++)
+        queue_read(bench->queue, "t:img:small", QUEUE_READ_LARGE, on_read, bench);
+    run_until(bench, bench->reads == 10);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 10);
+    assert_int_equal(bench->length, QUEUE_READ_LARGE - 1);
+    queue_read_release(bench->queue);
+    run_until(bench, bench->reads == 11);
+    assert_int_equal(bench->length, QUEUE_READ_LARGE);
+    /* One that waits and is cancelled takes no place; one that is too large, or gone, keeps none. */
+    queue_read_cancel(bench->queue, last);
+    redis_integer(bench->redis, "DEL t:img:large");
+    queue_read_release(bench->queue);
+    run_until(bench, bench->reads == 12);
+    assert_int_equal(bench->read_status, STATUS_INPUT_MISSING);
+    freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
+                                  (size_t)QUEUE_READ_LARGE));
+    for (int i = 0; i < 5; i++) {
+        queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE - 1, on_read, bench);
+        run_until(bench, bench->reads == 13 + i);
+        assert_int_equal(bench->read_status, STATUS_INPUT_TOO_LARGE);
+    }
+    /* Three places are kept still, so the next one but one waits. */
+    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    run_until(bench, bench->reads == 18);
+    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 18);
+    queue_read_release(bench->queue);
+    run_until(bench, bench->reads == 19);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    free(large);
+    tear_down(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_refused_reads_wait_for_their_own_retry),
+        cmocka_unit_test(test_large_reads_take_turns),
     };
     signal(SIGPIPE, SIG_IGN);
     log_init();
