@@ -87,7 +87,7 @@ static void test_large_reads_take_turns(void **state)
     queue_read_release(bench->queue);
     run_until(bench, bench->reads == 11);
     assert_int_equal(bench->length, QUEUE_READ_LARGE);
-    /* One that waits and is cancelled takes no place; one that is too large, or gone, keeps none. */
+    /* One that waits and is cancelled takes no place; one too large, or gone, keeps none. */
     queue_read_cancel(bench->queue, last);
     redis_integer(bench->redis, "DEL t:img:large");
     queue_read_release(bench->queue);
