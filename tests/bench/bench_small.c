@@ -221,10 +221,13 @@ static void answer(struct task *task, size_t bytes)
 
 static void on_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
 {
+    struct task *task = context;
     if (error)
         abort();
     free(bytes);
-    answer(context, length);
+    if (length >= QUEUE_READ_LARGE)
+        queue_read_release(task->clerk->queue);
+    answer(task, length);
 }
 
 static void on_leased(void *context, struct lease *lease)
