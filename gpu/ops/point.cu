@@ -8,15 +8,14 @@
  *
  * At 4 TB/s a multiprocessor reads and writes 17 bytes a cycle. One table looks up half of them,
  * 9 bytes; shared memory gives 16 in noise, and 32 where neighbours are alike, as they are in
- * photographs. Only RGB through a table, a mixture and another table, 13 to 17 lookups a cycle
- * while the pixels also pass through shared memory to lie side by side, is bound by the banks.
- * Keeping the next stretch of a warp in flight meanwhile was slower: it takes registers, and so
- * blocks, away.
+ * photographs. Only RGB through a table, a matrix and another table, 13 to 17 lookups a cycle
+ * while the pixels also pass through shared memory to lie side by side, would be bound by the
+ * banks, and has a kernel of its own.
  */
 #include <cuda_runtime.h>
 
 #include "gpu/ops/point.h"
-#include "gpu/ops/rows.cuh"
+#include "gpu/ops/sweep.cuh"
 #include "gpu/ops/tables.cuh"
 
 #define WARPS 8
@@ -86,62 +85,96 @@ static __device__ __forceinline__ void mix_four_rgb(uint32_t *w0, uint32_t *w1, 
     *w2 = gray_pack(sums[8], sums[9], sums[10], sums[11]);
 }
 
-static __device__ __forceinline__ uint32_t mix_rgba(uint32_t pixel, const int32_t (&m)[3][4])
+/* The tables act on single bytes, which the sums want anyway. */
+template <bool BEFORE, bool AFTER>
+static __device__ __forceinline__ uint32_t mix_rgba(uint32_t pixel, const point_args &a,
+                                                    const uint8_t (*tables)[256])
 {
-    int32_t r = pixel & 255u, g = pixel >> 8 & 255u, b = pixel >> 16 & 255u;
-    uint32_t sum_r = (uint32_t)point_sum(r, g, b, m[0][0], m[0][1], m[0][2], m[0][3]);
-    uint32_t sum_g = (uint32_t)point_sum(r, g, b, m[1][0], m[1][1], m[1][2], m[1][3]);
-    uint32_t sum_b = (uint32_t)point_sum(r, g, b, m[2][0], m[2][1], m[2][2], m[2][3]);
-    /* Bytes 2 of the sums, and the pixel's own alpha. */
-    return __byte_perm(__byte_perm(sum_r, sum_g, 0x0062), __byte_perm(sum_b, pixel, 0x0072),
-                       0x5410);
+    uint32_t colours[3], sums[3];
+#pragma unroll
+    for (int k = 0; k < 3; k++) {
+        colours[k] = pixel >> (8 * k) & 255u;
+        if (BEFORE)
+            colours[k] = tables[POINT_BEFORE][colours[k]];
+    }
+#pragma unroll
+    for (int k = 0; k < 3; k++) {
+        const int32_t *row = a.matrix[k];
+        sums[k] = (uint32_t)point_sum((int32_t)colours[0], (int32_t)colours[1],
+                                      (int32_t)colours[2], row[0], row[1], row[2], row[3]);
+        if (AFTER)
+            sums[k] = tables[POINT_AFTER][sums[k] >> 16];
+    }
+    /* The result's bytes, and the pixel's own alpha. */
+    return __byte_perm(__byte_perm(sums[0], sums[1], AFTER ? 0x0040 : 0x0062),
+                       __byte_perm(sums[2], pixel, AFTER ? 0x0070 : 0x0072), 0x5410);
 }
 
-template <int C, bool GRAY, bool AFTER>
-static __device__ __forceinline__ void mix_stretch(row_part<C> *part, const point_args &a,
-                                                   uint8_t *row, int x0, int lane, uint8_t *stage,
-                                                   const uint8_t *after)
+/* A stretch of a row, in `part` as it was loaded. */
+template <int C, bool BEFORE, bool AFTER>
+static __device__ __forceinline__ void gray_stretch(row_part<C> *part, const point_args &a,
+                                                    uint8_t *row, int x0, int lane, uint8_t *stage,
+                                                    const uint8_t (*tables)[256])
 {
+    if constexpr (BEFORE) {
+#pragma unroll
+        for (int j = 0; j < C; j++)
+            part->words[j] = look_up_four<C == 4>(part->words[j], tables[POINT_BEFORE]);
+    }
     if constexpr (C == 4) {
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            uint4 four = part->words[j];
+            uint32_t word = gray_four_rgba(part->words[j], a.gray);
             int x = x0 + (lane + j * WARP) * 4;
-            if constexpr (GRAY) {
-                uint32_t word = gray_four_rgba(four, a.gray);
-                if (x < a.width)
-                    *reinterpret_cast<uint32_t *>(row + x) =
-                        AFTER ? look_up<false>(word, after) : word;
-            } else {
-                four = make_uint4(mix_rgba(four.x, a.matrix), mix_rgba(four.y, a.matrix),
-                                  mix_rgba(four.z, a.matrix), mix_rgba(four.w, a.matrix));
-                if (x < a.width)
-                    *reinterpret_cast<uint4 *>(row + x * 4) =
-                        AFTER ? look_up_four<true>(four, after) : four;
-            }
+            if (x < a.width)
+                *reinterpret_cast<uint32_t *>(row + x) =
+                    AFTER ? look_up<false>(word, tables[POINT_AFTER]) : word;
         }
     } else {
         row_turn_rgb(part, stage, lane);
-        if constexpr (GRAY) {
-            uint4 pixels = gray_lane_rgb(*part, a.gray);
-            int x = x0 + lane * LANE_PIXELS;
-            if (x < a.width)
-                *reinterpret_cast<uint4 *>(row + x) =
-                    AFTER ? look_up_four<false>(pixels, after) : pixels;
-        } else {
-            uint4 *w = part->words;
-            mix_four_rgb(&w[0].x, &w[0].y, &w[0].z, a.matrix);
-            mix_four_rgb(&w[0].w, &w[1].x, &w[1].y, a.matrix);
-            mix_four_rgb(&w[1].z, &w[1].w, &w[2].x, a.matrix);
-            mix_four_rgb(&w[2].y, &w[2].z, &w[2].w, a.matrix);
-            row_return_rgb(part, stage, lane);
+        uint4 pixels = gray_lane_rgb(*part, a.gray);
+        int x = x0 + lane * LANE_PIXELS;
+        if (x < a.width)
+            *reinterpret_cast<uint4 *>(row + x) =
+                AFTER ? look_up_four<false>(pixels, tables[POINT_AFTER]) : pixels;
+    }
+}
+
+template <int C, bool BEFORE, bool AFTER>
+static __device__ __forceinline__ void matrix_stretch(row_part<C> *part, const point_args &a,
+                                                      uint8_t *row, int x0, int lane,
+                                                      uint8_t *stage, const uint8_t (*tables)[256])
+{
+    uint4 *w = part->words;
+    if constexpr (C == 4) {
 #pragma unroll
-            for (int j = 0; j < 3; j++) {
-                int offset = x0 * 3 + (lane + j * WARP) * 16;
-                if (offset < a.width * 3)
-                    *reinterpret_cast<uint4 *>(row + offset) =
-                        AFTER ? look_up_four<false>(w[j], after) : w[j];
-            }
+        for (int j = 0; j < 4; j++) {
+            int x = x0 + (lane + j * WARP) * 4;
+            w[j] = make_uint4(mix_rgba<BEFORE, AFTER>(w[j].x, a, tables),
+                              mix_rgba<BEFORE, AFTER>(w[j].y, a, tables),
+                              mix_rgba<BEFORE, AFTER>(w[j].z, a, tables),
+                              mix_rgba<BEFORE, AFTER>(w[j].w, a, tables));
+            if (x < a.width)
+                *reinterpret_cast<uint4 *>(row + x * 4) = w[j];
+        }
+    } else {
+        if constexpr (BEFORE) {
+#pragma unroll
+            for (int j = 0; j < 3; j++)
+                w[j] = look_up_four<false>(w[j], tables[POINT_BEFORE]);
+        }
+        row_turn_rgb(part, stage, lane);
+        mix_four_rgb(&w[0].x, &w[0].y, &w[0].z, a.matrix);
+        mix_four_rgb(&w[0].w, &w[1].x, &w[1].y, a.matrix);
+        mix_four_rgb(&w[1].z, &w[1].w, &w[2].x, a.matrix);
+        mix_four_rgb(&w[2].y, &w[2].z, &w[2].w, a.matrix);
+        row_return_rgb(part, stage, lane);
+#pragma unroll
+        for (int j = 0; j < 3; j++) {
+            int offset = x0 * 3 + (lane + j * WARP) * 16;
+            if (offset < a.width * 3)
+                *reinterpret_cast<uint4 *>(row + offset) =
+                    AFTER ? look_up_four<false>(w[j], tables[POINT_AFTER]) : w[j];
         }
     }
 }
@@ -156,6 +189,7 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
     int item = blockIdx.x * WARPS + warp;
     int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
     bool any = item < a.stretch_count;
+    uint8_t *row = a.to + (size_t)y * a.to_stride;
 
     row_part<C> part;
     if (any)
@@ -166,13 +200,106 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
     }
     if (!any)
         return; /* the whole warp: no barrier across warps comes behind this */
-    if constexpr (BEFORE) {
-#pragma unroll
-        for (int j = 0; j < C; j++)
-            part.words[j] = look_up_four<C == 4>(part.words[j], tables[POINT_BEFORE]);
+    if constexpr (GRAY)
+        gray_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0], tables);
+    else
+        matrix_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0],
+                                         tables);
+}
+
+/* ---- RGB through a table, a matrix and a table ----
+ *
+ * Six lookups a pixel, beside the pixels' own way through shared memory: one table of 256 bytes
+ * for all lanes would take up to two turns each. So each lane has tables of its own, an entry a
+ * word, all of a lane in one bank: one turn, whatever the pixels are. They fill 64 KiB, which a
+ * block makes once and keeps while it walks over the image.
+ */
+#define WIDE_WARPS 16
+#define WIDE_THREADS (WIDE_WARPS * WARP)
+#define WIDE_BLOCKS 2 /* a multiprocessor */
+#define WIDE_TABLE (256 * WARP * 4)
+
+struct wide_memory {
+    uint8_t before[WIDE_TABLE], after[WIDE_TABLE];
+    uint8_t stage[WIDE_WARPS][WARP_PIXELS * 3];
+};
+
+static __device__ __forceinline__ void wide_make(uint8_t *wide, const uint8_t *table)
+{
+    uint4 *pieces = reinterpret_cast<uint4 *>(wide);
+    for (int i = threadIdx.x; i < WIDE_TABLE / 16; i += WIDE_THREADS) {
+        uint32_t value = table[i / (WARP / 4)];
+        pieces[i] = make_uint4(value, value, value, value);
     }
-    mix_stretch<C, GRAY, AFTER>(&part, a, a.to + (size_t)y * a.to_stride, x0, lane,
-                                stage[C == 3 ? warp : 0], tables[POINT_AFTER]);
+}
+
+/* The entry of the byte at bit `bit` of `word`. own: 4 times the lane. */
+static __device__ __forceinline__ uint32_t wide_look_up(const uint8_t *wide, uint32_t word,
+                                                        int bit, uint32_t own)
+{
+    uint32_t row = (bit < 7 ? word << (7 - bit) : word >> (bit - 7)) & 255u << 7;
+    return *reinterpret_cast<const uint32_t *>(wide + (row | own));
+}
+
+/* Four pixels in three words. */
+static __device__ __forceinline__ void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2,
+                                                     const point_args &a,
+                                                     const wide_memory &memory, uint32_t own)
+{
+    uint32_t bytes[12], mixed[12];
+#pragma unroll
+    for (int k = 0; k < 12; k++)
+        bytes[k] = wide_look_up(memory.before, k < 4 ? *w0 : k < 8 ? *w1 : *w2, k % 4 * 8, own);
+#pragma unroll
+    for (int k = 0; k < 12; k++) {
+        const uint32_t *pixel = bytes + k / 3 * 3;
+        const int32_t *row = a.matrix[k % 3];
+        int32_t sum = point_sum((int32_t)pixel[0], (int32_t)pixel[1], (int32_t)pixel[2], row[0],
+                                row[1], row[2], row[3]);
+        mixed[k] = wide_look_up(memory.after, (uint32_t)sum, 16, own);
+    }
+    *w0 = word_of(mixed[0], mixed[1], mixed[2], mixed[3]);
+    *w1 = word_of(mixed[4], mixed[5], mixed[6], mixed[7]);
+    *w2 = word_of(mixed[8], mixed[9], mixed[10], mixed[11]);
+}
+
+static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
+    wide_kernel(const __grid_constant__ point_args a)
+{
+    extern __shared__ uint4 shared[];
+    wide_memory &memory = *reinterpret_cast<wide_memory *>(shared);
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * WIDE_WARPS;
+    int item = blockIdx.x * WIDE_WARPS + warp;
+    sweep_place at = sweep_begin(item, step, a.stretches);
+    row_part<3> part, next;
+    if (item < a.stretch_count)
+        row_load<3>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
+    const uint8_t *tables = reinterpret_cast<const uint8_t *>(a.tables.pieces);
+    wide_make(memory.before, tables + POINT_BEFORE * 256);
+    wide_make(memory.after, tables + POINT_AFTER * 256);
+    __syncthreads();
+    uint4 *w = part.words;
+    uint8_t *stage = memory.stage[warp];
+    for (; item < a.stretch_count; item += step) {
+        int y = at.y, x0 = at.x0;
+        part = next;
+        sweep_next(&at);
+        if (item + step < a.stretch_count)
+            row_load<3>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
+        row_turn_rgb(&part, stage, lane);
+        wide_mix_four(&w[0].x, &w[0].y, &w[0].z, a, memory, lane * 4u);
+        wide_mix_four(&w[0].w, &w[1].x, &w[1].y, a, memory, lane * 4u);
+        wide_mix_four(&w[1].z, &w[1].w, &w[2].x, a, memory, lane * 4u);
+        wide_mix_four(&w[2].y, &w[2].z, &w[2].w, a, memory, lane * 4u);
+        row_return_rgb(&part, stage, lane);
+        uint8_t *row = a.to + (size_t)y * a.to_stride;
+#pragma unroll
+        for (int j = 0; j < 3; j++) {
+            int offset = x0 * 3 + (lane + j * WARP) * 16;
+            if (offset < a.width * 3)
+                *reinterpret_cast<uint4 *>(row + offset) = w[j];
+        }
+    }
 }
 
 /* Gray to RGB: one lookup a pixel in the three tables side by side. */
@@ -246,6 +373,30 @@ static cudaError_t launch_table(const struct image *from, const struct image *to
     return cudaGetLastError();
 }
 
+/* Returns whether the device has the shared memory for wide_kernel: not before compute capability
+ * 8.0, where mix_kernel serves. */
+static bool wide_fits(cudaError_t *result)
+{
+    int device = 0, bytes = 0;
+    *result = cudaGetDevice(&device);
+    if (*result == cudaSuccess)
+        *result = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (*result != cudaSuccess || (size_t)bytes < sizeof(wide_memory))
+        return false;
+    *result = cudaFuncSetAttribute(wide_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   sizeof(wide_memory));
+    return *result == cudaSuccess;
+}
+
+static cudaError_t launch_wide(const point_args &args, cudaStream_t stream)
+{
+    int blocks = (args.stretch_count + WIDE_WARPS - 1) / WIDE_WARPS;
+    int fill = multiprocessors() * WIDE_BLOCKS;
+    wide_kernel<<<blocks < fill ? blocks : fill, WIDE_THREADS, sizeof(wide_memory), stream>>>(
+        args);
+    return cudaGetLastError();
+}
+
 template <int C, bool GRAY>
 static cudaError_t launch_mix(const point_args &args, unsigned blocks, const struct point *point,
                               cudaStream_t stream)
@@ -283,6 +434,12 @@ extern "C" int point_cuda(const struct pass *pass, const struct image *from,
     if (point->mix == POINT_TINT) {
         tint_kernel<<<blocks, THREADS, 0, stream>>>(args);
         return cudaGetLastError();
+    }
+    if (from->channels == 3 && point->mix != POINT_GRAY && point->before && point->after) {
+        cudaError_t result;
+        bool fits = wide_fits(&result);
+        if (fits || result != cudaSuccess)
+            return fits ? launch_wide(args, stream) : result;
     }
     if (from->channels == 3)
         return point->mix == POINT_GRAY ? launch_mix<3, true>(args, blocks, point, stream)
