@@ -269,7 +269,8 @@ STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers $(basename $(wi
                 gpu/*.cu gpu/ops/*.c)))
 STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
-STANDIN_TESTS  = $(O)/tests/cuda/test_engine $(O)/tests/cuda/test_faults
+STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))
+STANDIN_TESTS  = $(O)/tests/cuda/test_engine $(STANDIN_OWN)
 STANDIN_CC  = $(CC) $(filter-out -DGPUIMGD_CUDA,$(CPPFLAGS_ALL)) -DGPUIMGD_CUDA -Itests/cuda \
               $(CFLAGS_ALL) -MMD -MP
 
@@ -290,7 +291,7 @@ $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/cuda/test_engine: $(O)/tests/unit/test_engine.o $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
-$(O)/tests/cuda/test_faults: $(O)/tests/cuda/test_faults.o $(STANDIN_LIB)
+$(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
 # Bare copies and kernels, which the engine is measured against; NPP, where the toolkit has it.

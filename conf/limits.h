@@ -94,6 +94,14 @@
  * there is a copy less to hide behind the others. */
 #define STREAMS_BOTH_WAYS 8
 #define STREAMS_ONE_WAY 4
+/* Tasks that need no more than this on a device share a stream's turn: a stream and what reports
+ * its end cost the loop some 15 us, the copies and the kernel of 512 x 512 pixels the device twice
+ * that. What is larger gains nothing, and on a stream of its own it runs beside others. */
+#define BATCH_TASK_BYTES (2 * MIB)
+/* So many at most: by then a turn's cost is 1 us a task, and one that is the first of a batch still
+ * waits for its end less than a millisecond. A device that fails charges all that are on it. */
+#define BATCH_TASKS_MAX 16
+#define BATCH_DELAY_US_CEILING 100000
 #define DEVICES_MAX 16
 #define INFLIGHT_CEILING 4096
 /* Unless `inflight` is given, while jobs are short, so many more are held as the workers end in

@@ -19,6 +19,7 @@
 #include "daemon/notify.h"
 #include "daemon/pipeline.h"
 #include "daemon/selftest.h"
+#include "daemon/starter.h"
 #include "daemon/stats.h"
 #include "daemon/trace.h"
 #include "daemon/workers.h"
@@ -41,6 +42,7 @@ struct daemon {
 
     struct files files;
     struct engine *engine;
+    struct starter starter; /* not of the CPU engine */
     struct specimen *specimen;
     struct workers *workers;
     struct canary *canary; /* NULL: of the CPU engine */
@@ -413,6 +415,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         .pinned_bytes = options->pinned_bytes,
         .device_bytes = options->device_bytes,
         .hang_grace_s = options->hang_grace_s,
+        .batch_delay_us = (uint32_t)options->batch_delay_us,
         .wake = wake_from_engine,
         .wake_context = daemon,
     };
@@ -420,6 +423,10 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         return false;
     daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
     options_resolve_inflight(options, engine_slots(daemon->engine));
+    if (!engine_is_synchronous(daemon->engine) &&
+        !starter_open(&daemon->starter, &daemon->loop, daemon->engine,
+                      options->batch_delay_us > 0, error))
+        return false;
     daemon->specimen = specimen_create(error);
     return daemon->specimen &&
            selftest_run(&daemon->loop, daemon->engine, daemon->specimen, error);
@@ -586,6 +593,7 @@ static void close_parts(struct daemon *daemon)
     canary_destroy(daemon->canary);
     specimen_destroy(daemon->specimen);
     workers_destroy(daemon->workers);
+    starter_close(&daemon->starter);
     engine_close(daemon->engine);
     stats_destroy(daemon->stats);
     files_close(&daemon->files);
@@ -609,6 +617,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
     daemon->options = options;
     daemon->source = source;
     daemon->files = (struct files){.input_root = -1, .output_root = -1, .temporary = -1};
+    daemon->starter.fd = -1;
     init_handles(daemon);
     enum exit_status status = open_parts(daemon);
     if (status == EXIT_OK) {

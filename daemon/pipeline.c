@@ -419,6 +419,7 @@ static void enter_gpu(struct work *work)
         return;
     }
     work->out = true;
+    work->task.alone = work->lease->alone;
     engine_submit(pipeline->parts.engine, &work->task);
 }
 

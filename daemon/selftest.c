@@ -47,12 +47,14 @@ static bool start(struct selftest *test, struct run *run, struct error *error)
         engine_release(engine, &run->memory);
         return false;
     }
-    run->task = (struct engine_task){.plan = plan, .memory = &run->memory, .done = on_done};
+    run->task = (struct engine_task){.plan = plan, .memory = &run->memory, .alone = true,
+                                     .done = on_done};
     if (engine_is_synchronous(engine)) {
         engine_run(engine, &run->task);
         run->ended = true;
     } else {
         engine_submit(engine, &run->task);
+        engine_start(engine);
     }
     return true;
 }

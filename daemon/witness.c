@@ -77,20 +77,20 @@ void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t
     trace_job_add(&work->trace, whats[stage], TRACE_ON_WORKER(worker), begin_ns, end_ns);
 }
 
-/* Nothing is said of a task whose times are not known: it did not come to its end. */
+/* Of a batch each job has its share of the stream's time, so that none hides another.
+ * Nothing is said of a task whose times are not known: it did not come to its end. */
 void witness_task(struct work *work)
 {
     const struct engine_task *task = &work->task;
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
+    const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
     uint16_t track = TRACE_ON_STREAM(work->memory.device, task->slot);
-    uint64_t at_ns = task->started_ns;
-    if (at_ns == 0)
+    if (task->started_ns == 0)
         return;
-    waited(work, at_ns);
     for (int i = 0; i < 3; i++) {
-        uint64_t end_ns = at_ns + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
-        trace_job_add(&work->trace, TRACE_H2D + i, track, at_ns, end_ns);
-        at_ns = end_ns;
+        uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
+        waited(work, at_ns[i]); /* between, for the copies and kernels of its batch */
+        trace_job_add(&work->trace, TRACE_H2D + i, track, at_ns[i], end_ns);
     }
 }
 

@@ -134,6 +134,7 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     device->engine = engine;
     device->ordinal = ordinal;
     list_init(&device->waiting);
+    list_init(&device->small);
     snprintf(device->name, sizeof(device->name), "cuda:%d", ordinal);
 
     cudaError_t result = CUDA_TRY(cudaSetDevice(ordinal));
@@ -155,6 +156,7 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     device->slot_count = streams;
     for (uint32_t i = 0; i < device->slot_count && result == cudaSuccess; i++) {
         device->slots[i].device = device;
+        list_init(&device->slots[i].tasks);
         result = slot_open(&device->slots[i]);
     }
     if (result == cudaSuccess)

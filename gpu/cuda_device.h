@@ -2,7 +2,8 @@
  * cuda_device.h - a CUDA device of the engine: its memory, its slots, its clock.
  *
  * Private to gpu; loop thread only, but for the ended list, which driver threads fill. A slot is
- * a stream with its events; a task has a slot from its first copy until its last one has ended.
+ * a stream with its events; a batch, which is a task or several small ones, has a slot from its
+ * first copy until its last one has ended.
  */
 #ifndef GPUIMGD_GPU_CUDA_DEVICE_H
 #define GPUIMGD_GPU_CUDA_DEVICE_H
@@ -31,11 +32,12 @@ struct cuda_slot {
     struct cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t start, copied_in, computed, copied_out;
-    struct engine_task *task;    /* NULL: none, or it was answered when the device failed */
+    struct list tasks;           /* the batch; empty: none, or answered when the device failed */
     struct list_node ended_node; /* on the engine's ended list */
     bool busy;                   /* from enqueueing until the stream has reported the end */
     bool measured;               /* all events were recorded */
     uint64_t started_ns;
+    uint64_t deadline_ns;        /* the earliest of the batch's; 0: none */
     int base;                    /* which of the clock's bases its times are told from */
 };
 
@@ -64,7 +66,8 @@ struct cuda_device {
     unsigned reserved; /* jobs that hold memory here */
     struct cuda_slot *slots;
     uint32_t slot_count;
-    struct list waiting; /* tasks, first in first out */
+    struct list waiting; /* tasks that take a slot each, first in first out */
+    struct list small;   /* those that share one */
     struct cuda_clock clock;
     struct activity activity;
     uint64_t h2d_bytes, d2h_bytes;
@@ -79,7 +82,7 @@ struct cuda_engine {
     pthread_mutex_t lock; /* guards ended */
     struct list ended;    /* slots whose streams have reported */
     struct list finished; /* tasks that await their done, in engine_reap */
-    uint64_t hang_grace_ns;
+    uint64_t hang_grace_ns, batch_delay_ns;
     uint64_t polled_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     bool pageable_said;
@@ -109,6 +112,14 @@ bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, c
 uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
                             double start_s, double end_s);
 
+/* ---- cuda_batch.cu ---- */
+
+/* Puts all that the slot's tasks need on its stream, and events between. A call that fails for one
+ * task sets its error, and nothing more of it is put there. Returns an error that lasts. */
+cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
+/* When it has ended, measured: gives each task that is well its times, adds to the activity. */
+void cuda_batch_take_times(struct cuda_slot *slot);
+
 /* ---- cuda_task.cu ---- */
 
 /* Latches the fault and ends all tasks; those on the struck device (NULL: on none) may be the cause
@@ -121,6 +132,7 @@ void cuda_latch_fault(struct cuda_engine *engine, const struct cuda_device *stru
 void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
 void cuda_submit(struct engine *engine, struct engine_task *task);
+uint64_t cuda_start(struct engine *engine);
 void cuda_reap(struct engine *engine);
 
 #endif

@@ -1,17 +1,21 @@
 /*
  * cuda_task.cu - the way of a task: waiting, on a stream, ended, answered.
  *
- * A task waits in its device's list, is enqueued on a free slot (copy in, passes, copy out, an
- * event between each, a host callback behind them) and, when the callback has put the slot on the
- * ended list, joins the finished ones, whose done engine_reap calls. Whatever happens to a task,
- * it ends on that one list.
+ * A task waits in a list of its device's, is enqueued on a free slot, small ones together, with a
+ * host callback behind all, and, when the callback has put the slot on the ended list, joins the
+ * finished ones, whose done engine_reap calls. Whatever happens to a task, it ends on that one
+ * list.
  */
 #include "gpu/cuda_device.h"
 
 #include <assert.h>
 
 #include "gpu/cuda_try.h"
-#include "gpu/pass.h"
+
+static struct engine_task *task_of(struct list_node *node)
+{
+    return container_of(node, struct engine_task, node);
+}
 
 static struct cuda_engine *cuda_engine(struct engine *engine)
 {
@@ -25,6 +29,13 @@ static void fail_task(struct cuda_engine *cuda, struct engine_task *task, bool o
     task->on_device = on_device;
     error_set(&task->error, STATUS_GPU_FAILED, "%s", cuda->base.fault.text);
     list_push(&cuda->finished, &task->node);
+}
+
+static void fail_tasks(struct cuda_engine *cuda, struct list *tasks, bool on_device)
+{
+    struct list_node *node;
+    while ((node = list_pop(tasks)))
+        fail_task(cuda, task_of(node), on_device);
 }
 
 /* The slots of the tasks stay busy, since nobody knows what the device still does with their
@@ -44,15 +55,10 @@ void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck
     log_error("%s", cuda->base.fault.text);
     for (uint32_t d = 0; d < cuda->device_count; d++) {
         struct cuda_device *device = &cuda->devices[d];
-        for (uint32_t s = 0; s < device->slot_count; s++) {
-            if (!device->slots[s].task)
-                continue;
-            fail_task(cuda, device->slots[s].task, device == struck);
-            device->slots[s].task = NULL;
-        }
-        struct list_node *node;
-        while ((node = list_pop(&device->waiting)))
-            fail_task(cuda, container_of(node, struct engine_task, node), false);
+        for (uint32_t s = 0; s < device->slot_count; s++)
+            fail_tasks(cuda, &device->slots[s].tasks, device == struck);
+        fail_tasks(cuda, &device->waiting, false);
+        fail_tasks(cuda, &device->small, false);
     }
     if (cuda->wake)
         cuda->wake(cuda->wake_context);
@@ -72,85 +78,34 @@ static void CUDART_CB stream_ended(void *argument)
         cuda->wake(cuda->wake_context);
 }
 
-static cudaError_t enqueue_passes(const struct plan *plan, const struct pass_buffers *buffers,
-                                  cudaStream_t stream)
-{
-    for (uint32_t v = 0; v < plan->variant_count; v++) {
-        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
-            const struct pass *planned = &plan->variants[v].passes[p];
-            struct pass bound;
-            if (planned->deferred)
-                continue;
-            const struct pass *pass = pass_bind(planned, plan, buffers, &bound);
-            struct image from = pass_from(pass, buffers);
-            struct image to = pass_to(pass, buffers);
-            uint8_t *work = pass_address(buffers, pass->work_place);
-            cudaError_t result = (cudaError_t)pass->type->cuda(pass, &from, &to, work, stream);
-            if (result != cudaSuccess)
-                return cuda_try(result, pass->type->name);
-        }
-    }
-    return cudaSuccess;
-}
-
-static cudaError_t enqueue(struct cuda_slot *slot, const struct engine_task *task)
-{
-    const struct plan *plan = task->plan;
-    const struct engine_memory *memory = task->memory;
-    uint8_t *base = (uint8_t *)memory->device_block.memory;
-    struct pass_buffers buffers;
-    buffers.input = base;
-    buffers.output = buffers.input + pool_align(plan->input_bytes);
-    buffers.scratch = buffers.output + pool_align(plan->output_bytes);
-
-    plan_put_constants(plan, memory->input);
-    cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
-    if (result == cudaSuccess)
-        result = cuda_clock_start(slot->device, slot);
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventRecord(slot->start, slot->stream));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaMemcpyAsync(buffers.input, memory->input, plan->input_bytes,
-                                          cudaMemcpyHostToDevice, slot->stream));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventRecord(slot->copied_in, slot->stream));
-    if (result == cudaSuccess)
-        result = enqueue_passes(plan, &buffers, slot->stream);
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventRecord(slot->computed, slot->stream));
-    /* All results of the job lie side by side: one copy. */
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaMemcpyAsync(memory->output, buffers.output, plan->output_bytes,
-                                          cudaMemcpyDeviceToHost, slot->stream));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventRecord(slot->copied_out, slot->stream));
-    return result;
-}
-
-/* Puts the task on the slot. Where a call fails, the stream may have part of the work already:
- * the slot and the task's memory are free only when the stream says so, as in the good case. */
-static void slot_start(struct cuda_slot *slot, struct engine_task *task)
+/* Puts the slot's tasks on its stream. Where a call fails, the stream may have part of the work
+ * already: the slot and a task's memory are free only when the stream says so, as in the good
+ * case. */
+static void slot_start(struct cuda_slot *slot)
 {
     struct cuda_device *device = slot->device;
-    struct cuda_engine *cuda = device->engine;
     slot->base = -1;
     slot->busy = true;
     slot->started_ns = engine_now_ns();
-    slot->task = task;
-    task->slot = (uint32_t)(slot - device->slots);
-    cudaError_t result = enqueue(slot, task);
-    slot->measured = result == cudaSuccess;
-    if (result != cudaSuccess && cuda_is_sticky(result)) {
-        cuda_latch_fault(cuda, device, "starting a job", result);
+    slot->deadline_ns = 0;
+    list_each(node, &slot->tasks)
+    {
+        struct engine_task *task = task_of(node);
+        task->slot = (uint32_t)(slot - device->slots);
+        if (task->deadline_ns && (!slot->deadline_ns || task->deadline_ns < slot->deadline_ns))
+            slot->deadline_ns = task->deadline_ns;
+    }
+    cudaError_t result = cuda_batch_enqueue(slot);
+    if (result != cudaSuccess) {
+        cuda_latch_fault(device->engine, device, "starting a job", result);
         return;
     }
-    if (result != cudaSuccess)
-        error_set(&task->error, STATUS_GPU_FAILED, "%s: starting the job: %s (%s)", device->name,
-                  cudaGetErrorString(result), cudaGetErrorName(result));
     result = CUDA_TRY(cudaLaunchHostFunc(slot->stream, stream_ended, slot));
     if (result != cudaSuccess)
-        cuda_latch_fault(cuda, device, "asking a stream to report", result);
+        cuda_latch_fault(device->engine, device, "asking a stream to report", result);
 }
+
+/* ---- waiting ---- */
 
 /* Ends a waiting task whose deadline has passed; it is on no list. */
 static void expire(struct cuda_device *device, struct engine_task *task)
@@ -165,6 +120,17 @@ static bool expired(const struct engine_task *task, uint64_t now_ns)
     return task->deadline_ns && now_ns > task->deadline_ns;
 }
 
+static void expire_waiting(struct cuda_device *device, struct list *waiting, uint64_t now_ns)
+{
+    list_each_safe(node, after, waiting)
+    {
+        if (!expired(task_of(node), now_ns))
+            continue;
+        list_remove(waiting, node);
+        expire(device, task_of(node));
+    }
+}
+
 static struct cuda_slot *free_slot(struct cuda_device *device)
 {
     for (uint32_t s = 0; s < device->slot_count; s++)
@@ -173,18 +139,47 @@ static struct cuda_slot *free_slot(struct cuda_device *device)
     return NULL;
 }
 
-static void start_waiting(struct cuda_device *device)
+/* When the first of the small tasks, of which there are some, waits for no more company. */
+static uint64_t small_due_ns(const struct cuda_device *device)
+{
+    if (device->small.length >= BATCH_TASKS_MAX)
+        return 0;
+    return task_of(list_first(&device->small))->submitted_ns + device->engine->batch_delay_ns;
+}
+
+/* The list whose first task has waited longest of those that may start; NULL: none may. */
+static struct list *next_list(struct cuda_device *device, uint64_t now_ns)
+{
+    struct list_node *waiting = list_first(&device->waiting), *small = list_first(&device->small);
+    if (small && small_due_ns(device) > now_ns)
+        small = NULL;
+    if (!waiting || (small && task_of(small)->submitted_ns < task_of(waiting)->submitted_ns))
+        return small ? &device->small : NULL;
+    return &device->waiting;
+}
+
+static void start_waiting(struct cuda_device *device, uint64_t now_ns)
 {
     struct cuda_slot *slot;
-    while (!device->engine->base.fault.status && !list_empty(&device->waiting) &&
+    struct list *list;
+    while (!device->engine->base.fault.status && (list = next_list(device, now_ns)) &&
            (slot = free_slot(device))) {
-        struct list_node *node = list_pop(&device->waiting);
-        struct engine_task *task = container_of(node, struct engine_task, node);
-        if (expired(task, engine_now_ns()))
-            expire(device, task);
-        else
-            slot_start(slot, task);
+        size_t most = list == &device->small ? BATCH_TASKS_MAX : 1;
+        while (slot->tasks.length < most && !list_empty(list)) {
+            struct engine_task *task = task_of(list_pop(list));
+            if (expired(task, now_ns))
+                expire(device, task);
+            else
+                list_push(&slot->tasks, &task->node);
+        }
+        if (!list_empty(&slot->tasks))
+            slot_start(slot);
     }
+}
+
+static bool is_small(const struct engine_task *task)
+{
+    return !task->alone && task->plan->device_bytes <= BATCH_TASK_BYTES;
 }
 
 void cuda_submit(struct engine *engine, struct engine_task *task)
@@ -194,62 +189,46 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->error.status = STATUS_OK;
     task->on_device = false;
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
-    task->started_ns = 0;
-    if (cuda->base.fault.status || task->plan->idle) {
-        if (cuda->base.fault.status)
-            fail_task(cuda, task, false);
-        else
-            list_push(&cuda->finished, &task->node);
-        if (cuda->wake)
-            cuda->wake(cuda->wake_context);
+    task->started_ns = task->kernel_at_ns = task->d2h_at_ns = 0;
+    task->submitted_ns = engine_now_ns();
+    if (!cuda->base.fault.status && !task->plan->idle) {
+        list_push(is_small(task) ? &device->small : &device->waiting, &task->node);
         return;
     }
-    list_push(&device->waiting, &task->node);
-    start_waiting(device);
-    if (!list_empty(&cuda->finished) && cuda->wake)
+    if (cuda->base.fault.status)
+        fail_task(cuda, task, false);
+    else
+        list_push(&cuda->finished, &task->node);
+    if (cuda->wake)
         cuda->wake(cuda->wake_context);
 }
 
+uint64_t cuda_start(struct engine *engine)
+{
+    struct cuda_engine *cuda = cuda_engine(engine);
+    uint64_t next_ns = 0;
+    for (uint32_t d = 0; d < cuda->device_count; d++) {
+        struct cuda_device *device = &cuda->devices[d];
+        if (list_empty(&device->waiting) && list_empty(&device->small))
+            continue;
+        start_waiting(device, engine_now_ns());
+        if (list_empty(&device->small) || !free_slot(device))
+            continue;
+        uint64_t due_ns = small_due_ns(device);
+        next_ns = next_ns == 0 || due_ns < next_ns ? due_ns : next_ns;
+    }
+    if (!list_empty(&cuda->finished) && cuda->wake)
+        cuda->wake(cuda->wake_context);
+    return next_ns;
+}
+
 /* ---- off the stream ---- */
-
-static double elapsed_ms(cudaEvent_t from, cudaEvent_t to)
-{
-    float ms = 0;
-    if (cudaEventElapsedTime(&ms, from, to) != cudaSuccess)
-        (void)cudaGetLastError();
-    return (double)ms;
-}
-
-/* A copy that waits for another one's turn on the same copy engine counts as copying: the union
- * of the intervals is not changed by it. */
-static void take_times(struct cuda_slot *slot)
-{
-    struct cuda_device *device = slot->device;
-    struct engine_task *task = slot->task;
-    double start_s, copied_in_s, computed_s, copied_out_s;
-    task->h2d_ms = elapsed_ms(slot->start, slot->copied_in);
-    task->kernel_ms = elapsed_ms(slot->copied_in, slot->computed);
-    task->d2h_ms = elapsed_ms(slot->computed, slot->copied_out);
-    device->h2d_bytes += task->plan->input_bytes;
-    device->d2h_bytes += task->plan->output_bytes;
-    if (!cuda_clock_time(device, slot, slot->start, &start_s) ||
-        !cuda_clock_time(device, slot, slot->copied_in, &copied_in_s) ||
-        !cuda_clock_time(device, slot, slot->computed, &computed_s) ||
-        !cuda_clock_time(device, slot, slot->copied_out, &copied_out_s))
-        return;
-    task->started_ns = cuda_clock_host_ns(device, slot, start_s, copied_out_s);
-    activity_add(&device->activity, ACTIVITY_H2D, start_s, copied_in_s);
-    activity_add(&device->activity, ACTIVITY_KERNEL, copied_in_s, computed_s);
-    activity_add(&device->activity, ACTIVITY_D2H, computed_s, copied_out_s);
-    activity_add(&device->activity, ACTIVITY_ANY, start_s, copied_out_s);
-}
 
 static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
 {
     struct cuda_device *device = slot->device;
     struct cuda_engine *cuda = device->engine;
-    struct engine_task *task = slot->task;
-    if (!task)
+    if (list_empty(&slot->tasks))
         return; /* answered when the device failed; the slot stays out of use */
     cudaError_t result = cuda_query(slot->stream);
     if (result != cudaSuccess && result != cudaErrorNotReady) {
@@ -257,20 +236,25 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
         return;
     }
     if (slot->measured)
-        take_times(slot);
-    if (expired(task, now_ns))
-        error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job was on %s",
-                  device->name);
+        cuda_batch_take_times(slot);
     cuda_clock_stop(device, slot);
-    slot->task = NULL;
     slot->busy = false;
-    list_push(&cuda->finished, &task->node);
+    struct list_node *node;
+    while ((node = list_pop(&slot->tasks))) {
+        struct engine_task *task = task_of(node);
+        if (expired(task, now_ns))
+            error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job was on %s",
+                      device->name);
+        list_push(&cuda->finished, node);
+    }
 }
 
+/* A batch whose tasks have several deadlines hangs when the first one would hang alone: what is in
+ * a batch takes no longer than one large task. */
 static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
 {
     const struct cuda_engine *cuda = slot->device->engine;
-    return slot->task->deadline_ns && now_ns > slot->task->deadline_ns + cuda->hang_grace_ns &&
+    return slot->deadline_ns && now_ns > slot->deadline_ns + cuda->hang_grace_ns &&
            now_ns > slot->started_ns + cuda->hang_grace_ns &&
            now_ns > cuda->awake_ns + cuda->hang_grace_ns;
 }
@@ -289,17 +273,11 @@ static bool has_reported(const struct cuda_slot *slot)
 static void poll_device(struct cuda_device *device, uint64_t now_ns)
 {
     struct cuda_engine *cuda = device->engine;
-    list_each_safe(node, after, &device->waiting)
-    {
-        struct engine_task *task = container_of(node, struct engine_task, node);
-        if (!expired(task, now_ns))
-            continue;
-        list_remove(&device->waiting, node);
-        expire(device, task);
-    }
+    expire_waiting(device, &device->waiting, now_ns);
+    expire_waiting(device, &device->small, now_ns);
     for (uint32_t s = 0; s < device->slot_count && !cuda->base.fault.status; s++) {
         const struct cuda_slot *slot = &device->slots[s];
-        if (!slot->task)
+        if (list_empty(&slot->tasks))
             continue;
         cudaError_t result = cuda_query(slot->stream);
         if (result != cudaSuccess && result != cudaErrorNotReady)
@@ -344,7 +322,7 @@ void cuda_reap(struct engine *engine)
             break;
         struct cuda_slot *slot = container_of(node, struct cuda_slot, ended_node);
         slot_end(slot, now_ns);
-        start_waiting(slot->device);
+        start_waiting(slot->device, now_ns);
     }
     if (now_ns - cuda->polled_ns >= DEVICE_POLL_NS)
         poll_devices(cuda, now_ns);

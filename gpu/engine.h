@@ -5,9 +5,11 @@
  * engine_reserve, engine_release and engine_pinned_usage may be called on any thread. The engine
  * owns the pinned pool and the device pools; a job reserves all it needs at once (engine_reserve)
  * and keeps it until it has been encoded. The CPU engine is synchronous: a worker calls engine_run.
- * The CUDA engine is asynchronous: engine_submit puts copy-in, kernels and copy-out on a stream, a
- * host callback calls `wake` (from a driver thread), and the loop then calls engine_reap, which
- * calls done.
+ * The CUDA engine is asynchronous: engine_submit takes a task, engine_start puts copy-in, kernels
+ * and copy-out on a stream, a host callback calls `wake` (from a driver thread), and the loop then
+ * calls engine_reap, which calls done. Small tasks (BATCH_TASK_BYTES) that wait for one device go
+ * onto a stream together, BATCH_TASKS_MAX of them at most: all copies in, all kernels, all copies
+ * out.
  */
 #ifndef GPUIMGD_GPU_ENGINE_H
 #define GPUIMGD_GPU_ENGINE_H
@@ -35,6 +37,8 @@ struct engine_config {
     size_t device_bytes;  /* budget a device; 0 = a quarter of what is free at start */
     double hang_grace_s;  /* a task that is still on a device so long after its deadline will not
                              come back; 0 = DEVICE_GRACE_S */
+    uint32_t batch_delay_us; /* how long a small task may wait for others to share a stream with,
+                                while streams are free */
     void (*wake)(void *context); /* called from any thread: please call engine_reap on the loop */
     void *wake_context;
 };
@@ -54,15 +58,18 @@ struct engine_task {
     const struct plan *plan;
     const struct engine_memory *memory;
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0 = none */
+    bool alone;            /* it shares a stream with no other, and waits for none */
     void (*done)(struct engine_task *task); /* on the loop, from engine_reap; not from engine_run */
 
     /* Set by the engine: */
     struct error error;
     bool on_device;        /* a sticky error struck while this task was on the device: it may be
                               the cause, and keeps the attempt that was charged to it */
-    double h2d_ms, kernel_ms, d2h_ms;
+    double h2d_ms, kernel_ms, d2h_ms; /* of what several took together, its share by bytes */
     uint64_t started_ns;   /* CLOCK_MONOTONIC when the first of them began; 0: not known */
+    uint64_t kernel_at_ns, d2h_at_ns; /* when the others did; shares stand one behind the other */
     uint32_t slot;         /* which of its device's streams it was on */
+    uint64_t submitted_ns; /* the engine's */
 };
 
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };
@@ -99,9 +106,14 @@ void engine_release(struct engine *engine, struct engine_memory *memory); /* ide
 /* Synchronous engine: runs the plan on the calling worker; sets task->error and the times. */
 void engine_run(struct engine *engine, struct engine_task *task);
 
-/* Asynchronous engine: queues the task; it starts as soon as a stream of its device is free.
- * Always answered by done, errors included. */
+/* Asynchronous engine: queues the task, which waits for engine_start and for a stream of its
+ * device. Always answered by done, errors included. */
 void engine_submit(struct engine *engine, struct engine_task *task);
+/* Asynchronous engine: starts what waits and may start. To be called whenever tasks were
+ * submitted, before the caller waits for anything: those that it submits meanwhile share a stream.
+ * Returns when to call it again although nothing happens (CLOCK_MONOTONIC), for tasks that wait
+ * for company still; 0: need not be. */
+uint64_t engine_start(struct engine *engine);
 /* Calls done for all tasks that have ended and starts waiting ones. Also to be called every
  * 100 ms or so while tasks are out: it then looks for tasks past their deadline, and for context
  * errors, after which no callback ever comes. */

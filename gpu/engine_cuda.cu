@@ -180,8 +180,8 @@ static void cuda_condemn(struct engine *engine, const char *why)
 static const struct engine_table cuda_table = {
     false,        cuda_close,     cuda_name,   cuda_devices,
     cuda_slots,   cuda_reserve,   cuda_release, NULL /* run */,
-    cuda_submit,  cuda_reap,      cuda_condemn, cuda_take_activity,
-    cuda_device_usage,
+    cuda_submit,  cuda_start,     cuda_reap,    cuda_condemn,
+    cuda_take_activity,           cuda_device_usage,
 };
 
 /* ---- opening ---- */
@@ -322,6 +322,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     cuda->wake_context = config->wake_context;
     cuda->hang_grace_ns =
         (uint64_t)((config->hang_grace_s > 0 ? config->hang_grace_s : DEVICE_GRACE_S) * 1e9);
+    cuda->batch_delay_ns = (uint64_t)config->batch_delay_us * 1000;
     pthread_mutex_init(&cuda->lock, NULL);
     list_init(&cuda->ended);
     list_init(&cuda->finished);

@@ -284,6 +284,7 @@ static double run_jobs(struct slot *slots, unsigned places, unsigned jobs)
         engine_submit(run.engine, &slots[i].task);
     }
     while (run.out > 0) {
+        engine_start(run.engine);
         wait_for_bell();
         engine_reap(run.engine);
     }

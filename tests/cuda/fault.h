@@ -38,8 +38,9 @@ struct cuda_fault {
 /* Replaces the fault and counts anew. The devices become whole again, and streams that stood still
  * go on. */
 void cuda_fault_set(const struct cuda_fault *fault);
-/* How often it struck. */
+/* How often it struck, and how often that place was come by at all. */
 unsigned cuda_fault_struck(void);
+unsigned cuda_fault_passed(void);
 /* Whether CUDA says of this error that the process must be started anew. */
 bool cuda_fault_lasts(int error);
 

@@ -113,6 +113,14 @@ unsigned cuda_fault_struck(void)
     return times;
 }
 
+unsigned cuda_fault_passed(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned times = happened;
+    pthread_mutex_unlock(&lock);
+    return times;
+}
+
 bool cuda_fault_lasts(int error)
 {
     static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715, 716,

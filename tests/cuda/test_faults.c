@@ -2,16 +2,10 @@
  * Tests of the CUDA engine's ways out: each error at each call, devices that stand still, memory
  * that is refused. They run on the stand-in (tests/cuda/fault.h), so on every machine.
  */
-#include "tests/unit/engine_job.h"
-
-#include <unistd.h>
-
-#include "tests/cuda/cuda_runtime.h"
-#include "tests/cuda/fault.h"
+#include "tests/cuda/jobs.h"
 
 #define JOBS 6
 #define STREAMS 2
-#define OPS "[\"grayscale\",\"sobel\"]"
 
 static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
                               716, 717, 718, 719, 721, 810, 911, 999};
@@ -19,153 +13,35 @@ static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
 
 static char hold_path[64];
 
-struct batch {
-    struct engine *engine;
-    struct job jobs[JOBS];
-    unsigned done[JOBS];
-};
-
-static struct batch *running;
-
-static void on_done(struct engine_task *task)
+/* Each job takes a stream by itself. */
+static void open_jobs(struct jobs *jobs, int devices, double hang_grace_s)
 {
-    struct job *job = container_of(task, struct job, task);
-    running->done[job - running->jobs]++;
-    test_done_count++;
+    struct jobs_how how = {.count = JOBS, .streams = STREAMS, .devices = devices,
+                           .hang_grace_s = hang_grace_s, .alone = true};
+    jobs_open(jobs, &how);
 }
 
-static void set_fault(const char *at, int error, unsigned nth, unsigned times)
+static struct engine *open_engine(void)
 {
-    struct cuda_fault fault = {.error = error, .nth = nth, .times = times, .devices = 1};
-    snprintf(fault.at, sizeof fault.at, "%s", at);
-    cuda_fault_set(&fault);
-}
-
-static void set_no_fault(int devices)
-{
-    cuda_fault_set(&(struct cuda_fault){.devices = devices});
-}
-
-static struct engine *open_engine(double hang_grace_s)
-{
-    struct engine *engine = NULL;
-    struct error error = {0};
-    struct engine_config config = {.kind = "cuda", .devices = "all", .streams = STREAMS,
-                                   .pinned_bytes = 64 * MIB, .device_bytes = 64 * MIB,
-                                   .hang_grace_s = hang_grace_s, .wake = bell_ring,
-                                   .wake_context = &test_bell};
-    if (engine_open(&config, &engine, &error) != STATUS_OK)
-        fail_msg("%s", error.text);
-    return engine;
-}
-
-/* Opens the engine while nothing is wrong, and reserves for all jobs. */
-static void batch_open(struct batch *batch, int devices, double hang_grace_s)
-{
-    set_no_fault(devices);
-    memset(batch, 0, sizeof *batch);
-    running = batch;
-    batch->engine = open_engine(hang_grace_s);
-    for (unsigned i = 0; i < JOBS; i++) {
-        job_open(&batch->jobs[i], 60 + i * 10, 70, 3, OPS);
-        assert_int_equal(job_reserve(&batch->jobs[i], batch->engine), ENGINE_RESERVED);
-        batch->jobs[i].task.done = on_done;
-    }
-}
-
-/* Until all have been answered, ten seconds at most. */
-static void batch_wait(struct batch *batch)
-{
-    uint64_t limit_ns = now_ns() + 10000000000ull;
-    for (unsigned answered = 0; answered < JOBS && now_ns() < limit_ns;) {
-        bell_wait(&test_bell);
-        engine_reap(batch->engine);
-        answered = 0;
-        for (unsigned i = 0; i < JOBS; i++)
-            answered += batch->done[i] > 0;
-    }
-    for (unsigned i = 0; i < JOBS; i++)
-        if (batch->done[i] != 1)
-            fail_msg("job %u was answered %u times", i, batch->done[i]);
-}
-
-static void batch_submit(struct batch *batch)
-{
-    for (unsigned i = 0; i < JOBS; i++)
-        engine_submit(batch->engine, &batch->jobs[i].task);
-}
-
-static unsigned batch_count(const struct batch *batch, enum status status)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < JOBS; i++)
-        count += batch->jobs[i].task.error.status == status;
-    return count;
-}
-
-static unsigned batch_charged(const struct batch *batch)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < JOBS; i++)
-        count += batch->jobs[i].task.on_device;
-    return count;
-}
-
-/* After a fault nothing is begun: a new job is answered at once, and none gets memory. */
-static void check_latched(struct batch *batch)
-{
-    struct job late;
-    struct error error = {0};
-    assert_non_null(engine_fault(batch->engine));
-    assert_int_equal(batch_count(batch, STATUS_OK) + batch_count(batch, STATUS_GPU_FAILED), JOBS);
-    job_open(&late, 50, 50, 3, OPS);
-    assert_int_equal(engine_reserve(batch->engine, &late.plan, &late.memory, &error), ENGINE_WAIT);
-    assert_null(late.memory.input);
-    assert_int_equal(error.status, STATUS_OK);
-    late.memory = batch->jobs[0].memory;
-    test_run(batch->engine, &late.task);
-    assert_int_equal(late.task.error.status, STATUS_GPU_FAILED);
-    assert_false(late.task.on_device);
-    memset(&late.memory, 0, sizeof late.memory);
-    job_close(&late, batch->engine);
-}
-
-static void check_pictures(struct batch *batch)
-{
-    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
-    for (unsigned i = 0; i < JOBS; i++)
-        if (batch->jobs[i].task.error.status == STATUS_OK)
-            compare_with_cpu(cpu, &batch->jobs[i], OPS);
-    engine_close(cpu);
-}
-
-static void batch_close(struct batch *batch)
-{
-    check_pictures(batch);
-    for (unsigned i = 0; i < JOBS; i++)
-        job_close(&batch->jobs[i], batch->engine);
-    assert_int_equal(engine_pinned_usage(batch->engine).used, 0);
-    assert_int_equal(engine_device_usage(batch->engine).used, 0);
-    set_no_fault(1); /* the device is whole again, and all that it holds can be freed */
-    engine_close(batch->engine);
+    return jobs_engine(&(struct jobs_how){.streams = STREAMS});
 }
 
 /* ---- errors that last ------------------------------------------------------------------------ */
 
 static void lasting_error(const char *at, int error, unsigned nth)
 {
-    static struct batch batch;
-    batch_open(&batch, 1, 0);
-    set_fault(at, error, nth, 1);
-    batch_submit(&batch);
-    batch_wait(&batch);
+    static struct jobs jobs;
+    open_jobs(&jobs, 1, 0);
+    jobs_set_fault(at, error, nth, 1);
+    jobs_submit(&jobs, 0, JOBS);
+    jobs_wait(&jobs, JOBS);
     if (cuda_fault_struck() != 1)
         fail_msg("%s, %u: error %d struck %u times", at, nth, error, cuda_fault_struck());
-    check_latched(&batch);
-    unsigned charged = batch_charged(&batch);
+    jobs_check_latched(&jobs);
+    unsigned charged = jobs_charged(&jobs);
     if (charged < 1 || charged > STREAMS)
         fail_msg("%s, %u: error %d is charged to %u jobs", at, nth, error, charged);
-    batch_close(&batch);
+    jobs_close(&jobs);
 }
 
 static void test_each_lasting_error_at_each_call(void **state)
@@ -202,73 +78,79 @@ static void test_each_lasting_error_on_the_device(void **state)
 /* Of two devices one fails: jobs on the other are not charged with it. */
 static void test_the_other_device_is_not_charged(void **state)
 {
-    static struct batch batch;
+    static struct jobs jobs;
     (void)state;
     struct cuda_fault fault = {.at = "kernel", .error = 719, .nth = 1, .times = 1, .devices = 2};
-    batch_open(&batch, 2, 0);
+    open_jobs(&jobs, 2, 0);
     snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
     fclose(fopen(hold_path, "w"));
     cuda_fault_set(&fault);
-    batch_submit(&batch);
+    jobs_submit(&jobs, 0, JOBS);
     unlink(hold_path);
-    batch_wait(&batch);
-    check_latched(&batch);
-    assert_true(batch_charged(&batch) >= 1 && batch_charged(&batch) <= STREAMS);
+    jobs_wait(&jobs, JOBS);
+    jobs_check_latched(&jobs);
+    assert_true(jobs_charged(&jobs) >= 1 && jobs_charged(&jobs) <= STREAMS);
     unsigned struck = UINT32_MAX;
     for (unsigned i = 0; i < JOBS; i++) {
-        if (!batch.jobs[i].task.on_device)
+        if (!jobs.job[i].task.on_device)
             continue;
-        assert_true(struck == UINT32_MAX || struck == batch.jobs[i].memory.device);
-        struck = batch.jobs[i].memory.device;
+        assert_true(struck == UINT32_MAX || struck == jobs.job[i].memory.device);
+        struck = jobs.job[i].memory.device;
     }
-    assert_int_equal(engine_devices(batch.engine), 2);
-    batch_close(&batch);
+    assert_int_equal(engine_devices(jobs.engine), 2);
+    jobs_close(&jobs);
 }
 
 /* What somebody else found out about the engine is charged to no job. */
 static void test_a_condemned_engine(void **state)
 {
-    static struct batch batch;
+    static struct jobs jobs;
     struct cuda_fault fault = {.devices = 1};
     (void)state;
-    batch_open(&batch, 1, 0);
+    open_jobs(&jobs, 1, 0);
     snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
     fclose(fopen(hold_path, "w"));
     cuda_fault_set(&fault);
-    batch_submit(&batch);
-    engine_condemn(batch.engine, "a pixel is wrong");
-    engine_condemn(batch.engine, "another one, too");
-    batch_wait(&batch);
-    assert_string_equal(engine_fault(batch.engine)->text, "a pixel is wrong");
-    assert_int_equal(batch_count(&batch, STATUS_GPU_FAILED), JOBS);
-    assert_int_equal(batch_charged(&batch), 0);
-    check_latched(&batch);
+    jobs_submit(&jobs, 0, JOBS);
+    engine_condemn(jobs.engine, "a pixel is wrong");
+    engine_condemn(jobs.engine, "another one, too");
+    jobs_wait(&jobs, JOBS);
+    assert_string_equal(engine_fault(jobs.engine)->text, "a pixel is wrong");
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), JOBS);
+    assert_int_equal(jobs_charged(&jobs), 0);
+    jobs_check_latched(&jobs);
     unlink(hold_path);
-    batch_close(&batch);
+    jobs_close(&jobs);
 }
 
 /* ---- errors of one call ---------------------------------------------------------------------- */
 
+/* Without an event it is only not known how long the job took. */
 static void test_an_error_of_one_call_is_one_jobs(void **state)
 {
-    static const char *const calls[] = {"cudaSetDevice", "cudaEventRecord", "cudaMemcpyAsync",
-                                        "launch"};
+    static const char *const calls[] = {"cudaSetDevice", "cudaMemcpyAsync", "launch",
+                                        "cudaEventRecord"};
     static const int errors[] = {cudaErrorInvalidValue, cudaErrorMemoryAllocation,
                                  cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources};
-    static struct batch batch;
+    static struct jobs jobs;
     (void)state;
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
         for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
-            batch_open(&batch, 1, 0);
-            set_fault(calls[c], errors[e], 1 + (unsigned)e, 1);
-            batch_submit(&batch);
-            batch_wait(&batch);
+            open_jobs(&jobs, 1, 0);
+            jobs_set_fault(calls[c], errors[e], 1 + (unsigned)e, 1);
+            jobs_submit(&jobs, 0, JOBS);
+            jobs_wait(&jobs, JOBS);
             assert_int_equal(cuda_fault_struck(), 1);
-            assert_null(engine_fault(batch.engine));
-            assert_int_equal(batch_count(&batch, STATUS_GPU_FAILED), 1);
-            assert_int_equal(batch_count(&batch, STATUS_OK), JOBS - 1);
-            assert_int_equal(batch_charged(&batch), 0);
-            batch_close(&batch);
+            assert_null(engine_fault(jobs.engine));
+            unsigned failed = strcmp(calls[c], "cudaEventRecord") == 0 ? 0 : 1;
+            unsigned unmeasured = 0;
+            for (unsigned i = 0; i < JOBS; i++)
+                unmeasured += jobs.job[i].task.started_ns == 0;
+            assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), failed);
+            assert_int_equal(jobs_with(&jobs, STATUS_OK), JOBS - failed);
+            assert_int_equal(unmeasured, 1);
+            assert_int_equal(jobs_charged(&jobs), 0);
+            jobs_close(&jobs);
         }
     }
 }
@@ -287,25 +169,24 @@ static void test_an_error_of_the_report_is_a_fault(void **state)
 /* One stream stands still, or does not report; with a deadline of 50 ms and a grace of 150. */
 static void never_reported(const char *at, int error)
 {
-    static struct batch batch;
-    batch_open(&batch, 1, 0.15);
-    set_fault(at, error, 1, 1);
+    static struct jobs jobs;
+    open_jobs(&jobs, 1, 0.15);
+    jobs_set_fault(at, error, 1, 1);
     uint64_t start_ns = now_ns();
     for (unsigned i = 0; i < JOBS; i++)
-        batch.jobs[i].task.deadline_ns = start_ns + (i == 0 ? 50000000ull : 60000000000ull);
-    engine_submit(batch.engine, &batch.jobs[0].task);
+        jobs.job[i].task.deadline_ns = start_ns + (i == 0 ? 50000000ull : 60000000000ull);
+    jobs_submit(&jobs, 0, 1);
     while (cuda_fault_struck() == 0)
         usleep(1000);
-    for (unsigned i = 1; i < JOBS; i++)
-        engine_submit(batch.engine, &batch.jobs[i].task);
-    batch_wait(&batch);
+    jobs_submit(&jobs, 1, JOBS - 1);
+    jobs_wait(&jobs, JOBS);
     assert_true(now_ns() - start_ns >= 200000000ull);
-    check_latched(&batch);
-    assert_int_equal(batch.jobs[0].task.error.status, STATUS_GPU_FAILED);
-    assert_true(batch.jobs[0].task.on_device);
+    jobs_check_latched(&jobs);
+    assert_int_equal(jobs.job[0].task.error.status, STATUS_GPU_FAILED);
+    assert_true(jobs.job[0].task.on_device);
     for (unsigned i = 1; i < JOBS; i++) /* they had the other stream */
-        assert_int_equal(batch.jobs[i].task.error.status, STATUS_OK);
-    batch_close(&batch);
+        assert_int_equal(jobs.job[i].task.error.status, STATUS_OK);
+    jobs_close(&jobs);
 }
 
 static void test_a_kernel_that_never_ends(void **state)
@@ -324,23 +205,21 @@ static void test_a_report_that_never_comes(void **state)
 
 static void test_no_pinned_memory(void **state)
 {
-    static struct batch batch;
+    static struct jobs jobs;
     (void)state;
-    set_fault("cudaHostAlloc", cudaErrorMemoryAllocation, 1, 0);
-    memset(&batch, 0, sizeof batch);
-    running = &batch;
-    batch.engine = open_engine(0);
-    for (unsigned i = 0; i < JOBS; i++) {
-        job_open(&batch.jobs[i], 500 + i, 400, 3, OPS);
-        assert_int_equal(job_reserve(&batch.jobs[i], batch.engine), ENGINE_RESERVED);
-        batch.jobs[i].task.done = on_done;
-    }
+    jobs_set_fault("cudaHostAlloc", cudaErrorMemoryAllocation, 1, 0);
+    memset(&jobs, 0, sizeof jobs);
+    jobs_running = &jobs;
+    jobs.engine = open_engine();
+    jobs.count = JOBS;
+    for (unsigned i = 0; i < JOBS; i++)
+        jobs_prepare(&jobs, i, 500 + i, 400);
     assert_true(cuda_fault_struck() > 0);
-    batch_submit(&batch);
-    batch_wait(&batch);
-    assert_int_equal(batch_count(&batch, STATUS_OK), JOBS);
-    assert_null(engine_fault(batch.engine));
-    batch_close(&batch);
+    jobs_submit(&jobs, 0, JOBS);
+    jobs_wait(&jobs, JOBS);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), JOBS);
+    assert_null(engine_fault(jobs.engine));
+    jobs_close(&jobs);
 }
 
 static void test_no_device_memory(void **state)
@@ -348,14 +227,14 @@ static void test_no_device_memory(void **state)
     struct job job;
     struct error error = {0};
     (void)state;
-    set_fault("cudaMalloc", cudaErrorMemoryAllocation, 1, 0);
-    struct engine *engine = open_engine(0);
-    job_open(&job, 300, 200, 3, OPS);
+    jobs_set_fault("cudaMalloc", cudaErrorMemoryAllocation, 1, 0);
+    struct engine *engine = open_engine();
+    job_open(&job, 300, 200, 3, JOBS_OPS);
     assert_int_equal(engine_reserve(engine, &job.plan, &job.memory, &error), ENGINE_NEVER);
     assert_int_equal(error.status, STATUS_OUT_OF_MEMORY);
     assert_true(status_retryable(error.status));
     assert_non_null(strstr(error.text, "device memory, although device_bytes allows"));
-    set_no_fault(1);
+    jobs_set_no_fault(1);
     assert_int_equal(job_reserve(&job, engine), ENGINE_RESERVED);
     test_run(engine, &job.task);
     assert_int_equal(job.task.error.status, STATUS_OK);
@@ -369,15 +248,15 @@ static void refused_for_good(const char *call, int lasting_error)
 {
     struct job job;
     struct error error = {0};
-    set_fault(call, lasting_error, 1, 1);
-    struct engine *engine = open_engine(0);
-    job_open(&job, 300, 200, 3, OPS);
+    jobs_set_fault(call, lasting_error, 1, 1);
+    struct engine *engine = open_engine();
+    job_open(&job, 300, 200, 3, JOBS_OPS);
     if (engine_reserve(engine, &job.plan, &job.memory, &error) != ENGINE_WAIT)
         fail_msg("%s: after error %d memory is still given: %s", call, lasting_error, error.text);
     assert_int_equal(error.status, STATUS_OK);
     assert_non_null(engine_fault(engine));
     assert_non_null(strstr(engine_fault(engine)->text, "cuda:0"));
-    set_no_fault(1);
+    jobs_set_no_fault(1);
     job_close(&job, engine);
     assert_int_equal(engine_pinned_usage(engine).used, 0);
     engine_close(engine);
@@ -407,7 +286,7 @@ static void test_a_device_that_cannot_be_opened(void **state)
         for (unsigned nth = 1; nth <= 2; nth++) {
             struct engine *engine = NULL;
             struct error error = {0};
-            set_fault(calls[c], 702, nth, 1);
+            jobs_set_fault(calls[c], 702, nth, 1);
             enum status status = engine_open(&config, &engine, &error);
             if (cuda_fault_struck() == 0) { /* it has no second such call */
                 assert_int_equal(nth, 2);

@@ -149,6 +149,48 @@ static void test_on_streams(void **state)
     check_picture(words);
 }
 
+/* While the only stream is held the others come to wait for it, and then have it together; one that
+ * comes by itself waits for company in vain. */
+static void test_sharing_a_stream(void **state)
+{
+    (void)state;
+    char held[128], fault[160];
+    const char *program = getenv("GPUIMGD_STANDIN");
+    const char *const options[] = {trace_option, "--engine=cuda", "--streams=1",
+                                   "--inflight=64", "--pinned_bytes=64M",
+                                   "--batch_delay_us=100000", NULL};
+    struct process_options how = {.program = program};
+    cJSON *results[JOBS];
+    if (!program || access(program, X_OK) != 0)
+        skip();
+    snprintf(held, sizeof held, "%s/held", w->folder);
+    snprintf(fault, sizeof fault, "hold=%s", held);
+    setenv("GPUIMGD_CUDA_FAULT", fault, 1);
+    struct process *daemon = world_start_with(w, 0, &how, options);
+    unsetenv("GPUIMGD_CUDA_FAULT");
+    check_ready(daemon);
+    cJSON *lone = check_answer(w, "{'input':'a.jpg','output':'lone.png','ops':['sobel']}");
+    assert_true(json_number(lone, "ms.total") >= 100);
+    check_done(lone);
+    assert_true(text_file_write(held, "", 0));
+    push_jobs();
+    assert_true(world_until(w, 20, JOBS, "ZCARD gpuimgd:lease"));
+    process_sleep(patience(0.5));
+    unlink(held);
+    take_results(results);
+    check_stop(daemon);
+    cJSON *events = read_trace(true);
+    for (int i = 0; i < JOBS; i++) {
+        check_ms(events, results[i], "h2d", "H2D");
+        check_ms(events, results[i], "kernel", "kernel");
+        check_ms(events, results[i], "d2h", "D2H");
+        cJSON_Delete(results[i]);
+    }
+    assert_true(trace_file_in_a_row(events, "H2D") > 0);
+    assert_true(trace_file_in_a_row(events, "D2H") > 0);
+    cJSON_Delete(events);
+}
+
 static void test_killed(void **state)
 {
     (void)state;
@@ -220,8 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_on_the_cpu_engine), cmocka_unit_test(test_on_streams),
-        cmocka_unit_test(test_killed),            cmocka_unit_test(test_full_and_drawn_meanwhile),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sharing_a_stream),  cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_full_and_drawn_meanwhile), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

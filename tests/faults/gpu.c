@@ -51,6 +51,12 @@ static void draw_on_cpu(struct rig *rig)
     rig_end_of(daemon, 20);
 }
 
+/* In place of p.jpg: with too many pixels to share a stream with others. */
+static void put_large(struct rig *rig)
+{
+    world_put_photo(&rig->world, "p.jpg", 2000, 1500);
+}
+
 static void saw_few_charged(struct rig *rig, const char *prefix, size_t count, size_t slots)
 {
     size_t charged = rig_at_attempt(rig, prefix, 2);
@@ -74,6 +80,7 @@ static void start_anew(struct rig *rig, const char *prefix)
 static void fault_on_the_device(struct rig *rig)
 {
     struct world *w = &rig->world;
+    put_large(rig);
     draw_on_cpu(rig);
     struct process *daemon =
         rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=700"), "--streams=2",
@@ -102,6 +109,50 @@ static void fault_on_the_device(struct rig *rig)
     rig_saw_jobs(rig, "slow0");
     rig_saw_done(rig, "late");
     rig_saw_attempts(rig, "late", 1);
+}
+
+/* One small job has the only stream, and eight wait, which then have it together. */
+static void hold_a_batch(struct rig *rig, const char *what, struct process **daemon)
+{
+    *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=1", "--inflight=9",
+                             "--lease_s=600", NULL);
+    rig_raise(rig, "hold");
+    rig_push(rig, "first", 1);
+    world_until(&rig->world, 20, 1, "ZCARD gpuimgd:lease");
+    process_sleep(patience(0.2));
+    rig_push(rig, "n", 8);
+    world_until(&rig->world, 20, 9, "ZCARD gpuimgd:lease");
+    process_sleep(patience(0.4));
+    rig_raise(rig, "now");
+    rig_lower(rig, "hold");
+}
+
+/* Its second kernel fails: that may be the fault of any that are there. */
+static void fault_in_a_batch(struct rig *rig)
+{
+    struct process *daemon;
+    draw_on_cpu(rig);
+    hold_a_batch(rig, "at=kernel,error=700,nth=3", &daemon);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw(rig, "%lld leases", redis_integer(rig->world.client, "ZCARD gpuimgd:lease"));
+    start_anew(rig, "n");
+    rig_saw_jobs(rig, "first0");
+    rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
+    saw_pictures(rig, "n");
+}
+
+/* The launch of one's kernel is refused: the others are done. */
+static void launch_in_a_batch(struct rig *rig)
+{
+    struct process *daemon;
+    draw_on_cpu(rig);
+    hold_a_batch(rig, "at=launch,error=701,nth=3", &daemon);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
+    saw_pictures(rig, "n");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
 }
 
 /* Each error that lasts, at each place in turn; a daemon each. */
@@ -327,6 +378,7 @@ static void illegal_address(struct rig *rig)
         rig_skip(rig, "there is no CUDA device here");
         return;
     }
+    put_large(rig);
     draw_on_cpu(rig);
     struct process *daemon =
         rig_start(rig, 0, "enter=gpu,action=wild,match=victim", "--engine=cuda", "--devices=0",
@@ -377,6 +429,13 @@ static const struct fault_case cases[] = {
      .expected = "said; exit 70; what was being encoded is done; 0 leases; fetching stopped; 8 "
                  "done once; the device's jobs are charged; no others; the CPU engine's pictures; "
                  "slow0: done, attempt 1; 3 done once; all at attempt 1"},
+    {.name = "8 jobs that share a stream", .injected = "illegal address",
+     .run = fault_in_a_batch, .quick = true,
+     .expected = "exit 70; 0 leases; 8 done once; first0: done, attempt 1; 8 at attempt 2; the CPU "
+                 "engine's pictures"},
+    {.name = "the launch of 1 of 8 that share a stream", .injected = "too many resources",
+     .run = launch_in_a_batch, .quick = true,
+     .expected = "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"},
     {.name = "each call, kernel and copy", .injected = "each error that lasts",
      .run = each_lasting_error, .quick = true,
      .expected = "17 times exit 70; 68 done once"},

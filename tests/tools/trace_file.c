@@ -223,6 +223,25 @@ unsigned trace_file_count(const cJSON *events, const char *phase, const char *na
     return count;
 }
 
+unsigned trace_file_in_a_row(const cJSON *events, const char *name)
+{
+    size_t count;
+    struct entry *entries = entries_of(events, &count);
+    const struct entry *before = NULL;
+    unsigned in_a_row = 0;
+    qsort(entries, count, sizeof *entries, by_track);
+    for (size_t i = 0; i < count; i++) {
+        const struct entry *entry = &entries[i];
+        if (!is(entry, "X"))
+            continue;
+        in_a_row += before && before->pid == entry->pid && before->tid == entry->tid &&
+                    strcmp(before->name, name) == 0 && strcmp(entry->name, name) == 0;
+        before = entry;
+    }
+    free(entries);
+    return in_a_row;
+}
+
 double trace_file_end(const cJSON *events, const char *name)
 {
     const cJSON *event;

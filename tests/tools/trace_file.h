@@ -21,6 +21,8 @@ double trace_file_ms(const cJSON *events, double job, const char *name);
 /* How many jobs, and how many events of this phase and name (NULL: any). */
 unsigned trace_file_jobs(const cJSON *events);
 unsigned trace_file_count(const cJSON *events, const char *phase, const char *name);
+/* How many slices of this name stand, on their track, right behind one of the same name. */
+unsigned trace_file_in_a_row(const cJSON *events, const char *name);
 /* A number of the event that ends the trace: "jobs", "jobs left out". */
 double trace_file_end(const cJSON *events, const char *name);
 

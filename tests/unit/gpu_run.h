@@ -117,6 +117,7 @@ static inline void test_run(struct engine *engine, struct engine_task *task)
     }
     unsigned before = test_done_count;
     engine_submit(engine, task);
+    engine_start(engine);
     while (test_done_count == before) {
         bell_wait(&test_bell);
         engine_reap(engine);

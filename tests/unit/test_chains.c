@@ -543,6 +543,7 @@ static void check_flight(uint32_t first, uint32_t count)
         engine_submit(cuda, &there[i].task);
         expected++;
     }
+    engine_start(cuda);
     for (uint32_t i = 0; i < count; i++)
         engine_run(cpu, &here[i].task);
     while (test_done_count != expected) {

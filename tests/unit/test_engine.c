@@ -270,6 +270,7 @@ static void many_jobs(uint32_t streams)
         assert_int_equal(job_reserve(&jobs[i], cuda), ENGINE_RESERVED);
         engine_submit(cuda, &jobs[i].task);
     }
+    engine_start(cuda);
     while (test_done_count - before < count) {
         bell_wait(&test_bell);
         engine_reap(cuda);

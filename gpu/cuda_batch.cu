@@ -1,0 +1,238 @@
+/*
+ * cuda_batch.cu - a batch on its stream: the calls that put it there, and the times that it took.
+ *
+ * All copies in, all kernels, all copies out, so that the events between them tell the three apart.
+ * What a call refuses is the affair of the task that it was made for, and the others go on; only an
+ * error that lasts ends it all.
+ */
+#include "gpu/cuda_device.h"
+
+#include "gpu/cuda_try.h"
+#include "gpu/pass.h"
+
+/* ---- onto the stream ---- */
+
+static struct pass_buffers buffers_of(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    struct pass_buffers buffers;
+    buffers.input = (uint8_t *)task->memory->device_block.memory;
+    buffers.output = buffers.input + pool_align(plan->input_bytes);
+    buffers.scratch = buffers.output + pool_align(plan->output_bytes);
+    return buffers;
+}
+
+static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
+{
+    const struct plan *plan = task->plan;
+    uint8_t *input = task->memory->input;
+    plan_put_constants(plan, input);
+    return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input, input, plan->input_bytes,
+                                    cudaMemcpyHostToDevice, stream));
+}
+
+static cudaError_t compute(const struct engine_task *task, cudaStream_t stream)
+{
+    const struct plan *plan = task->plan;
+    struct pass_buffers buffers = buffers_of(task);
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
+            const struct pass *planned = &plan->variants[v].passes[p];
+            struct pass bound;
+            if (planned->deferred)
+                continue;
+            const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
+            struct image from = pass_from(pass, &buffers);
+            struct image to = pass_to(pass, &buffers);
+            uint8_t *work = pass_address(&buffers, pass->work_place);
+            cudaError_t result = (cudaError_t)pass->type->cuda(pass, &from, &to, work, stream);
+            if (result != cudaSuccess)
+                return cuda_try(result, pass->type->name);
+        }
+    }
+    return cudaSuccess;
+}
+
+/* All results of the job lie side by side: one copy. */
+static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
+{
+    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, buffers_of(task).output,
+                                    task->plan->output_bytes, cudaMemcpyDeviceToHost, stream));
+}
+
+/* What a call for the task came to. Returns an error that lasts; any other is the task's. */
+static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, cudaError_t result)
+{
+    if (result == cudaSuccess || cuda_is_sticky(result))
+        return result;
+    error_set(&task->error, STATUS_GPU_FAILED, "%s: starting the job: %s (%s)",
+              slot->device->name, cudaGetErrorString(result), cudaGetErrorName(result));
+    return cudaSuccess;
+}
+
+typedef cudaError_t batch_step(const struct engine_task *task, cudaStream_t stream);
+
+/* Does it for each task that is well so far. Returns an error that lasts. */
+static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
+{
+    list_each(node, &slot->tasks)
+    {
+        struct engine_task *task = container_of(node, struct engine_task, node);
+        cudaError_t result = cudaSuccess;
+        if (task->error.status == STATUS_OK)
+            result = note(slot, task, step(task, slot->stream));
+        if (result != cudaSuccess)
+            return result;
+    }
+    return cudaSuccess;
+}
+
+/* Where that is refused the batch goes on, unmeasured. Returns an error that lasts. */
+static cudaError_t note_event(struct cuda_slot *slot, cudaError_t result)
+{
+    slot->measured = slot->measured && result == cudaSuccess;
+    return cuda_is_sticky(result) ? result : cudaSuccess;
+}
+
+static cudaError_t record(struct cuda_slot *slot, cudaEvent_t event)
+{
+    if (!slot->measured)
+        return cudaSuccess;
+    return note_event(slot, CUDA_TRY(cudaEventRecord(event, slot->stream)));
+}
+
+/* Fails all tasks where the device cannot even be named. */
+static cudaError_t choose_device(struct cuda_slot *slot)
+{
+    cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
+    if (result == cudaSuccess || cuda_is_sticky(result))
+        return result;
+    list_each(node, &slot->tasks)
+        (void)note(slot, container_of(node, struct engine_task, node), result);
+    slot->measured = false;
+    return cudaSuccess;
+}
+
+cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
+{
+    slot->measured = true;
+    cudaError_t result = choose_device(slot);
+    if (result == cudaSuccess && slot->measured)
+        result = note_event(slot, cuda_clock_start(slot->device, slot));
+    if (result == cudaSuccess)
+        result = record(slot, slot->start);
+    if (result == cudaSuccess)
+        result = for_each(slot, copy_in);
+    if (result == cudaSuccess)
+        result = record(slot, slot->copied_in);
+    if (result == cudaSuccess)
+        result = for_each(slot, compute);
+    if (result == cudaSuccess)
+        result = record(slot, slot->computed);
+    if (result == cudaSuccess)
+        result = for_each(slot, copy_out);
+    if (result == cudaSuccess)
+        result = record(slot, slot->copied_out);
+    return result;
+}
+
+/* ---- what it took ---- */
+
+enum { H2D, KERNEL, D2H, PARTS };
+
+/* Of each part: how long all took together, whose bytes share it, and how much is shared out. */
+struct part {
+    uint64_t began_ns, took_ns, shared_ns;
+    double bytes;
+};
+
+static void bytes_of(const struct plan *plan, double bytes[PARTS])
+{
+    bytes[H2D] = (double)plan->input_bytes;
+    bytes[KERNEL] = (double)plan->device_bytes;
+    bytes[D2H] = (double)plan->output_bytes;
+}
+
+static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
+{
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, from, to) == cudaSuccess) {
+        *ns = (uint64_t)((double)ms * 1e6 + 0.5);
+        return true;
+    }
+    (void)cudaGetLastError();
+    return false;
+}
+
+/* A copy that waits for another one's turn on the same copy engine counts as copying: the union
+ * of the intervals is not changed by it. */
+static void add_activity(struct cuda_device *device, const struct part *parts, double start_s)
+{
+    static const enum activity_kind kinds[PARTS] = {ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_D2H};
+    double at_s = start_s;
+    for (int i = 0; i < PARTS; i++) {
+        double end_s = at_s + (double)parts[i].took_ns * 1e-9;
+        activity_add(&device->activity, kinds[i], at_s, end_s);
+        at_s = end_s;
+    }
+    activity_add(&device->activity, ACTIVITY_ANY, start_s, at_s);
+}
+
+/* Shares stand one behind the other in the part's time; where that began is known with `placed`. */
+static void give_share(struct engine_task *task, struct part *parts, bool placed)
+{
+    double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->kernel_ms, &task->d2h_ms};
+    uint64_t *at_ns[PARTS] = {&task->started_ns, &task->kernel_at_ns, &task->d2h_at_ns};
+    bytes_of(task->plan, bytes);
+    for (int i = 0; i < PARTS; i++) {
+        struct part *part = &parts[i];
+        double share = part->bytes > 0 ? bytes[i] / part->bytes : 0;
+        uint64_t share_ns = (uint64_t)(share * (double)part->took_ns);
+        *ms[i] = (double)share_ns * 1e-6;
+        *at_ns[i] = placed ? part->began_ns + part->shared_ns : 0;
+        part->shared_ns += share_ns;
+    }
+}
+
+static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
+{
+    double bytes[PARTS];
+    list_each(node, &slot->tasks)
+    {
+        const struct engine_task *task = container_of(node, struct engine_task, node);
+        if (task->error.status != STATUS_OK)
+            continue;
+        bytes_of(task->plan, bytes);
+        for (int i = 0; i < PARTS; i++)
+            parts[i].bytes += bytes[i];
+    }
+    list_each(node, &slot->tasks)
+    {
+        struct engine_task *task = container_of(node, struct engine_task, node);
+        if (task->error.status == STATUS_OK)
+            give_share(task, parts, placed);
+    }
+    slot->device->h2d_bytes += (uint64_t)parts[H2D].bytes;
+    slot->device->d2h_bytes += (uint64_t)parts[D2H].bytes;
+}
+
+void cuda_batch_take_times(struct cuda_slot *slot)
+{
+    struct cuda_device *device = slot->device;
+    struct part parts[PARTS] = {};
+    double start_s;
+    if (!elapsed_ns(slot->start, slot->copied_in, &parts[H2D].took_ns) ||
+        !elapsed_ns(slot->copied_in, slot->computed, &parts[KERNEL].took_ns) ||
+        !elapsed_ns(slot->computed, slot->copied_out, &parts[D2H].took_ns))
+        return;
+    bool placed = cuda_clock_time(device, slot, slot->start, &start_s);
+    if (placed) {
+        uint64_t took_ns = parts[H2D].took_ns + parts[KERNEL].took_ns + parts[D2H].took_ns;
+        uint64_t at_ns = cuda_clock_host_ns(device, slot, start_s,
+                                            start_s + (double)took_ns * 1e-9);
+        for (int i = 0; i < PARTS; at_ns += parts[i++].took_ns)
+            parts[i].began_ns = at_ns;
+        add_activity(device, parts, start_s);
+    }
+    share_out(slot, parts, placed);
+}

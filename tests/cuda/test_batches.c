@@ -1,0 +1,408 @@
+/*
+ * Tests of small tasks that share a stream: which do, what that saves, what each of them gets of
+ * the time, and what becomes of the others where one of them fails. They run on the stand-in.
+ */
+#include "tests/cuda/jobs.h"
+
+#define LONG_US 3600000000u /* nothing is started because so much time went by */
+#define WAITING 12
+
+static char hold_path[64];
+
+/* Kernels wait while the file is there; `at` is only counted. */
+static void hold(const char *at, int devices)
+{
+    struct cuda_fault fault = {.nth = UINT32_MAX, .times = 1, .devices = devices};
+    snprintf(fault.at, sizeof fault.at, "%s", at);
+    snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
+    fclose(fopen(hold_path, "w"));
+    cuda_fault_set(&fault);
+}
+
+static void let_go(void)
+{
+    unlink(hold_path);
+}
+
+static uint32_t slot_of(const struct jobs *jobs, unsigned number)
+{
+    return jobs->job[number].task.slot;
+}
+
+/* ---- which ones ------------------------------------------------------------------------------ */
+
+/* Two take the two streams, the others wait meanwhile; then they go together, once a stream is
+ * free. */
+static void test_those_that_wait_share_a_stream(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 2 + WAITING, .streams = 2});
+    hold("cudaLaunchHostFunc", 1);
+    jobs_submit(&jobs, 0, 1);
+    jobs_submit(&jobs, 1, 1);
+    jobs_submit(&jobs, 2, WAITING);
+    assert_int_not_equal(slot_of(&jobs, 0), slot_of(&jobs, 1));
+    assert_int_equal(cuda_fault_passed(), 2);
+    let_go();
+    jobs_wait(&jobs, jobs.count);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
+    assert_int_equal(cuda_fault_passed(), 3);
+    for (unsigned i = 2; i < jobs.count; i++)
+        assert_int_equal(slot_of(&jobs, i), slot_of(&jobs, 2));
+    jobs_close(&jobs);
+}
+
+static void test_a_batch_has_its_bound(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 2 * BATCH_TASKS_MAX + 3, .streams = 8});
+    hold("cudaLaunchHostFunc", 1);
+    jobs_submit(&jobs, 0, jobs.count);
+    for (unsigned i = 0; i < jobs.count; i++)
+        assert_int_equal(slot_of(&jobs, i), i / BATCH_TASKS_MAX);
+    assert_int_equal(cuda_fault_passed(), 3);
+    let_go();
+    jobs_wait(&jobs, jobs.count);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
+    jobs_close(&jobs);
+}
+
+/* With one stream: a large one, one that is to be alone, and small ones before, between, behind. */
+static void test_large_ones_go_alone_and_in_order(void **state)
+{
+    static const unsigned order[] = {0, 1, 3, 2, 4};
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.streams = 1});
+    jobs.count = 5;
+    for (unsigned i = 0; i < 5; i++)
+        jobs_prepare(&jobs, i, i == 2 ? 1200 : 64, i == 2 ? 700 : 64);
+    assert_true(jobs.job[2].plan.device_bytes > BATCH_TASK_BYTES);
+    jobs.job[4].task.alone = true;
+    hold("cudaLaunchHostFunc", 1);
+    jobs_submit(&jobs, 0, 1);
+    jobs_submit(&jobs, 1, 4);
+    let_go();
+    jobs_wait(&jobs, 5);
+    assert_int_equal(cuda_fault_passed(), 4); /* 1 and 3 together, past the large one */
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(jobs.ended[i], order[i]);
+    jobs_close(&jobs);
+}
+
+static void test_a_batch_is_one_devices(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 10, .streams = 2, .devices = 2});
+    hold("cudaLaunchHostFunc", 2);
+    jobs_submit(&jobs, 0, 10);
+    assert_int_equal(cuda_fault_passed(), 2);
+    let_go();
+    jobs_wait(&jobs, 10);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), 10);
+    unsigned first = 0;
+    for (unsigned i = 0; i < 10; i++)
+        first += jobs.job[i].memory.device == 0;
+    assert_int_equal(first, 5);
+    jobs_close(&jobs);
+}
+
+/* ---- what it saves --------------------------------------------------------------------------- */
+
+/* Calls for sixteen jobs that share a stream, and that do not. An event more is the clock's. */
+static void test_calls_a_batch_makes(void **state)
+{
+    static const struct {
+        const char *call;
+        unsigned of_batch, of_job;
+    } rows[] = {{"cudaSetDevice", 1, 0},        {"cudaEventRecord", 4, 0},
+                {"cudaMemcpyAsync", 0, 2},      {"cudaLaunchHostFunc", 1, 0},
+                {"cudaEventElapsedTime", 4, 0}, {"report", 1, 0}};
+    static struct jobs jobs;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (unsigned batches = 1; batches <= BATCH_TASKS_MAX; batches += BATCH_TASKS_MAX - 1) {
+            struct jobs_how how = {.count = BATCH_TASKS_MAX, .streams = 2, .alone = batches > 1};
+            jobs_open(&jobs, &how);
+            jobs_set_fault(rows[i].call, 0, UINT32_MAX, 1);
+            jobs_submit(&jobs, 0, jobs.count);
+            jobs_wait(&jobs, jobs.count);
+            unsigned wanted = rows[i].of_batch * batches + rows[i].of_job * jobs.count;
+            if (cuda_fault_passed() != wanted && cuda_fault_passed() != wanted + 1)
+                fail_msg("%u batches: %s %u times, not %u", batches, rows[i].call,
+                         cuda_fault_passed(), wanted);
+            jobs_close(&jobs);
+        }
+    }
+}
+
+/* ---- what each gets of the time -------------------------------------------------------------- */
+
+static uint64_t end_ns(uint64_t begin_ns, double ms)
+{
+    return begin_ns + (uint64_t)(ms * 1e6 + 0.5);
+}
+
+/* Shares follow the bytes and stand one behind the other: copies in, kernels, copies out. */
+static void test_shares_of_the_time(void **state)
+{
+    static struct jobs jobs;
+    uint64_t begin_ns = now_ns();
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 8, .streams = 1});
+    jobs_submit(&jobs, 0, 8);
+    jobs_wait(&jobs, 8);
+    double sum_ms = 0;
+    uint64_t input_bytes = 0, output_bytes = 0, at_ns[3] = {0};
+    for (unsigned i = 0; i < 8; i++) {
+        const struct engine_task *task = &jobs.job[i].task, *first = &jobs.job[0].task;
+        uint64_t begins[3] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
+        double ms[3] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
+        for (int part = 0; part < 3; part++) {
+            assert_true(begins[part] >= begin_ns && begins[part] >= at_ns[part]);
+            at_ns[part] = end_ns(begins[part], ms[part]);
+            sum_ms += ms[part];
+        }
+        assert_true(ms[0] > 0 && ms[1] > 0);
+        double bytes = (double)jobs.job[i].plan.input_bytes / (double)jobs.job[0].plan.input_bytes;
+        assert_true(ms[0] > 0.99 * bytes * first->h2d_ms - 1e-5 &&
+                    ms[0] < 1.01 * bytes * first->h2d_ms + 1e-5);
+        input_bytes += jobs.job[i].plan.input_bytes;
+        output_bytes += jobs.job[i].plan.output_bytes;
+    }
+    assert_true(at_ns[0] <= jobs.job[0].task.kernel_at_ns);
+    assert_true(at_ns[1] <= jobs.job[0].task.d2h_at_ns);
+    assert_true(at_ns[2] <= now_ns());
+    struct engine_activity activity = engine_take_activity(jobs.engine);
+    assert_true(sum_ms * 1e-3 <= activity.any_s + 1e-9 &&
+                sum_ms * 1e-3 > activity.any_s - 1e-6);
+    assert_int_equal(activity.h2d_bytes, input_bytes);
+    assert_int_equal(activity.d2h_bytes, output_bytes);
+    jobs_close(&jobs);
+}
+
+/* ---- what fails ------------------------------------------------------------------------------ */
+
+/* One stream, three jobs behind the batch that are alone: the batch is charged, they are not. */
+static void lasting_error(const char *at, unsigned nth)
+{
+    static struct jobs jobs;
+    jobs_open(&jobs, &(struct jobs_how){.count = 8, .streams = 1});
+    for (unsigned i = 5; i < 8; i++)
+        jobs.job[i].task.alone = true;
+    jobs_set_fault(at, cudaErrorIllegalAddress, nth, 1);
+    jobs_submit(&jobs, 0, 8);
+    jobs_wait(&jobs, 8);
+    if (cuda_fault_struck() != 1)
+        fail_msg("%s, %u: struck %u times", at, nth, cuda_fault_struck());
+    jobs_check_latched(&jobs);
+    for (unsigned i = 0; i < 8; i++)
+        if (jobs.job[i].task.on_device != (i < 5))
+            fail_msg("%s, %u: job %u is %s", at, nth, i, i < 5 ? "not charged" : "charged");
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 8);
+    jobs_close(&jobs);
+}
+
+static void test_a_lasting_error_is_all_the_batchs(void **state)
+{
+    static const struct {
+        const char *at;
+        unsigned times;
+    } rows[] = {{"cudaSetDevice", 1},      {"cudaEventRecord", 4}, {"cudaMemcpyAsync", 10},
+                {"launch", 5},             {"copy", 10},           {"kernel", 5},
+                {"cudaLaunchHostFunc", 1}, {"cudaStreamQuery", 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (unsigned nth = 1; nth <= rows[i].times; nth++)
+            lasting_error(rows[i].at, nth);
+}
+
+/* Whichever of the jobs' calls is refused: that job fails, the others go on. */
+static void test_an_error_of_one_call_is_one_jobs(void **state)
+{
+    static const struct {
+        const char *call;
+        unsigned times, failed;
+    } rows[] = {{"cudaMemcpyAsync", 12, 1}, {"launch", 6, 1}, {"cudaEventRecord", 4, 0},
+                {"cudaSetDevice", 1, 6}};
+    static struct jobs jobs;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (unsigned nth = 1; nth <= rows[i].times; nth++) {
+            jobs_open(&jobs, &(struct jobs_how){.count = 6, .streams = 2});
+            jobs_set_fault(rows[i].call, cudaErrorLaunchOutOfResources, nth, 1);
+            jobs_submit(&jobs, 0, 6);
+            jobs_wait(&jobs, 6);
+            assert_int_equal(cuda_fault_struck(), 1);
+            assert_null(engine_fault(jobs.engine));
+            assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), rows[i].failed);
+            assert_int_equal(jobs_with(&jobs, STATUS_OK), 6 - rows[i].failed);
+            assert_int_equal(jobs_charged(&jobs), 0);
+            bool measured = rows[i].failed == 1;
+            for (unsigned j = 0; j < 6; j++)
+                if (jobs.job[j].task.error.status == STATUS_OK)
+                    assert_int_equal(jobs.job[j].task.started_ns != 0, measured);
+            jobs_close(&jobs);
+        }
+    }
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------- */
+
+/* Behind one that is held, two of four run out of time: nothing of them is put on the stream. */
+static void test_those_too_late_do_not_start(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 5, .streams = 1});
+    hold("launch", 1);
+    jobs_submit(&jobs, 0, 1);
+    jobs.job[1].task.deadline_ns = jobs.job[3].task.deadline_ns = 1;
+    jobs.job[2].task.deadline_ns = now_ns() + 60000000000ull;
+    jobs_submit(&jobs, 1, 4);
+    let_go();
+    jobs_wait(&jobs, 5);
+    assert_int_equal(jobs.job[1].task.error.status, STATUS_TIMEOUT);
+    assert_int_equal(jobs.job[3].task.error.status, STATUS_TIMEOUT);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), 3);
+    /* An image is turned, too, where its orientation is not 1. */
+    unsigned launches = 0;
+    for (unsigned i = 0; i < 5; i++)
+        launches += i % 2 && i < 4 ? 0 : jobs.job[i].plan.variants[0].pass_count;
+    assert_int_equal(cuda_fault_passed(), launches);
+    jobs_close(&jobs);
+}
+
+/* The first one's deadline goes by while the batch is held: that one is late, and no more. */
+static void test_one_is_late_and_the_others_are_not(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
+    hold("launch", 1);
+    jobs.job[0].task.deadline_ns = now_ns() + 200000000ull;
+    jobs.job[1].task.deadline_ns = now_ns() + 60000000000ull;
+    jobs_submit(&jobs, 0, 4);
+    while (now_ns() <= jobs.job[0].task.deadline_ns) {
+        engine_reap(jobs.engine);
+        usleep(5000);
+    }
+    engine_reap(jobs.engine);
+    assert_int_equal(jobs.answered, 0);
+    let_go();
+    jobs_wait(&jobs, 4);
+    assert_null(engine_fault(jobs.engine));
+    assert_int_equal(jobs.job[0].task.error.status, STATUS_TIMEOUT);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), 3);
+    assert_int_equal(jobs_charged(&jobs), 0);
+    jobs_close(&jobs);
+}
+
+/* A kernel never ends: that is found out by the earliest deadline, here the last job's. */
+static void test_a_batch_that_hangs(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 2, .hang_grace_s = 0.15});
+    jobs_set_fault("kernel", cudaErrorNotReady, 1, 1);
+    uint64_t start_ns = now_ns();
+    for (unsigned i = 0; i < 4; i++)
+        jobs.job[i].task.deadline_ns = start_ns + (i == 3 ? 100000000ull : 60000000000ull);
+    jobs_submit(&jobs, 0, 4);
+    jobs_wait(&jobs, 4);
+    assert_true(now_ns() - start_ns >= 250000000ull);
+    jobs_check_latched(&jobs);
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 4);
+    assert_int_equal(jobs_charged(&jobs), 4);
+    jobs_close(&jobs);
+}
+
+/* ---- waiting for company --------------------------------------------------------------------- */
+
+static void test_a_full_batch_waits_no_longer(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = BATCH_TASKS_MAX + 1, .streams = 2,
+                                        .batch_delay_us = LONG_US});
+    jobs_set_fault("cudaLaunchHostFunc", 0, UINT32_MAX, 1);
+    for (unsigned i = 0; i < BATCH_TASKS_MAX - 1; i++) {
+        engine_submit(jobs.engine, &jobs.job[i].task);
+        uint64_t due_ns = engine_start(jobs.engine);
+        assert_int_equal(due_ns, jobs.job[0].task.submitted_ns + LONG_US * 1000ull);
+    }
+    engine_reap(jobs.engine);
+    assert_int_equal(cuda_fault_passed(), 0);
+    engine_submit(jobs.engine, &jobs.job[BATCH_TASKS_MAX - 1].task);
+    assert_int_equal(engine_start(jobs.engine), 0);
+    jobs_wait(&jobs, BATCH_TASKS_MAX);
+    assert_int_equal(cuda_fault_passed(), 1);
+    /* And one that is to be alone waits for nobody. */
+    jobs.job[BATCH_TASKS_MAX].task.alone = true;
+    jobs_submit(&jobs, BATCH_TASKS_MAX, 1);
+    jobs_wait(&jobs, jobs.count);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
+    jobs_close(&jobs);
+}
+
+static void test_one_waits_so_long_and_then_starts(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 3, .streams = 2, .batch_delay_us = 20000});
+    jobs_set_fault("cudaLaunchHostFunc", 0, UINT32_MAX, 1);
+    for (unsigned i = 0; i < 3; i++)
+        engine_submit(jobs.engine, &jobs.job[i].task);
+    for (uint64_t due_ns; (due_ns = engine_start(jobs.engine)) != 0; usleep(1000))
+        assert_int_equal(due_ns, jobs.job[0].task.submitted_ns + 20000000ull);
+    assert_true(now_ns() >= jobs.job[0].task.submitted_ns + 20000000ull);
+    jobs_wait(&jobs, 3);
+    assert_int_equal(cuda_fault_passed(), 1);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), 3);
+    assert_true(jobs.job[0].task.started_ns >= jobs.job[0].task.submitted_ns + 20000000ull);
+    jobs_close(&jobs);
+}
+
+/* Those that wait for company are waiting tasks as others: they expire, and a fault ends them. */
+static void test_waiting_for_company_ends(void **state)
+{
+    static struct jobs jobs;
+    (void)state;
+    jobs_open(&jobs, &(struct jobs_how){.count = 3, .streams = 2, .batch_delay_us = LONG_US});
+    jobs.job[1].task.deadline_ns = now_ns() + 20000000ull;
+    jobs_submit(&jobs, 0, 3);
+    jobs_wait(&jobs, 1);
+    assert_int_equal(jobs.job[1].task.error.status, STATUS_TIMEOUT);
+    engine_condemn(jobs.engine, "enough");
+    jobs_wait(&jobs, 3);
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 2);
+    assert_int_equal(jobs_charged(&jobs), 0);
+    jobs_close(&jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_those_that_wait_share_a_stream),
+        cmocka_unit_test(test_a_batch_has_its_bound),
+        cmocka_unit_test(test_large_ones_go_alone_and_in_order),
+        cmocka_unit_test(test_a_batch_is_one_devices),
+        cmocka_unit_test(test_calls_a_batch_makes),
+        cmocka_unit_test(test_shares_of_the_time),
+        cmocka_unit_test(test_a_lasting_error_is_all_the_batchs),
+        cmocka_unit_test(test_an_error_of_one_call_is_one_jobs),
+        cmocka_unit_test(test_those_too_late_do_not_start),
+        cmocka_unit_test(test_one_is_late_and_the_others_are_not),
+        cmocka_unit_test(test_a_batch_that_hangs),
+        cmocka_unit_test(test_a_full_batch_waits_no_longer),
+        cmocka_unit_test(test_one_waits_so_long_and_then_starts),
+        cmocka_unit_test(test_waiting_for_company_ends),
+    };
+    snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-batch-%ld", (long)getpid());
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(hold_path);
+    return failed;
+}
