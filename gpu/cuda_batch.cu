@@ -31,28 +31,6 @@ static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
                                     cudaMemcpyHostToDevice, stream));
 }
 
-static cudaError_t compute(const struct engine_task *task, cudaStream_t stream)
-{
-    const struct plan *plan = task->plan;
-    struct pass_buffers buffers = buffers_of(task);
-    for (uint32_t v = 0; v < plan->variant_count; v++) {
-        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
-            const struct pass *planned = &plan->variants[v].passes[p];
-            struct pass bound;
-            if (planned->deferred)
-                continue;
-            const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
-            struct image from = pass_from(pass, &buffers);
-            struct image to = pass_to(pass, &buffers);
-            uint8_t *work = pass_address(&buffers, pass->work_place);
-            cudaError_t result = (cudaError_t)pass->type->cuda(pass, &from, &to, work, stream);
-            if (result != cudaSuccess)
-                return cuda_try(result, pass->type->name);
-        }
-    }
-    return cudaSuccess;
-}
-
 /* All results of the job lie side by side: one copy. */
 static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
 {
@@ -113,6 +91,113 @@ static cudaError_t choose_device(struct cuda_slot *slot)
     return cudaSuccess;
 }
 
+/* ---- kernels ---- */
+
+/* A task on its way through its plan, and the pass that it has come to. */
+struct course {
+    struct engine_task *task;
+    struct pass_buffers buffers;
+    uint32_t at_variant, at_pass;
+};
+
+/* NULL: there are no more. Those that are deferred are passed over. */
+static const struct pass *next_pass(struct course *course)
+{
+    const struct plan *plan = course->task->plan;
+    for (; course->at_variant < plan->variant_count; course->at_variant++) {
+        const struct plan_variant *variant = &plan->variants[course->at_variant];
+        for (; course->at_pass < variant->pass_count; course->at_pass++)
+            if (!variant->passes[course->at_pass].deferred)
+                return &variant->passes[course->at_pass];
+        course->at_pass = 0;
+    }
+    return NULL;
+}
+
+/* Takes the pass that next_pass gave. *bound must stay until the launch. */
+static struct pass_call take_pass(struct course *course, const struct pass *planned,
+                                  struct pass *bound)
+{
+    const struct pass_buffers *buffers = &course->buffers;
+    struct pass_call call;
+    call.pass = pass_bind(planned, course->task->plan, buffers, bound);
+    call.from = pass_from(call.pass, buffers);
+    call.to = pass_to(call.pass, buffers);
+    call.work = pass_address(buffers, call.pass->work_place);
+    course->at_pass++;
+    return call;
+}
+
+/* Launches what is the task's own, up to a pass that others may share. */
+static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
+{
+    const struct pass *planned;
+    while (course->task->error.status == STATUS_OK && (planned = next_pass(course)) &&
+           !planned->type->cuda_many) {
+        struct pass bound;
+        struct pass_call call = take_pass(course, planned, &bound);
+        cudaError_t result = (cudaError_t)planned->type->cuda(call.pass, &call.from, &call.to,
+                                                              call.work, slot->stream);
+        result = note(slot, course->task, cuda_try(result, planned->type->name));
+        if (result != cudaSuccess)
+            return result;
+    }
+    return cudaSuccess;
+}
+
+/* One launch for all that have come to a pass of the type that the first of them has come to. A
+ * launch that is refused is refused to all of them. *any: there was one. */
+static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses, uint32_t count,
+                                 bool *any)
+{
+    struct pass_call calls[BATCH_TASKS_MAX];
+    struct pass bound[BATCH_TASKS_MAX];
+    struct engine_task *tasks[BATCH_TASKS_MAX];
+    const struct pass_type *type = NULL;
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct pass *planned = next_pass(&courses[i]);
+        if (courses[i].task->error.status != STATUS_OK || !planned ||
+            (type && planned->type != type))
+            continue;
+        type = planned->type;
+        tasks[taken] = courses[i].task;
+        calls[taken] = take_pass(&courses[i], planned, &bound[taken]);
+        taken++;
+    }
+    *any = taken > 0;
+    if (taken == 0)
+        return cudaSuccess;
+    cudaError_t result = cuda_try((cudaError_t)type->cuda_many(calls, taken, slot->stream),
+                                  type->name);
+    for (uint32_t i = 0; i < taken && result != cudaSuccess && !cuda_is_sticky(result); i++)
+        (void)note(slot, tasks[i], result);
+    return cuda_is_sticky(result) ? result : cudaSuccess;
+}
+
+static cudaError_t launch_all(struct cuda_slot *slot)
+{
+    struct course courses[BATCH_TASKS_MAX];
+    uint32_t count = 0;
+    cudaError_t result = cudaSuccess;
+    list_each(node, &slot->tasks)
+    {
+        struct course *course = &courses[count++];
+        course->task = container_of(node, struct engine_task, node);
+        course->buffers = buffers_of(course->task);
+        course->at_variant = course->at_pass = 0;
+    }
+    for (bool any = true; any && result == cudaSuccess;) {
+        for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
+            result = launch_own(slot, &courses[i]);
+        if (result == cudaSuccess)
+            result = launch_shared(slot, courses, count, &any);
+    }
+    return result;
+}
+
+/* ---- all of it ---- */
+
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
 {
     slot->measured = true;
@@ -126,7 +211,7 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
     if (result == cudaSuccess)
         result = record(slot, slot->copied_in);
     if (result == cudaSuccess)
-        result = for_each(slot, compute);
+        result = launch_all(slot);
     if (result == cudaSuccess)
         result = record(slot, slot->computed);
     if (result == cudaSuccess)

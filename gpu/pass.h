@@ -15,7 +15,8 @@
  * Passes may lead aside, to an image that only a last one there looks at: the next pass then reads
  * what the first of them has read. Those last ones may have their images, all of the same small
  * shape, stacked one above the other, over all variants of the plan: then the last of them all
- * looks at the whole stack at once, and the others are deferred to it.
+ * looks at the whole stack at once, and the others are deferred to it. And where several tasks
+ * share a stream, a type may have a launcher for the passes of all of them.
  */
 #ifndef GPUIMGD_GPU_PASS_H
 #define GPUIMGD_GPU_PASS_H
@@ -64,20 +65,32 @@ typedef void pass_cpu(const struct pass *pass, const struct image *from, const s
 typedef int pass_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work, struct CUstream_st *stream);
 
+/* A pass and its addresses, as a launcher takes them. */
+struct pass_call {
+    const struct pass *pass;
+    struct image from, to;
+    uint8_t *work;
+};
+/* Passes of one type and of different tasks, 1 to BATCH_TASKS_MAX, in one launch. */
+typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
+                           struct CUstream_st *stream);
+
 /* What the pass left in its work space, copied back to host memory; NULL when memory is short. */
 typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
 
 struct pass_type {
     const char *name;
     pass_cpu *cpu;
-    pass_cuda *cuda; /* NULL in a build without CUDA */
+    pass_cuda *cuda;           /* NULL in a build without CUDA */
+    pass_cuda_many *cuda_many; /* NULL: each has a launch of its own */
 };
 
 #ifdef GPUIMGD_CUDA
-#define PASS_CUDA(function) function
+#define PASS_CUDA_MANY(function, many) function, many
 #else
-#define PASS_CUDA(function) NULL
+#define PASS_CUDA_MANY(function, many) NULL, NULL
 #endif
+#define PASS_CUDA(function) PASS_CUDA_MANY(function, NULL)
 
 struct pass_shape {
     uint32_t width, height, channels;

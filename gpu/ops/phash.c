@@ -92,7 +92,8 @@ static void phash_cpu(const struct pass *pass, const struct image *from, const s
     }
 }
 
-const struct pass_type pass_phash = {"phash", phash_cpu, PASS_CUDA(phash_cuda)};
+const struct pass_type pass_phash = {"phash", phash_cpu,
+                                     PASS_CUDA_MANY(phash_cuda, phash_cuda_many)};
 
 /* ---- the operation ---- */
 

@@ -4,7 +4,8 @@
  * A warp is a tile of 4 x 8 lanes. In the first product lane (r, c) makes rows r and r + 4 of
  * columns 4 c to 4 c + 3, which are one word of the picture; in the second one values (r, c) and
  * (r + 4, c). Rows of weights and sums are 36 words apart: 16-byte reads at four or eight of them
- * then touch different banks. All pictures of a job go in one launch.
+ * then touch different banks. All pictures of a job, and of the jobs that share a stream with it,
+ * go in one launch.
  */
 #include <cuda_runtime.h>
 
@@ -20,6 +21,18 @@
 
 static_assert(TILE_ROWS * 2 == PHASH_KEPT && TILE_COLUMNS == PHASH_KEPT && QUADS == TILE_COLUMNS,
               "a lane has two rows and a word of each");
+
+/* Of a job: pictures of 1,024 bytes, one behind the other, and where their hashes go. */
+struct phash_stack {
+    const uint4 *pictures;
+    const int4 *weights;
+    uint64_t *hashes;
+    int count;
+};
+
+struct phash_stacks {
+    struct phash_stack of[BATCH_TASKS_MAX];
+};
 
 struct phash_shared {
     alignas(16) int32_t weights[PHASH_KEPT][PITCH];
@@ -104,20 +117,21 @@ static __device__ __forceinline__ void say_middles(struct phash_shared *s, int w
         s->middles[warp][second] = high;
 }
 
-/* pictures: `count` of 1,024 bytes, one behind the other. */
+/* A stack a row of the grid. */
 static __global__ void __launch_bounds__(WARPS *WARP)
-    phash_kernel(const uint4 *__restrict__ pictures, const int4 *__restrict__ weights, int count,
-                 uint64_t *__restrict__ hashes)
+    phash_kernel(const __grid_constant__ phash_stacks stacks)
 {
     __shared__ struct phash_shared s;
+    const struct phash_stack &stack = stacks.of[blockIdx.y];
+    int count = stack.count;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int picture = blockIdx.x * WARPS + warp, r = lane / TILE_COLUMNS, c = lane % TILE_COLUMNS;
     if (threadIdx.x < PHASH_KEPT * QUADS)
         reinterpret_cast<int4 *>(s.weights[threadIdx.x / QUADS])[threadIdx.x % QUADS] =
-            __ldg(weights + threadIdx.x);
+            __ldg(stack.weights + threadIdx.x);
     if (picture < count) {
         constexpr int pieces = PHASH_SIDE * PHASH_SIDE / (int)sizeof(uint4);
-        const uint4 *from = pictures + (size_t)picture * pieces;
+        const uint4 *from = stack.pictures + (size_t)picture * pieces;
         uint4 *to = reinterpret_cast<uint4 *>(s.pixels[warp]);
 #pragma unroll
         for (int i = 0; i < pieces; i += WARP)
@@ -137,20 +151,34 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     uint32_t upper = __brev(__ballot_sync(ALL, 2 * low > middles));
     uint32_t lower = __brev(__ballot_sync(ALL, 2 * high > middles));
     if (lane == 0)
-        hashes[picture] = (uint64_t)upper << 32 | lower;
+        stack.hashes[picture] = (uint64_t)upper << 32 | lower;
 }
 
 /* ---- launchers ---- */
 
+extern "C" int phash_cuda_many(const struct pass_call *calls, uint32_t count,
+                               struct CUstream_st *stream)
+{
+    struct phash_stacks stacks = {};
+    int most = 0;
+    assert(count <= BATCH_TASKS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct image *from = &calls[i].from;
+        assert(from->stride == PHASH_SIDE);
+        stacks.of[i] = {reinterpret_cast<const uint4 *>(from->pixels),
+                        reinterpret_cast<const int4 *>(calls[i].pass->constants),
+                        reinterpret_cast<uint64_t *>(calls[i].work),
+                        (int)from->height / PHASH_SIDE};
+        most = max(most, stacks.of[i].count);
+    }
+    dim3 grid((unsigned)(most + WARPS - 1) / WARPS, count);
+    phash_kernel<<<grid, WARPS * WARP, 0, stream>>>(stacks);
+    return cudaGetLastError();
+}
+
 extern "C" int phash_cuda(const struct pass *pass, const struct image *from,
                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
-    int count = (int)from->height / PHASH_SIDE;
-    (void)to;
-    assert(from->stride == PHASH_SIDE);
-    phash_kernel<<<(unsigned)(count + WARPS - 1) / WARPS, WARPS * WARP, 0, stream>>>(
-        reinterpret_cast<const uint4 *>(from->pixels),
-        reinterpret_cast<const int4 *>(pass->constants), count,
-        reinterpret_cast<uint64_t *>(work));
-    return cudaGetLastError();
+    struct pass_call call = {pass, *from, *to, work};
+    return phash_cuda_many(&call, 1, stream);
 }

@@ -49,6 +49,7 @@ PIXEL int phash_before(int64_t a, int i, int64_t b, int j)
 extern const struct pass_type pass_phash;
 
 pass_cuda phash_cuda;
+pass_cuda_many phash_cuda_many;
 
 #ifdef __cplusplus
 }

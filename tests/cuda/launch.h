@@ -9,5 +9,6 @@
 #include "gpu/pass.h"
 
 pass_cuda cuda_launch;
+pass_cuda_many cuda_launch_many;
 
 #endif

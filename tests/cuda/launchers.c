@@ -8,4 +8,10 @@
     {                                                                                             \
         return cuda_launch(pass, from, to, work, stream);                                         \
     }
+#define LAUNCHER_OF_MANY(name)                                                                    \
+    pass_cuda_many name;                                                                          \
+    int name(const struct pass_call *calls, uint32_t count, struct CUstream_st *stream)           \
+    {                                                                                             \
+        return cuda_launch_many(calls, count, stream);                                            \
+    }
 #include "tests/cuda/launchers.inc"

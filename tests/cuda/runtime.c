@@ -33,8 +33,13 @@ struct item {
     size_t bytes;
     cudaEvent_t event;
     cudaHostFn_t call;
+    struct launched *launched; /* owned */
+    size_t count;
+};
+
+struct launched {
     struct pass pass;
-    struct image source, target;
+    struct pass_call call;
 };
 
 #define RUNTIME_VERSION 12080
@@ -315,6 +320,23 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void run_kernel(struct item *item, bool turn_a_bit)
+{
+    for (size_t i = 0; i < item->count; i++) {
+        const struct pass_call *call = &item->launched[i].call;
+        const struct pass *pass = &item->launched[i].pass;
+        pass->type->cpu(pass, &call->from, &call->to, call->work);
+        if (turn_a_bit && i == 0)
+            call->to.pixels[0] ^= 1;
+    }
+}
+
+static void drop_item(struct item *item)
+{
+    free(item->launched);
+    free(item);
+}
+
 static void carry_out(struct item *item, bool turn_a_bit)
 {
     switch (item->kind) {
@@ -325,9 +347,7 @@ static void carry_out(struct item *item, bool turn_a_bit)
         item->call(item->to);
         break;
     case KERNEL:
-        item->pass.type->cpu(&item->pass, &item->source, &item->target, item->to);
-        if (turn_a_bit)
-            item->target.pixels[0] ^= 1;
+        run_kernel(item, turn_a_bit);
         break;
     case RECORD:
         break;
@@ -375,7 +395,7 @@ static bool work_on(struct CUstream_st *stream, struct item *item)
 static void drop_items(struct CUstream_st *stream)
 {
     for (struct list_node *node; (node = list_pop(&stream->items));)
-        free(container_of(node, struct item, node));
+        drop_item(container_of(node, struct item, node));
 }
 
 static void *run_stream(void *argument)
@@ -392,7 +412,7 @@ static void *run_stream(void *argument)
         struct item *item = container_of(list_first(&stream->items), struct item, node);
         if (work_on(stream, item)) {
             list_remove(&stream->items, &item->node);
-            free(item);
+            drop_item(item);
         } else {
             drop_items(stream);
         }
@@ -418,11 +438,24 @@ static cudaError_t put(struct CUstream_st *stream, const char *call, const struc
     return cudaSuccess;
 }
 
+int cuda_launch_many(const struct pass_call *calls, uint32_t count, struct CUstream_st *stream)
+{
+    struct launched *launched = calloc(count, sizeof *launched);
+    struct item item = {.kind = KERNEL, .launched = launched, .count = count};
+    for (uint32_t i = 0; launched && i < count; i++)
+        launched[i] = (struct launched){.pass = *calls[i].pass, .call = calls[i]};
+    cudaError_t result =
+        launched ? put(stream, "launch", &item) : say(cudaErrorMemoryAllocation);
+    if (result != cudaSuccess)
+        free(launched);
+    return (int)result;
+}
+
 int cuda_launch(const struct pass *pass, const struct image *from, const struct image *to,
                 uint8_t *work, struct CUstream_st *stream)
 {
-    struct item item = {.kind = KERNEL, .to = work, .pass = *pass, .source = *from, .target = *to};
-    return (int)put(stream, "launch", &item);
+    struct pass_call call = {.pass = pass, .from = *from, .to = *to, .work = work};
+    return cuda_launch_many(&call, 1, stream);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)

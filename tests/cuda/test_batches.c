@@ -139,6 +139,102 @@ static void test_calls_a_batch_makes(void **state)
     }
 }
 
+/* ---- launches that several share ------------------------------------------------------------- */
+
+static const char *const hash_ops[] = {
+    "[\"phash\"]",
+    "[\"sobel\"]",
+    "[\"invert\",\"phash\",{\"op\":\"resize\",\"width\":40}]",
+    "[\"phash\",\"stats\",\"sobel\",\"phash\"]",
+};
+#define HASH_OPS (sizeof hash_ops / sizeof *hash_ops)
+
+static void open_hashes(struct jobs *jobs, unsigned count, bool alone)
+{
+    jobs_open(jobs, &(struct jobs_how){.streams = 2});
+    jobs->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        job_open(&jobs->job[i], 50 + 7 * i, 60, 3, hash_ops[i % HASH_OPS]);
+        assert_int_equal(job_reserve(&jobs->job[i], jobs->engine), ENGINE_RESERVED);
+        jobs->job[i].task.done = jobs_on_done;
+        jobs->job[i].task.alone = alone;
+    }
+}
+
+static void check_values(struct engine *cpu, const struct job *job, const char *ops)
+{
+    const struct plan_source *source = &job->plan.source;
+    struct job twin;
+    compare_with_cpu(cpu, job, ops);
+    if (!plan_has_values(&job->plan, 0))
+        return;
+    job_open(&twin, source->width, source->height, source->channels, ops);
+    assert_int_equal(job_reserve(&twin, cpu), ENGINE_RESERVED);
+    test_run(cpu, &twin.task);
+    cJSON *a = plan_values(&job->plan, 0, job->memory.output);
+    cJSON *b = plan_values(&twin.plan, 0, twin.memory.output);
+    assert_true(a && cJSON_Compare(a, b, true));
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    job_close(&twin, cpu);
+}
+
+static void close_hashes(struct jobs *jobs)
+{
+    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
+    for (unsigned i = 0; i < jobs->count; i++) {
+        if (jobs->job[i].task.error.status == STATUS_OK)
+            check_values(cpu, &jobs->job[i], hash_ops[i % HASH_OPS]);
+        job_close(&jobs->job[i], jobs->engine);
+    }
+    engine_close(cpu);
+    jobs_set_no_fault(1);
+    engine_close(jobs->engine);
+}
+
+static unsigned launches_of_hashes(unsigned count, bool alone)
+{
+    static struct jobs jobs;
+    open_hashes(&jobs, count, alone);
+    jobs_set_fault("launch", 0, UINT32_MAX, 1);
+    jobs_submit(&jobs, 0, count);
+    jobs_wait(&jobs, count);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), count);
+    unsigned launches = cuda_fault_passed();
+    close_hashes(&jobs);
+    return launches;
+}
+
+/* Three of four have hashes, of one or of several pictures, and passes before and behind. */
+static void test_hashes_share_a_launch(void **state)
+{
+    (void)state;
+    assert_int_equal(launches_of_hashes(12, false), launches_of_hashes(12, true) - 9 + 1);
+    assert_int_equal(launches_of_hashes(1, false), launches_of_hashes(1, true));
+}
+
+/* Each launch in turn is refused: a hash's to all jobs that share it, any other to its own job. */
+static void test_a_shared_launch_that_is_refused(void **state)
+{
+    static struct jobs jobs;
+    unsigned launches = launches_of_hashes(8, false), shared = 0;
+    (void)state;
+    for (unsigned nth = 1; nth <= launches; nth++) {
+        open_hashes(&jobs, 8, false);
+        jobs_set_fault("launch", cudaErrorLaunchOutOfResources, nth, 1);
+        jobs_submit(&jobs, 0, 8);
+        jobs_wait(&jobs, 8);
+        unsigned failed = jobs_with(&jobs, STATUS_GPU_FAILED);
+        assert_int_equal(jobs_with(&jobs, STATUS_OK), 8 - failed);
+        assert_true(failed == 1 || failed == 6);
+        shared += failed == 6;
+        assert_null(engine_fault(jobs.engine));
+        assert_int_equal(jobs_charged(&jobs), 0);
+        close_hashes(&jobs);
+    }
+    assert_int_equal(shared, 1);
+}
+
 /* ---- what each gets of the time -------------------------------------------------------------- */
 
 static uint64_t end_ns(uint64_t begin_ns, double ms)
@@ -391,6 +487,8 @@ int main(void)
         cmocka_unit_test(test_large_ones_go_alone_and_in_order),
         cmocka_unit_test(test_a_batch_is_one_devices),
         cmocka_unit_test(test_calls_a_batch_makes),
+        cmocka_unit_test(test_hashes_share_a_launch),
+        cmocka_unit_test(test_a_shared_launch_that_is_refused),
         cmocka_unit_test(test_shares_of_the_time),
         cmocka_unit_test(test_a_lasting_error_is_all_the_batchs),
         cmocka_unit_test(test_an_error_of_one_call_is_one_jobs),
