@@ -210,6 +210,7 @@ void work_abandon(struct work *work, const struct error *error)
     struct pipeline *pipeline = work->pipeline;
     atomic_store(&work->lost, true);
     work->abandoned = true;
+    admission_abandon(work);
     list_remove(&pipeline->stages[work->stage], &work->node);
     list_push(&pipeline->zombies, &work->node);
     work->lease->job = NULL;

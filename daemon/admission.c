@@ -5,9 +5,11 @@
 #include "daemon/pipeline_impl.h"
 #include "daemon/work.h"
 
-void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max)
+void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max,
+                    size_t jobs_now, size_t jobs_max)
 {
-    *admission = (struct admission){.engine = engine, .codec_bytes_max = codec_bytes_max};
+    *admission = (struct admission){.engine = engine, .codec_bytes_max = codec_bytes_max,
+                                    .jobs_now = jobs_now, .jobs_max = jobs_max};
     pthread_mutex_init(&admission->lock, NULL);
 }
 
@@ -26,6 +28,15 @@ struct pool_usage admission_usage(const struct admission *admission)
                                .used = admission->codec_bytes};
     pthread_mutex_unlock(lock);
     return usage;
+}
+
+bool admission_is_short(const struct admission *admission)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&admission->lock;
+    pthread_mutex_lock(lock);
+    bool is_short = admission->line > 0 && admission->is_short;
+    pthread_mutex_unlock(lock);
+    return is_short;
 }
 
 static struct admission *admission_of(const struct work *work)
@@ -76,31 +87,78 @@ static size_t encoder_need(const struct work *work)
     return need;
 }
 
-size_t admission_codec_need(const struct work *work)
+/* The libraries' own: the decoder's, then the encoder's. */
+static size_t codec_need(const struct work *work)
 {
     size_t need = encoder_need(work);
     return need > work->info.codec_bytes ? need : work->info.codec_bytes;
 }
 
+size_t admission_need(const struct work *work)
+{
+    const struct plan *plan = &work->plan;
+    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes + codec_need(work);
+}
+
+/* ---- the count ------------------------------------------------------------------------------ */
+
+/* Under the lock. */
+static bool is_soon(const struct admission *admission, const struct work *work, size_t bytes)
+{
+    if (admission->jobs < admission->jobs_now ||
+        admission->bytes + bytes <= admission->jobs_max * SMALL_JOB_BYTES)
+        return true;
+    return admission->jobs < admission->jobs_max &&
+           (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &work->plan));
+}
+
+static void count(struct admission *admission, struct work *work, size_t bytes)
+{
+    admission->jobs++;
+    admission->bytes += bytes;
+    work->admitted = work->counted = true;
+    work->admitted_bytes = bytes;
+}
+
+static void uncount(struct admission *admission, struct work *work)
+{
+    if (!work->counted)
+        return;
+    admission->jobs--;
+    admission->bytes -= work->admitted_bytes;
+    work->counted = false;
+}
+
+/* Under the lock. */
+static bool lack_memory(struct admission *admission)
+{
+    admission->is_short = true;
+    return false;
+}
+
 /* Under the lock. */
 static bool take(struct admission *admission, struct work *work)
 {
-    size_t need = admission_codec_need(work);
+    size_t need = codec_need(work), bytes = admission_need(work);
     if (need > admission->codec_bytes_max) {
         error_set(&work->error, STATUS_OVER_BUDGET,
                   "decoding and encoding need %zu bytes; half of host_bytes, %zu, is all there is",
                   need, admission->codec_bytes_max);
         return true;
     }
-    if (need > admission->codec_bytes_max - admission->codec_bytes)
+    admission->is_short = false;
+    if (!is_soon(admission, work, bytes))
         return false;
+    if (need > admission->codec_bytes_max - admission->codec_bytes)
+        return lack_memory(admission);
     enum engine_reserved reserved =
         engine_reserve(admission->engine, &work->plan, &work->memory, &work->error);
     if (reserved == ENGINE_WAIT)
-        return false;
+        return lack_memory(admission);
     if (reserved == ENGINE_RESERVED) {
         admission->codec_bytes += need;
         work->codec_bytes = need;
+        count(admission, work, bytes);
     }
     return true;
 }
@@ -145,12 +203,26 @@ void admission_keep_encoder(struct work *work)
     pthread_mutex_unlock(&admission->lock);
 }
 
-void admission_release(struct work *work)
+bool admission_release(struct work *work)
 {
     struct admission *admission = admission_of(work);
+    if (!work->admitted && !work->in_line)
+        return false;
     pthread_mutex_lock(&admission->lock);
     keep(admission, work, 0);
     leave_line(admission, work);
+    uncount(admission, work);
+    bool others_wait = admission->line > 0;
     pthread_mutex_unlock(&admission->lock);
     engine_release(admission->engine, &work->memory);
+    work->admitted = false;
+    return others_wait;
+}
+
+void admission_abandon(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    uncount(admission, work);
+    pthread_mutex_unlock(&admission->lock);
 }

@@ -4,7 +4,11 @@
  * Exact, and first come, first served: a job gets all that it needs at once, and while one waits
  * nobody else is let past. On the loop the jobs in STAGE_ADMIT try in their order; a worker that
  * carries a small job on by itself tries once, and only where nobody waits. What a job holds is
- * given back on the loop. All functions may be called on any thread, each by who has the work.
+ * given back on the loop, or by the worker that carried it to its end. What no
+ * worker can begin soon would take memory for nothing, which the pools then keep: beyond `jobs_now`
+ * admitted jobs a large one is let in only where it needs no new memory, and beyond `jobs_max`
+ * any one only where all are small together. All functions may be called on any thread, each by who
+ * has the work.
  */
 #ifndef GPUIMGD_DAEMON_ADMISSION_H
 #define GPUIMGD_DAEMON_ADMISSION_H
@@ -22,13 +26,21 @@ struct admission {
     pthread_mutex_t lock;                /* guards what follows */
     size_t codec_bytes, codec_bytes_max; /* lane of host_bytes for the libraries' own memory */
     size_t line;                         /* works that wait, or are on their way to wait */
+    size_t jobs, jobs_now, jobs_max;     /* that hold memory */
+    size_t bytes;                        /* which they have asked for */
+    bool is_short;                       /* memory is what the last one that was refused lacked */
 };
 
-void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max);
+/* jobs_now: how many can be under way at once; jobs_max: and how many wait for that beside them. */
+void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max,
+                    size_t jobs_now, size_t jobs_max);
 void admission_close(struct admission *admission);
 
 /* Of the libraries' own memory. */
 struct pool_usage admission_usage(const struct admission *admission);
+
+/* Whether those in the line wait for memory, and not for others to end. */
+bool admission_is_short(const struct admission *admission);
 
 /* Takes a place in the line, unless the work has one. */
 void admission_wait(struct work *work);
@@ -39,11 +51,15 @@ bool admission_try(struct work *work);
  * nobody waits; else, and where there is no room, it is in the line. */
 bool admission_pass(struct work *work);
 
-/* The libraries' own memory that the work needs at most: the decoder's, then the encoder's. */
-size_t admission_codec_need(const struct work *work);
+/* All memory that the work needs at most. */
+size_t admission_need(const struct work *work);
 /* What was decoded needs no decoder any more: keeps what the encoder will take. */
 void admission_keep_encoder(struct work *work);
-/* Gives all of it back, the place in the line too. Idempotent. */
-void admission_release(struct work *work);
+/* Gives all of it back, the place in the line too. Idempotent. true: that may be what the next one
+ * in the line waits for. */
+bool admission_release(struct work *work);
+/* The work was answered while a worker or the engine has it: it keeps its memory, and no longer
+ * counts as one that goes on. */
+void admission_abandon(struct work *work);
 
 #endif

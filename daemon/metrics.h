@@ -96,7 +96,7 @@ struct metrics {
     char engine[32], engine_description[160];
 
     struct metrics_totals totals;
-    uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, abandoned;
+    uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, waiting, abandoned;
     double oldest_s;
 
     bool redis_ready;

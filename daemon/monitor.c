@@ -34,6 +34,7 @@ static void look_at_jobs(struct metrics *metrics, const struct monitor_parts *pa
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         metrics->in_stage[stage] = pipeline_in_stage(parts->pipeline, stage);
     metrics->in_flight = pipeline_inflight(parts->pipeline);
+    metrics->waiting = pipeline_waiting(parts->pipeline);
     metrics->abandoned = pipeline_zombies(parts->pipeline);
     metrics->oldest_s = pipeline_oldest_s(parts->pipeline);
     metrics->moving = pipeline_healthy(parts->pipeline);

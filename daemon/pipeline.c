@@ -314,9 +314,7 @@ static void carry_to(struct work *work, enum stage stage)
 
 static bool is_small(const struct work *work)
 {
-    const struct plan *plan = &work->plan;
-    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes +
-               admission_codec_need(work) <= SMALL_JOB_BYTES;
+    return admission_need(work) <= SMALL_JOB_BYTES;
 }
 
 /* On a worker that has read: a small job passes admission here if nobody waits there. Any other
@@ -369,7 +367,9 @@ void work_run_errand(struct errand *errand, struct worker_tools *tools)
     do
         run_stage(work, tools);
     while (carry_on(work));
-    errand->patient = work->carried && atomic_load(&work->at) == STAGE_ENCODE;
+    bool carried_out = work->carried && atomic_load(&work->at) == STAGE_ENCODE;
+    /* Its memory is free at once, though the loop may hear of it later. */
+    errand->patient = carried_out && !admission_release(work);
 }
 
 /* A worker has carried the work on: it goes to the list of the stage that it is at. */
@@ -474,7 +474,8 @@ uint32_t pipeline_zombies(const struct pipeline *pipeline)
 
 uint32_t pipeline_waiting(const struct pipeline *pipeline)
 {
-    return (uint32_t)pipeline->stages[STAGE_ADMIT].length;
+    uint32_t line = (uint32_t)pipeline->stages[STAGE_ADMIT].length;
+    return admission_is_short(&pipeline->admission) ? line : 0;
 }
 
 const char *pipeline_stage_name(uint32_t stage)
@@ -526,6 +527,17 @@ bool pipeline_healthy(const struct pipeline *pipeline)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+/* Who asked for so many jobs gets them. Else each worker and stream has one, and every second of
+ * them finds another one ready. */
+static void open_admission(struct pipeline *pipeline)
+{
+    const struct pipeline_parts *parts = &pipeline->parts;
+    size_t now = parts->options->workers + engine_slots(parts->engine), most = now + (now + 1) / 2;
+    if (parts->ahead_max == 0)
+        now = most = parts->options->inflight;
+    admission_open(&pipeline->admission, parts->engine, parts->options->host_bytes / 2, now, most);
+}
+
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
@@ -540,7 +552,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
-    admission_open(&pipeline->admission, parts->engine, options->host_bytes / 2);
+    open_admission(pipeline);
     pipeline->file_pool = pool_create("files", options->host_bytes / 2, POOL_SEGMENT_BYTES,
                                       &pool_backend_pages);
     pipeline->job_ms = -1;

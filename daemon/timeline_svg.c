@@ -469,7 +469,7 @@ static void draw_legend(FILE *file, bool devices)
         {"kernel", "kernels", 82, false},
         {"D2H", "copy from the device", 164, true},
         {"encode", "encode", 80, false},
-        {"admit", "wait for memory", 134, false},
+        {"admit", "wait for admission", 148, false},
         {"wait", "wait for a worker or stream", 200, false},
         {"ack", "acknowledgement", 140, false},
     };

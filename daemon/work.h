@@ -59,7 +59,7 @@ struct work {
     enum stage stage;       /* the list that it is on: the loop's */
     _Atomic enum stage at;  /* how far a worker has carried it: `stage`, or beyond */
     bool carried;           /* small enough for one worker to carry it from file to file */
-    bool in_line;           /* counted among those that wait for memory; admission's */
+    bool in_line;           /* counted among those that wait for admission; its own */
     struct error error;     /* of the job; the first one counts */
     _Atomic bool lost;      /* no longer ours, or answered already: rename nothing */
     _Atomic bool cancelled; /* likewise; the loop sets it, and answers at the end of the stage */
@@ -75,7 +75,7 @@ struct work {
     uint64_t fetched_ns, deadline_ns;
     double queue_ms;        /* -1: not known */
     double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
-    uint64_t admit_ns;      /* when the wait for memory began */
+    uint64_t admit_ns;      /* when the wait for admission began */
     bool traced;            /* `trace` is wanted */
 
     /* Bounds at the time of the fetch: a reload must not change a job under way. */
@@ -95,6 +95,8 @@ struct work {
     struct plan plan;
     struct engine_memory memory;
     size_t codec_bytes;        /* reserved for the libraries' own memory; admission's */
+    size_t admitted_bytes;     /* all that it asked for; admission's */
+    bool admitted, counted;    /* holds memory, and counts among those that do; admission's */
     struct engine_task task;
     bool reached_engine;
 

@@ -80,6 +80,13 @@ uint32_t engine_slots_of(const struct engine *engine, uint32_t device)
     return engine->table->slots(engine, device);
 }
 
+bool engine_has_room(const struct engine *engine, const struct plan *plan)
+{
+    size_t scratch = engine->table->synchronous ? plan->scratch_bytes : 0;
+    return pool_has_room(engine->pinned, pool_align(plan->input_bytes) +
+                                             pool_align(plan->output_bytes) + scratch);
+}
+
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
                                     struct engine_memory *memory, struct error *error)
 {

@@ -93,6 +93,9 @@ uint32_t engine_slots(const struct engine *engine);
 /* Of the device of this index alone. */
 uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 
+/* Whether the plan finds room in the pinned memory that the engine holds already, unless somebody
+ * else is given it first. */
+bool engine_has_room(const struct engine *engine, const struct plan *plan);
 /* Reserves input, output, scratch and device memory for the plan, all or nothing. ENGINE_WAIT:
  * try again after an engine_release; ENGINE_NEVER: over_budget, naming pool, need and option. */
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,

@@ -191,6 +191,22 @@ static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block 
     return true;
 }
 
+bool pool_has_room(const struct pool *pool, size_t bytes)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
+    size_t offset;
+    bool has = false;
+    pthread_mutex_lock(lock);
+    list_each(node, &pool->segments)
+    {
+        struct pool_segment *segment = container_of(node, struct pool_segment, node);
+        if ((has = segment_gap(segment, pool_align(bytes), &offset)))
+            break;
+    }
+    pthread_mutex_unlock(lock);
+    return has;
+}
+
 bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *exhausted)
 {
     *block = (struct pool_block){0};

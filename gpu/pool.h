@@ -52,6 +52,8 @@ void pool_destroy(struct pool *pool);
 
 /* Whether a request of this size can ever be met (size <= budget, alignment counted). */
 bool pool_fits(const struct pool *pool, size_t bytes);
+/* Whether a take of this size would find room now in what the pool holds already. */
+bool pool_has_room(const struct pool *pool, size_t bytes);
 /* Takes `bytes`, aligned to BUFFER_ALIGN. false: not now, try again after a give (or the backend
  * has no more although the budget would allow it; *exhausted, where not NULL, then says that
  * nothing is in use, so that waiting cannot help). */

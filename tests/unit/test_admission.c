@@ -10,7 +10,8 @@
 #include "daemon/pipeline_impl.h"
 
 #define CODEC_BYTES 1000
-#define PINNED_BYTES (64 * MIB)
+#define PINNED_BYTES (128 * MIB)
+#define JOBS 4
 
 struct bench {
     struct pipeline pipeline;
@@ -26,7 +27,7 @@ static int set_up(void **state)
     memset(&bench, 0, sizeof bench);
     if (engine_open(&config, &bench.engine, &error) != STATUS_OK)
         return -1;
-    admission_open(&bench.pipeline.admission, bench.engine, CODEC_BYTES);
+    admission_open(&bench.pipeline.admission, bench.engine, CODEC_BYTES, JOBS - 1, JOBS);
     *state = &bench;
     return 0;
 }
@@ -80,7 +81,7 @@ static void each_gets_what_it_needs_or_waits(void **state)
 static void nobody_overtakes(void **state)
 {
     struct bench *bench = *state;
-    struct work running = work_of(bench, 10, 40 * MIB), large = work_of(bench, 10, 40 * MIB),
+    struct work running = work_of(bench, 10, 100 * MIB), large = work_of(bench, 10, 100 * MIB),
                 small = work_of(bench, 10, MIB), gone = work_of(bench, 10, MIB);
     assert_true(admission_pass(&running));
     assert_false(admission_pass(&large));
@@ -96,6 +97,69 @@ static void nobody_overtakes(void **state)
     assert_int_equal(bench->pipeline.admission.line, 0);
     admission_release(&large);
     admission_release(&small);
+}
+
+/* The fifth large job gets no memory until one of four has ended. Of small ones the bytes count. */
+static void no_more_than_can_soon_begin(void **state)
+{
+    struct bench *bench = *state;
+    struct admission *admission = &bench->pipeline.admission;
+    struct work small[JOBS + 2], large[JOBS], next = work_of(bench, 1, 4 * MIB + 1);
+    for (size_t i = 0; i < JOBS + 2; i++) {
+        small[i] = work_of(bench, 1, SMALL_JOB_BYTES / 2);
+        assert_true(admission_pass(&small[i]));
+    }
+    for (size_t i = 0; i < JOBS + 1; i++)
+        assert_false(admission_release(&small[i]));
+    for (size_t i = 0; i < JOBS - 1; i++) {
+        large[i] = work_of(bench, 1, 10 * MIB);
+        assert_true(admission_pass(&large[i]));
+    }
+    assert_false(admission_pass(&next));
+    assert_false(admission_is_short(admission));
+    assert_true(admission_release(&small[JOBS + 1])); /* which is what it waits for */
+    assert_true(admission_try(&next));
+    assert_int_equal(pinned_used(bench), pool_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
+    /* Who does not come back has its memory still, but is waited for no longer. */
+    struct work last = work_of(bench, 1, 10 * MIB), more = work_of(bench, 1, 104 * MIB);
+    assert_false(admission_pass(&last));
+    admission_abandon(&large[0]);
+    assert_true(admission_try(&last));
+    admission_abandon(&large[1]);
+    admission_abandon(&large[2]);
+    assert_false(admission_pass(&more));
+    assert_true(admission_is_short(admission));
+    struct work *all[] = {&large[0], &large[1], &large[2], &next, &last, &more};
+    for (int twice = 0; twice < 2; twice++)
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            admission_release(all[i]);
+    assert_int_equal(admission->jobs, 0);
+    assert_int_equal(admission->bytes, 0);
+    assert_false(admission_is_short(admission));
+    assert_int_equal(pinned_used(bench), 0);
+}
+
+/* The pool has 64 MiB, and may have twice as much, but not for a job for which nobody has time. */
+static void no_new_memory_for_those_in_reserve(void **state)
+{
+    struct bench *bench = *state;
+    struct work first[JOBS - 1], next = work_of(bench, 1, 5 * MIB);
+    for (size_t i = 0; i < JOBS - 1; i++) {
+        first[i] = work_of(bench, 1, 20 * MIB);
+        assert_true(admission_pass(&first[i]));
+    }
+    assert_false(admission_pass(&next));
+    assert_int_equal(engine_pinned_usage(bench->engine).held, POOL_SEGMENT_BYTES);
+    next.plan.input_bytes = 4 * MIB; /* there is just room for that */
+    assert_true(admission_try(&next));
+    admission_release(&next);
+    next.plan.input_bytes = 30 * MIB;
+    admission_release(&first[1]);
+    assert_true(admission_pass(&next));
+    assert_int_equal(engine_pinned_usage(bench->engine).held, 2 * POOL_SEGMENT_BYTES);
+    admission_release(&next);
+    for (size_t i = 0; i < JOBS - 1; i++)
+        admission_release(&first[i]);
 }
 
 static void what_never_fits_fails(void **state)
@@ -118,6 +182,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_gets_what_it_needs_or_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nobody_overtakes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_more_than_can_soon_begin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_new_memory_for_those_in_reserve, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_fails, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);

@@ -310,7 +310,7 @@ static void the_picture_has_what_it_must(void **state)
     static const char *const words[] = {
         "worker 2", "stream 1", "cuda:0", "prefers-color-scheme", "job 17: decode 2.000 ms",
         "job 17: H2D 1.000 ms", "job 17: D2H", "all kernels", "jobs in flight", "640 x 480",
-        "host&#60;&#38;&#34;&#62;:4711", "copy to the device", "wait for memory", "ms</text>",
+        "host&#60;&#38;&#34;&#62;:4711", "copy to the device", "wait for admission", "ms</text>",
         "job 17, attempt 1: done, 9.001 ms"};
     char *text = draw(40, 10 * MS, WORKERS);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
