@@ -53,6 +53,7 @@ struct daemon {
     struct monitor *monitor; /* NULL: metrics_listen is empty */
     struct beacon beacon;
     uint32_t ahead_max; /* jobs beyond `inflight` */
+    uint64_t jobs_seen, jobs_trimmed; /* ended by the last look, and by the last trim */
 
     uv_async_t engine_async;
     uv_signal_t signals[SIGNALS];
@@ -229,10 +230,23 @@ static void on_stats(uv_timer_t *timer)
     write_stats(timer->data);
 }
 
+/* What malloc keeps of the busiest moment goes back once there was nothing to do for STATUS_MS. */
+static void trim_if_idle(struct daemon *daemon)
+{
+    uint64_t jobs = stats_jobs_total(daemon->stats);
+    bool idle = pipeline_inflight(daemon->pipeline) == 0 && jobs == daemon->jobs_seen;
+    daemon->jobs_seen = jobs;
+    if (!idle || jobs == daemon->jobs_trimmed)
+        return;
+    daemon->jobs_trimmed = jobs;
+    malloc_trim(0);
+}
+
 static void on_status(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     update_status(daemon);
+    trim_if_idle(daemon);
     check_engine(daemon);
 }
 

@@ -29,6 +29,7 @@
 #define QUEUE_DEPTH 400      /* jobs pushed and not yet answered, at most */
 #define STALL_S 60.0         /* without any result: something is stuck */
 #define RSS_GROWTH_MAX 1.05
+#define IDLE_S 5.0           /* after which a daemon has given back what malloc kept */
 #define INPUTS 12
 #define CHAINS 14
 #define TWINS "gpuimgd:reply:twins"
@@ -617,7 +618,7 @@ static int rss_run(struct chaos *chaos)
     for (size_t i = 0; ready && i < 2; i++) {
         chaos->jobs = marks[i];
         run(chaos);
-        process_sleep(0.5);
+        process_sleep(IDLE_S);
         kib[i] = process_rss_kib(&chaos->world.daemons[0]);
         printf("resident after %6u jobs: %8zu KiB\n", marks[i], kib[i]);
         fflush(stdout);
