@@ -75,7 +75,10 @@ for source in tests/fuzz/fuzz_*.c; do
 done
 # The CUDA engine on the tests' own runtime.
 wanted tests/cuda/test_engine && GPUIMGD_TEST_QUICK=1 run_one tests/cuda/test_engine "$build/tests/cuda/test_engine"
-wanted tests/cuda/test_faults && run_one tests/cuda/test_faults "$build/tests/cuda/test_faults"
+for source in tests/cuda/test_*.c; do
+    name=${source%.c}
+    wanted "$name" && run_one "$name" "$build/$name"
+done
 # The fault cases that take no long time; `make check-faults` runs them all.
 wanted tests/faults && run_one tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
 for script in tests/scripts/test_*.sh; do
