@@ -1,17 +1,18 @@
 /*
  * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
- * or one table alone: bench_gpu kernels [WIDTHxHEIGHT [NAME]], bench_gpu memory or cpu. NAME:
- * only rows that have it in theirs.
+ * or one table alone: bench_gpu kernels [WIDTHxHEIGHT [NAME]], bench_gpu memory, small or cpu.
+ * NAME: only rows that have it in theirs.
  *
  * First the machine's own rates, then the engine on three loads with 1, 2, 4, 8 and 16 streams, and
  * with as many as it chooses itself, against the larger of copies alone and kernels alone for the
- * same jobs in the same run, then kinds of host memory, then each kernel against the device's copy
- * rate, on a picture as smooth as photographs are and on noise, where lookups in tables meet in the
- * banks of shared memory, beside NPP where the CUDA toolkit has it, and the histogram against
- * CUB's. A kernel's start and end take about 3 us, which a small picture feels more: so the table
- * is made for one of 15 and for one of 48 megapixels, where the default limit of 50 is near, and
- * both alone on one stream and on four in turn, as in the daemon, where one kernel's end and the
- * next one's start overlap. Without a device: the CPU engine's passes, one thread.
+ * same jobs in the same run, then kinds of host memory, then what a small job costs the thread that
+ * starts it, then each kernel against the device's copy rate, on a picture as smooth as photographs
+ * are and on noise, where lookups in tables meet in the banks of shared memory, beside NPP where
+ * the CUDA toolkit has it, and the histogram against CUB's. A kernel's start and end take about 3
+ * us, which a small picture feels more: so the table is made for one of 15 and for one of 48
+ * megapixels, where the default limit of 50 is near, and both alone on one stream and on four in
+ * turn, as in the daemon, where one kernel's end and the next one's start overlap. Without a
+ * device: the CPU engine's passes, one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -140,6 +141,8 @@ static struct load loads[] = {
     LOAD("phash, RGB", 3, 1, false, "[\"phash\"]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
+#define SMALL_JOBS 20000
+#define SMALL_PLACES 64 /* of them at once */
 #define MEMORY_LOAD 1 /* the one that kinds of host memory are compared with */
 
 static double now_s(void)
@@ -296,14 +299,10 @@ struct outcome {
     double wall_s, overlap, up, down;
 };
 
-/* streams: 0 for as many as the engine chooses. */
-static struct outcome bench_streams(const struct load *load, uint32_t streams)
+/* Memory and a task each, in the engine that is open. */
+static struct slot *open_places(const struct load *load, unsigned places, bool alone)
 {
     struct error error = {0};
-    run.engine = open_engine("cuda", streams);
-    if (!run.engine)
-        exit(1);
-    unsigned places = engine_slots(run.engine) + 4;
     struct slot *slots = calloc(places, sizeof(*slots));
     if (!slots)
         exit(1);
@@ -312,8 +311,26 @@ static struct outcome bench_streams(const struct load *load, uint32_t streams)
             die("reserve", &error);
         fill(load, slots[i].memory.input);
         slots[i].task = (struct engine_task){.plan = &load->plan, .memory = &slots[i].memory,
-                                             .done = job_done};
+                                             .alone = alone, .done = job_done};
     }
+    return slots;
+}
+
+static void close_places(struct slot *slots, unsigned places)
+{
+    for (unsigned i = 0; i < places; i++)
+        engine_release(run.engine, &slots[i].memory);
+    free(slots);
+}
+
+/* streams: 0 for as many as the engine chooses. */
+static struct outcome bench_streams(const struct load *load, uint32_t streams)
+{
+    run.engine = open_engine("cuda", streams);
+    if (!run.engine)
+        exit(1);
+    unsigned places = engine_slots(run.engine) + 4;
+    struct slot *slots = open_places(load, places, false);
     run_jobs(slots, places, 2 * places);
     engine_take_activity(run.engine);
     double wall_s = run_jobs(slots, places, load->jobs);
@@ -324,9 +341,7 @@ static struct outcome bench_streams(const struct load *load, uint32_t streams)
         .overlap = (activity.h2d_s + activity.kernel_s + activity.d2h_s) / activity.any_s,
         .up = (double)activity.h2d_bytes / wall_s * 1e-9,
         .down = (double)activity.d2h_bytes / wall_s * 1e-9};
-    for (unsigned i = 0; i < places; i++)
-        engine_release(run.engine, &slots[i].memory);
-    free(slots);
+    close_places(slots, places);
     engine_close(run.engine);
     return outcome;
 }
@@ -358,6 +373,48 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
         printf("\n");
         best_s = o.wall_s < best_s ? o.wall_s : best_s;
     }
+}
+
+static double thread_cpu_s(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+}
+
+/* What the thread that calls the engine spends on a job, and so how many it can start: each on a
+ * stream by itself, and those that come at once together. */
+static void bench_small(const struct load *like)
+{
+    uint32_t old_width = width, old_height = height;
+    printf("\n%s, %d jobs waiting\n%-12s %9s %9s %12s %12s %9s\n", like->name, SMALL_PLACES, "",
+           "alone/s", "shared/s", "alone CPU us", "shared CPU us", "device us");
+    for (uint32_t side = 64; side <= 1024; side *= 2) {
+        double rate[2], cpu_us[2], device_us = 0;
+        struct load load = *like;
+        width = height = side;
+        load_open(&load);
+        for (int shared = 0; shared < 2; shared++) {
+            run.engine = open_engine("cuda", 0);
+            if (!run.engine)
+                exit(1);
+            struct slot *slots = open_places(&load, SMALL_PLACES, !shared);
+            run_jobs(slots, SMALL_PLACES, 4 * SMALL_PLACES);
+            engine_take_activity(run.engine);
+            double cpu_s = thread_cpu_s();
+            rate[shared] = SMALL_JOBS / run_jobs(slots, SMALL_PLACES, SMALL_JOBS);
+            cpu_us[shared] = (thread_cpu_s() - cpu_s) * 1e6 / SMALL_JOBS;
+            device_us = engine_take_activity(run.engine).any_s * 1e6 / SMALL_JOBS;
+            close_places(slots, SMALL_PLACES);
+            engine_close(run.engine);
+        }
+        printf("%4u x %-5u %9.0f %9.0f %12.1f %12.1f %9.1f\n", side, side, rate[0], rate[1],
+               cpu_us[0], cpu_us[1], device_us);
+        plan_clear(&load.plan);
+        cJSON_Delete(load.json);
+    }
+    width = old_width;
+    height = old_height;
 }
 
 /* A row's first figures: alone on one stream, and on several in turn. */
@@ -509,6 +566,9 @@ static int bench_device(const char *only, const char *name, const uint32_t *stre
             bench_engine(&loads[i], &rates, streams, count);
     if (wanted(only, "memory"))
         bench_memory(&loads[MEMORY_LOAD]);
+    for (size_t i = 0; i < LOADS && wanted(only, "small"); i++)
+        if (i == MEMORY_LOAD || strcmp(loads[i].name, "phash, RGB") == 0)
+            bench_small(&loads[i]);
     if (wanted(only, "kernels")) {
         bench_kernels(&rates, name);
         bench_histograms(name);
