@@ -278,6 +278,20 @@ static void emit_device_copied(const struct sheet *sheet)
     }
 }
 
+static void emit_device_turns(const struct sheet *sheet)
+{
+    const struct metrics *m = sheet->metrics;
+    for (uint32_t d = 0; d < m->device_count; d++)
+        put(sheet, LABELS("device", m->devices[d].name), (double)m->devices[d].activity.turns);
+}
+
+static void emit_device_tasks(const struct sheet *sheet)
+{
+    const struct metrics *m = sheet->metrics;
+    for (uint32_t d = 0; d < m->device_count; d++)
+        put(sheet, LABELS("device", m->devices[d].name), (double)m->devices[d].activity.tasks);
+}
+
 static void emit_workers(const struct sheet *sheet)
 {
     const struct workers_usage *workers = &sheet->metrics->workers;

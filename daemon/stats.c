@@ -142,6 +142,8 @@ static void add_activity(struct engine_activity *sum, const struct engine_activi
     sum->any_s += more->any_s;
     sum->h2d_bytes += more->h2d_bytes;
     sum->d2h_bytes += more->d2h_bytes;
+    sum->turns += more->turns;
+    sum->tasks += more->tasks;
 }
 
 void stats_take_activity(struct stats *stats, struct engine *engine)

@@ -70,7 +70,7 @@ struct cuda_device {
     struct list small;   /* those that share one */
     struct cuda_clock clock;
     struct activity activity;
-    uint64_t h2d_bytes, d2h_bytes;
+    uint64_t h2d_bytes, d2h_bytes, turns, tasks;
 };
 
 struct cuda_engine {

@@ -239,6 +239,8 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
         cuda_batch_take_times(slot);
     cuda_clock_stop(device, slot);
     slot->busy = false;
+    device->turns++;
+    device->tasks += slot->tasks.length;
     struct list_node *node;
     while ((node = list_pop(&slot->tasks))) {
         struct engine_task *task = task_of(node);

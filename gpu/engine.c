@@ -153,6 +153,8 @@ struct engine_activity engine_take_activity(struct engine *engine)
         sum.any_s += one.any_s;
         sum.h2d_bytes += one.h2d_bytes;
         sum.d2h_bytes += one.d2h_bytes;
+        sum.turns += one.turns;
+        sum.tasks += one.tasks;
     }
     return sum;
 }

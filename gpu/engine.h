@@ -134,6 +134,7 @@ struct engine_activity {
     double h2d_s, kernel_s, d2h_s; /* unions of the intervals of each kind */
     double any_s;                  /* union of all */
     uint64_t h2d_bytes, d2h_bytes;
+    uint64_t turns, tasks;         /* turns on CUDA streams that have ended, and whose tasks */
 };
 struct engine_activity engine_take_activity(struct engine *engine);
 /* Of the device of this index alone; index 0 of the CPU engine is all of it. */

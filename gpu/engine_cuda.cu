@@ -126,7 +126,9 @@ static struct engine_activity cuda_take_activity(struct engine *engine, uint32_t
     activity_take(&device->activity, &total);
     total.h2d_bytes = device->h2d_bytes;
     total.d2h_bytes = device->d2h_bytes;
-    device->h2d_bytes = device->d2h_bytes = 0;
+    total.turns = device->turns;
+    total.tasks = device->tasks;
+    device->h2d_bytes = device->d2h_bytes = device->turns = device->tasks = 0;
     return total;
 }
 

@@ -387,10 +387,11 @@ static double thread_cpu_s(void)
 static void bench_small(const struct load *like)
 {
     uint32_t old_width = width, old_height = height;
-    printf("\n%s, %d jobs waiting\n%-12s %9s %9s %12s %12s %9s\n", like->name, SMALL_PLACES, "",
-           "alone/s", "shared/s", "alone CPU us", "shared CPU us", "device us");
+    printf("\n%s, %d jobs waiting\n%-12s %9s %9s %12s %13s %7s %10s\n", like->name, SMALL_PLACES,
+           "", "alone/s", "joint/s", "alone CPU us", "joint CPU us", "a turn", "device us");
     for (uint32_t side = 64; side <= 1024; side *= 2) {
-        double rate[2], cpu_us[2], device_us = 0;
+        double rate[2], cpu_us[2];
+        struct engine_activity activity;
         struct load load = *like;
         width = height = side;
         load_open(&load);
@@ -404,12 +405,13 @@ static void bench_small(const struct load *like)
             double cpu_s = thread_cpu_s();
             rate[shared] = SMALL_JOBS / run_jobs(slots, SMALL_PLACES, SMALL_JOBS);
             cpu_us[shared] = (thread_cpu_s() - cpu_s) * 1e6 / SMALL_JOBS;
-            device_us = engine_take_activity(run.engine).any_s * 1e6 / SMALL_JOBS;
+            activity = engine_take_activity(run.engine);
             close_places(slots, SMALL_PLACES);
             engine_close(run.engine);
         }
-        printf("%4u x %-5u %9.0f %9.0f %12.1f %12.1f %9.1f\n", side, side, rate[0], rate[1],
-               cpu_us[0], cpu_us[1], device_us);
+        printf("%4u x %-5u %9.0f %9.0f %12.1f %13.1f %7.1f %10.1f\n", side, side, rate[0], rate[1],
+               cpu_us[0], cpu_us[1], (double)activity.tasks / (double)activity.turns,
+               activity.any_s * 1e6 / SMALL_JOBS);
         plan_clear(&load.plan);
         cJSON_Delete(load.json);
     }

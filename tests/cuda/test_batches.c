@@ -277,6 +277,8 @@ static void test_shares_of_the_time(void **state)
                 sum_ms * 1e-3 > activity.any_s - 1e-6);
     assert_int_equal(activity.h2d_bytes, input_bytes);
     assert_int_equal(activity.d2h_bytes, output_bytes);
+    assert_int_equal(activity.turns, 1);
+    assert_int_equal(activity.tasks, 8);
     jobs_close(&jobs);
 }
 

@@ -138,11 +138,16 @@ static void labels_are_escaped(void **state)
     strcpy(metrics->redis_version, "7.0\\");
     metrics->device_count = 1;
     strcpy(metrics->devices[0].name, hostile);
+    metrics->devices[0].activity = (struct engine_activity){.turns = 3, .tasks = 17};
     struct prometheus read = read_exposition(metrics, 0);
     assert_true(prometheus_value(&read, "gpuimgd_info", "version", GPUIMGD_VERSION, "engine",
                                  hostile, "redis", "7.0\\", NULL) == 1);
     assert_true(prometheus_value(&read, "gpuimgd_device_busy_seconds_total", "device", hostile,
                                  NULL) == 0);
+    assert_true(prometheus_value(&read, "gpuimgd_device_turns_total", "device", hostile,
+                                 NULL) == 3);
+    assert_true(prometheus_value(&read, "gpuimgd_device_tasks_total", "device", hostile,
+                                 NULL) == 17);
     prometheus_free(&read);
     free(metrics);
 }
