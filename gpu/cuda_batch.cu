@@ -128,6 +128,15 @@ static struct pass_call take_pass(struct course *course, const struct pass *plan
     return call;
 }
 
+static cudaError_t launch(struct cuda_slot *slot, struct engine_task *task,
+                          const struct pass_call *call)
+{
+    const struct pass_type *type = call->pass->type;
+    cudaError_t result = (cudaError_t)type->cuda(call->pass, &call->from, &call->to, call->work,
+                                                 slot->stream);
+    return note(slot, task, cuda_try(result, type->name));
+}
+
 /* Launches what is the task's own, up to a pass that others may share. */
 static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
 {
@@ -136,17 +145,15 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
            !planned->type->cuda_many) {
         struct pass bound;
         struct pass_call call = take_pass(course, planned, &bound);
-        cudaError_t result = (cudaError_t)planned->type->cuda(call.pass, &call.from, &call.to,
-                                                              call.work, slot->stream);
-        result = note(slot, course->task, cuda_try(result, planned->type->name));
+        cudaError_t result = launch(slot, course->task, &call);
         if (result != cudaSuccess)
             return result;
     }
     return cudaSuccess;
 }
 
-/* One launch for all that have come to a pass of the type that the first of them has come to. A
- * launch that is refused is refused to all of them. *any: there was one. */
+/* One launch for all that have come to a pass of the type that the first of them has come to; where
+ * that one is refused, each is tried by itself. *any: there were some. */
 static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses, uint32_t count,
                                  bool *any)
 {
@@ -170,9 +177,12 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses,
         return cudaSuccess;
     cudaError_t result = cuda_try((cudaError_t)type->cuda_many(calls, taken, slot->stream),
                                   type->name);
-    for (uint32_t i = 0; i < taken && result != cudaSuccess && !cuda_is_sticky(result); i++)
-        (void)note(slot, tasks[i], result);
-    return cuda_is_sticky(result) ? result : cudaSuccess;
+    if (result == cudaSuccess || cuda_is_sticky(result))
+        return result;
+    result = cudaSuccess;
+    for (uint32_t i = 0; i < taken && result == cudaSuccess; i++)
+        result = launch(slot, tasks[i], &calls[i]);
+    return result;
 }
 
 static cudaError_t launch_all(struct cuda_slot *slot)
