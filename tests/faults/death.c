@@ -397,6 +397,27 @@ static void several_poisons(struct rig *rig)
 
 /* ---- workers that hang ----------------------------------------------------------------------- */
 
+/* Who waits for a worker is answered at the deadline, whatever the worker is at. */
+static void late_before_its_turn(struct rig *rig)
+{
+    char fault[96];
+    snprintf(fault, sizeof fault, "run=read,action=hang,match=victim,seconds=%g", patience(2));
+    struct process *daemon = rig_start(rig, 0, fault, "--workers=1", NULL);
+    rig_push(rig, "victim", 1);
+    for (int i = 0; i < 2; i++) {
+        char id[24];
+        snprintf(id, sizeof id, "late%d", i);
+        rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
+                      id, patience(0.2));
+    }
+    rig_wait_for(rig, 2, 20);
+    rig_saw_jobs(rig, "late");
+    rig_saw_if(rig, rig_answered(rig, "victim") == 0, "the first one works", "and the first one");
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "victim");
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+}
+
 static void three_of_four_workers_hang(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, hang_at_victim, "--workers=4", "--inflight=12",
@@ -534,6 +555,10 @@ static const struct fault_case cases[] = {
      .run = as_many_hang_as_there_are_places, .quick = true,
      .expected = "exit 70; victim0: failed timeout, attempt 1; victim1: failed timeout, attempt "
                  "1; 3 done once"},
+    {.name = "2 jobs behind a worker", .injected = "it takes longer than they have",
+     .run = late_before_its_turn, .quick = true,
+     .expected = "late0: failed timeout, attempt 1; late1: failed timeout, attempt 1; the first "
+                 "one works; 1 done once; 0 workers replaced"},
     {.name = "a worker", .injected = "it comes back after its replacement",
      .run = hung_worker_comes_back, .quick = true,
      .expected = "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; "
