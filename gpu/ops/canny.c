@@ -70,7 +70,7 @@ static void mark(const struct pass *pass, const struct image *from, const struct
     uint16_t *above = (uint16_t *)rows, *own = (uint16_t *)(rows + pitch);
     uint16_t *below = (uint16_t *)(rows + 2 * pitch);
     struct window window;
-    window_open(&window, from, &canny->lookup, BORDER_REPLICATE, 1, 1, work);
+    window_open(&window, from, &canny->intake, BORDER_REPLICATE, 1, 1, work);
     memset(rows, 0, GRADIENT_ROWS * pitch);
     /* The gradients of row y make the marks of the row above it possible. */
     for (int y = 0; y <= (int)from->height && !pass_is_late_at(pass, (uint32_t)y); y++) {
@@ -198,7 +198,7 @@ static void canny_cpu(const struct pass *pass, const struct image *from, const s
         keep_edges(to->pixels + y * to->stride, to->width);
 }
 
-/* Without and with a table. */
+/* Without and with a table; it makes its gray in either. */
 static const struct pass_type types[] = {{"canny", canny_cpu, PASS_CUDA(canny_cuda)},
                                          {"table+canny", canny_cpu, PASS_CUDA(canny_cuda)}};
 
@@ -226,9 +226,8 @@ static enum status canny_step(const struct op_item *item, const void *params, st
     struct grayscale gray = grayscale_default(chain->background);
     (void)item;
     point_add_gray(chain, &gray);
-    point_lift_table(chain, &canny.lookup);
-    struct pass *pass = chain_add(chain, &types[canny.lookup.used], chain->shape, &canny,
-                                  sizeof(canny));
+    const struct pass_shape to = point_lift(chain, &canny.intake);
+    struct pass *pass = chain_add(chain, &types[canny.intake.looks_up], to, &canny, sizeof(canny));
     pass->work_bytes = work_bytes(pass->to.width, pass->to.height);
     return STATUS_OK;
 }

@@ -1,14 +1,15 @@
 /*
  * canny.cu - gradient, peaks and hysteresis in three launches, whatever the picture.
  *
- * A block takes a tile of 128 x 32 pixels: gray with a halo of two, gradients with a halo of one,
- * marks, all in shared memory. There it also joins its 64 x 16 blocks of 2 x 2 pixels into sets
- * (node 0 stands for "strong": blocks with a strong pixel begin in its set), writes 255 for what is
- * strong already and 1 for what is marked, and each marked block's root. A second kernel joins
- * blocks across the tiles' sides, a third looks up what is still 1. The bits depend on which
- * blocks are in node 0's set alone, so not on the order of anything.
+ * A block takes a tile of 128 x 32 pixels: gray, of colours too, with a halo of two, gradients with
+ * a halo of one, marks, all in shared memory. There it also joins its 64 x 16 blocks of 2 x 2
+ * pixels into sets (node 0 stands for "strong": blocks with a strong pixel begin in its set),
+ * writes 255 for what is strong already and 1 for what is marked, and each marked block's root. A
+ * second kernel joins blocks across the tiles' sides, a third looks up what is still 1. The bits
+ * depend on which blocks are in node 0's set alone, so not on the order of anything.
  *
- * Device memory: 1 byte a pixel read, 1 written and read again, and 4 bytes for a marked block.
+ * Device memory: 1, 3 or 4 bytes a pixel read, 1 written and read again, and 4 bytes for a marked
+ * block.
  */
 #include <cuda_runtime.h>
 
@@ -27,6 +28,14 @@
 #define GRADIENT_PITCH (GRADIENT_MARGIN + TILE_WIDTH + GRADIENT_MARGIN)
 #define GRADIENT_WORDS (GRADIENT_PITCH / 4)
 #define PIECE 16
+/* Of colours: taking them in needs the most registers, and the rest of the kernel, which waits for
+ * shared memory, should not have fewer warps for it. As many as the stage of RGB leaves room for;
+ * before 8.0 a multiprocessor holds 1024 threads. 0: as the compiler likes. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define BLOCKS_OF_COLOUR 4
+#else
+#define BLOCKS_OF_COLOUR 6
+#endif
 
 /* Which of a block's four pixels are marked: bits 0 and 1 above, 2 and 3 below. */
 #define LEFT 5u
@@ -41,8 +50,9 @@ struct canny_args {
     int across, down; /* blocks of 2 x 2 */
 };
 
-struct canny_memory {
-    tile_memory<1, WARPS, BLOCK_ROWS + 4> gray;
+/* A block's shared memory. */
+template <int C, tile_form F> struct canny_memory {
+    tile_memory<C, F, WARPS, BLOCK_ROWS + 4> gray;
     alignas(8) uint16_t gradient[BLOCK_ROWS + 2][GRADIENT_PITCH];
     alignas(16) uint8_t marks[BLOCK_ROWS][TILE_WIDTH];
     uint32_t labels[1 + NODES];
@@ -69,8 +79,9 @@ static __device__ __forceinline__ void gradient_four(const uint8_t *gray, uint16
 }
 
 /* Zeros outside the image. Row 0 is the one above the tile. */
-static __device__ __forceinline__ void make_gradients(canny_memory &memory, const tile_args &a,
-                                                      int x0, int y0)
+template <int C, tile_form F>
+static __device__ __forceinline__ void make_gradients(canny_memory<C, F> &memory,
+                                                      const tile_args &a, int x0, int y0)
 {
     for (int i = threadIdx.x; i < (BLOCK_ROWS + 2) * GRADIENT_WORDS; i += THREADS) {
         int row = i / GRADIENT_WORDS, column = (i - row * GRADIENT_WORDS) * 4;
@@ -88,7 +99,8 @@ static __device__ __forceinline__ void make_gradients(canny_memory &memory, cons
     }
 }
 
-static __device__ __forceinline__ void make_marks(canny_memory &memory, int low, int high)
+template <int C, tile_form F>
+static __device__ __forceinline__ void make_marks(canny_memory<C, F> &memory, int low, int high)
 {
     for (int i = threadIdx.x; i < BLOCK_ROWS * TILE_WIDTH; i += THREADS) {
         int row = i / TILE_WIDTH, column = i - row * TILE_WIDTH;
@@ -130,14 +142,17 @@ static __device__ __forceinline__ void join_before(const Labels &labels, uint32_
         union_join(labels, node, node - across + 1);
 }
 
-static __device__ __forceinline__ uint16_t *node_pair(canny_memory &memory, int node, int row)
+template <int C, tile_form F>
+static __device__ __forceinline__ uint16_t *node_pair(canny_memory<C, F> &memory, int node,
+                                                     int row)
 {
     int y = node / NODES_ACROSS, x = node - y * NODES_ACROSS;
     return reinterpret_cast<uint16_t *>(&memory.marks[y * 2 + row][x * 2]);
 }
 
 /* Nodes are numbered from 1 on, row by row. */
-static __device__ __forceinline__ void join_tile(canny_memory &memory)
+template <int C, tile_form F>
+static __device__ __forceinline__ void join_tile(canny_memory<C, F> &memory)
 {
     shared_labels labels = {memory.labels};
     for (int n = threadIdx.x; n < NODES; n += THREADS) {
@@ -162,7 +177,8 @@ static __device__ __forceinline__ void join_tile(canny_memory &memory)
 }
 
 /* Every marked block's root among the image's nodes, and the pixels of those that are settled. */
-static __device__ __forceinline__ void label_tile(canny_memory &memory, const canny_args &a,
+template <int C, tile_form F>
+static __device__ __forceinline__ void label_tile(canny_memory<C, F> &memory, const canny_args &a,
                                                   int x0, int y0)
 {
     shared_labels labels = {memory.labels};
@@ -184,12 +200,12 @@ static __device__ __forceinline__ void label_tile(canny_memory &memory, const ca
     }
 }
 
-template <bool TABLE>
-static __global__ void __launch_bounds__(THREADS)
-    canny_tile_kernel(canny_args a, const __grid_constant__ table_argument<TABLE> given)
+template <int C, tile_form F>
+static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COLOUR : 0)
+    canny_tile_kernel(canny_args a, const __grid_constant__ tile_intake<F> given)
 {
-    __shared__ canny_memory memory;
-    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
+    __shared__ canny_memory<C, F> memory;
+    __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.tile.height - y0);
@@ -297,12 +313,12 @@ static unsigned blocks_of(int count)
     return ((unsigned)count + THREADS - 1) / THREADS;
 }
 
-template <bool TABLE>
-static void launch_tiles(const canny_args &args, const struct lookup *lookup, cudaStream_t stream)
+template <int C, tile_form F>
+static void launch_tiles(const canny_args &args, const struct intake *intake, cudaStream_t stream)
 {
-    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
-    canny_tile_kernel<TABLE><<<tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0, stream>>>(args,
-                                                                                        table);
+    const tile_intake<F> given = tile_intake_of<F>(intake);
+    canny_tile_kernel<C, F><<<tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0, stream>>>(args,
+                                                                                       given);
 }
 
 extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
@@ -316,10 +332,14 @@ extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
     args.high = canny->high;
     args.across = (int)canny_blocks(from->width);
     args.down = (int)canny_blocks(from->height);
-    if (canny->lookup.used)
-        launch_tiles<true>(args, &canny->lookup, stream);
+    if (from->channels == 3)
+        launch_tiles<3, TILE_GRAY>(args, &canny->intake, stream);
+    else if (from->channels == 4)
+        launch_tiles<4, TILE_GRAY>(args, &canny->intake, stream);
+    else if (canny->intake.looks_up)
+        launch_tiles<1, TILE_TABLE>(args, &canny->intake, stream);
     else
-        launch_tiles<false>(args, &canny->lookup, stream);
+        launch_tiles<1, TILE_PLAIN>(args, &canny->intake, stream);
 
     int below = (args.down - 1) / NODES_DOWN * args.across;
     int beside = (args.across - 1) / NODES_ACROSS * args.down;

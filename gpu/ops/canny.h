@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "gpu/ops/lookup.h"
+#include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/ops/sobel.h"
 #include "gpu/pass.h"
@@ -31,7 +31,7 @@ extern "C" {
 /* low <= high */
 struct canny {
     int low, high;
-    struct lookup lookup; /* of gray */
+    struct intake intake; /* gray, where it is made of colours */
 };
 
 /* Along which line the gradient's neighbours lie: in the row, in the column, from above left to

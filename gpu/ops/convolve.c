@@ -54,7 +54,7 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     const struct convolve *convolve = (const struct convolve *)pass->params;
     int down = convolve->rows / 2;
     struct window window;
-    window_open(&window, from, &convolve->lookup, convolve->border, convolve->columns / 2, down,
+    window_open(&window, from, &convolve->intake, convolve->border, convolve->columns / 2, down,
                 work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[CONVOLVE_SIDE_MAX];
@@ -63,17 +63,14 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
         uint8_t *row = to->pixels + y * to->stride;
         for (int j = -down; j <= down; j++)
             rows[j + down] = window_row(&window, (int)y, j);
-        convolve_row(convolve, rows, row, (size_t)from->width * from->channels,
-                     (ptrdiff_t)from->channels);
-        if (from->channels == 4)
+        convolve_row(convolve, rows, row, (size_t)to->width * to->channels,
+                     (ptrdiff_t)to->channels);
+        if (to->channels == 4)
             window_keep_alpha(from->pixels + y * from->stride, row, from->width);
     }
 }
 
-/* Without and with a table. */
-static const struct pass_type types[] = {
-    {"convolve", convolve_cpu, PASS_CUDA(convolve_cuda)},
-    {"table+convolve", convolve_cpu, PASS_CUDA(convolve_cuda)}};
+static const struct pass_type types[2][2] = INTAKE_FORMS("convolve", convolve_cpu, convolve_cuda);
 
 /* ---- the operation ---- */
 
@@ -155,11 +152,11 @@ static enum status convolve_step(const struct op_item *item, const void *params,
 {
     struct convolve convolve = *(const struct convolve *)params;
     (void)item;
-    point_lift_table(chain, &convolve.lookup);
-    const struct pass_shape shape = chain->shape;
-    struct pass *pass = chain_add(chain, &types[convolve.lookup.used], shape, &convolve,
-                                  sizeof(convolve));
-    pass->work_bytes = window_bytes(shape.width, shape.channels, convolve.columns / 2,
+    struct intake *intake = &convolve.intake;
+    const struct pass_shape to = point_lift(chain, intake);
+    struct pass *pass = chain_add(chain, &types[intake->makes_gray][intake->looks_up], to,
+                                  &convolve, sizeof(convolve));
+    pass->work_bytes = window_bytes(to.width, to.channels, convolve.columns / 2,
                                     convolve.rows / 2);
     return STATUS_OK;
 }

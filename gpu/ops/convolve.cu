@@ -75,13 +75,13 @@ static __device__ __forceinline__ void convolve_lane(const convolve_args<K> &a,
     }
 }
 
-template <int C, int K, bool TABLE>
+template <int C, int K, tile_form F>
 static __global__ void __launch_bounds__(WARPS *WARP)
     convolve_kernel(const __grid_constant__ convolve_args<K> a,
-                    const __grid_constant__ table_argument<TABLE> given)
+                    const __grid_constant__ tile_intake<F> given)
 {
-    __shared__ tile_memory<C, WARPS, BLOCK_ROWS + 2 * HALO> memory;
-    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
+    __shared__ tile_memory<C, F, WARPS, BLOCK_ROWS + 2 * HALO> memory;
+    __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
         uint32_t result[LANE_ROWS];
         if (row < rows)
             convolve_lane<K>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
-        if (C != 1)
+        if (memory.planes != 1)
             __syncthreads();
         if (row < rows)
             tile_put(memory, a.tile, x0, y0, row, c, lane, result);
@@ -103,18 +103,18 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
-template <int K, bool TABLE>
+template <int K, tile_form F>
 static cudaError_t launch_form(const convolve_args<K> &args, uint32_t channels,
-                               const struct lookup *lookup, cudaStream_t stream)
+                               const struct intake *intake, cudaStream_t stream)
 {
-    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    const tile_intake<F> given = tile_intake_of<F>(intake);
     unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
-    if (channels == 1)
-        convolve_kernel<1, K, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    else if (channels == 3)
-        convolve_kernel<3, K, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    else
-        convolve_kernel<4, K, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    if (channels == 3)
+        convolve_kernel<3, K, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
+    else if (channels == 4)
+        convolve_kernel<4, K, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
+    else if constexpr (F != TILE_GRAY)
+        convolve_kernel<1, K, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
     return cudaGetLastError();
 }
 
@@ -131,9 +131,12 @@ static cudaError_t launch(const struct convolve *convolve, const struct image *f
     for (int y = 0; y < convolve->rows; y++)
         for (int x = 0; x < convolve->columns; x++)
             args.weights[y][before + x] = convolve->weights[y * convolve->columns + x];
-    const struct lookup *lookup = &convolve->lookup;
-    return lookup->used ? launch_form<K, true>(args, from->channels, lookup, stream)
-                        : launch_form<K, false>(args, from->channels, lookup, stream);
+    const struct intake *intake = &convolve->intake;
+    if (intake->makes_gray)
+        return launch_form<K, TILE_GRAY>(args, from->channels, intake, stream);
+    if (intake->looks_up)
+        return launch_form<K, TILE_TABLE>(args, from->channels, intake, stream);
+    return launch_form<K, TILE_PLAIN>(args, from->channels, intake, stream);
 }
 
 extern "C" int convolve_cuda(const struct pass *pass, const struct image *from,

@@ -62,26 +62,31 @@ static void sharpen_row(const uint8_t *restrict from, uint8_t *restrict to, size
         to[x] = (uint8_t)unsharp_byte(from[x], to[x], amount256);
 }
 
-/* The rows that a Gaussian sums: those of the source as they lie, or, where they are looked up,
- * those of a window. */
+/* The rows that a Gaussian sums: those of the source as they lie, or, where something is made of
+ * them first, those of a window. */
 struct rows {
     const struct image *from;
     struct window window;
     bool in_window;
 };
 
+static bool rows_in_window(const struct gaussian *gaussian)
+{
+    return gaussian->intake.makes_gray || gaussian->intake.looks_up;
+}
+
 static size_t rows_bytes(const struct gaussian *gaussian, uint32_t width, uint32_t channels)
 {
-    return gaussian->lookup.used ? window_bytes(width, channels, 0, gaussian->radius) : 0;
+    return rows_in_window(gaussian) ? window_bytes(width, channels, 0, gaussian->radius) : 0;
 }
 
 static void rows_open(struct rows *rows, const struct gaussian *gaussian, const struct image *from,
                       uint8_t *work)
 {
     rows->from = from;
-    rows->in_window = gaussian->lookup.used;
+    rows->in_window = rows_in_window(gaussian);
     if (rows->in_window)
-        window_open(&rows->window, from, &gaussian->lookup, BORDER_REFLECT101, 0, gaussian->radius,
+        window_open(&rows->window, from, &gaussian->intake, BORDER_REFLECT101, 0, gaussian->radius,
                     work);
 }
 
@@ -93,9 +98,9 @@ static const uint8_t *row_at(struct rows *rows, int y, int step)
     return rows->from->pixels + (size_t)row * rows->from->stride;
 }
 
-static void sum_down(const struct gaussian *gaussian, struct rows *rows, int y, uint16_t *sums)
+static void sum_down(const struct gaussian *gaussian, struct rows *rows, int y, uint16_t *sums,
+                     size_t bytes)
 {
-    size_t bytes = (size_t)rows->from->width * rows->from->channels;
     down_start(row_at(rows, y, 0), sums, bytes, gaussian->weights[gaussian->radius]);
     for (int j = 1; j <= gaussian->radius; j++)
         down_pair(row_at(rows, y, -j), row_at(rows, y, j), sums, bytes,
@@ -132,30 +137,26 @@ static void gaussian_cpu(const struct pass *pass, const struct image *from,
                          const struct image *to, uint8_t *work)
 {
     const struct gaussian *gaussian = (const struct gaussian *)pass->params;
-    size_t bytes = (size_t)from->width * from->channels;
-    uint8_t *margin = work + rows_bytes(gaussian, from->width, from->channels);
-    uint16_t *sums = (uint16_t *)(void *)margin + (size_t)gaussian->radius * from->channels;
+    size_t bytes = (size_t)to->width * to->channels;
+    uint8_t *margin = work + rows_bytes(gaussian, to->width, to->channels);
+    uint16_t *sums = (uint16_t *)(void *)margin + (size_t)gaussian->radius * to->channels;
     struct rows rows;
     rows_open(&rows, gaussian, from, work);
     for (uint32_t y = 0; y < from->height && !pass_is_late_at(pass, y); y++) {
         uint8_t *row = to->pixels + y * to->stride;
-        sum_down(gaussian, &rows, (int)y, sums);
-        mirror_ends(sums, (int)from->width, (int)from->channels, gaussian->radius);
-        sum_across(gaussian, sums, row, bytes, from->channels);
+        sum_down(gaussian, &rows, (int)y, sums, bytes);
+        mirror_ends(sums, (int)to->width, (int)to->channels, gaussian->radius);
+        sum_across(gaussian, sums, row, bytes, to->channels);
         if (gaussian->sharpen)
             sharpen_row(row_at(&rows, (int)y, 0), row, bytes, gaussian->amount256);
-        if (from->channels == 4)
+        if (to->channels == 4)
             window_keep_alpha(from->pixels + y * from->stride, row, from->width);
     }
 }
 
-/* Without and with a table. */
-#define FORMS(name)                                                                                \
-    {                                                                                              \
-        {name, gaussian_cpu, PASS_CUDA(gaussian_cuda)},                                            \
-            {"table+" name, gaussian_cpu, PASS_CUDA(gaussian_cuda)}                                \
-    }
-static const struct pass_type types[2][2] = {FORMS("gaussian"), FORMS("unsharp")};
+static const struct pass_type types[2][2][2] = {
+    INTAKE_FORMS("gaussian", gaussian_cpu, gaussian_cuda),
+    INTAKE_FORMS("unsharp", gaussian_cpu, gaussian_cuda)};
 
 /* ---- weights ---- */
 
@@ -233,12 +234,12 @@ enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *
 void gaussian_append(struct chain *chain, const struct gaussian *given)
 {
     struct gaussian gaussian = *given;
-    point_lift_table(chain, &gaussian.lookup);
-    const struct pass_shape shape = chain->shape;
-    struct pass *pass = chain_add(chain, &types[gaussian.sharpen][gaussian.lookup.used], shape,
-                                  &gaussian, sizeof(gaussian));
-    pass->work_bytes = rows_bytes(&gaussian, shape.width, shape.channels) +
-                       ((size_t)shape.width + 2 * (size_t)gaussian.radius) * shape.channels *
+    struct intake *intake = &gaussian.intake;
+    const struct pass_shape to = point_lift(chain, intake);
+    const struct pass_type *type = &types[gaussian.sharpen][intake->makes_gray][intake->looks_up];
+    struct pass *pass = chain_add(chain, type, to, &gaussian, sizeof(gaussian));
+    pass->work_bytes = rows_bytes(&gaussian, to.width, to.channels) +
+                       ((size_t)to.width + 2 * (size_t)gaussian.radius) * to.channels *
                            sizeof(uint16_t);
 }
 

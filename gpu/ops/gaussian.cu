@@ -117,14 +117,14 @@ static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
                                  result[j], a.amount256);
 }
 
-template <int C, int R, bool TABLE>
+template <int C, int R, tile_form F>
 static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
     gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
-                    const __grid_constant__ table_argument<TABLE> given)
+                    const __grid_constant__ tile_intake<F> given)
 {
     using shape = gaussian_shape<R>;
-    __shared__ tile_memory<C, shape::warps, shape::rows + 2 * R> memory;
-    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
+    __shared__ tile_memory<C, F, shape::warps, shape::rows + 2 * R> memory;
+    __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * shape::rows;
@@ -136,7 +136,7 @@ static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
         uint32_t result[shape::lane_rows];
         if (row < rows)
             blur<R>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
-        if (C != 1)
+        if (memory.planes != 1)
             __syncthreads();
         if (row < rows)
             tile_put(memory, a.tile, x0, y0, row, c, lane, result);
@@ -153,19 +153,19 @@ static uint32_t weight_at(const struct gaussian *gaussian, int tap)
     return inside ? gaussian->weights[tap + gaussian->radius] : 0;
 }
 
-template <int R, bool TABLE>
+template <int R, tile_form F>
 static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
-                               const struct lookup *lookup, cudaStream_t stream)
+                               const struct intake *intake, cudaStream_t stream)
 {
-    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    const tile_intake<F> given = tile_intake_of<F>(intake);
     unsigned blocks = tile_blocks(args.tile, gaussian_shape<R>::rows);
     constexpr int threads = gaussian_shape<R>::warps * WARP;
-    if (channels == 1)
-        gaussian_kernel<1, R, TABLE><<<blocks, threads, 0, stream>>>(args, table);
-    else if (channels == 3)
-        gaussian_kernel<3, R, TABLE><<<blocks, threads, 0, stream>>>(args, table);
-    else
-        gaussian_kernel<4, R, TABLE><<<blocks, threads, 0, stream>>>(args, table);
+    if (channels == 3)
+        gaussian_kernel<3, R, F><<<blocks, threads, 0, stream>>>(args, given);
+    else if (channels == 4)
+        gaussian_kernel<4, R, F><<<blocks, threads, 0, stream>>>(args, given);
+    else if constexpr (F != TILE_GRAY)
+        gaussian_kernel<1, R, F><<<blocks, threads, 0, stream>>>(args, given);
     return cudaGetLastError();
 }
 
@@ -187,9 +187,12 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
         args.down_even[tap / 4] |= weight_at(gaussian, tap - R) << (tap % 4 * 8);
         args.down_odd[tap / 4] |= weight_at(gaussian, tap - 1 - R) << (tap % 4 * 8);
     }
-    const struct lookup *lookup = &gaussian->lookup;
-    return lookup->used ? launch_form<R, true>(args, from->channels, lookup, stream)
-                        : launch_form<R, false>(args, from->channels, lookup, stream);
+    const struct intake *intake = &gaussian->intake;
+    if (intake->makes_gray)
+        return launch_form<R, TILE_GRAY>(args, from->channels, intake, stream);
+    if (intake->looks_up)
+        return launch_form<R, TILE_TABLE>(args, from->channels, intake, stream);
+    return launch_form<R, TILE_PLAIN>(args, from->channels, intake, stream);
 }
 
 extern "C" int gaussian_cuda(const struct pass *pass, const struct image *from,

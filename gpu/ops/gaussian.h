@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/ops/lookup.h"
+#include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -29,7 +29,7 @@ struct gaussian {
     uint8_t weights[2 * GAUSSIAN_RADIUS_MAX + 1];
     bool sharpen;
     int amount256; /* of the unsharp mask */
-    struct lookup lookup;
+    struct intake intake;
 };
 
 /* s + amount (s - g), 0..255. */
@@ -44,7 +44,7 @@ struct op_item;
 enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *sigma) MUST_CHECK;
 /* Makes the weights. false: they change nothing, and no pass is needed. */
 bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma);
-/* Appends the pass, with the table before it. */
+/* Appends the pass, with the gray and the table before it. */
 void gaussian_append(struct chain *chain, const struct gaussian *gaussian);
 
 pass_cuda gaussian_cuda;

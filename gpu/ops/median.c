@@ -85,12 +85,12 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
 {
     const struct median *median = (const struct median *)pass->params;
     int radius = median->size / 2;
-    size_t bytes = (size_t)from->width * from->channels, step = from->channels;
+    size_t bytes = (size_t)to->width * to->channels, step = to->channels;
     size_t wide = bytes + 2 * (size_t)radius * step;
-    size_t pitch = window_pitch(from->width, from->channels, radius);
-    uint8_t *ranks = work + window_bytes(from->width, from->channels, radius, radius);
+    size_t pitch = window_pitch(to->width, to->channels, radius);
+    uint8_t *ranks = work + window_bytes(to->width, to->channels, radius, radius);
     struct window window;
-    window_open(&window, from, &median->lookup, BORDER_REPLICATE, radius, radius, work);
+    window_open(&window, from, &median->intake, BORDER_REPLICATE, radius, radius, work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[5];
         if (pass_is_late_at(pass, y))
@@ -105,14 +105,12 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
             sort_columns5(rows[0], rows[1], rows[2], rows[3], rows[4], ranks, pitch, wide);
             median_row5(ranks, pitch, row, bytes, step);
         }
-        if (from->channels == 4)
+        if (to->channels == 4)
             window_keep_alpha(from->pixels + y * from->stride, row, from->width);
     }
 }
 
-/* Without and with a table. */
-static const struct pass_type types[] = {{"median", median_cpu, PASS_CUDA(median_cuda)},
-                                         {"table+median", median_cpu, PASS_CUDA(median_cuda)}};
+static const struct pass_type types[2][2] = INTAKE_FORMS("median", median_cpu, median_cuda);
 
 /* ---- the operation ---- */
 
@@ -134,12 +132,12 @@ static enum status median_step(const struct op_item *item, const void *params,
     struct median median = *(const struct median *)params;
     int radius = median.size / 2;
     (void)item;
-    point_lift_table(chain, &median.lookup);
-    const struct pass_shape shape = chain->shape;
-    struct pass *pass = chain_add(chain, &types[median.lookup.used], shape, &median,
+    struct intake *intake = &median.intake;
+    const struct pass_shape to = point_lift(chain, intake);
+    struct pass *pass = chain_add(chain, &types[intake->makes_gray][intake->looks_up], to, &median,
                                   sizeof(median));
-    pass->work_bytes = window_bytes(shape.width, shape.channels, radius, radius) +
-                       (size_t)median.size * window_pitch(shape.width, shape.channels, radius);
+    pass->work_bytes = window_bytes(to.width, to.channels, radius, radius) +
+                       (size_t)median.size * window_pitch(to.width, to.channels, radius);
     return STATUS_OK;
 }
 

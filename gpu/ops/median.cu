@@ -105,13 +105,13 @@ static __device__ __forceinline__ uint32_t median_lane5(const uint8_t (*plane)[T
     return __byte_perm(as_word(result[0]), as_word(result[1]), 0x6420);
 }
 
-template <int C, int SIZE, bool TABLE>
+template <int C, int SIZE, tile_form F>
 static __global__ void __launch_bounds__(WARPS *WARP)
-    median_kernel(tile_args a, const __grid_constant__ table_argument<TABLE> given)
+    median_kernel(tile_args a, const __grid_constant__ tile_intake<F> given)
 {
     constexpr int radius = SIZE / 2;
-    __shared__ tile_memory<C, WARPS, BLOCK_ROWS + 2 * radius> memory;
-    __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
+    __shared__ tile_memory<C, F, WARPS, BLOCK_ROWS + 2 * radius> memory;
+    __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
     int tile_y = blockIdx.x / a.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
@@ -127,7 +127,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
                 result[j] = SIZE == 3 ? median_lane3(memory.plane[c], row + j, at)
                                       : median_lane5(memory.plane[c], row + j, at);
         }
-        if (C != 1)
+        if (memory.planes != 1)
             __syncthreads();
         if (row < rows)
             tile_put(memory, a, x0, y0, row, c, lane, result);
@@ -137,28 +137,31 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
-template <int SIZE, bool TABLE>
+template <int SIZE, tile_form F>
 static cudaError_t launch_form(const tile_args &args, uint32_t channels,
-                               const struct lookup *lookup, cudaStream_t stream)
+                               const struct intake *intake, cudaStream_t stream)
 {
-    const table_argument<TABLE> table = table_argument_of<TABLE>(lookup);
+    const tile_intake<F> given = tile_intake_of<F>(intake);
     unsigned blocks = tile_blocks(args, BLOCK_ROWS);
-    if (channels == 1)
-        median_kernel<1, SIZE, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    else if (channels == 3)
-        median_kernel<3, SIZE, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    else
-        median_kernel<4, SIZE, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
+    if (channels == 3)
+        median_kernel<3, SIZE, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
+    else if (channels == 4)
+        median_kernel<4, SIZE, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
+    else if constexpr (F != TILE_GRAY)
+        median_kernel<1, SIZE, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
     return cudaGetLastError();
 }
 
 template <int SIZE>
 static cudaError_t launch(const struct image *from, const struct image *to,
-                          const struct lookup *lookup, cudaStream_t stream)
+                          const struct intake *intake, cudaStream_t stream)
 {
     tile_args args = tile_args_of(from, to, BORDER_REPLICATE);
-    return lookup->used ? launch_form<SIZE, true>(args, from->channels, lookup, stream)
-                        : launch_form<SIZE, false>(args, from->channels, lookup, stream);
+    if (intake->makes_gray)
+        return launch_form<SIZE, TILE_GRAY>(args, from->channels, intake, stream);
+    if (intake->looks_up)
+        return launch_form<SIZE, TILE_TABLE>(args, from->channels, intake, stream);
+    return launch_form<SIZE, TILE_PLAIN>(args, from->channels, intake, stream);
 }
 
 extern "C" int median_cuda(const struct pass *pass, const struct image *from,
@@ -166,7 +169,7 @@ extern "C" int median_cuda(const struct pass *pass, const struct image *from,
 {
     const struct median *median = reinterpret_cast<const struct median *>(pass->params);
     (void)work;
-    const struct lookup *lookup = &median->lookup;
-    return median->size == 3 ? launch<3>(from, to, lookup, stream)
-                             : launch<5>(from, to, lookup, stream);
+    const struct intake *intake = &median->intake;
+    return median->size == 3 ? launch<3>(from, to, intake, stream)
+                             : launch<5>(from, to, intake, stream);
 }

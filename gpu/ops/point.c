@@ -13,7 +13,7 @@ static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t c
                       const uint8_t *table)
 {
     if (channels != 4) {
-        lookup_bytes(from, to, count * channels, table);
+        intake_look_up(from, to, count * channels, table);
         return;
     }
     for (size_t x = 0; x < count; x++) {
@@ -262,34 +262,25 @@ void point_add_gray(struct chain *chain, const struct grayscale *gray)
     append(chain, &point);
 }
 
-/* Takes the last pass off, whose table is the lookup from now on. */
-static void lift(struct chain *chain, const uint8_t table[256], struct lookup *lookup)
+struct pass_shape point_lift(struct chain *chain, struct intake *intake)
 {
-    lookup->used = true;
-    memcpy(lookup->table, table, sizeof(lookup->table));
-    chain_drop(chain);
-}
-
-void point_lift_table(struct chain *chain, struct lookup *lookup)
-{
+    const struct pass *gray = chain_last(chain, &pass_grayscale);
     struct point point;
-    memset(lookup, 0, sizeof(*lookup));
-    if (last_point(chain, &point) && point.mix == POINT_TABLE)
-        lift(chain, point.tables[POINT_BEFORE], lookup);
-}
-
-void point_lift_gray(struct chain *chain, struct grayscale *gray, struct lookup *lookup)
-{
-    const struct pass *last = chain_last(chain, &pass_grayscale);
-    struct point point;
-    memset(lookup, 0, sizeof(*lookup));
-    if (last) {
-        memcpy(gray, last->params, sizeof(*gray));
+    memset(intake, 0, sizeof(*intake));
+    if (gray) {
+        intake->makes_gray = true;
+        memcpy(&intake->gray, gray->params, sizeof(intake->gray));
         chain_drop(chain);
-    } else if (last_point(chain, &point) && point.mix == POINT_GRAY && !point.before) {
-        *gray = point.gray;
-        lift(chain, point.tables[POINT_AFTER], lookup);
-    } else if (chain->shape.channels == 1) {
-        point_lift_table(chain, lookup);
+    } else if (last_point(chain, &point) &&
+               (point.mix == POINT_TABLE || (point.mix == POINT_GRAY && !point.before))) {
+        intake->makes_gray = point.mix == POINT_GRAY;
+        intake->looks_up = true;
+        intake->gray = point.gray;
+        memcpy(intake->table, point.tables[intake->makes_gray ? POINT_AFTER : POINT_BEFORE],
+               sizeof(intake->table));
+        chain_drop(chain);
     }
+    struct pass_shape shape = chain->shape;
+    shape.channels = intake->makes_gray ? 1 : shape.channels;
+    return shape;
 }

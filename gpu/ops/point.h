@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/grayscale.h"
-#include "gpu/ops/lookup.h"
+#include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -77,12 +77,10 @@ void point_add_ycc(struct chain *chain, const int32_t coefficients[12]);
 void point_add_gray(struct chain *chain, const struct grayscale *gray);
 /* Whether the last pass is one that point_add_gray would take its place in. */
 bool point_takes_gray(const struct chain *chain);
-/* For a pass that can look up what it reads: where the last pass is a table alone, takes it off.
- * *lookup is what it did, and unused where there was none. */
-void point_lift_table(struct chain *chain, struct lookup *lookup);
-/* The same for a pass that makes gray by itself and can look that up. Also takes off gray, with or
- * without a table behind it, and sets *gray to it; a table alone only on one channel. */
-void point_lift_gray(struct chain *chain, struct grayscale *gray, struct lookup *lookup);
+/* For a pass that can do this as it takes its pixels in: where the last pass is a table alone, or
+ * gray with or without a table behind it, takes it off. *intake is what it did. Gives the shape of
+ * what is then taken in: the chain's own, or that with one channel. */
+struct pass_shape point_lift(struct chain *chain, struct intake *intake);
 
 pass_cuda point_cuda;
 

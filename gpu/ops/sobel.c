@@ -69,18 +69,13 @@ static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8
                                size_t ring_stride, const struct sobel *sobel)
 {
     const uint8_t *source = from->pixels + (size_t)y * from->stride;
-    if (from->channels == 1 && !sobel->lookup.used)
+    if (!sobel->intake.makes_gray && !sobel->intake.looks_up)
         return source;
     uint8_t *row = ring + (size_t)(y % 3) * ring_stride;
-    if (*made >= y)
-        return row;
-    if (from->channels != 1) {
-        grayscale_row(source, row, from->width, from->channels, &sobel->gray);
-        source = row;
+    if (*made < y) {
+        intake_row(&sobel->intake, source, row, from->width, from->channels);
+        *made = y;
     }
-    if (sobel->lookup.used)
-        lookup_bytes(source, row, from->width, sobel->lookup.table);
-    *made = y;
     return row;
 }
 
@@ -105,7 +100,7 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     }
 }
 
-/* Without and with a table. */
+/* Without and with a table; it makes its gray in either. */
 static const struct pass_type types[] = {{"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)},
                                          {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)}};
 
@@ -134,14 +129,12 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
     memset(&sobel, 0, sizeof(sobel));
     sobel.magnitude = (enum sobel_magnitude)own->magnitude;
     sobel.border = (enum sobel_border)own->border;
-    sobel.gray = grayscale_default(chain->background);
-
-    if (point_takes_gray(chain))
-        point_add_gray(chain, &sobel.gray); /* one channel between the passes, not three */
-    point_lift_gray(chain, &sobel.gray, &sobel.lookup);
-    struct pass_shape to = {chain->shape.width, chain->shape.height, 1};
-    bool makes_rows = chain->shape.channels != 1 || sobel.lookup.used;
-    struct pass *pass = chain_add(chain, &types[sobel.lookup.used], to, &sobel, sizeof(sobel));
+    /* Behind a table of colours gray is made with it, and what lies between the passes is gray. */
+    struct grayscale gray = grayscale_default(chain->background);
+    point_add_gray(chain, &gray);
+    const struct pass_shape to = point_lift(chain, &sobel.intake);
+    bool makes_rows = sobel.intake.makes_gray || sobel.intake.looks_up;
+    struct pass *pass = chain_add(chain, &types[sobel.intake.looks_up], to, &sobel, sizeof(sobel));
     pass->work_bytes = makes_rows ? 3 * image_stride(to.width, 1) : 0;
     return STATUS_OK;
 }

@@ -17,8 +17,7 @@
 
 #include <stdint.h>
 
-#include "gpu/ops/grayscale.h"
-#include "gpu/ops/lookup.h"
+#include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/pass.h"
 
@@ -32,8 +31,7 @@ enum sobel_border { SOBEL_REFLECT101, SOBEL_REPLICATE, SOBEL_ZERO };
 struct sobel {
     enum sobel_magnitude magnitude;
     enum sobel_border border;
-    struct grayscale gray; /* not used on 1 channel */
-    struct lookup lookup; /* of gray */
+    struct intake intake; /* gray, where it is made of colours */
 };
 
 /* The index inside 0..size-1 that stands for index -1..size. A zero border needs any. */

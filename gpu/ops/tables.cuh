@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 #include <string.h>
 
-#include "gpu/ops/lookup.h"
+#include "gpu/ops/intake.h"
 
 /* What a kernel that may look up takes, and has of shared memory: one table, where it does. */
 #define TABLE_BYTES(looks_up) ((looks_up) ? 256 : 16)
@@ -20,10 +20,10 @@ template <bool TABLE> struct table_argument {
 };
 
 template <bool TABLE>
-static inline table_argument<TABLE> table_argument_of(const struct lookup *lookup)
+static inline table_argument<TABLE> table_argument_of(const struct intake *intake)
 {
     table_argument<TABLE> argument;
-    memcpy(argument.pieces, lookup->table, sizeof(argument.pieces));
+    memcpy(argument.pieces, intake->table, sizeof(argument.pieces));
     return argument;
 }
 

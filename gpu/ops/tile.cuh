@@ -7,7 +7,8 @@
  * pixels of one channel in a word, and its neighbours' words beside it (rows of 40 words: lanes
  * read 32 banks). Results go back into the planes, are mixed again and written 16 bytes a lane.
  * Planes are of colours only: alpha is taken from the source when the result is written. What is
- * read may be looked up in a table on its way to the planes.
+ * read may be looked up in a table on its way to the planes, or become gray and then be looked up:
+ * there is then one plane, and the result has one channel.
  *
  * Where the tile meets the image's left or right side, the columns outside are made afterwards
  * from the row itself; rows above and below are other rows of the source.
@@ -18,10 +19,10 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/border.h"
+#include "gpu/ops/rows.cuh"
 #include "gpu/ops/tables.cuh"
 #include "gpu/pass.h"
 
-#define WARP 32
 #define TILE_WIDTH 128
 #define TILE_MARGIN 16
 #define TILE_PITCH (TILE_MARGIN + TILE_WIDTH + TILE_MARGIN)
@@ -55,9 +56,36 @@ static inline unsigned tile_blocks(const tile_args &args, int rows)
     return (unsigned)args.tiles_across * (unsigned)((args.height + rows - 1) / rows);
 }
 
-/* A block's shared memory: ROWS rows of each plane, HALO of them above the result's first. */
-template <int C, int WARPS, int ROWS> struct tile_memory {
-    static constexpr int planes = C == 1 ? 1 : 3;
+/* How pixels are taken in. Of gray there is one form, which is told as it runs whether it looks up:
+ * a branch that all threads take alike, and half the kernels. */
+enum tile_form { TILE_PLAIN, TILE_TABLE, TILE_GRAY };
+
+/* What a kernel takes for it, and what it has of shared memory for the table. */
+template <tile_form F> struct tile_intake : table_argument<F != TILE_PLAIN> {};
+
+template <> struct tile_intake<TILE_GRAY> : table_argument<true> {
+    gray_words gray;
+    bool looks_up;
+};
+
+#define TILE_TABLE_BYTES(form) TABLE_BYTES((form) != TILE_PLAIN)
+
+template <tile_form F> static inline tile_intake<F> tile_intake_of(const struct intake *intake)
+{
+    tile_intake<F> given;
+    static_cast<table_argument<F != TILE_PLAIN> &>(given) =
+        table_argument_of<F != TILE_PLAIN>(intake);
+    if constexpr (F == TILE_GRAY) {
+        given.gray = gray_words_of(&intake->gray);
+        given.looks_up = intake->looks_up;
+    }
+    return given;
+}
+
+/* A block's shared memory: ROWS rows of each plane, HALO of them above the result's first. C is of
+ * the source. */
+template <int C, tile_form F, int WARPS, int ROWS> struct tile_memory {
+    static constexpr int planes = C == 1 || F == TILE_GRAY ? 1 : 3;
     alignas(16) uint8_t plane[planes][ROWS][TILE_PITCH];
     alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP * 48 : 16];
 };
@@ -155,8 +183,11 @@ static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int
     }
 }
 
-/* Looks up what tile_take took of the round that begins in row `first`. Rows of zeros outside the
- * image stay zeros; columns outside are anything until tile_make_sides. */
+/* Whether row y has pixels to be taken in. Rows of zeros outside the image stay zeros; columns
+ * outside are anything until tile_make_sides. */
+#define TILE_HAS_ROW(a, y) ((a).border != BORDER_ZERO || ((y) >= 0 && (y) < (a).height))
+
+/* Looks up what tile_take took of the round that begins in row `first`. */
 template <int C, int WARPS, bool INSIDE>
 static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top, int first,
                                                     int rows, const uint8_t *table, uint4 *held)
@@ -168,16 +199,34 @@ static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top,
         int row = share::row(lane, warp, j), y = top + first + row;
         if (row == share::step || first + row >= rows)
             continue;
-        if (INSIDE || a.border != BORDER_ZERO || (y >= 0 && y < a.height))
+        if (INSIDE || TILE_HAS_ROW(a, y))
             held[j] = look_up_four<C == 4>(held[j], table);
     }
 }
 
+/* 16 RGB pixels and four RGBA pixels to gray bytes, looked up where there is a table. */
+static __device__ __forceinline__ uint4 tile_gray_rgb(const row_part<3> &part,
+                                                      const tile_intake<TILE_GRAY> &given,
+                                                      const uint8_t *table)
+{
+    uint4 gray = gray_lane_rgb(part, given.gray);
+    return given.looks_up ? look_up_four<false>(gray, table) : gray;
+}
+
+static __device__ __forceinline__ uint32_t tile_gray_rgba(const uint4 &four,
+                                                          const tile_intake<TILE_GRAY> &given,
+                                                          const uint8_t *table)
+{
+    uint32_t gray = gray_four_rgba(four, given.gray);
+    return given.looks_up ? look_up<false>(gray, table) : gray;
+}
+
 /* Three rows a warp at a time, the next three in flight meanwhile; 30 lanes take 48 bytes each. */
-template <int WARPS, int ROWS, bool INSIDE, bool TABLE>
-static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS> &memory,
+template <int WARPS, int ROWS, bool INSIDE, tile_form F>
+static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory,
                                                      const tile_args &a, int x0, int top,
-                                                     int rows, const uint8_t *table)
+                                                     int rows, const tile_intake<F> &given,
+                                                     const uint8_t *table)
 {
     using share = tile_share<3, WARPS>;
     constexpr int groups = TILE_PITCH / 16;
@@ -186,7 +235,7 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS>
     uint4 held[share::loads];
     tile_take<3, WARPS, INSIDE>(a, x0, top, 0, rows, held);
     for (int first = 0; first < rows; first += share::step) {
-        if constexpr (TABLE)
+        if constexpr (F == TILE_TABLE)
             tile_look_up<3, WARPS, INSIDE>(a, top, first, rows, table, held);
         __syncwarp();
 #pragma unroll
@@ -198,21 +247,30 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, WARPS, ROWS>
         if (lane >= share::group * groups || row >= rows)
             continue;
         uint4 u = stage[lane * 3], v = stage[lane * 3 + 1], w = stage[lane * 3 + 2];
-        uint4 red, green, blue;
-        tile_sort_rgb(u.x, u.y, u.z, &red.x, &green.x, &blue.x);
-        tile_sort_rgb(u.w, v.x, v.y, &red.y, &green.y, &blue.y);
-        tile_sort_rgb(v.z, v.w, w.x, &red.z, &green.z, &blue.z);
-        tile_sort_rgb(w.y, w.z, w.w, &red.w, &green.w, &blue.w);
-        *reinterpret_cast<uint4 *>(&memory.plane[0][row][group * 16]) = red;
-        *reinterpret_cast<uint4 *>(&memory.plane[1][row][group * 16]) = green;
-        *reinterpret_cast<uint4 *>(&memory.plane[2][row][group * 16]) = blue;
+        if constexpr (F == TILE_GRAY) {
+            uint4 gray = make_uint4(0, 0, 0, 0);
+            if (INSIDE || TILE_HAS_ROW(a, top + row))
+                gray = tile_gray_rgb({{u, v, w}}, given, table);
+            *reinterpret_cast<uint4 *>(&memory.plane[0][row][group * 16]) = gray;
+        } else {
+            uint4 red, green, blue;
+            tile_sort_rgb(u.x, u.y, u.z, &red.x, &green.x, &blue.x);
+            tile_sort_rgb(u.w, v.x, v.y, &red.y, &green.y, &blue.y);
+            tile_sort_rgb(v.z, v.w, w.x, &red.z, &green.z, &blue.z);
+            tile_sort_rgb(w.y, w.z, w.w, &red.w, &green.w, &blue.w);
+            *reinterpret_cast<uint4 *>(&memory.plane[0][row][group * 16]) = red;
+            *reinterpret_cast<uint4 *>(&memory.plane[1][row][group * 16]) = green;
+            *reinterpret_cast<uint4 *>(&memory.plane[2][row][group * 16]) = blue;
+        }
     }
 }
 
 /* Gray, and colours with alpha: what tile_take took of the round that begins in row `first`. */
-template <int C, int WARPS, int ROWS>
-static __device__ __forceinline__ void tile_place(tile_memory<C, WARPS, ROWS> &memory, int first,
-                                                  int rows, const uint4 *held)
+template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
+static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS> &memory,
+                                                  const tile_args &a, int top, int first,
+                                                  int rows, const tile_intake<F> &given,
+                                                  const uint8_t *table, const uint4 *held)
 {
     using share = tile_share<C, WARPS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -224,6 +282,10 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, WARPS, ROWS> &m
             continue;
         if constexpr (C == 1) {
             *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = held[j];
+        } else if constexpr (F == TILE_GRAY) {
+            /* What is transparent would be the background. */
+            *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) =
+                INSIDE || TILE_HAS_ROW(a, top + row) ? tile_gray_rgba(held[j], given, table) : 0;
         } else {
             uint32_t red, green, blue;
             tile_sort_rgba(held[j], &red, &green, &blue);
@@ -234,28 +296,29 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, WARPS, ROWS> &m
     }
 }
 
-template <int C, int WARPS, int ROWS, bool INSIDE, bool TABLE>
-static __device__ __forceinline__ void tile_fill(tile_memory<C, WARPS, ROWS> &memory,
+template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
+static __device__ __forceinline__ void tile_fill(tile_memory<C, F, WARPS, ROWS> &memory,
                                                  const tile_args &a, int x0, int top, int rows,
+                                                 const tile_intake<F> &given,
                                                  const uint8_t *table)
 {
     if constexpr (C == 3) {
-        tile_load_rgb<WARPS, ROWS, INSIDE, TABLE>(memory, a, x0, top, rows, table);
+        tile_load_rgb<WARPS, ROWS, INSIDE, F>(memory, a, x0, top, rows, given, table);
     } else {
         for (int first = 0; first < rows; first += tile_share<C, WARPS>::step) {
             uint4 held[tile_share<C, WARPS>::loads];
             tile_take<C, WARPS, INSIDE>(a, x0, top, first, rows, held);
-            if constexpr (TABLE)
+            if constexpr (F == TILE_TABLE)
                 tile_look_up<C, WARPS, INSIDE>(a, top, first, rows, table, held);
-            tile_place(memory, first, rows, held);
+            tile_place<C, WARPS, ROWS, INSIDE, F>(memory, a, top, first, rows, given, table, held);
         }
     }
 }
 
 /* The columns outside the image, `across` of them on either side, where the tile has them: they
  * mirror or repeat columns that the tile has too, as `across` is less than its margin. */
-template <int C, int WARPS, int ROWS>
-static __device__ void tile_make_sides(tile_memory<C, WARPS, ROWS> &memory, const tile_args &a,
+template <int C, tile_form F, int WARPS, int ROWS>
+static __device__ void tile_make_sides(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
                                        int x0, int rows, int across)
 {
     for (int i = threadIdx.x; i < rows * 2 * across; i += WARPS * WARP) {
@@ -272,25 +335,35 @@ static __device__ void tile_make_sides(tile_memory<C, WARPS, ROWS> &memory, cons
     }
 }
 
-/* Fills `rows` rows of the planes; the first is row `top` of the image. With a table, which is
- * copied to `table` in shared memory, its pixels are looked up. All threads call it, and may read
- * the planes when it returns. */
-template <int C, int WARPS, int ROWS, bool TABLE>
-static __device__ __forceinline__ void tile_load(tile_memory<C, WARPS, ROWS> &memory,
+template <tile_form F>
+static __device__ __forceinline__ bool tile_looks_up(const tile_intake<F> &given)
+{
+    if constexpr (F == TILE_GRAY)
+        return given.looks_up;
+    return F == TILE_TABLE;
+}
+
+/* Fills `rows` rows of the planes; the first is row `top` of the image. Where its pixels are looked
+ * up, the table is copied to `table` in shared memory. All threads call it, and may read the planes
+ * when it returns. */
+template <int C, tile_form F, int WARPS, int ROWS>
+static __device__ __forceinline__ void tile_load(tile_memory<C, F, WARPS, ROWS> &memory,
                                                  const tile_args &a, int x0, int top, int rows,
-                                                 int across, const table_argument<TABLE> &given,
+                                                 int across, const tile_intake<F> &given,
                                                  uint8_t *table)
 {
-    if constexpr (TABLE) {
-        tables_copy<1, WARPS>(table, given.pieces, threadIdx.x / WARP, threadIdx.x % WARP);
-        __syncthreads();
+    if constexpr (F != TILE_PLAIN) {
+        if (tile_looks_up(given)) {
+            tables_copy<1, WARPS>(table, given.pieces, threadIdx.x / WARP, threadIdx.x % WARP);
+            __syncthreads();
+        }
     }
     bool inside = top >= 0 && top + rows <= a.height && x0 >= TILE_MARGIN &&
                   x0 + TILE_WIDTH + TILE_MARGIN <= a.width;
     if (inside)
-        tile_fill<C, WARPS, ROWS, true, TABLE>(memory, a, x0, top, rows, table);
+        tile_fill<C, WARPS, ROWS, true, F>(memory, a, x0, top, rows, given, table);
     else
-        tile_fill<C, WARPS, ROWS, false, TABLE>(memory, a, x0, top, rows, table);
+        tile_fill<C, WARPS, ROWS, false, F>(memory, a, x0, top, rows, given, table);
     __syncthreads();
     if (x0 == 0 || a.width - x0 < TILE_WIDTH + across) {
         tile_make_sides(memory, a, x0, rows, across);
@@ -300,13 +373,13 @@ static __device__ __forceinline__ void tile_load(tile_memory<C, WARPS, ROWS> &me
 
 /* COUNT results of four pixels, one below the other: at column x0 + 4 lane, from row y0 + row on.
  * Gray is written, colours go into their plane, whose rows nobody may still want to read. */
-template <int C, int WARPS, int ROWS, int COUNT>
-static __device__ __forceinline__ void tile_put(tile_memory<C, WARPS, ROWS> &memory,
+template <int C, tile_form F, int WARPS, int ROWS, int COUNT>
+static __device__ __forceinline__ void tile_put(tile_memory<C, F, WARPS, ROWS> &memory,
                                                 const tile_args &a, int x0, int y0, int row,
                                                 int channel, int lane,
                                                 const uint32_t (&results)[COUNT])
 {
-    if constexpr (C == 1) {
+    if constexpr (tile_memory<C, F, WARPS, ROWS>::planes == 1) {
         int x = x0 + lane * 4, left = a.height - y0 - row;
         uint8_t *to = a.to + (size_t)(y0 + row) * a.to_stride + x;
         if (x >= a.width)
@@ -327,11 +400,11 @@ static __device__ __forceinline__ void tile_put(tile_memory<C, WARPS, ROWS> &mem
 }
 
 /* Writes `rows` rows of colour out of the planes. All threads call it. */
-template <int C, int WARPS, int ROWS>
-static __device__ __forceinline__ void tile_store(tile_memory<C, WARPS, ROWS> &memory,
+template <int C, tile_form F, int WARPS, int ROWS>
+static __device__ __forceinline__ void tile_store(tile_memory<C, F, WARPS, ROWS> &memory,
                                                   const tile_args &a, int x0, int y0, int rows)
 {
-    if constexpr (C == 1)
+    if constexpr (tile_memory<C, F, WARPS, ROWS>::planes == 1)
         return;
     __syncthreads();
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

@@ -14,18 +14,19 @@ size_t window_bytes(uint32_t width, uint32_t channels, int across, int down)
     return window_pitch(width, channels, across) * (2 * (size_t)down + 2);
 }
 
-void window_open(struct window *window, const struct image *from, const struct lookup *lookup,
+void window_open(struct window *window, const struct image *from, const struct intake *intake,
                  enum border border, int across, int down, uint8_t *ring)
 {
-    *window = (struct window){.from = from, .lookup = lookup, .border = border, .across = across,
-                              .down = down, .ring = ring, .made = -1,
-                              .pitch = window_pitch(from->width, from->channels, across)};
+    uint32_t channels = intake->makes_gray ? 1 : from->channels;
+    *window = (struct window){.from = from, .intake = intake, .channels = channels,
+                              .border = border, .across = across, .down = down, .ring = ring,
+                              .made = -1, .pitch = window_pitch(from->width, channels, across)};
     memset(ring + window->pitch * (2 * (size_t)down + 1), 0, window->pitch);
 }
 
 static uint8_t *ring_row(const struct window *window, int row)
 {
-    size_t start = (size_t)window->across * window->from->channels;
+    size_t start = (size_t)window->across * window->channels;
     return window->ring + (size_t)row * window->pitch + start;
 }
 
@@ -34,12 +35,8 @@ static void make_row(struct window *window, int y)
     const struct image *from = window->from;
     const uint8_t *source = from->pixels + (size_t)y * from->stride;
     uint8_t *row = ring_row(window, y % (2 * window->down + 1));
-    int width = (int)from->width, channels = (int)from->channels;
-    size_t bytes = (size_t)width * from->channels;
-    if (window->lookup->used)
-        lookup_bytes(source, row, bytes, window->lookup->table);
-    else
-        memcpy(row, source, bytes);
+    int width = (int)from->width, channels = (int)window->channels;
+    intake_row(window->intake, source, row, from->width, from->channels);
     for (int x = 1; x <= window->across; x++) {
         int left = border_inside(-x, width, window->border);
         int right = border_inside(width - 1 + x, width, window->border);

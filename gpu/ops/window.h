@@ -3,7 +3,7 @@
  *
  * Rows of the source are copied, as they are needed, into a ring of as many rows as a
  * neighbourhood is high, with as many pixels before and after them as it needs: the loops then
- * have no cases. On the way they are looked up, where there is a table.
+ * have no cases. On the way gray is made of them and they are looked up, where that is asked for.
  */
 #ifndef GPUIMGD_GPU_OPS_WINDOW_H
 #define GPUIMGD_GPU_OPS_WINDOW_H
@@ -13,11 +13,12 @@
 
 #include "codecs/image.h"
 #include "gpu/ops/border.h"
-#include "gpu/ops/lookup.h"
+#include "gpu/ops/intake.h"
 
 struct window {
     const struct image *from;
-    const struct lookup *lookup;
+    const struct intake *intake;
+    uint32_t channels; /* of its rows: 1 where gray is made */
     enum border border;
     int across, down; /* pixels beyond a pixel, on either side */
     uint8_t *ring;    /* 2 down + 1 rows, and one of zeros */
@@ -25,12 +26,12 @@ struct window {
     int made; /* the last row of the source that is in the ring, -1 at first */
 };
 
-/* Bytes of a row in the ring, and of the ring. */
+/* Bytes of a row in the ring, and of the ring, of rows of so many channels. */
 size_t window_pitch(uint32_t width, uint32_t channels, int across);
 size_t window_bytes(uint32_t width, uint32_t channels, int across, int down);
 
-/* The image and the lookup are the caller's, and stay where they are. */
-void window_open(struct window *window, const struct image *from, const struct lookup *lookup,
+/* The image and the intake are the caller's, and stay where they are. */
+void window_open(struct window *window, const struct image *from, const struct intake *intake,
                  enum border border, int across, int down, uint8_t *ring);
 /* The first byte of the row at y + step, with the border's rows above and below; -down <= step
  * <= down. Calls must go down: y is never less than in a call before. The pixels of `across`

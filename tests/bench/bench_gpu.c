@@ -115,6 +115,7 @@ static struct load loads[] = {
     LOAD("gaussian 17, RGB", 3, 1, false, GAUSSIAN(17), 0),
     LOAD("gaussian 31, RGB", 3, 1, false, GAUSSIAN(31), 0),
     LOAD("gamma, gaussian 5, RGB", 3, 1, false, "[" GAMMA "," GAUSSIAN_OP(5) "]", 0),
+    LOAD("gray, gaussian 5, RGB", 3, 1, false, "[\"grayscale\"," GAUSSIAN_OP(5) "]", 0),
     LOAD("unsharp 5, RGB", 3, 1, false, "[\"unsharp\"]", 0),
     LOAD("convolve 3, gray", 1, 1, false, CONVOLVE(KERNEL_3), 0),
     LOAD("convolve 3, RGB", 3, 1, false, CONVOLVE(KERNEL_3), 0),

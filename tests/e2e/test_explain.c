@@ -166,6 +166,11 @@ static void test_fused(void **state)
                         "'gamma':2},'unsharp']}", 0, ""),
                 "pass 1  table+unsharp ", "reads 4160 of input, writes 4160 of results, works in ",
                 "pinned   8704 bytes: input 4160, results 4160\n", NULL);
+    check_lines(explain("{'input':'glass.png','output':'o.png','ops':['grayscale','invert',"
+                        "'gaussian']}", 0, ""),
+                "pass 1  gray+table+gaussian ",
+                "100 x 10 x 4 ->     100 x 10 x 1  reads 4160 of input, writes 1280 of results, "
+                "works in 976\n", NULL);
 }
 
 /* A rectangle is read where it lies: by a pass, or by the encoder. */

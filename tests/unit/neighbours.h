@@ -7,7 +7,7 @@
 #ifndef GPUIMGD_TESTS_NEIGHBOURS_H
 #define GPUIMGD_TESTS_NEIGHBOURS_H
 
-#include "tests/unit/behind_table.h"
+#include "tests/unit/behind.h"
 #include "tests/unit/both_engines.h"
 
 #include "gpu/plan.h"
@@ -63,11 +63,19 @@ static inline void neighbours_compare(struct image in, struct image out,
 
 /* An operation that a test carries out on many sizes. */
 struct neighbours_op {
-    const char *ops; /* it alone, or with BEHIND_TABLE_OP before it */
+    const char *ops; /* with those before it */
     neighbours_reference *reference;
     const void *recipe;
-    bool behind_table;
+    struct behind behind;
 };
+
+/* How the names of passes of so many channels begin. */
+static inline const char *neighbours_prefix(struct behind behind, uint32_t channels)
+{
+    if (behind.gray && channels != 1)
+        return behind.table ? "gray+table+" : "gray+";
+    return behind.table ? "table+" : "";
+}
 
 static inline void neighbours_check(struct engine *engine, uint32_t width, uint32_t height,
                                     uint32_t channels, const struct neighbours_op *op)
@@ -79,6 +87,7 @@ static inline void neighbours_check(struct engine *engine, uint32_t width, uint3
     struct plan plan;
     struct error error = {0};
     struct engine_memory memory;
+    memcpy(source.background, behind_under, sizeof(behind_under));
     if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", ops, error.text);
     test_reserve(engine, &plan, &memory);
@@ -88,12 +97,14 @@ static inline void neighbours_check(struct engine *engine, uint32_t width, uint3
     struct image result = plan_result(&plan, 0, memory.input, memory.output);
     assert_int_equal(result.width, width);
     assert_int_equal(result.height, height);
-    assert_int_equal(result.channels, channels);
-    if (op->behind_table) {
-        behind_table_is_fused(&plan, ops);
-        behind_table_apply(input);
-    }
-    neighbours_compare(input, result, op->reference, op->recipe, ops);
+    assert_int_equal(result.channels, op->behind.gray ? 1 : channels);
+    if (op->behind.gray || op->behind.table)
+        behind_is_fused(&plan, neighbours_prefix(op->behind, channels), ops);
+    struct raster found = behind_raster(op->behind, input);
+    struct image in = {.pixels = found.pixels, .width = width, .height = height,
+                       .channels = found.channels, .stride = (size_t)width * found.channels};
+    neighbours_compare(in, result, op->reference, op->recipe, ops);
+    raster_clear(&found);
     engine_release(engine, &memory);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
@@ -119,7 +130,7 @@ static inline void neighbours_sweep_op(struct engine *engine, const struct neigh
 #endif
     static size_t start;
     for (uint32_t channels = 1; channels <= 4; channels++) {
-        if (channels == 2)
+        if (channels == 2 || (channels == 1 && op->behind.gray))
             continue;
         for (size_t i = start++ % step; i < sizeof(neighbours_sizes) / sizeof(*neighbours_sizes);
              i += step)
@@ -129,23 +140,23 @@ static inline void neighbours_sweep_op(struct engine *engine, const struct neigh
     }
 }
 
+/* The operation behind others, in one pass with them. */
+static inline void neighbours_sweep_behind(struct engine *engine, struct behind behind,
+                                           const char *ops, neighbours_reference *reference,
+                                           const void *recipe, size_t step, bool with_large)
+{
+    char text[8000];
+    behind_ops(behind, ops, text, sizeof(text));
+    neighbours_sweep_op(engine, &(struct neighbours_op){text, reference, recipe, behind}, step,
+                        with_large);
+}
+
 static inline void neighbours_sweep(struct engine *engine, const char *ops,
                                     neighbours_reference *reference, const void *recipe,
                                     size_t step, bool with_large)
 {
-    neighbours_sweep_op(engine, &(struct neighbours_op){ops, reference, recipe, false}, step,
-                        with_large);
-}
-
-/* The same behind a table, in one pass. */
-static inline void neighbours_sweep_behind_table(struct engine *engine, const char *ops,
-                                                 neighbours_reference *reference,
-                                                 const void *recipe, size_t step, bool with_large)
-{
-    char text[8000];
-    behind_table_ops(ops, text, sizeof(text));
-    neighbours_sweep_op(engine, &(struct neighbours_op){text, reference, recipe, true}, step,
-                        with_large);
+    neighbours_sweep_behind(engine, behind_nothing, ops, reference, recipe, step,
+                            with_large);
 }
 
 struct neighbours_refusal {

@@ -2,13 +2,10 @@
  * Tests of canny: both engines against a reference that fills from the strong pixels, one at a
  * time; pictures made to be hard on it; what is refused; memory.
  */
-#include "tests/unit/behind_table.h"
+#include "tests/unit/behind.h"
 #include "tests/unit/both_engines.h"
 
 #include "gpu/plan.h"
-#include "tests/tools/reference.h"
-
-static const uint8_t under[3] = {200, 13, 101};
 
 /* ---- one picture on an engine ---- */
 
@@ -17,7 +14,7 @@ struct canny_case {
     void (*fill)(struct image image);
     int low, high;
     const char *ops; /* NULL: canny with low and high */
-    bool behind_table;
+    struct behind behind;
 };
 
 struct canny_run {
@@ -29,16 +26,13 @@ struct canny_run {
 
 static void run_begin(struct canny_run *run, struct engine *engine, const struct canny_case *c)
 {
-    char json[100], behind[300];
+    char json[100], ops[300];
     struct error error = {0};
     struct plan_source source = {.width = c->width, .height = c->height, .channels = c->channels,
-                                 .orientation = 1, .background = {under[0], under[1], under[2]}};
+                                 .orientation = 1};
+    memcpy(source.background, behind_under, sizeof(behind_under));
     snprintf(json, sizeof(json), "[{\"op\":\"canny\",\"low\":%d,\"high\":%d}]", c->low, c->high);
-    const char *ops = c->ops ? c->ops : json;
-    if (c->behind_table) {
-        behind_table_ops(ops, behind, sizeof(behind));
-        ops = behind;
-    }
+    behind_ops(c->behind, c->ops ? c->ops : json, ops, sizeof(ops));
     snprintf(run->what, sizeof(run->what), "%s of %u x %u x %u", ops, c->width, c->height,
              c->channels);
     run->ops = test_ops(ops);
@@ -58,15 +52,6 @@ static void run_end(struct canny_run *run, struct engine *engine)
     cJSON_Delete(run->ops);
 }
 
-static struct raster raster_of(struct image image)
-{
-    struct raster raster = raster_make(image.width, image.height, image.channels);
-    size_t row = (size_t)image.width * image.channels;
-    for (uint32_t y = 0; y < image.height; y++)
-        memcpy(raster.pixels + y * row, image.pixels + y * image.stride, row);
-    return raster;
-}
-
 static void compare(struct image got_image, struct raster want, const char *what)
 {
     char where[200];
@@ -80,18 +65,16 @@ static void check(struct engine *engine, const struct canny_case *c)
 {
     struct canny_run run;
     run_begin(&run, engine, c);
-    if (c->behind_table) {
-        if (c->channels == 1)
-            behind_table_is_fused(&run.plan, run.what);
-        behind_table_apply(plan_input(&run.plan, run.memory.input));
-    }
-    struct raster source = raster_of(plan_input(&run.plan, run.memory.input));
-    struct raster gray = reference_gray(&source, NULL, under);
+    /* But where the table is of colours, all is one pass. */
+    if (c->channels == 1 || c->behind.gray || !c->behind.table)
+        behind_is_fused(&run.plan, c->behind.table ? "table+" : "", run.what);
+    struct raster found = behind_raster(c->behind, plan_input(&run.plan, run.memory.input));
+    struct raster gray = reference_gray(&found, NULL, behind_under);
     struct raster want = reference_canny(&gray, c->low, c->high);
     compare(plan_result(&run.plan, 0, run.memory.input, run.memory.output), want, run.what);
     raster_clear(&want);
     raster_clear(&gray);
-    raster_clear(&source);
+    raster_clear(&found);
     run_end(&run, engine);
 }
 
@@ -148,29 +131,41 @@ static void all_pictures(struct engine *engine)
             for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
                 const int *pair = thresholds[turn++ % (sizeof(thresholds) / sizeof(*thresholds))];
                 check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels, fills[f],
-                                                   pair[0], pair[1], NULL, false});
+                                                   pair[0], pair[1], NULL, behind_nothing});
             }
             check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], 1, fills[f], 60, 400,
-                                               NULL, false});
+                                               NULL, behind_nothing});
         }
     }
     for (size_t i = 0; i < sizeof(large) / sizeof(*large) && !test_quick(); i++)
         for (size_t f = 0; f < 2; f++)
             check(engine, &(struct canny_case){large[i][0], large[i][1], f ? 1 : 3, fills[f], 80,
-                                               500, NULL, false});
+                                               500, NULL, behind_nothing});
+}
+
+static void sweep_behind(struct engine *engine, struct behind behind, const uint32_t channels[5])
+{
+    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
+    size_t step = test_quick() ? 5 : 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step)
+        for (size_t f = 0; f < 3; f++)
+            check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels[(i + f) % 5],
+                                               fills[f], 60, 400, NULL, behind});
+    check(engine, &(struct canny_case){700, 500, channels[0], fill_noise, 80, 500, NULL, behind});
 }
 
 /* Of gray in one pass, of colours in two: the table is then made with the gray. */
 static void all_behind_table(struct engine *engine)
 {
-    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
-    static const uint32_t channels[] = {1, 1, 3, 1, 4};
-    size_t step = test_quick() ? 5 : 1;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step)
-        for (size_t f = 0; f < 3; f++)
-            check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels[(i + f) % 5],
-                                               fills[f], 60, 400, NULL, true});
-    check(engine, &(struct canny_case){700, 500, 1, fill_noise, 80, 500, NULL, true});
+    static const uint32_t channels[5] = {1, 1, 3, 1, 4};
+    sweep_behind(engine, (struct behind){.table = true}, channels);
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    static const uint32_t channels[5] = {3, 4, 3, 4, 3};
+    sweep_behind(engine, (struct behind){.gray = true}, channels);
+    sweep_behind(engine, (struct behind){.gray = true, .table = true}, channels);
 }
 
 /* ---- a line that winds through the whole picture ---- */
@@ -224,7 +219,8 @@ static void all_spiral(struct engine *engine)
 {
     static const uint32_t sides[][2] = {{61, 60}, {401, 300}, {130, 900}};
     for (size_t i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
-        struct canny_case c = {sides[i][0], sides[i][1], 1, fill_spiral, 50, 250, NULL, false};
+        struct canny_case c = {sides[i][0], sides[i][1], 1, fill_spiral, 50, 250, NULL,
+                               behind_nothing};
         check(engine, &c);
         c.fill = fill_weak_spiral;
         check(engine, &c);
@@ -240,7 +236,7 @@ static void all_long_spiral(struct engine *engine)
 #else
     const uint32_t width = test_quick() ? 2000 : 16384, height = test_quick() ? 700 : 3000;
 #endif
-    struct canny_case c = {width, height, 1, fill_spiral, 50, 250, NULL, false};
+    struct canny_case c = {width, height, 1, fill_spiral, 50, 250, NULL, behind_nothing};
     struct canny_run run;
     for (int weak = 0; weak < 2; weak++) {
         c.fill = weak ? fill_weak_spiral : fill_spiral;
@@ -271,7 +267,7 @@ static void all_parameters(struct engine *engine)
     };
     for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
         check(engine, &(struct canny_case){200, 150, 3, fill_hills, same[i].low, same[i].high,
-                                           same[i].ops, false});
+                                           same[i].ops, behind_nothing});
 }
 
 static void test_refused(void **state)
@@ -310,7 +306,7 @@ static void test_gray(void **state)
         struct plan_source source = {.width = 9, .height = 9, .channels = channels,
                                      .orientation = 1};
         assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-        assert_int_equal(plan.variants[0].pass_count, channels == 1 ? 1 : 2);
+        assert_int_equal(plan.variants[0].pass_count, 1);
         assert_int_equal(plan.variants[0].channels, 1);
         plan_clear(&plan);
     }
@@ -319,6 +315,7 @@ static void test_gray(void **state)
 
 ON_BOTH(pictures)
 ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
 ON_BOTH(spiral)
 ON_BOTH(long_spiral)
 ON_BOTH(parameters)
@@ -332,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_pictures_cuda),   cmocka_unit_test(test_spiral_cuda),
         cmocka_unit_test(test_long_spiral_cuda), cmocka_unit_test(test_parameters_cuda),
         cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
     };
     return cmocka_run_group_tests(tests, engines_open, engines_close);
 }

@@ -28,8 +28,8 @@ static int reference(const struct channel *in, int x, int y, const void *context
     return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void sweep_as(struct engine *engine, const struct recipe *recipe, bool behind_table,
-                     size_t step, bool with_large)
+static void sweep_behind(struct engine *engine, struct behind behind, const struct recipe *recipe,
+                         size_t step, bool with_large)
 {
     char ops[8000];
     int length = snprintf(ops, sizeof(ops), "[{\"op\":\"convolve\",\"border\":\"%s\","
@@ -43,15 +43,12 @@ static void sweep_as(struct engine *engine, const struct recipe *recipe, bool be
         length += snprintf(ops + length, sizeof(ops) - (size_t)length, ",\"scale\":%.17g",
                            recipe->scale);
     snprintf(ops + length, sizeof(ops) - (size_t)length, "}]");
-    if (behind_table)
-        neighbours_sweep_behind_table(engine, ops, reference, recipe, step, with_large);
-    else
-        neighbours_sweep(engine, ops, reference, recipe, step, with_large);
+    neighbours_sweep_behind(engine, behind, ops, reference, recipe, step, with_large);
 }
 
 static void sweep(struct engine *engine, const struct recipe *recipe, size_t step, bool with_large)
 {
-    sweep_as(engine, recipe, false, step, with_large);
+    sweep_behind(engine, behind_nothing, recipe, step, with_large);
 }
 
 static void all_convolve(struct engine *engine)
@@ -94,7 +91,7 @@ static void all_extremes(struct engine *engine)
 
 /* Every border, with kernels that are not symmetric, of each of the four widths; what stands for
  * pixels outside is not looked up where it is zeros. */
-static void all_behind_table(struct engine *engine)
+static void sweep_borders(struct engine *engine, struct behind behind)
 {
     static const char *const borders[] = {"reflect101", "replicate", "zero"};
     static const int sides[][2] = {{1, 1}, {3, 3}, {5, 3}, {1, 5}, {5, 1}, {9, 7}, {15, 15}};
@@ -108,14 +105,26 @@ static void all_behind_table(struct engine *engine)
         recipe.offset = 41;
         for (int b = 0; b < 3; b++) {
             recipe.border = borders[b];
-            sweep_as(engine, &recipe, true, count > 20 ? 5 : 1, s == 1);
+            sweep_behind(engine, behind, &recipe, count > 20 ? 5 : 1, s == 1);
         }
     }
+}
+
+static void all_behind_table(struct engine *engine)
+{
+    sweep_borders(engine, (struct behind){.table = true});
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    sweep_borders(engine, (struct behind){.gray = true});
+    sweep_borders(engine, (struct behind){.gray = true, .table = true});
 }
 
 ON_BOTH(convolve)
 ON_BOTH(extremes)
 ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
 
 static void test_refused(void **state)
 {
@@ -159,6 +168,7 @@ int main(void)
         cmocka_unit_test(test_convolve_cpu),  cmocka_unit_test(test_extremes_cpu),
         cmocka_unit_test(test_convolve_cuda), cmocka_unit_test(test_extremes_cuda),
         cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, engines_open, engines_close);

@@ -54,8 +54,8 @@ static int reference(const struct channel *in, int x, int y, const void *context
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-static void sweep_as(struct engine *engine, struct recipe recipe, bool behind_table, size_t step,
-                     bool with_large)
+static void sweep_behind(struct engine *engine, struct behind behind, struct recipe recipe,
+                         size_t step, bool with_large)
 {
     char ops[200];
     make_weights(&recipe);
@@ -66,15 +66,12 @@ static void sweep_as(struct engine *engine, struct recipe recipe, bool behind_ta
         snprintf(ops, sizeof(ops),
                  "[{\"op\":\"unsharp\",\"ksize\":%d,\"sigma\":%.17g,\"amount\":%.17g}]",
                  recipe.ksize, recipe.sigma, recipe.amount);
-    if (behind_table)
-        neighbours_sweep_behind_table(engine, ops, reference, &recipe, step, with_large);
-    else
-        neighbours_sweep(engine, ops, reference, &recipe, step, with_large);
+    neighbours_sweep_behind(engine, behind, ops, reference, &recipe, step, with_large);
 }
 
 static void sweep(struct engine *engine, struct recipe recipe, size_t step, bool with_large)
 {
-    sweep_as(engine, recipe, false, step, with_large);
+    sweep_behind(engine, behind_nothing, recipe, step, with_large);
 }
 
 static void all_gaussian(struct engine *engine)
@@ -102,20 +99,32 @@ static void all_unsharp(struct engine *engine)
 }
 
 /* Each of the four widths that there are kernels for. */
-static void all_behind_table(struct engine *engine)
+static void sweep_widths(struct engine *engine, struct behind behind)
 {
     static const int sizes[] = {3, 5, 9, 13, 31};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-        sweep_as(engine, (struct recipe){.ksize = sizes[i], .amount = -1}, true,
-                 sizes[i] > 9 ? 5 : 1, sizes[i] == 5);
-    sweep_as(engine, (struct recipe){.ksize = 31, .sigma = 9, .amount = -1}, true, 3, false);
-    sweep_as(engine, (struct recipe){.ksize = 5, .amount = 1.5}, true, 1, false);
-    sweep_as(engine, (struct recipe){.ksize = 15, .sigma = 3, .amount = 4}, true, 5, false);
+        sweep_behind(engine, behind, (struct recipe){.ksize = sizes[i], .amount = -1},
+                     sizes[i] > 9 ? 5 : 1, sizes[i] == 5);
+    sweep_behind(engine, behind, (struct recipe){.ksize = 31, .sigma = 9, .amount = -1}, 3, false);
+    sweep_behind(engine, behind, (struct recipe){.ksize = 5, .amount = 1.5}, 1, false);
+    sweep_behind(engine, behind, (struct recipe){.ksize = 15, .sigma = 3, .amount = 4}, 5, false);
+}
+
+static void all_behind_table(struct engine *engine)
+{
+    sweep_widths(engine, (struct behind){.table = true});
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    sweep_widths(engine, (struct behind){.gray = true});
+    sweep_widths(engine, (struct behind){.gray = true, .table = true});
 }
 
 ON_BOTH(gaussian)
 ON_BOTH(unsharp)
 ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
 
 /* Kernels that differ from one pixel are a pass; the others cost nothing. */
 static void test_narrow_ones_are_nothing(void **state)
@@ -162,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_gaussian_cpu),  cmocka_unit_test(test_unsharp_cpu),
         cmocka_unit_test(test_gaussian_cuda), cmocka_unit_test(test_unsharp_cuda),
         cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
         cmocka_unit_test(test_narrow_ones_are_nothing),
         cmocka_unit_test(test_refused),
     };

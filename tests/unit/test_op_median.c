@@ -24,16 +24,28 @@ static void all_median(struct engine *engine)
     neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1, true);
 }
 
-static void all_behind_table(struct engine *engine)
+static void sweep_behind(struct engine *engine, struct behind behind)
 {
     int three = 3, five = 5;
-    neighbours_sweep_behind_table(engine, "[\"median\"]", reference, &three, 1, true);
-    neighbours_sweep_behind_table(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1,
-                                  true);
+    neighbours_sweep_behind(engine, behind, "[\"median\"]", reference, &three, 1, true);
+    neighbours_sweep_behind(engine, behind, "[{\"op\":\"median\",\"size\":5}]", reference, &five,
+                            1, true);
+}
+
+static void all_behind_table(struct engine *engine)
+{
+    sweep_behind(engine, (struct behind){.table = true});
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    sweep_behind(engine, (struct behind){.gray = true});
+    sweep_behind(engine, (struct behind){.gray = true, .table = true});
 }
 
 ON_BOTH(median)
 ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
 
 static void test_refused(void **state)
 {
@@ -55,6 +67,8 @@ int main(void)
         cmocka_unit_test(test_median_cuda),
         cmocka_unit_test(test_behind_table_cpu),
         cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu),
+        cmocka_unit_test(test_behind_gray_cuda),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, engines_open, engines_close);

@@ -173,15 +173,35 @@ static const struct shape shapes[] = {
     {"[\"invert\",\"invert\",\"median\"]", 3, 1, false, "median", 3},
     {"[\"invert\",{\"op\":\"convolve\",\"kernel\":[[1,2,1]]}]", 4, 1, false, "table+convolve", 4},
     {"[\"threshold\",\"median\"]", 1, 1, false, "table+median", 1},
-    {"[\"threshold\",\"median\"]", 3, 1, false, "gray+table median", 1},
+    {"[\"threshold\",\"median\"]", 3, 1, false, "gray+table+median", 1},
     {"[" MATRIX ",\"invert\",\"median\"]", 3, 1, false, "matrix+table median", 3},
+    {"[\"grayscale\",\"gaussian\"]", 3, 1, false, "gray+gaussian", 1},
+    {"[\"grayscale\",\"gaussian\"]", 1, 1, false, "gaussian", 1},
+    {"[\"grayscale\",\"gaussian\",\"invert\"]", 4, 1, true, "gray+gaussian table", 1},
+    {"[\"grayscale\",{\"op\":\"gaussian\",\"sigma\":0.1}]", 3, 1, false, "grayscale", 1},
+    {"[\"grayscale\",\"invert\",\"unsharp\",\"invert\",\"unsharp\"]", 3, 6, false,
+     "orient gray+table+unsharp table+unsharp", 1},
+    {"[\"grayscale\",\"invert\",\"invert\",\"median\"]", 4, 1, false, "gray+median", 1},
+    {"[\"invert\",\"grayscale\",\"median\"]", 3, 1, false, "table+gray median", 1},
+    {"[\"invert\",\"threshold\",\"median\"]", 3, 1, false, "table+gray+table median", 1},
+    {"[" MATRIX ",\"grayscale\",\"median\"]", 3, 1, false, "matrix gray+median", 1},
+    {"[\"grayscale\"," MATRIX ",\"median\"]", 3, 1, false, "grayscale tint median", 3},
+    {"[\"grayscale\",\"stats\",\"median\"]", 3, 1, false, "grayscale stats median", 1},
+    {"[\"grayscale\",{\"op\":\"convolve\",\"kernel\":[[1,2,1]]}]", 4, 1, false, "gray+convolve",
+     1},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":50,\"height\":30},\"grayscale\",\"median\","
+     "{\"op\":\"resize\",\"width\":70,\"height\":40,\"fit\":\"exact\",\"filter\":\"nearest\"}]",
+     3, 1, false, "orient gray+median pick", 1},
     {"[\"invert\",\"stats\",\"median\"]", 3, 1, false, "table stats median", 3},
     {"[{\"op\":\"crop\",\"width\":70,\"height\":30},\"invert\",\"median\","
      "{\"op\":\"resize\",\"width\":70,\"height\":40,\"fit\":\"exact\",\"filter\":\"nearest\"}]",
      3, 1, false, "table+median pick", 3},
     {"[\"invert\",\"canny\"]", 1, 1, false, "table+canny", 1},
     {"[\"invert\",\"canny\"]", 3, 1, false, "table+gray canny", 1},
-    {"[\"grayscale\",\"invert\",\"canny\"]", 3, 1, false, "gray+table canny", 1},
+    {"[\"grayscale\",\"invert\",\"canny\"]", 3, 1, false, "table+canny", 1},
+    {"[\"canny\"]", 4, 1, true, "canny", 1},
+    {"[\"grayscale\",\"canny\"]", 3, 1, false, "canny", 1},
+    {"[\"grayscale\",\"invert\",\"grayscale\",\"canny\"]", 4, 6, false, "orient table+canny", 1},
     {"[\"canny\",\"invert\",\"canny\"]", 1, 1, false, "canny table+canny", 1},
     {"[" MATRIX "]", 3, 1, false, "matrix", 3},
     {"[" MATRIX "]", 4, 1, true, "matrix flatten", 3},
@@ -205,7 +225,8 @@ static void test_chains_and_fusion(void **state)
         struct plan_source source = {.width = 70, .height = 40, .channels = shape->channels,
                                      .orientation = shape->orientation};
         struct plan_target target = {.ops = test_ops(shape->ops), .opaque = shape->opaque};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+            fail_msg("%s: %s", shape->ops, error.text);
         const struct plan_variant *variant = &plan.variants[0];
         char names[200] = "";
         for (uint32_t p = 0; p < variant->pass_count; p++) {
@@ -284,6 +305,38 @@ static void test_bytes(void **state)
     assert_int_equal(plan.scratch_bytes, 1280);
     plan_clear(&plan);
     cJSON_Delete((cJSON *)target.ops);
+}
+
+/* Where gray is made on the way, the source has three channels, and all else has one. */
+static void test_bytes_of_gray(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
+    struct plan_target target;
+    static const struct {
+        const char *ops;
+        size_t work_bytes;
+    } grays[] = {
+        {"[\"grayscale\",\"gaussian\"]", 6 * 128 + (100 + 4) * 2},
+        {"[\"grayscale\",\"invert\",\"gaussian\"]", 6 * 128 + (100 + 4) * 2},
+        {"[\"grayscale\",{\"op\":\"median\",\"size\":5}]", (6 + 5) * 128},
+        {"[\"grayscale\",{\"op\":\"convolve\",\"kernel\":[[1],[2],[1]]}]", 4 * 128},
+        {"[\"canny\"]", 4 * 128 + 3 * 224 + 50 * 5 * 4},
+    };
+    for (size_t i = 0; i < sizeof(grays) / sizeof(*grays); i++) {
+        target = (struct plan_target){.ops = test_ops(grays[i].ops)};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, 1);
+        assert_int_equal(plan.variants[0].passes[0].from.channels, 3);
+        assert_int_equal(plan.variants[0].passes[0].to.channels, 1);
+        assert_int_equal(plan.variants[0].passes[0].work_bytes, grays[i].work_bytes);
+        assert_int_equal(plan.output_bytes, 128 * 10);
+        assert_int_equal(plan.scratch_bytes, (grays[i].work_bytes + 255) / 256 * 256);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
 }
 
 static void test_limits_of_results(void **state)
@@ -471,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_too_many_operations),
         cmocka_unit_test(test_chains_and_fusion),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_of_gray),
         cmocka_unit_test(test_limits_of_results),
         cmocka_unit_test(test_decode_as),
         cmocka_unit_test(test_variants_cpu),
