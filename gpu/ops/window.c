@@ -30,18 +30,6 @@ static uint8_t *ring_row(const struct window *window, int row)
     return window->ring + (size_t)row * window->pitch + start;
 }
 
-/* The next row is asked for while this one is worked on: what a core fetches ahead by itself begins
- * anew in every page, and a row of colours is several of them. */
-#define FETCH_BYTES 64
-
-static void fetch_row(const struct image *from, int y)
-{
-    const uint8_t *row = from->pixels + (size_t)y * from->stride;
-    size_t bytes = (size_t)from->width * from->channels;
-    for (size_t x = 0; x < bytes; x += FETCH_BYTES)
-        __builtin_prefetch(row + x, 0, 2);
-}
-
 static void make_row(struct window *window, int y)
 {
     const struct image *from = window->from;
@@ -49,8 +37,6 @@ static void make_row(struct window *window, int y)
     uint8_t *row = ring_row(window, y % (2 * window->down + 1));
     int width = (int)from->width, channels = (int)window->channels;
     intake_row(window->intake, source, row, from->width, from->channels);
-    if (y + 1 < (int)from->height)
-        fetch_row(from, y + 1);
     for (int x = 1; x <= window->across; x++) {
         int left = border_inside(-x, width, window->border);
         int right = border_inside(width - 1 + x, width, window->border);
