@@ -303,7 +303,8 @@ static void leftovers_of_the_dead_are_swept(void **state)
     assert_int_equal(files_sweep(&place->files, 3600), 1);
     assert_false(exists(place, dead));
     assert_true(exists(place, own) && exists(place, elsewhere));
-    assert_int_equal(files_sweep(&place->files, -1), 1);
+    /* time() may lag a tick behind the clock that files are stamped with. */
+    assert_int_equal(files_sweep(&place->files, -60), 1);
     assert_false(exists(place, elsewhere));
     assert_true(exists(place, own) && exists(place, "out/.gpuimgd/notes.txt"));
 }
