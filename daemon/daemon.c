@@ -400,6 +400,23 @@ static enum exit_status refuse(enum exit_status status, const struct error *erro
     return status;
 }
 
+/* One that comes meanwhile waits until all have their handlers: none ends the process that would
+ * have been heard a moment later, or comes while libuv holds the lock that its handler takes. */
+static void listen_to_signals(struct daemon *daemon)
+{
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaddset(&ours, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_signal_init(&daemon->loop, &daemon->signals[i]);
+        daemon->signals[i].data = daemon;
+        uv_signal_start(&daemon->signals[i], on_signal, signals[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static void init_handles(struct daemon *daemon)
 {
     uv_timer_t *timers[] = {&daemon->stats_timer, &daemon->status_timer, &daemon->watchdog_timer,
@@ -411,11 +428,7 @@ static void init_handles(struct daemon *daemon)
         uv_timer_init(&daemon->loop, timers[i]);
         timers[i]->data = daemon;
     }
-    for (size_t i = 0; i < SIGNALS; i++) {
-        uv_signal_init(&daemon->loop, &daemon->signals[i]);
-        daemon->signals[i].data = daemon;
-        uv_signal_start(&daemon->signals[i], on_signal, signals[i]);
-    }
+    listen_to_signals(daemon);
 }
 
 static bool open_engine(struct daemon *daemon, struct error *error)
