@@ -155,8 +155,14 @@ static bool axis_is_same(const struct axis *axis)
     return axis->outputs == axis->inputs && axis->start == 0 && axis->end == axis->inputs;
 }
 
-/* The inputs of an output: *from, and how many. */
-static uint32_t axis_inputs(const struct axis *axis, uint32_t output, uint32_t *from)
+/* The inputs of an output, and how far behind the first of them its centre lies: exactly, since the
+ * first is an integer between 0 and the centre. */
+struct window {
+    uint32_t first, count;
+    double centre;
+};
+
+static struct window axis_window(const struct axis *axis, uint32_t output)
 {
     double scale = axis_scale(axis), stretch = scale < 1.0 ? 1.0 : scale;
     double support = filters[axis->filter].support * stretch;
@@ -166,15 +172,28 @@ static uint32_t axis_inputs(const struct axis *axis, uint32_t output, uint32_t *
         low = 0;
     if (high > (int)axis->inputs)
         high = (int)axis->inputs;
-    *from = (uint32_t)low;
-    return (uint32_t)(high - low);
+    return (struct window){(uint32_t)low, (uint32_t)(high - low), centre - low};
+}
+
+/* So many outputs further on the windows are the same, but for rounding and at the ends: the least
+ * number of steps that is a whole number of inputs, where the span is one of eighths. */
+static uint32_t axis_period(const struct axis *axis)
+{
+    uint64_t steps = (uint64_t)axis->outputs * DECODE_EIGHTHS, divisor = steps;
+    uint64_t span = (uint64_t)((axis->end - axis->start) * DECODE_EIGHTHS);
+    while (span) {
+        uint64_t rest = divisor % span;
+        divisor = span;
+        span = rest;
+    }
+    return (uint32_t)(steps / divisor);
 }
 
 static uint32_t axis_taps(const struct axis *axis)
 {
-    uint32_t most = 1, from;
+    uint32_t most = 1;
     for (uint32_t i = 0; i < axis->outputs; i++) {
-        uint32_t count = axis_inputs(axis, i, &from);
+        uint32_t count = axis_window(axis, i).count;
         if (count > most)
             most = count;
     }
@@ -186,32 +205,48 @@ static size_t axis_bytes(const struct axis *axis, uint32_t taps)
     return (size_t)axis->outputs * (1 + (size_t)taps) * sizeof(int32_t);
 }
 
-/* The table is zeroed before. An output has few weights but in extreme reductions, where they are
- * computed again rather than kept. */
-static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
+/* Whether the weights of this output are the same, to the bit: they depend on these two alone. */
+static bool window_is_same(const struct window *window, const struct axis *axis, uint32_t output)
+{
+    struct window other = axis_window(axis, output);
+    return other.count == window->count && other.centre == window->centre;
+}
+
+/* An output has few weights but in extreme reductions, where they are computed again rather than
+ * kept. */
+static void window_fill(const struct axis *axis, const struct window *window, int32_t *weights)
 {
     enum { kept_max = 256 };
     double kept[kept_max];
-    double scale = axis_scale(axis), shrink = 1.0 / (scale < 1.0 ? 1.0 : scale);
+    double scale = axis_scale(axis), shrink = 1.0 / (scale < 1.0 ? 1.0 : scale), sum = 0.0;
     double (*weight)(double) = filters[axis->filter].weight;
+    for (uint32_t t = 0; t < window->count; t++) {
+        double one = weight(((int)t - window->centre + 0.5) * shrink);
+        if (t < kept_max)
+            kept[t] = one;
+        sum += one;
+    }
+    for (uint32_t t = 0; t < window->count; t++) {
+        double share = t < kept_max ? kept[t]
+                                    : weight(((int)t - window->centre + 0.5) * shrink);
+        if (sum != 0.0)
+            share /= sum;
+        weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << RESAMPLE_BITS));
+    }
+}
+
+/* The table is zeroed before. */
+static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
+{
+    uint32_t period = axis_period(axis);
     for (uint32_t i = 0; i < axis->outputs; i++) {
-        uint32_t from, count = axis_inputs(axis, i, &from);
-        double centre = axis->start + (i + 0.5) * scale, sum = 0.0;
+        struct window window = axis_window(axis, i);
         int32_t *weights = table + axis->outputs + (size_t)i * taps;
-        table[i] = (int32_t)(axis->origin + from);
-        for (uint32_t t = 0; t < count; t++) {
-            double one = weight(((int)(t + from) - centre + 0.5) * shrink);
-            if (t < kept_max)
-                kept[t] = one;
-            sum += one;
-        }
-        for (uint32_t t = 0; t < count; t++) {
-            double share = t < kept_max ? kept[t]
-                                        : weight(((int)(t + from) - centre + 0.5) * shrink);
-            if (sum != 0.0)
-                share /= sum;
-            weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << RESAMPLE_BITS));
-        }
+        table[i] = (int32_t)(axis->origin + window.first);
+        if (i >= period && window_is_same(&window, axis, i - period))
+            memcpy(weights, weights - (size_t)period * taps, window.count * sizeof(*weights));
+        else
+            window_fill(axis, &window, weights);
     }
 }
 

@@ -200,7 +200,8 @@ static void check_exact(struct engine *engine, const uint32_t from[2], const uin
 }
 
 /* One pass, two, none; shrinking so far that a warp makes 32, 16, ... 1 outputs, and that weights
- * come in several pieces; edges of blocks of 8 x 4 rows and 64 words. */
+ * come in several pieces; edges of blocks of 8 x 4 rows and 64 words; weights that come again after
+ * 2, 16, 8 and 8 outputs. */
 static const uint32_t sizes[][4] = {
     {1, 1, 1, 1},       {1, 1, 7, 5},      {5, 3, 1, 1},       {40, 30, 40, 30},
     {40, 30, 20, 30},   {40, 30, 40, 11},  {33, 47, 97, 101},  {64, 33, 65, 32},
@@ -208,6 +209,7 @@ static const uint32_t sizes[][4] = {
     {1000, 9, 30, 3},   {1025, 5, 11, 9},  {3, 1025, 9, 11},   {2, 700, 257, 3},
     {1, 37, 9, 5},      {37, 1, 5, 9},     {16384, 2, 3, 2},   {2, 16384, 2, 3},
     {16384, 1, 1, 1},   {1, 3, 1, 16384},  {5, 1, 16384, 1},   {301, 203, 77, 52},
+    {125, 90, 50, 32},  {90, 125, 144, 200},
 };
 
 static void all_sizes(struct engine *engine)
