@@ -48,7 +48,7 @@ void files_close(struct files *files);
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              int *fd, uint64_t *size, struct error *error) MUST_CHECK;
 /* Reads exactly size bytes; a file that has become shorter or longer meanwhile is
- * input_unreadable (retryable: it is still being written). */
+ * input_unreadable (retryable: it is still being written). bytes: room for size + 1. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
                              struct error *error) MUST_CHECK;
 

@@ -10,18 +10,20 @@
 
 /* ---- read ----------------------------------------------------------------------------------- */
 
-/* Room for the file in the file pool. false: the job waits for room, or has failed. */
+/* Room for the file in the file pool, and for the byte that files_read_input wants beside it.
+ * false: the job waits for room, or has failed. */
 static bool take_room(struct work *work)
 {
     struct pool *pool = work->pipeline->file_pool;
+    uint64_t bytes = work->file_bytes + 1;
     bool exhausted = false;
-    if (!pool_fits(pool, work->file_bytes)) {
+    if (!pool_fits(pool, bytes)) {
         error_set(&work->error, STATUS_OVER_BUDGET,
-                  "the input has %" PRIu64 " bytes; half of host_bytes, %zu, is all there is",
-                  work->file_bytes, pool_usage(pool).budget);
+                  "the input needs %" PRIu64 " bytes; half of host_bytes, %zu, is all there is",
+                  bytes, pool_usage(pool).budget);
         return false;
     }
-    if (pool_take(pool, work->file_bytes, &work->file, &exhausted))
+    if (pool_take(pool, bytes, &work->file, &exhausted))
         return true;
     if (exhausted)
         error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",

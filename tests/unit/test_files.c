@@ -138,7 +138,7 @@ static void inputs_have_a_size_limit_and_must_stand_still(void **state)
 {
     struct place *place = *state;
     struct error error = {0};
-    uint8_t bytes[100];
+    uint8_t bytes[101];
     int fd;
     uint64_t size;
     char text[102] = {0};
@@ -160,6 +160,14 @@ static void inputs_have_a_size_limit_and_must_stand_still(void **state)
     lseek(fd, 0, SEEK_SET);
     put(place, "in/limit", text);
     assert_int_equal(files_read_input(fd, "limit", bytes, 100, &error), STATUS_INPUT_UNREADABLE);
+    close(fd);
+    error = (struct error){0};
+    put(place, "in/empty", "");
+    assert_int_equal(files_open_input(&place->files, "empty", 100, &fd, &size, &error), STATUS_OK);
+    assert_int_equal(files_read_input(fd, "empty", bytes, size, &error), STATUS_OK);
+    put(place, "in/empty", "x");
+    assert_int_equal(files_read_input(fd, "empty", bytes, size, &error), STATUS_INPUT_UNREADABLE);
+    assert_non_null(strstr(error.text, "grew beyond 0 bytes"));
     close(fd);
 }
 
