@@ -310,9 +310,11 @@ PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(shell $(PKG_CONFIG) --exists $(
 $(O)/tests/bench/png_peers: FORCE
 	@mkdir -p $(@D)
 	@echo '$(PNG_PEERS)' | cmp -s - $@ || echo '$(PNG_PEERS)' > $@
-$(O)/tests/bench/bench_png.o: $(O)/tests/bench/png_peers
-$(O)/tests/bench/bench_png.o: CFLAGS_ALL += $(if $(filter spng,$(PNG_PEERS)),-DHAVE_SPNG) \
-                              $(if $(filter libdeflate,$(PNG_PEERS)),-DHAVE_LIBDEFLATE)
+PNG_BENCH  := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/png_*.c))
+$(PNG_BENCH) $(O)/tests/bench/bench_png.o: $(O)/tests/bench/png_peers
+$(PNG_BENCH) $(O)/tests/bench/bench_png.o: CFLAGS_ALL += \
+    $(if $(filter spng,$(PNG_PEERS)),-DHAVE_SPNG) $(if $(filter libdeflate,$(PNG_PEERS)),-DHAVE_LIBDEFLATE)
+$(O)/tests/bench/bench_png: $(PNG_BENCH)
 $(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PNG_PEERS))
 
 # Each fuzz target with libFuzzer, and without it as a test of its seeds and its corpus.
@@ -455,5 +457,5 @@ clean:
 -include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/pipeline.d $(SHIMS:.so=.d) \
-         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/bench/floor.d \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))

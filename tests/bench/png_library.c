@@ -1,0 +1,263 @@
+#include "tests/bench/png_library.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <png.h>
+#include <zlib.h>
+#ifdef HAVE_SPNG
+#include <spng.h>
+#endif
+#ifdef HAVE_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+
+#include "codecs/codec.h"
+#include "queue/job.h"
+#include "tests/bench/png_picture.h"
+
+static struct bytes out; /* what encoders write to */
+static struct {
+    struct codec_context *codec;
+    uint8_t *pixels, *sink;
+    z_stream deflater, inflater;
+#ifdef HAVE_LIBDEFLATE
+    struct libdeflate_compressor *compressors[13];
+    struct libdeflate_decompressor *decompressor;
+#endif
+} library;
+
+void need(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "bench_png: %s failed\n", what);
+    exit(1);
+}
+
+void bytes_append(struct bytes *to, const void *bytes, size_t count)
+{
+    need(to->used + count <= to->capacity, "the size of an output");
+    memcpy(to->at + to->used, bytes, count);
+    to->used += count;
+}
+
+void bytes_reserve(struct bytes *bytes, size_t capacity)
+{
+    *bytes = (struct bytes){.at = malloc(capacity), .capacity = capacity};
+    need(bytes->at != NULL, "memory");
+}
+
+double thread_cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void library_open(void)
+{
+    size_t most = (size_t)PICTURE_WIDTH_MAX * PICTURE_HEIGHT_MAX * 4 + (1 << 20);
+    library.codec = codec_context_create();
+    library.sink = malloc(SINK_BYTES);
+    library.pixels = malloc(most);
+    bytes_reserve(&out, most);
+    need(library.codec && library.sink && library.pixels &&
+             inflateInit(&library.inflater) == Z_OK &&
+             deflateInit2(&library.deflater, JOB_COMPRESSION_DEFAULT, Z_DEFLATED, 15, 8, Z_RLE) ==
+                 Z_OK, "memory");
+#ifdef HAVE_LIBDEFLATE
+    for (int level = 1; level <= 12; level++)
+        library.compressors[level] = libdeflate_alloc_compressor(level);
+    library.decompressor = libdeflate_alloc_decompressor();
+#endif
+}
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+static enum status keep(struct codec_sink *sink, size_t used, struct error *error)
+{
+    (void)error;
+    bytes_append(&out, sink->buffer, used);
+    return STATUS_OK;
+}
+
+const struct bytes *encode_codec(const struct picture *picture, int level)
+{
+    struct encode_request request = {.codec = codec_by_name("png"), .compression = level};
+    struct codec_sink sink = {.buffer = library.sink, .capacity = SINK_BYTES, .flush = keep};
+    struct error error = {0};
+    out.used = 0;
+    need(codec_encode(library.codec, &picture->image, &request, &sink, &error) == STATUS_OK,
+         "the codec");
+    return &out;
+}
+
+static void libpng_write(png_structp png, png_bytep bytes, size_t count)
+{
+    bytes_append(png_get_io_ptr(png), bytes, count);
+}
+
+static void libpng_flush(png_structp png)
+{
+    (void)png;
+}
+
+const struct bytes *encode_libpng(const struct picture *picture, int level, int filters,
+                                  int strategy)
+{
+    static const int types[] = {0, PNG_COLOR_TYPE_GRAY, 0, PNG_COLOR_TYPE_RGB,
+                                PNG_COLOR_TYPE_RGB_ALPHA};
+    const struct image *image = &picture->image;
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(png);
+    out.used = 0;
+    need(setjmp(png_jmpbuf(png)) == 0, "libpng");
+    png_set_write_fn(png, &out, libpng_write, libpng_flush);
+    png_set_compression_level(png, level);
+    if (strategy >= 0)
+        png_set_compression_strategy(png, strategy);
+    png_set_compression_buffer_size(png, 64 << 10);
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, filters);
+    png_set_IHDR(png, info, image->width, image->height, 8, types[image->channels],
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    for (uint32_t y = 0; y < image->height; y++)
+        png_write_row(png, image->pixels + y * image->stride);
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    return &out;
+}
+
+const struct bytes *encode_zlib(const struct picture *picture, int level)
+{
+    z_stream *stream = &library.deflater;
+    deflateReset(stream);
+    deflateParams(stream, level, Z_RLE);
+    stream->next_in = picture->filtered.at;
+    stream->avail_in = (uInt)picture->filtered.used;
+    stream->next_out = out.at;
+    stream->avail_out = (uInt)out.capacity;
+    need(deflate(stream, Z_FINISH) == Z_STREAM_END, "deflate");
+    out.used = stream->total_out;
+    return &out;
+}
+
+#ifdef HAVE_LIBDEFLATE
+const struct bytes *encode_libdeflate(const struct picture *picture, int level)
+{
+    out.used = libdeflate_zlib_compress(library.compressors[level], picture->filtered.at,
+                                              picture->filtered.used, out.at,
+                                              out.capacity);
+    need(out.used > 0, "libdeflate_zlib_compress");
+    return &out;
+}
+#endif
+
+#ifdef HAVE_SPNG
+static int spng_keep(spng_ctx *context, void *user, void *from, size_t count)
+{
+    (void)context;
+    bytes_append(user, from, count);
+    return 0;
+}
+
+/* The rows are tight in the raster, as libspng wants them. */
+const struct bytes *encode_spng(const struct picture *picture, int level, int filters)
+{
+    static const uint8_t types[] = {0, SPNG_COLOR_TYPE_GRAYSCALE, 0, SPNG_COLOR_TYPE_TRUECOLOR,
+                                    SPNG_COLOR_TYPE_TRUECOLOR_ALPHA};
+    const struct raster *raster = &picture->raster;
+    struct spng_ihdr header = {.width = raster->width, .height = raster->height, .bit_depth = 8,
+                               .color_type = types[raster->channels]};
+    spng_ctx *context = spng_ctx_new(SPNG_CTX_ENCODER);
+    out.used = 0;
+    spng_set_png_stream(context, spng_keep, &out);
+    spng_set_ihdr(context, &header);
+    spng_set_option(context, SPNG_IMG_COMPRESSION_LEVEL, level);
+    spng_set_option(context, SPNG_IMG_COMPRESSION_STRATEGY, Z_RLE);
+    spng_set_option(context, SPNG_FILTER_CHOICE, filters);
+    need(spng_encode_image(context, raster->pixels, picture_row_bytes(picture) * raster->height,
+                           SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE) == 0, "libspng");
+    spng_ctx_free(context);
+    return &out;
+}
+#endif
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+void decode_codec(const struct picture *picture)
+{
+    struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT};
+    struct decode_request request = {.as = DECODE_COLOUR};
+    struct image_info info = {0};
+    struct error error = {0};
+    struct image image = picture->image;
+    image.pixels = library.pixels;
+    need(codec_probe(library.codec, picture->png.at, picture->png.used, &limits, &info, &error) ==
+                 STATUS_OK &&
+             codec_decode(library.codec, picture->png.at, picture->png.used, &info, &request,
+                          &limits, &image, &error) == STATUS_OK, "the codec");
+    image_info_clear(&info);
+}
+
+struct reader {
+    const struct bytes *from;
+    size_t at;
+};
+
+static void libpng_read(png_structp png, png_bytep to, size_t count)
+{
+    struct reader *reader = png_get_io_ptr(png);
+    memcpy(to, reader->from->at + reader->at, count);
+    reader->at += count;
+}
+
+void decode_libpng(const struct picture *picture)
+{
+    struct reader reader = {.from = &picture->png};
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(png);
+    need(setjmp(png_jmpbuf(png)) == 0, "libpng");
+    png_set_read_fn(png, &reader, libpng_read);
+    png_read_info(png, info);
+    for (uint32_t y = 0; y < picture->image.height; y++)
+        png_read_row(png, library.pixels + y * picture->image.stride, NULL);
+    png_read_end(png, NULL);
+    png_destroy_read_struct(&png, &info, NULL);
+}
+
+void decode_zlib(const struct picture *picture)
+{
+    z_stream *stream = &library.inflater;
+    inflateReset(stream);
+    stream->next_in = picture->compressed.at;
+    stream->avail_in = (uInt)picture->compressed.used;
+    stream->next_out = out.at;
+    stream->avail_out = (uInt)out.capacity;
+    need(inflate(stream, Z_FINISH) == Z_STREAM_END, "inflate");
+}
+
+#ifdef HAVE_LIBDEFLATE
+void decode_libdeflate(const struct picture *picture)
+{
+    size_t got;
+    need(libdeflate_zlib_decompress(library.decompressor, picture->compressed.at,
+                                    picture->compressed.used, out.at, out.capacity,
+                                    &got) == LIBDEFLATE_SUCCESS, "libdeflate_zlib_decompress");
+}
+#endif
+
+#ifdef HAVE_SPNG
+void decode_spng(const struct picture *picture)
+{
+    spng_ctx *context = spng_ctx_new(0);
+    size_t size = picture_row_bytes(picture) * picture->raster.height;
+    spng_set_png_buffer(context, picture->png.at, picture->png.used);
+    need(spng_decode_image(context, library.pixels, size, SPNG_FMT_PNG, 0) == 0, "libspng");
+    spng_ctx_free(context);
+}
+#endif
