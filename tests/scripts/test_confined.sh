@@ -5,25 +5,12 @@
 # driver compiles, to the same bytes. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-. tests/redis.sh
-. tests/service/tap.sh
+. tests/world.sh
 build=${1:-build/release}
 readonly build jobs=24
 readonly nobody=65534
-dir=$(mktemp -d /tmp/gpuimgd-confined.XXXXXX)
-readonly dir log=$dir/log
-redis="" daemon="" exit_status="" user=() listen=""
-
-cleanup() {
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
-    wait
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-
-client() { redis-cli -s "$dir/redis.sock" --raw "$@"; }
+make_world confined
+user=() listen=""
 
 prepare() {
     mkdir "$dir/in"
@@ -41,21 +28,13 @@ prepare() {
 start_daemon() {
     local out=$dir/$1 engine=$2
     shift 2
-    : >"$log"
-    CUDA_CACHE_PATH=$out.cache "$@" "$dir/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" \
-        "--input_root=$dir/in" "--output_root=$out" "--engine=$engine" --workers=2 \
-        ${listen:+"--metrics_listen=$listen"} >"$log" 2>&1 &
-    daemon=$!
+    CUDA_CACHE_PATH=$out.cache run_daemon "$@" "$dir/gpuimgd" -c /dev/null \
+        "--redis=127.0.0.1:$port" "--input_root=$dir/in" "--output_root=$out" "--engine=$engine" \
+        --workers=2 ${listen:+"--metrics_listen=$listen"}
 }
 make_folders() { # NAME
     mkdir "$dir/$1" "$dir/$1.cache"
     [ "$(id -u)" != 0 ] || chown $nobody:$nobody "$dir/$1" "$dir/$1.cache"
-}
-stop_daemon() {
-    exit_status=0
-    kill -TERM "$daemon" 2>/dev/null
-    wait "$daemon" || exit_status=$?
-    daemon=""
 }
 ready() { grep -F 'jobs from 127.0.0.1' "$log" || { tail -12 "$log"; false; }; }
 
@@ -63,7 +42,7 @@ push_jobs() {
     local i operations=('"sobel"' '"grayscale",{"op":"resize","width":333}' '"equalize"'
         '{"op":"gaussian","ksize":9}' '{"op":"rotate","angle":90},"invert"' '"canny"')
     for ((i = 0; i < jobs; i++)); do
-        client LPUSH gpuimgd:jobs "{\"id\":\"$i\",\"input\":\"a.jpg\",\"output\":\"$i.png\",
+        ask_redis LPUSH gpuimgd:jobs "{\"id\":\"$i\",\"input\":\"a.jpg\",\"output\":\"$i.png\",
             \"ops\":[${operations[i % ${#operations[@]}]}]}"
     done
 }
@@ -78,7 +57,7 @@ serves() {
 all_done() { # engine
     local i result
     for ((i = 0; i < jobs; i++)); do
-        result=$(client BRPOP gpuimgd:results 60 | tail -n +2)
+        result=$(ask_redis BRPOP gpuimgd:results 60 | tail -n +2)
         has "$result" '"status":"done"' && has "$result" "\"engine\":\"$1" || return 1
     done
 }

@@ -4,22 +4,10 @@
 # TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-. tests/redis.sh
-. tests/service/tap.sh
+. tests/world.sh
 build=${1:-build/release}
-readonly build clients=(sh py js c)
-dir=$(mktemp -d /tmp/gpuimgd-examples.XXXXXX)
-readonly dir log=$dir/log awkward='a "b" \ ü.jpg'
-redis="" daemon=""
-
-cleanup() {
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
-    wait
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
+readonly build clients=(sh py js c) awkward='a "b" \ ü.jpg'
+make_world examples
 
 # Gray blocks of 8 x 8, which JPEG at these qualities holds exactly; as rows of numbers. With
 # `turned` as flip and invert leave them.
@@ -37,9 +25,8 @@ prepare() {
     cp "$dir/in/a.jpg" "$dir/in/$awkward"
 }
 start_daemon() {
-    "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" \
-        "--output_root=$dir/out" --engine=cpu --workers=1 >"$log" 2>&1 &
-    daemon=$!
+    run_daemon "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" \
+        "--output_root=$dir/out" --engine=cpu --workers=1
 }
 
 client() { # sh|py|js|c ARGUMENT...
@@ -110,11 +97,11 @@ main() {
         esac
         check "client.$which: under 60 lines" [ "$(wc -l <"tests/examples/client.$which")" -lt 60 ]
     done
-    redis-cli -p "$port" SET gpuimgd:jobs "not a list" >/dev/null
+    ask_redis SET gpuimgd:jobs "not a list" >/dev/null
     for which in "${usable[@]}"; do
         check "$which: 3 when Redis refuses" ends 3 "" "$which" 1 a.jpg x.png sobel
     done
-    redis-cli -p "$port" DEL gpuimgd:jobs >/dev/null
+    ask_redis DEL gpuimgd:jobs >/dev/null
     for which in "${usable[@]}"; do without_daemon "$which"; done
     start_daemon
     for which in "${usable[@]}"; do with_daemon "$which"; done

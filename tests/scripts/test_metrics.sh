@@ -4,22 +4,11 @@
 # what a daemon of BUILD exposes. Prints TAP: tests/scripts/test_metrics.sh BUILD
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-. tests/redis.sh
-. tests/service/tap.sh
+. tests/world.sh
 build=${1:-build/release}
 readonly build table=daemon/metrics.def document=daemon/METRICS.md
 readonly alerts=conf/alerts.yml dashboard=conf/grafana.json
-dir=$(mktemp -d /tmp/gpuimgd-metrics.XXXXXX)
-redis="" daemon=""
-
-cleanup() {
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
-    wait
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
+make_world metrics
 
 # Rows of the table as "name|type|help".
 rows() {
@@ -76,11 +65,10 @@ check_expressions() {
 
 start_daemon() {
     mkdir "$dir/in" "$dir/out"
-    "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" --engine=cpu \
-        "--output_root=$dir/out" --metrics_listen=0 >"$dir/log" 2>&1 &
-    daemon=$!
+    run_daemon "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" \
+        "--output_root=$dir/out" --engine=cpu --metrics_listen=0
 }
-place() { sed -nE 's|.*metrics and status on http://127.0.0.1:([0-9]+)/.*|\1|p' "$dir/log"; }
+place() { sed -nE 's|.*metrics and status on http://127.0.0.1:([0-9]+)/.*|\1|p' "$log"; }
 get() { # path
     exec 3<>"/dev/tcp/127.0.0.1/$(place)" || return 1
     printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3

@@ -4,21 +4,10 @@
 # (installing, systemd) is left out, and the folders and the Redis are others. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-. tests/redis.sh
-. tests/service/tap.sh
+. tests/world.sh
 build=$(realpath "${1:-build/release}")
-dir=$(mktemp -d /tmp/gpuimgd-readme.XXXXXX)
-readonly build dir root=$PWD
-redis="" daemon=""
-
-cleanup() {
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
-    wait
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
+readonly build root=$PWD
+make_world readme
 
 prepare() {
     mkdir "$dir/in" "$dir/out" "$dir/home" "$dir/home/holiday"
@@ -33,8 +22,7 @@ output_root = $dir/out
 engine = cpu
 workers = 1
 END
-    "$build/gpuimgd" -c "$dir/gpuimgd.conf" >"$dir/log" 2>&1 &
-    daemon=$!
+    run_daemon "$build/gpuimgd" -c "$dir/gpuimgd.conf"
 }
 
 # readme HEADING: the indented lines of that section
@@ -105,7 +93,7 @@ main() {
     check "README: From the shell" as_written "$(readme "### From the shell")"
     check "which leaves its pictures" test -s "$dir/out/small/cat.png" -a \
         -s "$dir/home/edges/beach.jpg" -a -s "$dir/out/photos/cat.jpg"
-    redis-cli -p "$port" FLUSHALL >/dev/null
+    ask_redis FLUSHALL >/dev/null
     check "README: the jobs are good" jobs_are_good "$(readme "## A job" | job_lines)"
     check "README: what --explain prints" explanation_is_right
     check "README: Many hosts" as_written "$(readme "## Many hosts")"

@@ -6,24 +6,11 @@
 # the authority's certificate are replaced. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-. tests/redis.sh
-. tests/service/tap.sh
-readonly daemon=${1:?usage: tests/service/tls.sh DAEMON, such as build/release/gpuimgd}
-dir=$(mktemp -d /tmp/gpuimgd-tls.XXXXXX)
-readonly dir log=$dir/gpuimgd.log tunnel=$dir/tunnel.sock
-port="" redis="" stunnel="" gpuimgd=""
+. tests/world.sh
+program=${1:?usage: tests/service/tls.sh DAEMON, such as build/release/gpuimgd}
+make_world tls
+readonly program tunnel=$dir/tunnel.sock
 export REDISCLI_AUTH="behind TLS"
-
-cleanup() {
-    local process
-    for process in $gpuimgd $stunnel $redis; do kill "$process" 2>/dev/null || true; done
-    wait
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-
-client() { redis-cli -s "$dir/redis.sock" --raw "$@"; }
 
 # ---- certificates --------------------------------------------------------------------------------
 
@@ -57,28 +44,26 @@ start_tunnel() {
 stop_tunnel() {
     kill "$stunnel"
     wait "$stunnel"
-    stunnel=""
 }
 
 # ---- the daemon ----------------------------------------------------------------------------------
 
 start_daemon() {
     echo "$REDISCLI_AUTH" >"$dir/password"
-    "$daemon" -c /dev/null "--redis=unix:$tunnel" "--redis_password_file=$dir/password" \
-        "--input_root=$dir/in" "--output_root=$dir/out" --engine=cpu --workers=1 >"$log" 2>&1 &
-    gpuimgd=$!
+    run_daemon "$program" -c /dev/null "--redis=unix:$tunnel" "--redis_password_file=$dir/password" \
+        "--input_root=$dir/in" "--output_root=$dir/out" --engine=cpu --workers=1
 }
 logged() { tail -n "+$mark" "$log" | grep -E "$1" || { tail -12 "$log" "$dir/stunnel.log"; false; }; }
 set_mark() { mark=$(($(wc -l <"$log") + 1)); }
-push() { client LPUSH gpuimgd:jobs "{\"id\":\"$1\",\"input\":\"a.jpg\",\"output\":\"$1.png\"}"; }
+push() { ask_redis LPUSH gpuimgd:jobs "{\"id\":\"$1\",\"input\":\"a.jpg\",\"output\":\"$1.png\"}"; }
 answered() { # id
     local result
-    result=$(client BRPOP gpuimgd:results 20)
+    result=$(ask_redis BRPOP gpuimgd:results 20)
     has "$result" "\"id\":\"$1\"" && has "$result" '"status":"done"' && [ -s "$dir/out/$1.png" ]
 }
 waits() { # a job: nobody takes it for two seconds
     sleep 2
-    equal "$(client LLEN gpuimgd:jobs)" 1
+    equal "$(ask_redis LLEN gpuimgd:jobs)" 1
 }
 refused() { # authority, host, what stunnel says: with these the job that waits goes on waiting
     start_tunnel "$1" "$2"
@@ -95,9 +80,9 @@ main() {
     authority ours && authority theirs && certificate ours redis.example.com ||
         { cat "$dir/openssl.log"; exit 1; }
     chapter "rediss://"
-    check "is refused" not "$daemon" -c /dev/null -t --redis=rediss://redis.example.com:6379
+    check "is refused" not "$program" -c /dev/null -t --redis=rediss://redis.example.com:6379
     check "with a sentence that says what to do" has \
-        "$("$daemon" -c /dev/null -t --redis=rediss://redis.example.com:6379 2>&1)" \
+        "$("$program" -c /dev/null -t --redis=rediss://redis.example.com:6379 2>&1)" \
         'asks for TLS, which gpuimgd does not speak; use stunnel'
 
     chapter "a Redis with TLS alone"
@@ -120,10 +105,8 @@ main() {
     refused ours other.example.com 'CERT: Subject checks failed'
     start_tunnel ours redis.example.com
     check "with the right ones the same daemon goes on" answered second
-    kill -TERM "$gpuimgd"
-    wait "$gpuimgd"
-    check "it stops with status 0" equal $? 0
-    gpuimgd=""
+    stop_daemon
+    check "it stops with status 0" equal "$exit_status" 0
     echo
     [ "$failures" -eq 0 ]
 }
