@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/canny.h"
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 #include "gpu/ops/union_find.cuh"
 
@@ -204,6 +205,7 @@ template <int C, tile_form F>
 static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COLOUR : 0)
     canny_tile_kernel(canny_args a, const __grid_constant__ tile_intake<F> given)
 {
+    await_kernel_before();
     __shared__ canny_memory<C, F> memory;
     __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int tile_y = blockIdx.x / a.tile.tiles_across;
@@ -245,6 +247,7 @@ static __device__ __forceinline__ uint32_t mask_at(const canny_args &a, int x, i
 static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args a, int below,
                                                                      int count)
 {
+    await_kernel_before();
     global_labels labels = {a.labels};
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
@@ -277,6 +280,7 @@ static __device__ __forceinline__ uint32_t settle_block(const canny_args &a, uin
 static __global__ void __launch_bounds__(THREADS) canny_settle_kernel(canny_args a, int pieces,
                                                                       int count)
 {
+    await_kernel_before();
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
         return;
@@ -314,11 +318,24 @@ static unsigned blocks_of(int count)
 }
 
 template <int C, tile_form F>
-static void launch_tiles(const canny_args &args, const struct intake *intake, cudaStream_t stream)
+static cudaError_t launch_tiles(const canny_args &args, const struct intake *intake,
+                                cudaStream_t stream)
 {
     const tile_intake<F> given = tile_intake_of<F>(intake);
-    canny_tile_kernel<C, F><<<tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0, stream>>>(args,
-                                                                                       given);
+    return launch_kernel(canny_tile_kernel<C, F>, tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0,
+                         stream, args, given);
+}
+
+static cudaError_t launch_tiles_of(const canny_args &args, uint32_t channels,
+                                   const struct intake *intake, cudaStream_t stream)
+{
+    if (channels == 3)
+        return launch_tiles<3, TILE_GRAY>(args, intake, stream);
+    if (channels == 4)
+        return launch_tiles<4, TILE_GRAY>(args, intake, stream);
+    if (intake->looks_up)
+        return launch_tiles<1, TILE_TABLE>(args, intake, stream);
+    return launch_tiles<1, TILE_PLAIN>(args, intake, stream);
 }
 
 extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
@@ -332,22 +349,15 @@ extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
     args.high = canny->high;
     args.across = (int)canny_blocks(from->width);
     args.down = (int)canny_blocks(from->height);
-    if (from->channels == 3)
-        launch_tiles<3, TILE_GRAY>(args, &canny->intake, stream);
-    else if (from->channels == 4)
-        launch_tiles<4, TILE_GRAY>(args, &canny->intake, stream);
-    else if (canny->intake.looks_up)
-        launch_tiles<1, TILE_TABLE>(args, &canny->intake, stream);
-    else
-        launch_tiles<1, TILE_PLAIN>(args, &canny->intake, stream);
-
+    cudaError_t result = launch_tiles_of(args, from->channels, &canny->intake, stream);
     int below = (args.down - 1) / NODES_DOWN * args.across;
     int beside = (args.across - 1) / NODES_ACROSS * args.down;
-    if (below + beside > 0)
-        canny_sides_kernel<<<blocks_of(below + beside), THREADS, 0, stream>>>(args, below,
-                                                                              below + beside);
+    if (result == cudaSuccess && below + beside > 0)
+        result = launch_kernel(canny_sides_kernel, blocks_of(below + beside), THREADS, 0, stream,
+                               args, below, below + beside);
+    if (result != cudaSuccess)
+        return result;
     int pieces = (args.tile.width + PIECE - 1) / PIECE;
-    canny_settle_kernel<<<blocks_of(pieces * args.down), THREADS, 0, stream>>>(
-        args, pieces, pieces * args.down);
-    return cudaGetLastError();
+    return launch_kernel(canny_settle_kernel, blocks_of(pieces * args.down), THREADS, 0, stream,
+                         args, pieces, pieces * args.down);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu/ops/convolve.h"
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 
 #define WARPS 8
@@ -80,6 +81,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     convolve_kernel(const __grid_constant__ convolve_args<K> a,
                     const __grid_constant__ tile_intake<F> given)
 {
+    await_kernel_before();
     __shared__ tile_memory<C, F, WARPS, BLOCK_ROWS + 2 * HALO> memory;
     __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int lane = threadIdx.x % WARP, row = threadIdx.x / WARP * LANE_ROWS;
@@ -110,12 +112,16 @@ static cudaError_t launch_form(const convolve_args<K> &args, uint32_t channels,
     const tile_intake<F> given = tile_intake_of<F>(intake);
     unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
     if (channels == 3)
-        convolve_kernel<3, K, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
-    else if (channels == 4)
-        convolve_kernel<4, K, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
-    else if constexpr (F != TILE_GRAY)
-        convolve_kernel<1, K, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
-    return cudaGetLastError();
+        return launch_kernel(convolve_kernel<3, K, F>, blocks, WARPS * WARP, 0, stream, args,
+                             given);
+    if (channels == 4)
+        return launch_kernel(convolve_kernel<4, K, F>, blocks, WARPS * WARP, 0, stream, args,
+                             given);
+    if constexpr (F != TILE_GRAY)
+        return launch_kernel(convolve_kernel<1, K, F>, blocks, WARPS * WARP, 0, stream, args,
+                             given);
+    else
+        return cudaErrorInvalidValue;
 }
 
 template <int K>

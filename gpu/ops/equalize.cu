@@ -2,12 +2,14 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/equalize.h"
+#include "gpu/ops/launch.cuh"
 
 /* ---- kernels ---- */
 
 static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     equalize_kernel(struct gray_table *work, uint32_t pixels)
 {
+    await_kernel_before();
     __shared__ uint32_t sums[2][HISTOGRAM_BINS];
     __shared__ int first;
     __shared__ uint32_t first_count;
@@ -37,8 +39,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 static int equalize_make_cuda(struct gray_table *work, uint32_t pixels,
                               struct CUstream_st *stream)
 {
-    equalize_kernel<<<1, HISTOGRAM_BINS, 0, stream>>>(work, pixels);
-    return cudaGetLastError();
+    return launch_kernel(equalize_kernel, 1, HISTOGRAM_BINS, 0, stream, work, pixels);
 }
 
 extern "C" int equalize_cuda(const struct pass *pass, const struct image *from,

@@ -5,6 +5,7 @@
  * places through shared memory (a stride of 3 words touches every bank once), so that what is
  * written is 16 bytes a lane again.
  */
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 
 #include "gpu/pass.h"
@@ -26,6 +27,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     flatten_kernel(const uint8_t *__restrict__ from, size_t from_stride, uint8_t *__restrict__ to,
                    size_t to_stride, int width, int stretches, int stretch_count, uint3 under)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint32_t stage[WARPS][WARP_PIXELS * 3 / 4];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
@@ -68,8 +70,7 @@ extern "C" int flatten_cuda(const struct pass *pass, const struct image *from,
     int count = stretches * (int)from->height;
     unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
     (void)work;
-    flatten_kernel<<<blocks, WARPS * WARP, 0, stream>>>(
-        from->pixels, from->stride, to->pixels, to->stride, (int)from->width, stretches, count,
-        make_uint3(under[0], under[1], under[2]));
-    return cudaGetLastError();
+    return launch_kernel(flatten_kernel, blocks, WARPS * WARP, 0, stream, from->pixels,
+                         from->stride, to->pixels, to->stride, (int)from->width, stretches, count,
+                         make_uint3(under[0], under[1], under[2]));
 }

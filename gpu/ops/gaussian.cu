@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "gpu/ops/gaussian.h"
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 
 /* ---- kernels ---- */
@@ -122,6 +123,7 @@ static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
     gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
                     const __grid_constant__ tile_intake<F> given)
 {
+    await_kernel_before();
     using shape = gaussian_shape<R>;
     __shared__ tile_memory<C, F, shape::warps, shape::rows + 2 * R> memory;
     __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
@@ -161,12 +163,13 @@ static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
     unsigned blocks = tile_blocks(args.tile, gaussian_shape<R>::rows);
     constexpr int threads = gaussian_shape<R>::warps * WARP;
     if (channels == 3)
-        gaussian_kernel<3, R, F><<<blocks, threads, 0, stream>>>(args, given);
-    else if (channels == 4)
-        gaussian_kernel<4, R, F><<<blocks, threads, 0, stream>>>(args, given);
-    else if constexpr (F != TILE_GRAY)
-        gaussian_kernel<1, R, F><<<blocks, threads, 0, stream>>>(args, given);
-    return cudaGetLastError();
+        return launch_kernel(gaussian_kernel<3, R, F>, blocks, threads, 0, stream, args, given);
+    if (channels == 4)
+        return launch_kernel(gaussian_kernel<4, R, F>, blocks, threads, 0, stream, args, given);
+    if constexpr (F != TILE_GRAY)
+        return launch_kernel(gaussian_kernel<1, R, F>, blocks, threads, 0, stream, args, given);
+    else
+        return cudaErrorInvalidValue;
 }
 
 template <int R>

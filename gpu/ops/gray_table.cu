@@ -4,6 +4,7 @@
  * The table lies in shared memory once a bank (8 KiB), so that a warp's 32 reads never meet in
  * one, whatever the pixels are.
  */
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/gray_table.h"
@@ -28,6 +29,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
     look_up_kernel(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride,
                    int width, int stretches, int stretch_count, const uint8_t *table)
 {
+    await_kernel_before();
     __shared__ uint32_t copies[HISTOGRAM_BINS / 4 * WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int i = threadIdx.x; i < HISTOGRAM_BINS / 4 * WARP; i += SWEEP_THREADS)
@@ -62,8 +64,7 @@ extern "C" int gray_table_run_cuda(const struct pass *pass, const struct image *
     if (result != cudaSuccess)
         return result;
     struct sweep sweep = sweep_of(to, SWEEP_WARPS, 4);
-    look_up_kernel<<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-        gray->pixels, gray->stride, to->pixels, to->stride, (int)to->width, sweep.stretches,
-        sweep.count, table->table);
-    return cudaGetLastError();
+    return launch_kernel(look_up_kernel, sweep.blocks, SWEEP_THREADS, 0, stream, gray->pixels,
+                         gray->stride, to->pixels, to->stride, (int)to->width, sweep.stretches,
+                         sweep.count, table->table);
 }

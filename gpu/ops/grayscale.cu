@@ -4,6 +4,7 @@
  * A warp takes 512 pixels of one row; warps are numbered through all rows of the image, so that
  * the grid has one dimension, whose bound of 2^31 - 1 blocks no image reaches.
  */
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 
 #include "gpu/pass.h"
@@ -18,6 +19,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
                      uint8_t *__restrict__ to, size_t to_stride, int width, int stretches,
                      int stretch_count, gray_words gray)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
@@ -57,12 +59,10 @@ extern "C" int grayscale_cuda(const struct pass *pass, const struct image *from,
     unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
     (void)work;
     if (from->channels == 3)
-        grayscale_kernel<3><<<blocks, WARPS * WARP, 0, stream>>>(
-            from->pixels, from->stride, to->pixels, to->stride, (int)from->width, stretches,
-            count, words);
-    else
-        grayscale_kernel<4><<<blocks, WARPS * WARP, 0, stream>>>(
-            from->pixels, from->stride, to->pixels, to->stride, (int)from->width, stretches,
-            count, words);
-    return cudaGetLastError();
+        return launch_kernel(grayscale_kernel<3>, blocks, WARPS * WARP, 0, stream, from->pixels,
+                             from->stride, to->pixels, to->stride, (int)from->width, stretches,
+                             count, words);
+    return launch_kernel(grayscale_kernel<4>, blocks, WARPS * WARP, 0, stream, from->pixels,
+                         from->stride, to->pixels, to->stride, (int)from->width, stretches, count,
+                         words);
 }

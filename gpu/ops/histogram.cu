@@ -13,6 +13,7 @@
  *
  * The next stretch is on its way while one is counted.
  */
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/histogram.h"
@@ -124,6 +125,7 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
                           size_t keep_stride, int width, int stretches, int stretch_count,
                           gray_words gray, uint32_t *counts)
 {
+    await_kernel_before();
     constexpr int warps = GRAY_WARPS(C);
     __shared__ uint32_t table[HISTOGRAM_BINS];
     __shared__ alignas(16) uint8_t stage[C == 3 ? warps : 1][C == 3 ? WARP_PIXELS * 3 : 16];
@@ -182,6 +184,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
     histogram_colour_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
                             int stretch_count, uint32_t *counts, uint32_t one)
 {
+    await_kernel_before();
     constexpr int copies = COPIES(C), bins = C * HISTOGRAM_BINS;
     __shared__ alignas(16) uint32_t tables[bins * copies];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * SWEEP_WARPS;
@@ -228,21 +231,23 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 /* ---- launchers ---- */
 
 template <int C>
-static void launch_gray(const struct image *from, const struct histogram *histogram,
-                        const struct image *gray, uint32_t *counts, cudaStream_t stream)
+static cudaError_t launch_gray(const struct image *from, const struct histogram *histogram,
+                               const struct image *gray, uint32_t *counts, cudaStream_t stream)
 {
     struct sweep sweep = sweep_of(from, GRAY_WARPS(C), GRAY_BLOCKS);
-    histogram_gray_kernel<C><<<sweep.blocks, GRAY_WARPS(C) * WARP, 0, stream>>>(
-        from->pixels, from->stride, gray ? gray->pixels : NULL, gray ? gray->stride : 0,
-        (int)from->width, sweep.stretches, sweep.count, gray_words_of(&histogram->gray), counts);
+    return launch_kernel(histogram_gray_kernel<C>, sweep.blocks, GRAY_WARPS(C) * WARP, 0, stream,
+                         from->pixels, from->stride, gray ? gray->pixels : NULL,
+                         gray ? gray->stride : 0, (int)from->width, sweep.stretches, sweep.count,
+                         gray_words_of(&histogram->gray), counts);
 }
 
 template <int C>
-static void launch_colour(const struct image *from, uint32_t *counts, cudaStream_t stream)
+static cudaError_t launch_colour(const struct image *from, uint32_t *counts, cudaStream_t stream)
 {
     struct sweep sweep = sweep_of(from, SWEEP_WARPS, COLOUR_BLOCKS);
-    histogram_colour_kernel<C><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-        from->pixels, from->stride, (int)from->width, sweep.stretches, sweep.count, counts, 1);
+    return launch_kernel(histogram_colour_kernel<C>, sweep.blocks, SWEEP_THREADS, 0, stream,
+                         from->pixels, from->stride, (int)from->width, sweep.stretches, sweep.count,
+                         counts, 1);
 }
 
 extern "C" int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
@@ -255,16 +260,14 @@ extern "C" int histogram_count_cuda(const struct image *from, const struct histo
     if (result != cudaSuccess)
         return result;
     if (planes == 1 && from->channels == 1)
-        launch_gray<1>(from, histogram, NULL, counts, stream);
-    else if (planes == 1 && from->channels == 3)
-        launch_gray<3>(from, histogram, gray, counts, stream);
-    else if (planes == 1)
-        launch_gray<4>(from, histogram, gray, counts, stream);
-    else if (from->channels == 3)
-        launch_colour<3>(from, counts, stream);
-    else
-        launch_colour<4>(from, counts, stream);
-    return cudaGetLastError();
+        return launch_gray<1>(from, histogram, NULL, counts, stream);
+    if (planes == 1 && from->channels == 3)
+        return launch_gray<3>(from, histogram, gray, counts, stream);
+    if (planes == 1)
+        return launch_gray<4>(from, histogram, gray, counts, stream);
+    if (from->channels == 3)
+        return launch_colour<3>(from, counts, stream);
+    return launch_colour<4>(from, counts, stream);
 }
 
 extern "C" int histogram_cuda(const struct pass *pass, const struct image *from,

@@ -7,6 +7,7 @@
  */
 #include <cuda_fp16.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/median.h"
 #include "gpu/ops/tile.cuh"
 
@@ -109,6 +110,7 @@ template <int C, int SIZE, tile_form F>
 static __global__ void __launch_bounds__(WARPS *WARP)
     median_kernel(tile_args a, const __grid_constant__ tile_intake<F> given)
 {
+    await_kernel_before();
     constexpr int radius = SIZE / 2;
     __shared__ tile_memory<C, F, WARPS, BLOCK_ROWS + 2 * radius> memory;
     __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
@@ -144,12 +146,16 @@ static cudaError_t launch_form(const tile_args &args, uint32_t channels,
     const tile_intake<F> given = tile_intake_of<F>(intake);
     unsigned blocks = tile_blocks(args, BLOCK_ROWS);
     if (channels == 3)
-        median_kernel<3, SIZE, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
-    else if (channels == 4)
-        median_kernel<4, SIZE, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
-    else if constexpr (F != TILE_GRAY)
-        median_kernel<1, SIZE, F><<<blocks, WARPS * WARP, 0, stream>>>(args, given);
-    return cudaGetLastError();
+        return launch_kernel(median_kernel<3, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
+                             given);
+    if (channels == 4)
+        return launch_kernel(median_kernel<4, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
+                             given);
+    if constexpr (F != TILE_GRAY)
+        return launch_kernel(median_kernel<1, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
+                             given);
+    else
+        return cudaErrorInvalidValue;
 }
 
 template <int SIZE>

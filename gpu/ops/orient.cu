@@ -21,6 +21,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/orient.h"
 
 #define THREADS 256
@@ -106,6 +107,7 @@ template <int C, bool MIRROR, bool SKEWED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     orient_rows_kernel(orient_args a, int row_bytes)
 {
+    await_kernel_before();
     int item = blockIdx.x * ROW_THREADS + threadIdx.x;
     if (item >= a.items)
         return;
@@ -139,6 +141,7 @@ static __device__ __forceinline__ void mirror_rgb(uint32_t *to, uint32_t a, uint
 template <bool SKEWED>
 static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orient_args a)
 {
+    await_kernel_before();
     __shared__ uint4 stages[WARPS][STRETCH * 3 / 16];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
@@ -306,6 +309,7 @@ static __global__ void
 __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1))
     orient_swap_kernel(orient_args a)
 {
+    await_kernel_before();
     typedef tile_of<C> tile;
     __shared__ alignas(16) uint8_t bytes[tile::bytes];
     int tile_y = blockIdx.x / a.across, tile_x = blockIdx.x - tile_y * a.across;
@@ -347,10 +351,8 @@ template <int C> static cudaError_t launch_swap(orient_args args, cudaStream_t s
     args.across = pieces_of(args.width, tile_of<C>::side);
     unsigned blocks = (unsigned)(args.across * pieces_of(args.height, tile_of<C>::side));
     if (args.skew)
-        orient_swap_kernel<C, true><<<blocks, THREADS, 0, stream>>>(args);
-    else
-        orient_swap_kernel<C, false><<<blocks, THREADS, 0, stream>>>(args);
-    return cudaGetLastError();
+        return launch_kernel(orient_swap_kernel<C, true>, blocks, THREADS, 0, stream, args);
+    return launch_kernel(orient_swap_kernel<C, false>, blocks, THREADS, 0, stream, args);
 }
 
 template <int C, bool MIRROR>
@@ -360,10 +362,10 @@ static cudaError_t launch_rows(orient_args args, int row_bytes, cudaStream_t str
     args.items = args.across * pieces_of(args.height, ROWS);
     unsigned blocks = (unsigned)pieces_of(args.items, ROW_THREADS);
     if (args.skew)
-        orient_rows_kernel<C, MIRROR, true><<<blocks, ROW_THREADS, 0, stream>>>(args, row_bytes);
-    else
-        orient_rows_kernel<C, MIRROR, false><<<blocks, ROW_THREADS, 0, stream>>>(args, row_bytes);
-    return cudaGetLastError();
+        return launch_kernel(orient_rows_kernel<C, MIRROR, true>, blocks, ROW_THREADS, 0, stream,
+                             args, row_bytes);
+    return launch_kernel(orient_rows_kernel<C, MIRROR, false>, blocks, ROW_THREADS, 0, stream, args,
+                         row_bytes);
 }
 
 static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
@@ -372,10 +374,8 @@ static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
     args.items = args.across * args.height;
     unsigned blocks = (unsigned)pieces_of(args.items, WARPS);
     if (args.skew)
-        orient_mirror_rgb_kernel<true><<<blocks, THREADS, 0, stream>>>(args);
-    else
-        orient_mirror_rgb_kernel<false><<<blocks, THREADS, 0, stream>>>(args);
-    return cudaGetLastError();
+        return launch_kernel(orient_mirror_rgb_kernel<true>, blocks, THREADS, 0, stream, args);
+    return launch_kernel(orient_mirror_rgb_kernel<false>, blocks, THREADS, 0, stream, args);
 }
 
 extern "C" int orient_cuda(const struct pass *pass, const struct image *from,

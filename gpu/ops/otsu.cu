@@ -6,6 +6,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/otsu.h"
 
 /* ---- kernels ---- */
@@ -23,6 +24,7 @@ static __device__ __forceinline__ double divide(double a, double b, double one_o
 static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     otsu_kernel(struct gray_table *work, uint32_t pixels)
 {
+    await_kernel_before();
     __shared__ double share[HISTOGRAM_BINS], q1[HISTOGRAM_BINS], mu1[HISTOGRAM_BINS];
     __shared__ double over_q1[HISTOGRAM_BINS], part[HISTOGRAM_BINS]; /* part: of the moment */
     __shared__ double sigma[HISTOGRAM_BINS];
@@ -83,8 +85,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 
 static int otsu_make_cuda(struct gray_table *work, uint32_t pixels, struct CUstream_st *stream)
 {
-    otsu_kernel<<<1, HISTOGRAM_BINS, 0, stream>>>(work, pixels);
-    return cudaGetLastError();
+    return launch_kernel(otsu_kernel, 1, HISTOGRAM_BINS, 0, stream, work, pixels);
 }
 
 extern "C" int otsu_cuda(const struct pass *pass, const struct image *from,

@@ -9,6 +9,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/phash.h"
 
 #define WARP 32
@@ -121,6 +122,7 @@ static __device__ __forceinline__ void say_middles(struct phash_shared *s, int w
 static __global__ void __launch_bounds__(WARPS *WARP)
     phash_kernel(const __grid_constant__ phash_stacks stacks)
 {
+    await_kernel_before();
     __shared__ struct phash_shared s;
     const struct phash_stack &stack = stacks.of[blockIdx.y];
     int count = stack.count;
@@ -172,8 +174,7 @@ extern "C" int phash_cuda_many(const struct pass_call *calls, uint32_t count,
         most = max(most, stacks.of[i].count);
     }
     dim3 grid((unsigned)(most + WARPS - 1) / WARPS, count);
-    phash_kernel<<<grid, WARPS * WARP, 0, stream>>>(stacks);
-    return cudaGetLastError();
+    return launch_kernel(phash_kernel, grid, WARPS * WARP, 0, stream, stacks);
 }
 
 extern "C" int phash_cuda(const struct pass *pass, const struct image *from,

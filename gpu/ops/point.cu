@@ -14,6 +14,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/point.h"
 #include "gpu/ops/sweep.cuh"
 #include "gpu/ops/tables.cuh"
@@ -36,6 +37,7 @@ static __global__ void __launch_bounds__(THREADS)
                  size_t to_stride, int row_pieces, int row_blocks,
                  const __grid_constant__ point_tables tables)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint8_t table[256];
     int y = blockIdx.x / row_blocks, block = blockIdx.x - y * row_blocks;
     int first = block * (THREADS * PIECES) + threadIdx.x;
@@ -183,6 +185,7 @@ static __device__ __forceinline__ void matrix_stretch(row_part<C> *part, const p
 template <int C, bool GRAY, bool BEFORE, bool AFTER>
 static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_constant__ point_args a)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint8_t tables[2][256];
     __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -266,6 +269,7 @@ static __device__ __forceinline__ void wide_mix_four(uint32_t *w0, uint32_t *w1,
 static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     wide_kernel(const __grid_constant__ point_args a)
 {
+    await_kernel_before();
     extern __shared__ uint4 shared[];
     wide_memory &memory = *reinterpret_cast<wide_memory *>(shared);
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * WIDE_WARPS;
@@ -305,6 +309,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
 /* Gray to RGB: one lookup a pixel in the three tables side by side. */
 static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_constant__ point_args a)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint8_t tables[POINT_TABLES][256];
     __shared__ uint32_t colours[256];
     __shared__ alignas(16) uint8_t stage[WARPS][WARP_PIXELS * 3];
@@ -365,12 +370,10 @@ static cudaError_t launch_table(const struct image *from, const struct image *to
     int row_blocks = (pieces + THREADS * PIECES - 1) / (THREADS * PIECES);
     unsigned blocks = (unsigned)row_blocks * rows;
     if (from->channels == 4)
-        table_kernel<true><<<blocks, THREADS, 0, stream>>>(
-            from->pixels, from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
-    else
-        table_kernel<false><<<blocks, THREADS, 0, stream>>>(
-            from->pixels, from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
-    return cudaGetLastError();
+        return launch_kernel(table_kernel<true>, blocks, THREADS, 0, stream, from->pixels,
+                             from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
+    return launch_kernel(table_kernel<false>, blocks, THREADS, 0, stream, from->pixels,
+                         from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
 }
 
 /* Returns whether the device has the shared memory for wide_kernel: not before compute capability
@@ -392,9 +395,8 @@ static cudaError_t launch_wide(const point_args &args, cudaStream_t stream)
 {
     int blocks = (args.stretch_count + WIDE_WARPS - 1) / WIDE_WARPS;
     int fill = multiprocessors() * WIDE_BLOCKS;
-    wide_kernel<<<blocks < fill ? blocks : fill, WIDE_THREADS, sizeof(wide_memory), stream>>>(
-        args);
-    return cudaGetLastError();
+    return launch_kernel(wide_kernel, blocks < fill ? blocks : fill, WIDE_THREADS,
+                         sizeof(wide_memory), stream, args);
 }
 
 template <int C, bool GRAY>
@@ -402,14 +404,12 @@ static cudaError_t launch_mix(const point_args &args, unsigned blocks, const str
                               cudaStream_t stream)
 {
     if (point->before && point->after)
-        mix_kernel<C, GRAY, true, true><<<blocks, THREADS, 0, stream>>>(args);
-    else if (point->before)
-        mix_kernel<C, GRAY, true, false><<<blocks, THREADS, 0, stream>>>(args);
-    else if (point->after)
-        mix_kernel<C, GRAY, false, true><<<blocks, THREADS, 0, stream>>>(args);
-    else
-        mix_kernel<C, GRAY, false, false><<<blocks, THREADS, 0, stream>>>(args);
-    return cudaGetLastError();
+        return launch_kernel(mix_kernel<C, GRAY, true, true>, blocks, THREADS, 0, stream, args);
+    if (point->before)
+        return launch_kernel(mix_kernel<C, GRAY, true, false>, blocks, THREADS, 0, stream, args);
+    if (point->after)
+        return launch_kernel(mix_kernel<C, GRAY, false, true>, blocks, THREADS, 0, stream, args);
+    return launch_kernel(mix_kernel<C, GRAY, false, false>, blocks, THREADS, 0, stream, args);
 }
 
 extern "C" int point_cuda(const struct pass *pass, const struct image *from,
@@ -432,8 +432,7 @@ extern "C" int point_cuda(const struct pass *pass, const struct image *from,
     memcpy(args.matrix, point->matrix, sizeof(args.matrix));
     unsigned blocks = (unsigned)(args.stretch_count + WARPS - 1) / WARPS;
     if (point->mix == POINT_TINT) {
-        tint_kernel<<<blocks, THREADS, 0, stream>>>(args);
-        return cudaGetLastError();
+        return launch_kernel(tint_kernel, blocks, THREADS, 0, stream, args);
     }
     if (from->channels == 3 && point->mix != POINT_GRAY && point->before && point->after) {
         cudaError_t result;

@@ -8,6 +8,7 @@
  */
 #include <cuda_runtime.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/resample.h"
 
 #define WARP 32
@@ -97,6 +98,7 @@ static __device__ __forceinline__ void load_weights(int32_t *shared, const resam
 template <int C>
 static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_args a)
 {
+    await_kernel_before();
     __shared__ int32_t shared[X_WEIGHTS + WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int split = 1 << a.split_bits, outputs = WARP >> a.split_bits;
@@ -148,6 +150,7 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
 /* from_width, width: in words. A word that holds the last bytes of a row lies in the stride. */
 static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resample_args a)
 {
+    await_kernel_before();
     __shared__ int32_t shared[Y_ROWS][Y_WEIGHTS];
     int word_x = blockIdx.x * Y_WORDS + threadIdx.x;
     int y = blockIdx.y * Y_ROWS + threadIdx.y, row_y = min(y, a.height - 1);
@@ -178,6 +181,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resa
 template <int C>
 static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_args a)
 {
+    await_kernel_before();
     int offset = (blockIdx.x * Y_WORDS + threadIdx.x) * 4;
     int y = blockIdx.y * Y_ROWS + threadIdx.y;
     if (offset >= a.width * C || y >= a.height)
@@ -235,12 +239,10 @@ extern "C" int resample_x_cuda(const struct pass *pass, const struct image *from
     dim3 blocks((unsigned)((args.width + outputs - 1) / outputs),
                 (unsigned)((args.height + WARPS * ROWS - 1) / (WARPS * ROWS)));
     if (from->channels == 1)
-        resample_x_kernel<1><<<blocks, THREADS, 0, stream>>>(args);
-    else if (from->channels == 3)
-        resample_x_kernel<3><<<blocks, THREADS, 0, stream>>>(args);
-    else
-        resample_x_kernel<4><<<blocks, THREADS, 0, stream>>>(args);
-    return cudaGetLastError();
+        return launch_kernel(resample_x_kernel<1>, blocks, THREADS, 0, stream, args);
+    if (from->channels == 3)
+        return launch_kernel(resample_x_kernel<3>, blocks, THREADS, 0, stream, args);
+    return launch_kernel(resample_x_kernel<4>, blocks, THREADS, 0, stream, args);
 }
 
 static dim3 word_blocks(const struct image *to)
@@ -256,8 +258,8 @@ extern "C" int resample_y_cuda(const struct pass *pass, const struct image *from
     (void)work;
     args.weights = args.first + to->height;
     args.width = (int)((to->width * to->channels + 3) / 4);
-    resample_y_kernel<<<word_blocks(to), dim3(Y_WORDS, Y_ROWS), 0, stream>>>(args);
-    return cudaGetLastError();
+    return launch_kernel(resample_y_kernel, word_blocks(to), dim3(Y_WORDS, Y_ROWS), 0, stream,
+                         args);
 }
 
 extern "C" int pick_cuda(const struct pass *pass, const struct image *from,
@@ -268,10 +270,8 @@ extern "C" int pick_cuda(const struct pass *pass, const struct image *from,
     (void)work;
     args.weights = args.first + to->width;
     if (from->channels == 1)
-        pick_kernel<1><<<blocks, threads, 0, stream>>>(args);
-    else if (from->channels == 3)
-        pick_kernel<3><<<blocks, threads, 0, stream>>>(args);
-    else
-        pick_kernel<4><<<blocks, threads, 0, stream>>>(args);
-    return cudaGetLastError();
+        return launch_kernel(pick_kernel<1>, blocks, threads, 0, stream, args);
+    if (from->channels == 3)
+        return launch_kernel(pick_kernel<3>, blocks, threads, 0, stream, args);
+    return launch_kernel(pick_kernel<4>, blocks, threads, 0, stream, args);
 }

@@ -27,6 +27,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/sobel.h"
@@ -230,6 +231,7 @@ template <int C, int M, bool TABLE>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
     sobel_kernel(sobel_args a, const __grid_constant__ table_argument<TABLE> given)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     __shared__ alignas(16) uint8_t ring[RING_ROWS][RING_PITCH];
     __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
@@ -307,12 +309,13 @@ static cudaError_t launch_form(const sobel_args &args, unsigned blocks, const st
 {
     const table_argument<TABLE> table = table_argument_of<TABLE>(&sobel->intake);
     if (sobel->magnitude == SOBEL_HALF)
-        sobel_kernel<C, SOBEL_HALF, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    else if (sobel->magnitude == SOBEL_L1)
-        sobel_kernel<C, SOBEL_L1, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    else
-        sobel_kernel<C, SOBEL_L2, TABLE><<<blocks, WARPS * WARP, 0, stream>>>(args, table);
-    return cudaGetLastError();
+        return launch_kernel(sobel_kernel<C, SOBEL_HALF, TABLE>, blocks, WARPS * WARP, 0, stream,
+                             args, table);
+    if (sobel->magnitude == SOBEL_L1)
+        return launch_kernel(sobel_kernel<C, SOBEL_L1, TABLE>, blocks, WARPS * WARP, 0, stream,
+                             args, table);
+    return launch_kernel(sobel_kernel<C, SOBEL_L2, TABLE>, blocks, WARPS * WARP, 0, stream, args,
+                         table);
 }
 
 template <int C>

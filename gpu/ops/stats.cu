@@ -5,6 +5,7 @@
  * memory, and in the result by one atomic a block and figure. Least values are kept as their
  * distance from 255, so that the result begins as zeros.
  */
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/stats.h"
@@ -87,6 +88,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
     stats_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
                  int stretch_count, struct stats_channel *result)
 {
+    await_kernel_before();
     __shared__ alignas(16) uint8_t stage[C == 3 ? SWEEP_WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
     __shared__ unsigned long long sums[C];
     __shared__ unsigned maxes[C], rooms[C];
@@ -142,13 +144,11 @@ extern "C" int stats_cuda(const struct pass *pass, const struct image *from,
         return error;
     int width = (int)from->width;
     if (from->channels == 1)
-        stats_kernel<1><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, width, sweep.stretches, sweep.count, result);
-    else if (from->channels == 3)
-        stats_kernel<3><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, width, sweep.stretches, sweep.count, result);
-    else
-        stats_kernel<4><<<sweep.blocks, SWEEP_THREADS, 0, stream>>>(
-            from->pixels, from->stride, width, sweep.stretches, sweep.count, result);
-    return cudaGetLastError();
+        return launch_kernel(stats_kernel<1>, sweep.blocks, SWEEP_THREADS, 0, stream, from->pixels,
+                             from->stride, width, sweep.stretches, sweep.count, result);
+    if (from->channels == 3)
+        return launch_kernel(stats_kernel<3>, sweep.blocks, SWEEP_THREADS, 0, stream, from->pixels,
+                             from->stride, width, sweep.stretches, sweep.count, result);
+    return launch_kernel(stats_kernel<4>, sweep.blocks, SWEEP_THREADS, 0, stream, from->pixels,
+                         from->stride, width, sweep.stretches, sweep.count, result);
 }
