@@ -21,7 +21,8 @@
 struct gray_words {
     uint32_t rg, b0, r0_high, gb; /* (r, g), (b, 0), (0, r), (g, b); first one low */
     uint32_t r, g, b;
-    uint32_t under[3];
+    /* Of RGBA: the background's red and blue, 16 bits each, and green, and 255 times them + 127. */
+    uint32_t under_rb, under_g, base_rb, base_g;
 };
 
 static inline struct gray_words gray_words_of(const struct grayscale *gray)
@@ -34,8 +35,10 @@ static inline struct gray_words gray_words_of(const struct grayscale *gray)
     words.r = gray->r;
     words.g = gray->g;
     words.b = gray->b;
-    for (int c = 0; c < 3; c++)
-        words.under[c] = gray->background[c];
+    words.under_rb = gray->background[0] | (uint32_t)gray->background[2] << 16;
+    words.under_g = gray->background[1];
+    words.base_rb = 255u * words.under_rb + (127u << 16 | 127u);
+    words.base_g = 255u * words.under_g + 127u;
     return words;
 }
 
@@ -79,20 +82,31 @@ static __device__ __forceinline__ uint32_t gray_four_rgb(uint32_t w0, uint32_t w
     return gray_pack(y0, y1, y2, y3);
 }
 
-static __device__ __forceinline__ uint32_t gray_one_rgba(uint32_t pixel, const gray_words &gray)
+/* A sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of what
+ * flatten_byte makes of each colour. Red and blue are flattened side by side in one word: its
+ * halves stay below 65,536, whatever is borrowed on the way. The weights meet bytes 1 and 3 as they
+ * lie. */
+static __device__ __forceinline__ uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
 {
     uint32_t alpha = pixel >> 24;
-    return grayscale_rgb(flatten_byte(pixel & 255u, alpha, gray.under[0]),
-                         flatten_byte(pixel >> 8 & 255u, alpha, gray.under[1]),
-                         flatten_byte(pixel >> 16 & 255u, alpha, gray.under[2]), gray.r, gray.g,
-                         gray.b);
+    uint32_t rb = ((pixel & 0x00FF00FFu) - gray.under_rb) * alpha + gray.base_rb;
+    uint32_t g = ((pixel >> 8 & 255u) - gray.under_g) * alpha + gray.base_g;
+    rb += (rb >> 8 & 0x00FF00FFu) + 0x00010001u;
+    g += (g >> 8) + 1u;
+    uint32_t sum = __dp2a_lo(gray.g << 16, g, 32768u);
+    return __dp2a_hi(gray.b << 16, rb, __dp2a_lo(gray.r0_high, rb, sum));
+}
+
+static __device__ __forceinline__ uint32_t gray_one_rgba(uint32_t pixel, const gray_words &gray)
+{
+    return gray_sum_rgba(pixel, gray) >> 16;
 }
 
 static __device__ __forceinline__ uint32_t gray_four_rgba(const uint4 &four,
                                                           const gray_words &gray)
 {
-    return gray_one_rgba(four.x, gray) | gray_one_rgba(four.y, gray) << 8 |
-           gray_one_rgba(four.z, gray) << 16 | gray_one_rgba(four.w, gray) << 24;
+    return gray_pack(gray_sum_rgba(four.x, gray), gray_sum_rgba(four.y, gray),
+                     gray_sum_rgba(four.z, gray), gray_sum_rgba(four.w, gray));
 }
 
 /* The 16 pixels of a lane, 48 bytes, gathered from the stretch through `stage` (1536 bytes that

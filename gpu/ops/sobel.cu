@@ -1,7 +1,7 @@
 /*
  * sobel.cu - gray and its gradient in one pass: 1, 3 or 4 bytes in, 1 byte out a pixel.
  *
- * A block of 8 warps walks down a strip of 512 columns, 16 rows a step. In a step each warp turns
+ * A block of 4 warps walks down a strip of 512 columns, 8 rows a step. In a step each warp turns
  * two rows, which it loaded while the step before was computed, to gray in a ring of three steps
  * of rows in shared memory, with a column of halo on either side; then it computes two rows of
  * the result from four rows of gray. So every pixel is read once and made gray once, but for two
@@ -33,7 +33,7 @@
 #include "gpu/ops/sobel.h"
 #include "gpu/ops/tables.cuh"
 
-#define WARPS 8
+#define WARPS 4
 #define WARP_ROWS 2
 #define STEP_ROWS (WARPS * WARP_ROWS)
 #define RING_ROWS (3 * STEP_ROWS)
@@ -41,9 +41,10 @@
 #define MARGIN 16
 #define RING_PITCH (MARGIN + WARP_PIXELS + MARGIN)
 /* Blocks that fit a multiprocessor, by registers: four channels in flight take more of them. */
-#define BLOCKS_A_MULTIPROCESSOR(channels) ((channels) == 4 ? 2 : (channels) == 3 ? 3 : 4)
-/* Steps a block at most. */
-#define STEPS_MAX 16
+#define BLOCKS_A_MULTIPROCESSOR(channels) ((channels) == 4 ? 4 : (channels) == 3 ? 6 : 8)
+/* Rows a block: so few cost too much that is made twice, so many leave blocks too uneven. */
+#define ROWS_MIN (STEP_ROWS - 2)
+#define ROWS_MAX (16 * STEP_ROWS - 2)
 
 /* ---- kernels ---- */
 
@@ -225,8 +226,8 @@ static __device__ __forceinline__ void sobel_store(uint4 pixels, const sobel_arg
 }
 
 /* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1; row j of its result
- * needs rows j, j + 1, j + 2 of gray. Step t makes rows 16 t..16 t + 15 of gray, and from then on
- * rows 16 t - 2..16 t + 13 of the result can be computed. */
+ * needs rows j, j + 1, j + 2 of gray. Step t makes rows 8 t..8 t + 7 of gray, and from then on
+ * rows 8 t - 2..8 t + 5 of the result can be computed. */
 template <int C, int M, bool TABLE>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
     sobel_kernel(sobel_args a, const __grid_constant__ table_argument<TABLE> given)
@@ -253,7 +254,7 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
         tables_copy<1, WARPS>(table, given.pieces, warp, lane);
         __syncthreads();
     }
-    int ring_base = 0; /* 16 t mod 48 */
+    int ring_base = 0; /* 8 t mod 24 */
     for (int t = 0; t < steps; t++) {
 #pragma unroll
         for (int k = 0; k < WARP_ROWS; k++) {
@@ -292,15 +293,13 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
 
 /* ---- launchers ---- */
 
-/* Rows a block: as many blocks as run at once, so that none waits for a second round, but not
- * more than STEPS_MAX steps; 2 rows of gray in 16 t are shared with the neighbours. */
+/* Rows a block: as many blocks as run at once, so that none waits for a second round. */
 static int block_rows(int width, int height, int channels)
 {
     int strips = (width + WARP_PIXELS - 1) / WARP_PIXELS;
     int wanted = multiprocessors() * BLOCKS_A_MULTIPROCESSOR(channels) / strips;
     int rows = wanted < 1 ? height : (height + wanted - 1) / wanted;
-    int steps = (rows + 2 + STEP_ROWS - 1) / STEP_ROWS;
-    return (steps < STEPS_MAX ? steps : STEPS_MAX) * STEP_ROWS - 2;
+    return rows < ROWS_MIN ? ROWS_MIN : rows > ROWS_MAX ? ROWS_MAX : rows;
 }
 
 template <int C, bool TABLE>
