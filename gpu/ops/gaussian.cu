@@ -1,5 +1,6 @@
 /*
- * gaussian.cu - the separable Gaussian in one launch, halo in shared memory.
+ * gaussian.cu - the separable Gaussian in one launch, halo in shared memory. Five taps on RGB alone
+ * have a kernel of their own: gaussian_strip.cuh.
  *
  * A lane has four columns and walks down them. It makes sums across from bytes, four taps a
  * __dp4a: for each of the four pixels of a word there is a row of weights shifted to its place,
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "gpu/ops/gaussian.h"
+#include "gpu/ops/gaussian_strip.cuh"
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 
@@ -36,6 +38,13 @@ template <int R> struct gaussian_shape {
     static constexpr int warps = R == 4 ? 8 : R <= 8 ? 4 : 3;
     static constexpr int rows = lane_rows * warps;
 };
+
+/* Blocks a multiprocessor that the compiler is held to; 0: as it likes. Gray is fastest with many
+ * warps, colours of five taps with many registers. */
+template <int C, int R> static constexpr int gaussian_blocks()
+{
+    return R > 2 ? 0 : C == 1 ? 12 : 1;
+}
 
 /* Sums across for the four pixels of a word. */
 template <int R>
@@ -119,7 +128,7 @@ static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
 }
 
 template <int C, int R, tile_form F>
-static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP)
+static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP, gaussian_blocks<C, R>())
     gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
                     const __grid_constant__ tile_intake<F> given)
 {
@@ -155,6 +164,15 @@ static uint32_t weight_at(const struct gaussian *gaussian, int tap)
     return inside ? gaussian->weights[tap + gaussian->radius] : 0;
 }
 
+/* Weights down for rows of the result that begin with a pair's first row, and with its second. */
+static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even, uint32_t *odd)
+{
+    for (int tap = 0; tap <= 2 * radius + 1; tap++) {
+        even[tap / 4] |= weight_at(gaussian, tap - radius) << (tap % 4 * 8);
+        odd[tap / 4] |= weight_at(gaussian, tap - 1 - radius) << (tap % 4 * 8);
+    }
+}
+
 template <int R, tile_form F>
 static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
                                const struct intake *intake, cudaStream_t stream)
@@ -186,10 +204,7 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
         for (int byte = 0; byte < (2 * side + 1) * 4; byte++)
             args.across[k][byte / 4] |= weight_at(gaussian, byte - side * 4 - k)
                                         << (byte % 4 * 8);
-    for (int tap = 0; tap <= 2 * R + 1; tap++) {
-        args.down_even[tap / 4] |= weight_at(gaussian, tap - R) << (tap % 4 * 8);
-        args.down_odd[tap / 4] |= weight_at(gaussian, tap - 1 - R) << (tap % 4 * 8);
-    }
+    put_down(gaussian, R, args.down_even, args.down_odd);
     const struct intake *intake = &gaussian->intake;
     if (intake->makes_gray)
         return launch_form<R, TILE_GRAY>(args, from->channels, intake, stream);
@@ -198,11 +213,31 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
     return launch_form<R, TILE_PLAIN>(args, from->channels, intake, stream);
 }
 
+static cudaError_t launch_strip(const struct gaussian *gaussian, const struct image *from,
+                                const struct image *to, cudaStream_t stream)
+{
+    constexpr int radius = GAUSSIAN_STRIP_RADIUS;
+    gaussian_strip_args args;
+    memset(&args, 0, sizeof(args));
+    args.strip = strip_args_of(from, to, BORDER_REFLECT101, GAUSSIAN_STRIP_BLOCKS);
+    for (int k = 0; k < 4; k++)
+        for (int tap = 0; tap <= 2 * radius; tap++)
+            args.across[k][(k + tap) / 4] |= weight_at(gaussian, tap - radius)
+                                             << ((k + tap) % 4 * 8);
+    put_down(gaussian, radius, args.down_even, args.down_odd);
+    return launch_kernel(gaussian_strip_kernel, strip_blocks(args.strip), STRIP_WARPS * WARP, 0,
+                         stream, args);
+}
+
 extern "C" int gaussian_cuda(const struct pass *pass, const struct image *from,
                              const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
     const struct gaussian *gaussian = reinterpret_cast<const struct gaussian *>(pass->params);
+    const struct intake *intake = &gaussian->intake;
     (void)work;
+    if (gaussian->radius <= GAUSSIAN_STRIP_RADIUS && from->channels == 3 && !gaussian->sharpen &&
+        !intake->makes_gray && !intake->looks_up)
+        return launch_strip(gaussian, from, to, stream);
     if (gaussian->radius <= 2)
         return launch<2>(gaussian, from, to, stream);
     if (gaussian->radius <= 4)

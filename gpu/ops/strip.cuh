@@ -1,0 +1,197 @@
+/*
+ * strip.cuh - how a warp walks down a strip of an RGB image, 256 columns wide, by itself.
+ *
+ * It takes rows in pairs, the next two pairs on their way into a ring in shared memory that is its
+ * own while it works on one: no warp waits for another, and what it needs of the rows above stays
+ * in its registers. A lane has eight pixels, with two on either side, as words of one channel. At
+ * the image's sides, the columns outside are made from the row itself once a pair is there.
+ */
+#ifndef GPUIMGD_GPU_OPS_STRIP_CUH
+#define GPUIMGD_GPU_OPS_STRIP_CUH
+
+#include <cuda_pipeline.h>
+#include <cuda_runtime.h>
+
+#include "gpu/ops/border.h"
+#include "gpu/ops/multiprocessors.cuh"
+#include "gpu/ops/rows.cuh"
+#include "gpu/pass.h"
+
+#define STRIP_LANE 8
+#define STRIP_WIDTH (WARP * STRIP_LANE)
+#define STRIP_BYTES (STRIP_WIDTH * 3)
+#define STRIP_WARPS 4
+/* Bytes on either side of a row in the ring, and columns that are made outside the image. */
+#define STRIP_MARGIN 16
+#define STRIP_SIDE 2
+#define STRIP_PITCH (STRIP_MARGIN + STRIP_BYTES + STRIP_MARGIN)
+#define STRIP_AHEAD 2
+/* Rows a warp makes: so few cost too much that is summed twice, so many leave warps too uneven. */
+#define STRIP_ROWS_MIN 8
+#define STRIP_ROWS_MAX 128
+
+struct strip_args {
+    const uint8_t *from;
+    uint8_t *to;
+    size_t from_stride, to_stride;
+    int width, height;
+    int strips; /* side by side */
+    int rows;   /* of the result a warp, even */
+    enum border border;
+};
+
+/* blocks: of STRIP_WARPS warps, that fit a multiprocessor; as many walks are made as fit at once. */
+static inline strip_args strip_args_of(const struct image *from, const struct image *to,
+                                       enum border border, int blocks)
+{
+    strip_args args;
+    args.from = from->pixels;
+    args.to = to->pixels;
+    args.from_stride = from->stride;
+    args.to_stride = to->stride;
+    args.width = (int)from->width;
+    args.height = (int)from->height;
+    args.strips = (args.width + STRIP_WIDTH - 1) / STRIP_WIDTH;
+    args.border = border;
+    int down = multiprocessors() * blocks * STRIP_WARPS / args.strips;
+    int rows = down < 1 ? args.height : (args.height + down - 1) / down;
+    rows = rows < STRIP_ROWS_MIN ? STRIP_ROWS_MIN : rows > STRIP_ROWS_MAX ? STRIP_ROWS_MAX : rows;
+    args.rows = (rows + 1) / 2 * 2;
+    return args;
+}
+
+static inline unsigned strip_blocks(const strip_args &args)
+{
+    int walks = args.strips * ((args.height + args.rows - 1) / args.rows);
+    return (unsigned)(walks + STRIP_WARPS - 1) / STRIP_WARPS;
+}
+
+/* A warp's share of shared memory: pairs of rows taken in, and two rows of the result. */
+struct strip_memory {
+    alignas(16) uint8_t ring[STRIP_AHEAD + 1][2][STRIP_PITCH];
+    alignas(16) uint8_t stage[2][STRIP_BYTES];
+};
+
+/* Where a warp works: `rows` rows of the result from (x0, y0) on. */
+struct strip_walk {
+    int x0, y0, rows, lane;
+};
+
+/* No rows: there is nothing for this warp. */
+static __device__ __forceinline__ strip_walk strip_walk_of(const strip_args &a)
+{
+    int index = (int)blockIdx.x * STRIP_WARPS + (int)threadIdx.x / WARP;
+    int down = index / a.strips, y0 = down * a.rows;
+    return {(index - down * a.strips) * STRIP_WIDTH, y0, min(a.rows, a.height - y0),
+            (int)threadIdx.x % WARP};
+}
+
+/* Sends for pair m of the rows from y0 - halo on, if the walk needs it. */
+static __device__ __forceinline__ void strip_send(strip_memory &memory, const strip_args &a,
+                                                  const strip_walk &walk, int halo, int m)
+{
+    constexpr int pieces = STRIP_PITCH / 16;
+    int left = walk.x0 * 3 - STRIP_MARGIN;
+    if (2 * m < walk.rows + 2 * halo) {
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            int y = border_inside(walk.y0 - halo + 2 * m + k, a.height, a.border);
+            const uint8_t *row = a.from + (size_t)y * a.from_stride;
+            uint8_t *to = memory.ring[m % (STRIP_AHEAD + 1)][k];
+#pragma unroll
+            for (int j = 0; j < (pieces + WARP - 1) / WARP; j++) {
+                int piece = walk.lane + j * WARP, offset = left + piece * 16;
+                if (piece < pieces && offset >= 0 && offset < a.width * 3)
+                    __pipeline_memcpy_async(to + piece * 16, row + offset, 16);
+            }
+        }
+    }
+    __pipeline_commit();
+}
+
+/* Sends for the pairs that a walk begins with. */
+static __device__ __forceinline__ void strip_begin(strip_memory &memory, const strip_args &a,
+                                                   const strip_walk &walk, int halo)
+{
+#pragma unroll
+    for (int m = 0; m < STRIP_AHEAD; m++)
+        strip_send(memory, a, walk, halo, m);
+}
+
+/* Makes the columns outside the image in the two rows of a pair, where the strip meets its sides:
+ * they mirror or repeat columns that the pair has too. A lane has one byte. */
+static __device__ __forceinline__ void strip_make_sides(uint8_t (*rows)[STRIP_PITCH],
+                                                        const strip_args &a,
+                                                        const strip_walk &walk)
+{
+    static_assert(2 * 2 * STRIP_SIDE * 3 <= WARP, "a lane a byte");
+    int k = walk.lane & 1, c = (walk.lane >> 1) % 3, n = (walk.lane >> 1) / 3;
+    int x = n < STRIP_SIDE ? -1 - n : a.width + n - STRIP_SIDE;
+    if (n < 2 * STRIP_SIDE && x >= walk.x0 - STRIP_SIDE &&
+        x < walk.x0 + STRIP_WIDTH + STRIP_SIDE) {
+        uint8_t *pixels = rows[k] + STRIP_MARGIN - walk.x0 * 3;
+        pixels[x * 3 + c] = pixels[border_inside(x, a.width, a.border) * 3 + c];
+    }
+    __syncwarp();
+}
+
+/* Waits for pair m and sends for another. The pair's rows stay until the next call. */
+static __device__ __forceinline__ const uint8_t (
+    *strip_next(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo,
+                int m))[STRIP_PITCH]
+{
+    uint8_t(*rows)[STRIP_PITCH] = memory.ring[m % (STRIP_AHEAD + 1)];
+    __pipeline_wait_prior(STRIP_AHEAD - 1);
+    __syncwarp();
+    if (walk.x0 == 0 || walk.x0 + STRIP_WIDTH + STRIP_SIDE > a.width)
+        strip_make_sides(rows, a, walk);
+    strip_send(memory, a, walk, halo, m + STRIP_AHEAD);
+    return rows;
+}
+
+/* The lane's pixels of a row, two before and two behind them too: of each channel three words of
+ * four pixels. 21 PRMT. */
+static __device__ __forceinline__ void strip_sort(const uint8_t *row, int lane,
+                                                  uint32_t (&plane)[3][3])
+{
+    const uint2 *from = reinterpret_cast<const uint2 *>(row + STRIP_MARGIN + lane * 24 - 8);
+    uint32_t w[10]; /* from two bytes before the first pixel on */
+#pragma unroll
+    for (int j = 0; j < 5; j++) {
+        uint2 two = from[j];
+        w[2 * j] = two.x;
+        w[2 * j + 1] = two.y;
+    }
+#pragma unroll
+    for (int g = 0; g < 3; g++) {
+        uint32_t a = w[3 * g], b = w[3 * g + 1], c = w[3 * g + 2], d = w[3 * g + 3];
+        plane[0][g] = __byte_perm(__byte_perm(a, b, 0x0052), c, 0x7410);
+        plane[1][g] = __byte_perm(__byte_perm(a, b, 0x0063), __byte_perm(c, d, 0x0041), 0x5410);
+        plane[2][g] = __byte_perm(__byte_perm(b, c, 0x0630), d, 0x5210);
+    }
+}
+
+/* Writes rows j and j + 1 of the walk, of which the lane has six words each. */
+static __device__ __forceinline__ void strip_store(strip_memory &memory, const strip_args &a,
+                                                   const strip_walk &walk, int j,
+                                                   const uint32_t (&words)[2][6])
+{
+    constexpr int pieces = STRIP_BYTES / 16;
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+#pragma unroll
+        for (int q = 0; q < 3; q++)
+            reinterpret_cast<uint2 *>(memory.stage[k] + walk.lane * 24)[q] =
+                make_uint2(words[k][2 * q], words[k][2 * q + 1]);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 2 * pieces / WARP; i++) {
+        int piece = walk.lane + i * WARP, k = piece / pieces, within = (piece - k * pieces) * 16;
+        int offset = walk.x0 * 3 + within;
+        if (j + k < walk.rows && offset < a.width * 3)
+            *reinterpret_cast<uint4 *>(a.to + (size_t)(walk.y0 + j + k) * a.to_stride + offset) =
+                *reinterpret_cast<const uint4 *>(memory.stage[k] + within);
+    }
+}
+
+#endif
