@@ -9,9 +9,10 @@
  * that is between the two sums is in registers. Weights come from the launch's own arguments, which
  * lie in constant memory, and every lane reads the same one.
  *
- * Instructions a pixel with 5 taps and 8 rows a lane: 12 rows across for 8 down (1.5 times 2
- * IDP.4A, 0.5 PRMT), 3 IDP.2A, 0.75 PRMT to pack: 7.5, of the 20 that a pixel may take at the rate
- * of memory. Wider kernels grow by 1/4 a tap and row across and 1/2 a tap down.
+ * Instructions a sample with 5 taps and 8 rows a lane: 12 rows across for 8 down (1.5 times 2
+ * IDP.4A, 0.5 PRMT, 0.75 loads), 3 IDP.2A, 0.75 PRMT to pack; with the tile's way in and out 16 are
+ * carried out, of the 20 that a sample may take at the rate of memory. Wider kernels grow by 1/4 a
+ * tap and row across and 1/2 a tap down.
  */
 #include <string.h>
 
@@ -32,19 +33,14 @@ template <int R> struct gaussian_args {
     uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* two pairs a word */
 };
 
-/* Rows a lane makes, warps a block. */
-template <int R> struct gaussian_shape {
-    static constexpr int lane_rows = R <= 4 ? 8 : 16;
+/* Rows a lane makes, warps a block, and blocks a multiprocessor that the compiler is held to, 0 as
+ * it likes: of five taps, gray is fastest with many warps, colours with many registers. */
+template <int C, int R> struct gaussian_shape {
+    static constexpr int lane_rows = C == 1 && R == 2 ? 10 : R <= 4 ? 8 : 16;
     static constexpr int warps = R == 4 ? 8 : R <= 8 ? 4 : 3;
+    static constexpr int blocks = R > 2 ? 0 : C == 1 ? 11 : 1;
     static constexpr int rows = lane_rows * warps;
 };
-
-/* Blocks a multiprocessor that the compiler is held to; 0: as it likes. Gray is fastest with many
- * warps, colours of five taps with many registers. */
-template <int C, int R> static constexpr int gaussian_blocks()
-{
-    return R > 2 ? 0 : C == 1 ? 12 : 1;
-}
 
 /* Sums across for the four pixels of a word. */
 template <int R>
@@ -88,12 +84,12 @@ static __device__ __forceinline__ uint32_t sharpen_four(uint32_t source, uint32_
 }
 
 /* lane_rows words of the result, from the plane at row `row` (of the result) on. */
-template <int R>
+template <int C, int R>
 static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
                                             const uint8_t (*plane)[TILE_PITCH], int row, int at,
                                             uint32_t *result)
 {
-    constexpr int count = gaussian_shape<R>::lane_rows, pairs = count / 2 + R;
+    constexpr int count = gaussian_shape<C, R>::lane_rows, pairs = count / 2 + R;
     uint32_t pair[pairs][4];
 #pragma unroll
     for (int i = 0; i < pairs; i++) {
@@ -128,12 +124,13 @@ static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
 }
 
 template <int C, int R, tile_form F>
-static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP, gaussian_blocks<C, R>())
+static __global__ void
+    __launch_bounds__(gaussian_shape<C, R>::warps *WARP, gaussian_shape<C, R>::blocks)
     gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
                     const __grid_constant__ tile_intake<F> given)
 {
     await_kernel_before();
-    using shape = gaussian_shape<R>;
+    using shape = gaussian_shape<C, R>;
     __shared__ tile_memory<C, F, shape::warps, shape::rows + 2 * R> memory;
     __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -146,7 +143,7 @@ static __global__ void __launch_bounds__(gaussian_shape<R>::warps *WARP, gaussia
     for (int c = 0; c < memory.planes; c++) {
         uint32_t result[shape::lane_rows];
         if (row < rows)
-            blur<R>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
+            blur<C, R>(a, memory.plane[c], row, TILE_MARGIN + lane * 4, result);
         if (memory.planes != 1)
             __syncthreads();
         if (row < rows)
@@ -173,19 +170,26 @@ static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even
     }
 }
 
+template <int C, int R, tile_form F>
+static cudaError_t launch_shape(const gaussian_args<R> &args, const tile_intake<F> &given,
+                                cudaStream_t stream)
+{
+    using shape = gaussian_shape<C, R>;
+    return launch_kernel(gaussian_kernel<C, R, F>, tile_blocks(args.tile, shape::rows),
+                         shape::warps * WARP, 0, stream, args, given);
+}
+
 template <int R, tile_form F>
 static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
                                const struct intake *intake, cudaStream_t stream)
 {
     const tile_intake<F> given = tile_intake_of<F>(intake);
-    unsigned blocks = tile_blocks(args.tile, gaussian_shape<R>::rows);
-    constexpr int threads = gaussian_shape<R>::warps * WARP;
     if (channels == 3)
-        return launch_kernel(gaussian_kernel<3, R, F>, blocks, threads, 0, stream, args, given);
+        return launch_shape<3, R, F>(args, given, stream);
     if (channels == 4)
-        return launch_kernel(gaussian_kernel<4, R, F>, blocks, threads, 0, stream, args, given);
+        return launch_shape<4, R, F>(args, given, stream);
     if constexpr (F != TILE_GRAY)
-        return launch_kernel(gaussian_kernel<1, R, F>, blocks, threads, 0, stream, args, given);
+        return launch_shape<1, R, F>(args, given, stream);
     else
         return cudaErrorInvalidValue;
 }
