@@ -40,7 +40,7 @@ struct strip_args {
     enum border border;
 };
 
-/* blocks: of STRIP_WARPS warps, that fit a multiprocessor; as many walks are made as fit at once. */
+/* blocks: of STRIP_WARPS warps, that fit a multiprocessor; as many walks as fit at once. */
 static inline strip_args strip_args_of(const struct image *from, const struct image *to,
                                        enum border border, int blocks)
 {

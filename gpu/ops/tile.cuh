@@ -141,10 +141,11 @@ static __device__ __forceinline__ uint4 tile_mix_rgba(uint32_t red, uint32_t gre
 /* How the warps of a block share the pieces of a tile: each takes `group` rows in `loads` pieces a
  * lane, of which some lanes may have none; a round of all warps takes `step` rows. Gray, of which a
  * group is one piece a lane, takes several groups in a round. */
-template <int C, int WARPS> struct tile_share {
+template <int C, int WARPS, int ROWS> struct tile_share {
     static constexpr int pieces = TILE_PITCH * C / 16; /* in a row: 10, 30, 40 */
     static constexpr int group = C == 4 ? 4 : 3;
-    static constexpr int loads = C == 1 ? 4 : C == 3 ? 3 : 5;
+    static constexpr int rounds = (ROWS + group * WARPS - 1) / (group * WARPS);
+    static constexpr int loads = C == 1 ? (rounds < 4 ? rounds : 4) : C == 3 ? 3 : 5;
     static constexpr int step = group * WARPS * (C == 1 ? loads : 1);
 
     /* Of load j: the row of the round, or `step` where the lane has none, and the piece in it. */
@@ -162,11 +163,11 @@ template <int C, int WARPS> struct tile_share {
 
 /* A round's pieces from row `first` of the tile on. INSIDE: the whole tile lies in the image, so
  * there is nothing to ask but which rows there are. */
-template <int C, int WARPS, bool INSIDE>
+template <int C, int WARPS, int ROWS, bool INSIDE>
 static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int top, int first,
                                                  int rows, uint4 *held)
 {
-    using share = tile_share<C, WARPS>;
+    using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, left = (x0 - TILE_MARGIN) * C;
     const uint8_t *base = a.from + (ptrdiff_t)(top + first) * (ptrdiff_t)a.from_stride + left;
 #pragma unroll
@@ -188,11 +189,11 @@ static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int
 #define TILE_HAS_ROW(a, y) ((a).border != BORDER_ZERO || ((y) >= 0 && (y) < (a).height))
 
 /* Looks up what tile_take took of the round that begins in row `first`. */
-template <int C, int WARPS, bool INSIDE>
+template <int C, int WARPS, int ROWS, bool INSIDE>
 static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top, int first,
                                                     int rows, const uint8_t *table, uint4 *held)
 {
-    using share = tile_share<C, WARPS>;
+    using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
     for (int j = 0; j < share::loads; j++) {
@@ -228,20 +229,20 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, RO
                                                      int rows, const tile_intake<F> &given,
                                                      const uint8_t *table)
 {
-    using share = tile_share<3, WARPS>;
+    using share = tile_share<3, WARPS, ROWS>;
     constexpr int groups = TILE_PITCH / 16;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     uint4 *stage = reinterpret_cast<uint4 *>(memory.stage[warp]);
     uint4 held[share::loads];
-    tile_take<3, WARPS, INSIDE>(a, x0, top, 0, rows, held);
+    tile_take<3, WARPS, ROWS, INSIDE>(a, x0, top, 0, rows, held);
     for (int first = 0; first < rows; first += share::step) {
         if constexpr (F == TILE_TABLE)
-            tile_look_up<3, WARPS, INSIDE>(a, top, first, rows, table, held);
+            tile_look_up<3, WARPS, ROWS, INSIDE>(a, top, first, rows, table, held);
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < share::loads; j++)
             stage[lane + j * WARP] = held[j];
-        tile_take<3, WARPS, INSIDE>(a, x0, top, first + share::step, rows, held);
+        tile_take<3, WARPS, ROWS, INSIDE>(a, x0, top, first + share::step, rows, held);
         __syncwarp();
         int row = first + warp * share::group + lane / groups, group = lane % groups;
         if (lane >= share::group * groups || row >= rows)
@@ -272,7 +273,7 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS>
                                                   int rows, const tile_intake<F> &given,
                                                   const uint8_t *table, const uint4 *held)
 {
-    using share = tile_share<C, WARPS>;
+    using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
     for (int j = 0; j < share::loads; j++) {
@@ -305,11 +306,11 @@ static __device__ __forceinline__ void tile_fill(tile_memory<C, F, WARPS, ROWS> 
     if constexpr (C == 3) {
         tile_load_rgb<WARPS, ROWS, INSIDE, F>(memory, a, x0, top, rows, given, table);
     } else {
-        for (int first = 0; first < rows; first += tile_share<C, WARPS>::step) {
-            uint4 held[tile_share<C, WARPS>::loads];
-            tile_take<C, WARPS, INSIDE>(a, x0, top, first, rows, held);
+        for (int first = 0; first < rows; first += tile_share<C, WARPS, ROWS>::step) {
+            uint4 held[tile_share<C, WARPS, ROWS>::loads];
+            tile_take<C, WARPS, ROWS, INSIDE>(a, x0, top, first, rows, held);
             if constexpr (F == TILE_TABLE)
-                tile_look_up<C, WARPS, INSIDE>(a, top, first, rows, table, held);
+                tile_look_up<C, WARPS, ROWS, INSIDE>(a, top, first, rows, table, held);
             tile_place<C, WARPS, ROWS, INSIDE, F>(memory, a, top, first, rows, given, table, held);
         }
     }
