@@ -8,11 +8,11 @@
  * same jobs in the same run, then kinds of host memory, then what a small job costs the thread that
  * starts it, then each kernel against the device's copy rate, on a picture as smooth as photographs
  * are and on noise, where lookups in tables meet in the banks of shared memory, beside NPP where
- * the CUDA toolkit has it, and the histogram against CUB's. A kernel's start and end take about 3
- * us, which a small picture feels more: so the table is made for one of 15 and for one of 48
- * megapixels, where the default limit of 50 is near, and both alone on one stream and on four in
- * turn, as in the daemon, where one kernel's end and the next one's start overlap. Without a
- * device: the CPU engine's passes, one thread.
+ * the CUDA toolkit has it, and the histogram against CUB's. A kernel's start and end take 2 us and
+ * a copy's 3, which a small picture feels more: so the table is made for one of 15 and for one of
+ * 48 megapixels, where the default limit of 50 is near, and both alone on one stream, also beside a
+ * copy of as many bytes alone ("alike"), and on four in turn, as in the daemon, where one kernel's
+ * end and the next one's start overlap. Without a device: the CPU engine's passes, one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -420,35 +420,54 @@ static void bench_small(const struct load *like)
     height = old_height;
 }
 
+/* Copies of as many bytes as gray, RGB and RGBA take, in and out, alone on one stream. */
+#define COPIES 3
+static struct {
+    double bytes, s;
+} copies[COPIES];
+
+/* What a copy takes that reads and writes as many bytes: on the line through the nearest two. */
+static double copy_alike_s(double bytes)
+{
+    size_t i = bytes > copies[1].bytes ? 1 : 0;
+    double slope = (copies[i + 1].s - copies[i].s) / (copies[i + 1].bytes - copies[i].bytes);
+    return copies[i].s + slope * (bytes - copies[i].bytes);
+}
+
 /* A row's first figures: alone on one stream, and on several in turn. */
 static void print_kernel(const char *name, double s, double lanes_s, double bytes,
                          const struct device_rates *rates)
 {
     double gb = bytes * 1e-9, share = 100 * gb / rates->copy;
-    printf("%-22s %8.1f %7.0f %7.0f %6.0f%% %8.1f %7.0f %6.0f%%", name, s * 1e6,
-           mpixels() / s * 1e-3, gb / s, share / s, lanes_s * 1e6, mpixels() / lanes_s * 1e-3,
-           share / lanes_s);
+    printf("%-22s %8.1f %7.0f %7.0f %6.0f%% %6.0f%% %8.1f %7.0f %6.0f%%", name, s * 1e6,
+           mpixels() / s * 1e-3, gb / s, share / s, 100 * copy_alike_s(bytes) / s, lanes_s * 1e6,
+           mpixels() / lanes_s * 1e-3, share / lanes_s);
 }
 
 static void bench_copies(const struct device_rates *rates)
 {
-    static const uint32_t channels[] = {1, 3, 4};
-    static const char *const names[] = {"copy of gray", "copy of RGB", "copy of RGBA"};
-    for (size_t i = 0; i < 3; i++) {
+    static const uint32_t channels[COPIES] = {1, 3, 4};
+    static const char *const names[COPIES] = {"copy of gray", "copy of RGB", "copy of RGBA"};
+    double lanes_s[COPIES];
+    for (size_t i = 0; i < COPIES; i++) {
         size_t bytes = (size_t)width * height * channels[i];
-        double s = bench_device_copy_s(bytes, false), lanes_s = bench_device_copy_s(bytes, true);
-        if (s < 0 || lanes_s < 0)
+        copies[i].bytes = 2 * (double)bytes;
+        copies[i].s = bench_device_copy_s(bytes, false);
+        lanes_s[i] = bench_device_copy_s(bytes, true);
+        if (copies[i].s < 0 || lanes_s[i] < 0)
             exit(1);
-        print_kernel(names[i], s, lanes_s, 2 * (double)bytes, rates);
+    }
+    for (size_t i = 0; i < COPIES; i++) {
+        print_kernel(names[i], copies[i].s, lanes_s[i], copies[i].bytes, rates);
         printf("\n");
     }
 }
 
 static void bench_kernels(const struct device_rates *rates, const char *name)
 {
-    printf("\n%u x %u\n%-22s %32s   %24s\n%-22s %8s %7s %7s %7s %8s %7s %7s %8s %9s\n", width,
+    printf("\n%u x %u\n%-22s %40s   %24s\n%-22s %8s %7s %7s %7s %7s %8s %7s %7s %8s %9s\n", width,
            height, "", "one stream", "four streams in turn", "kernel", "us", "Gpx/s", "GB/s",
-           "of copy", "us", "Gpx/s", "of copy", "of noise", "NPP us");
+           "of copy", "alike", "us", "Gpx/s", "of copy", "of noise", "NPP us");
     bench_copies(rates);
     for (size_t i = 0; i < LOADS; i++) {
         const struct plan *plan = &loads[i].plan;
