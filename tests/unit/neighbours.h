@@ -110,12 +110,13 @@ static inline void neighbours_check(struct engine *engine, uint32_t width, uint3
     cJSON_Delete((cJSON *)target.ops);
 }
 
-/* CUDA tiles are 128 columns with 16 more on either side, and 32, 48 or 64 rows. */
+/* CUDA tiles are 128 columns with 16 more on either side, and 32, 40, 48 or 64 rows; strips are 256
+ * columns, and 8 rows where the image is small. */
 static const uint32_t neighbours_sizes[][2] = {
     {1, 1},    {1, 2},    {2, 1},    {2, 2},   {3, 3},    {1, 70},   {70, 1},  {5, 4},
     {15, 13},  {16, 16},  {17, 31},  {33, 32}, {31, 33},  {112, 49}, {113, 7}, {127, 48},
     {128, 64}, {129, 65}, {130, 63}, {143, 5}, {144, 96}, {145, 9},  {255, 3}, {256, 97},
-    {257, 2},  {300, 66}, {3, 200},
+    {257, 2},  {300, 66}, {3, 200},  {258, 17}, {511, 9},  {513, 27}, {260, 41},
 };
 static const uint32_t neighbours_large[][2] = {{16384, 2}, {2, 16384}, {700, 300}};
 
