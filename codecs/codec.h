@@ -51,6 +51,10 @@ struct decode_request {
                           info.ycc */
     uint32_t eighths; /* sides of image_scaled, as djpeg -scale M/8 gives; 0 or 8: in full. Others
                          only where info.scales. */
+    /* NULL; or is told, on this thread and every few rows, how many rows of the destination are
+       complete from the top. Of the last ones it may not be told, and the decode may fail yet. */
+    void (*rows_done)(void *context, uint32_t rows);
+    void *rows_context;
 };
 
 struct encode_request {

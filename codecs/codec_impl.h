@@ -49,6 +49,9 @@ bool codec_late(uint64_t deadline_ns);
 enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
                              const struct codec_limits *limits, struct error *error) MUST_CHECK;
 
+/* Tells whoever wants to know that so many rows are complete. */
+void codec_tell_rows(const struct decode_request *request, uint32_t rows);
+
 /* Whether these are an ICC profile for RGB data: size field, signature and colour space. Only
  * such are copied to outputs. */
 bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);

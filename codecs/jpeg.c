@@ -436,16 +436,17 @@ static enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
 
 /* ---- decode ---- */
 
-static void read_rows(struct jpeg_decompress_struct *reader, const struct image *dst)
+static void read_rows(struct jpeg_decompress_struct *reader, const struct decode_request *request,
+                      const struct image *dst)
 {
     while (reader->output_scanline < reader->output_height) {
         JSAMPROW rows[ROWS_PER_CALL];
-        JDIMENSION count = reader->output_height - reader->output_scanline;
-        if (count > ROWS_PER_CALL)
-            count = ROWS_PER_CALL;
+        JDIMENSION left = reader->output_height - reader->output_scanline;
+        JDIMENSION count = left < ROWS_PER_CALL ? left : ROWS_PER_CALL;
         for (JDIMENSION i = 0; i < count; i++)
             rows[i] = dst->pixels + (reader->output_scanline + i) * dst->stride;
         jpeg_read_scanlines(reader, rows, count);
+        codec_tell_rows(request, reader->output_scanline);
     }
 }
 
@@ -457,7 +458,8 @@ static uint8_t cmyk_product(uint8_t ink, uint8_t black)
 
 /* Files with four components store inks inverted (255 = none), as Adobe's do; those few that do
  * not cannot be told apart by their markers, and other readers take them as inverted, too. */
-static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct image *dst)
+static void read_cmyk_rows(struct jpeg_decompress_struct *reader,
+                           const struct decode_request *request, const struct image *dst)
 {
     JSAMPARRAY rows = reader->mem->alloc_sarray((j_common_ptr)reader, JPOOL_IMAGE,
                                                 reader->output_width * 4, ROWS_PER_CALL);
@@ -473,6 +475,7 @@ static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct i
                 to[2] = cmyk_product(from[2], from[3]);
             }
         }
+        codec_tell_rows(request, reader->output_scanline);
     }
 }
 
@@ -527,9 +530,9 @@ static enum status decode_rows(struct jpeg_state *state, const struct image_info
     jpeg_start_decompress(reader);
     assert(reader->output_width == dst->width && reader->output_height == dst->height);
     if (cmyk && dst->channels == 3)
-        read_cmyk_rows(reader, dst);
+        read_cmyk_rows(reader, request, dst);
     else
-        read_rows(reader, dst);
+        read_rows(reader, request, dst);
     jpeg_finish_decompress(reader); /* reads on to the end marker */
     return STATUS_OK;
 }

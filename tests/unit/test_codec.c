@@ -263,6 +263,60 @@ static void test_encode_too_wide(void **state)
     free(image.pixels);
 }
 
+/* ---- rows as they come ----------------------------------------------------------------------- */
+
+static void expect_rows(struct picture_file file, unsigned tellings, uint32_t eighths)
+{
+    assert_int_equal(rig_decode_scaled(&rig, &file, DECODE_COLOUR, eighths), STATUS_OK);
+    if (rig.tellings < tellings || rig.told + 16 < rig.image.height)
+        fail_msg("%u of %u rows are told of, in %u parts", rig.told, rig.image.height,
+                 rig.tellings);
+    picture_free(&file);
+}
+
+/* That they are complete then is what the rig looks at. */
+static void test_rows_are_told(void **state)
+{
+    static const struct picture_jpeg jpegs[] = {
+        {.width = 70, .height = 403},
+        {.width = 70, .height = 403, .subsampling = 444},
+        {.width = 70, .height = 403, .progressive = true},
+        {.width = 70, .height = 403, .separate = true},
+        {.width = 70, .height = 403, .colour = PICTURE_GRAY},
+        {.width = 70, .height = 403, .colour = PICTURE_CMYK},
+    };
+    static const struct picture_png pngs[] = {
+        {.width = 70, .height = 403, .colour_type = 2},
+        {.width = 70, .height = 403, .colour_type = 6, .bit_depth = 16},
+        {.width = 70, .height = 403, .colour_type = 2, .interlaced = true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof jpegs / sizeof *jpegs; i++) {
+        expect_rows(picture_jpeg(&jpegs[i]), 25, 0);
+        expect_rows(picture_jpeg(&jpegs[i]), 6, 2);
+    }
+    for (size_t i = 0; i < sizeof pngs / sizeof *pngs; i++)
+        expect_rows(picture_png(&pngs[i]), 25, 0);
+}
+
+/* Of a file that ends too soon those rows are told of that came before. */
+static void test_rows_are_told_until_it_fails(void **state)
+{
+    struct picture_file files[] = {
+        picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 800}),
+        picture_png(&(struct picture_png){.width = 300, .height = 800, .colour_type = 2}),
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct picture_file half = picture_cut(&files[i], files[i].length / 2);
+        assert_int_equal(rig_decode(&rig, &half, DECODE_COLOUR), STATUS_DECODE_FAILED);
+        assert_true(rig.told > 100 && rig.told < 700);
+        assert_non_null(strstr(rig.error.text, "of 800 rows"));
+        picture_free(&half);
+        picture_free(&files[i]);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -273,6 +327,7 @@ int main(void)
         TEST(test_reuse_after_failure),
         TEST(test_destroy_nothing), TEST(test_sinks),
         TEST(test_encode_deadline), TEST(test_encode_too_wide),
+        TEST(test_rows_are_told),   TEST(test_rows_are_told_until_it_fails),
     };
     return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
 }
