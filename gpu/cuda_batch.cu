@@ -26,8 +26,11 @@ static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
 {
     const struct plan *plan = task->plan;
     uint8_t *input = task->memory->input;
+    size_t fed = task->fed_bytes, rest = plan->input_bytes - fed;
     plan_put_constants(plan, input);
-    return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input, input, plan->input_bytes,
+    if (rest == 0)
+        return cudaSuccess;
+    return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input + fed, input + fed, rest,
                                     cudaMemcpyHostToDevice, stream));
 }
 
@@ -89,6 +92,15 @@ static cudaError_t choose_device(struct cuda_slot *slot)
         (void)note(slot, container_of(node, struct engine_task, node), result);
     slot->measured = false;
     return cudaSuccess;
+}
+
+static cudaError_t await_fed(struct cuda_slot *slot)
+{
+    cudaError_t result = cudaSuccess;
+    list_each(node, &slot->tasks)
+        if (result == cudaSuccess)
+            result = cuda_feed_await(slot, container_of(node, struct engine_task, node));
+    return result;
 }
 
 /* ---- kernels ---- */
@@ -216,6 +228,8 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
     if (result == cudaSuccess)
         result = record(slot, slot->start);
+    if (result == cudaSuccess)
+        result = await_fed(slot);
     if (result == cudaSuccess)
         result = for_each(slot, copy_in);
     if (result == cudaSuccess)

@@ -66,6 +66,8 @@ struct cuda_device {
     unsigned reserved; /* jobs that hold memory here */
     struct cuda_slot *slots;
     uint32_t slot_count;
+    cudaStream_t feed;   /* for rows that go before their task's turn; fed: behind the last ones */
+    cudaEvent_t fed;
     struct list waiting; /* tasks that take a slot each, first in first out */
     struct list small;   /* those that share one */
     struct cuda_clock clock;
@@ -86,6 +88,7 @@ struct cuda_engine {
     uint64_t polled_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     bool pageable_said;
+    const struct cuda_device *struck; /* by the fault; NULL: none was, or there is no fault */
 };
 
 /* ---- cuda_device.cu ---- */
@@ -114,11 +117,19 @@ uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *
 
 /* ---- cuda_batch.cu ---- */
 
-/* Puts all that the slot's tasks need on its stream, and events between. A call that fails for one
- * task sets its error, and nothing more of it is put there. Returns an error that lasts. */
+/* Puts all that the slot's tasks need on its stream, and events between; of tasks that have an
+ * error nothing but the wait for what they were fed. A call that fails for one task sets its error,
+ * and nothing more of it is put there. Returns an error that lasts, or that of such a wait. */
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
 /* When it has ended, measured: gives each task that is well its times, adds to the activity. */
 void cuda_batch_take_times(struct cuda_slot *slot);
+
+/* ---- cuda_feed.cu ---- */
+
+void cuda_feed(struct engine *engine, struct engine_task *task, size_t bytes);
+/* Lets the slot's stream wait for what the task was fed. Where that fails, of whatever kind the
+ * error is, nobody knows when the task's memory is free. */
+cudaError_t cuda_feed_await(struct cuda_slot *slot, const struct engine_task *task) MUST_CHECK;
 
 /* ---- cuda_task.cu ---- */
 

@@ -23,7 +23,7 @@
 #define DEVICE_BYTES (1ull << 30)
 #define PINNED_MAX 256
 
-enum kind { COPY, RECORD, REPORT, KERNEL };
+enum kind { COPY, RECORD, AWAIT, REPORT, KERNEL };
 
 struct item {
     struct list_node node;
@@ -32,6 +32,7 @@ struct item {
     const void *from;
     size_t bytes;
     cudaEvent_t event;
+    unsigned nth; /* record of the event that is awaited */
     cudaHostFn_t call;
     struct launched *launched; /* owned */
     size_t count;
@@ -55,6 +56,7 @@ struct CUevent_st {
     int device;
     bool taken;
     uint64_t time_ns;
+    unsigned asked, made; /* records of it; asked: the caller's */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -350,6 +352,7 @@ static void carry_out(struct item *item, bool turn_a_bit)
         run_kernel(item, turn_a_bit);
         break;
     case RECORD:
+    case AWAIT:
         break;
     }
 }
@@ -368,9 +371,12 @@ static void wait_while_held(const struct CUstream_st *stream)
 /* false: it did not come to its end, and the stream goes no further. With the lock held. */
 static bool work_on(struct CUstream_st *stream, struct item *item)
 {
-    static const char *const places[] = {"copy", "record", "report", "kernel"};
+    static const char *const places[] = {"copy", "record", "await", "report", "kernel"};
     if (item->kind == KERNEL)
         wait_while_held(stream);
+    while (item->kind == AWAIT && item->event->made < item->nth && !stream->closed &&
+           !broken[stream->device])
+        pthread_cond_wait(&changed, &lock);
     bool strike = !broken[stream->device] && strikes(places[item->kind]);
     if (strike && !fault.bit) {
         break_device(stream->device, fault.error);
@@ -384,6 +390,7 @@ static bool work_on(struct CUstream_st *stream, struct item *item)
     if (item->kind == RECORD) {
         item->event->time_ns = now_ns();
         item->event->taken = true;
+        item->event->made++;
         return true;
     }
     pthread_mutex_unlock(&lock);
@@ -555,7 +562,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     pthread_mutex_lock(&lock);
     event->taken = false;
     pthread_mutex_unlock(&lock);
-    return put(stream, "cudaEventRecord", &item);
+    cudaError_t result = put(stream, "cudaEventRecord", &item);
+    if (result == cudaSuccess)
+        event->asked++;
+    return result;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    struct item item = {.kind = AWAIT, .event = event, .nth = event->asked};
+    return put(stream, "cudaStreamWaitEvent", &item);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
