@@ -15,6 +15,7 @@
 
 static void enter_read(struct work *work);
 static void enter_admit(struct work *work);
+static void enter_decode(struct work *work);
 static void enter_on_worker(struct work *work);
 static void enter_gpu(struct work *work);
 
@@ -23,7 +24,7 @@ const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {"ask", work_enter_ask, NULL, 0},
     [STAGE_READ] = {"read", enter_read, work_read, 0},
     [STAGE_ADMIT] = {"admit", enter_admit, NULL, 0},
-    [STAGE_DECODE] = {"decode", enter_on_worker, work_decode, 1},
+    [STAGE_DECODE] = {"decode", enter_decode, work_decode, 1},
     [STAGE_GPU] = {"gpu", enter_gpu, work_compute, 2},
     [STAGE_ENCODE] = {"encode", enter_on_worker, work_encode, 3},
     [STAGE_ACK] = {"ack", work_enter_ack, NULL, 0},
@@ -137,16 +138,19 @@ void pipeline_advance(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
     enum stage next = work->stage + 1;
+    bool held = strips_hold(work);
     if (work->stage == STAGE_DECODE) {
         release_file(work);
         admission_keep_encoder(work);
     }
-    if (pipeline->failed && next <= STAGE_GPU && work->error.status == STATUS_OK)
+    if (pipeline->failed && next <= STAGE_GPU && !held && work->error.status == STATUS_OK)
         work->give_back = true;
     if (atomic_load(&work->cancelled))
         work_end_cancelled(work);
-    if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost))
-        next = STAGE_ACK;
+    if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost)) {
+        work->task.withdrawn = held;
+        next = held ? STAGE_GPU : STAGE_ACK;
+    }
     pipeline_move(work, next);
     pipeline_pump(pipeline);
 }
@@ -266,15 +270,26 @@ static void on_task_done(struct engine_task *task)
 {
     struct work *work = container_of(task, struct work, task);
     struct pipeline *pipeline = work->pipeline;
-    if (work->traced)
+    if (work->traced && !task->withdrawn)
         witness_task(work);
     if (!take_back(work))
         return;
-    work->error = task->error;
+    if (!task->withdrawn) /* else it has an end of its own */
+        work->error = task->error;
     /* A fault of the device, or of a neighbour on it, is not charged to this job. */
     if (engine_fault(pipeline->parts.engine) && !task->on_device)
         work->give_back = work->error.status == STATUS_GPU_FAILED;
     pipeline_advance(work);
+}
+
+void work_set_task(struct work *work)
+{
+    work->task = (struct engine_task){
+        .plan = &work->plan,
+        .memory = &work->memory,
+        .deadline_ns = work->deadline_ns,
+        .done = on_task_done,
+    };
 }
 
 /* false: there is nothing to compute. */
@@ -282,12 +297,8 @@ static bool begin_compute(struct work *work)
 {
     work->reached_engine = true;
     work->computed = !work->plan.idle;
-    work->task = (struct engine_task){
-        .plan = &work->plan,
-        .memory = &work->memory,
-        .deadline_ns = work->deadline_ns,
-        .done = on_task_done,
-    };
+    if (!work->in_strips)
+        work_set_task(work);
     return work->computed;
 }
 
@@ -387,6 +398,10 @@ void work_errand_done(struct errand *errand)
 {
     struct work *work = container_of(errand, struct work, errand);
     struct pipeline *pipeline = work->pipeline;
+    if (work->abandoned && strips_hold(work)) {
+        strips_withdraw(work);
+        return;
+    }
     if (!take_back(work))
         return;
     if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled)) {
@@ -407,9 +422,19 @@ static void enter_on_worker(struct work *work)
     start_errand(work);
 }
 
+static void enter_decode(struct work *work)
+{
+    strips_begin(work);
+    start_errand(work);
+}
+
 static void enter_gpu(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
+    if (work->task.withdrawn) {
+        strips_withdraw(work);
+        return;
+    }
     if (!begin_compute(work)) {
         pipeline_advance(work);
         return;
@@ -552,6 +577,8 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
+    uv_async_init(parts->loop, &pipeline->strips, strips_on_rows);
+    pipeline->strips.data = pipeline;
     open_admission(pipeline);
     pipeline->file_pool = pool_create("files", options->host_bytes / 2, POOL_SEGMENT_BYTES,
                                       &pool_backend_pages);
@@ -569,7 +596,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 
 out:
     pipeline_stop(pipeline);
-    uv_run(parts->loop, UV_RUN_NOWAIT); /* closes the timer */
+    uv_run(parts->loop, UV_RUN_NOWAIT); /* closes its handles */
     pipeline_destroy(pipeline);
     return NULL;
 }
@@ -577,6 +604,7 @@ out:
 void pipeline_stop(struct pipeline *pipeline)
 {
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
+    uv_close((uv_handle_t *)&pipeline->strips, NULL);
 }
 
 void pipeline_destroy(struct pipeline *pipeline)

@@ -70,7 +70,7 @@ bool pipeline_healthy(const struct pipeline *pipeline);
 /* Calls drained (once) as soon as nothing is unfinished. */
 void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context);
 
-/* Closes its timer; the loop must run once more; then destroy. */
+/* Closes its handles; the loop must run once more; then destroy. */
 void pipeline_stop(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);
 

@@ -1,7 +1,7 @@
 /*
  * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
  * intake.c (from lease to job), ack.c (the end), deadline.c (ends that come too early or too late),
- * witness.c (what a trace hears of it).
+ * strips.c (rows that go to the device while others are decoded), witness.c (what a trace hears).
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
@@ -27,6 +27,7 @@ struct pipeline {
     bool reads_wait;   /* there may be reads that were not started when they came */
     bool read_stalled; /* the first read that waits needs room that is not there */
     uv_timer_t tick;
+    uv_async_t strips; /* a decode has come so far */
     uint64_t ticked_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     void (*drained)(void *context);
@@ -66,6 +67,8 @@ void witness_carry(struct work *work, uint64_t admitted_ns);
 void witness_back(struct work *work);
 void witness_task(struct work *work);
 void witness_end(struct work *work);
+/* Sets up the work's task, which nothing has been done with yet. */
+void work_set_task(struct work *work);
 /* Gives back all memory but the job itself; idempotent. */
 void work_release(struct work *work);
 
@@ -78,6 +81,16 @@ void work_enter_ask(struct work *work);
 /* A cancelled work at the end of a stage: from now on that is its error, unless it has failed for
  * good or has all its outputs in their places. */
 void work_end_cancelled(struct work *work);
+
+/* strips.c. A work comes to its decode: chooses whether its rows go to the device meanwhile. */
+void strips_begin(struct work *work);
+/* On the worker: asks the decoder to say how far it is, where that was chosen. */
+void strips_watch(struct work *work, struct decode_request *request);
+void strips_on_rows(uv_async_t *async);
+/* Whether the engine was given rows of a work that has just come back from its decode. */
+bool strips_hold(const struct work *work);
+/* Such a work shall end: its task's done comes when the device is done with its memory. */
+void strips_withdraw(struct work *work);
 
 /* ack.c. The last stage: DONE or NACK. */
 void work_enter_ack(struct work *work);

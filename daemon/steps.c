@@ -170,9 +170,11 @@ void work_decode(struct work *work, struct worker_tools *tools)
 {
     struct error error = {0};
     struct image image = plan_input(&work->plan, work->memory.input);
+    struct decode_request request = work->decode;
+    strips_watch(work, &request);
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
-    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info,
-                     &work->decode, &work->limits, &image, &error) != STATUS_OK)
+    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
+                     &work->limits, &image, &error) != STATUS_OK)
         take_codec_error(work, &error);
 }
 

@@ -2,9 +2,10 @@
  * work.h - one leased job on its way through the stages.
  *
  * A work belongs to the loop, except while its errand is with a worker or its task with the
- * engine; then only the fields of that stage may be touched, by whoever has it. Three words cross
- * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; and
- * `at`, by which the loop knows what the worker is at.
+ * engine; then only the fields of that stage may be touched, by whoever has it. Four words cross
+ * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; `at`,
+ * by which the loop knows what the worker is at; and `rows_bytes`, how far a decode has come whose
+ * rows the loop copies meanwhile (strips.c), with the task, which is the loop's in that time.
  */
 #ifndef GPUIMGD_DAEMON_WORK_H
 #define GPUIMGD_DAEMON_WORK_H
@@ -99,6 +100,8 @@ struct work {
     bool admitted, counted;    /* holds memory, and counts among those that do; admission's */
     struct engine_task task;
     bool reached_engine;
+    bool in_strips;            /* its rows may go to the device while others are decoded */
+    _Atomic size_t rows_bytes; /* of the picture that are decoded, where it is; its worker's */
 
     struct work_output outputs[JOB_OUTPUTS_MAX];
     struct errand errand;

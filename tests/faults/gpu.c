@@ -272,6 +272,65 @@ static void report_never_comes(struct rig *rig)
     never_reported(rig, "at=report,error=0");
 }
 
+/* In place of p.jpg: large enough, as RGBA, to go to the device while it is decoded. */
+static void put_huge(struct rig *rig)
+{
+    struct picture_png huge = {.width = 2600, .height = 2400, .colour_type = 3,
+                               .transparent = true, .level = 1};
+    world_put_picture(&rig->world, "p.jpg", picture_png(&huge));
+}
+
+/* A large job that has the device to itself, and then two, of which one may have. */
+static void refused_strip(struct rig *rig)
+{
+    put_huge(rig);
+    draw_on_cpu(rig);
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "at=cudaMemcpyAsync,error=1"), NULL);
+    rig_raise(rig, "now");
+    rig_push(rig, "first", 1);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "first0"); /* by a copy of its turn it would have failed */
+    rig_push(rig, "n", 2);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    saw_pictures(rig, "first");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
+static void fail_strips(struct rig *rig, const char *what)
+{
+    put_huge(rig);
+    draw_on_cpu(rig);
+    struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--lease_s=600",
+                                            rig_option_s("hang_grace_s", 0.5), NULL);
+    rig_raise(rig, "now");
+    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':{'path':'victim0.png',"
+                                  "'compression':1},'ops':['sobel'],'timeout_s':%g}", patience(2));
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_lower(rig, "now");
+    rig_start_cuda(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+    saw_pictures(rig, "victim");
+}
+
+static void strip_strikes(struct rig *rig)
+{
+    fail_strips(rig, "at=cudaMemcpyAsync,error=700");
+}
+
+static void strips_not_awaited(struct rig *rig)
+{
+    fail_strips(rig, "at=cudaStreamWaitEvent,error=1");
+}
+
+static void strip_never_arrives(struct rig *rig)
+{
+    fail_strips(rig, "at=copy,error=600");
+}
+
 /* The deadline goes by while the whole process stands still; that is not the device's fault, which
  * has its grace from then on. */
 static void device_of_a_stopped_daemon(struct rig *rig)
@@ -458,6 +517,18 @@ static const struct fault_case cases[] = {
     {.name = "a stream", .injected = "its report never comes",
      .run = report_never_comes, .quick = true,
      .expected = "4 done once; exit 70; victim0: done, attempt 2"},
+    {.name = "a strip of a large picture", .injected = "refused",
+     .run = refused_strip, .quick = true,
+     .expected = "first0: done, attempt 1; 2 done once; the CPU engine's pictures; exit 0"},
+    {.name = "a strip of a large picture", .injected = "illegal address",
+     .run = strip_strikes, .quick = true,
+     .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
+    {.name = "a strip of a large picture", .injected = "it never arrives",
+     .run = strip_never_arrives, .quick = true,
+     .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
+    {.name = "the wait for its strips", .injected = "refused",
+     .run = strips_not_awaited, .quick = true,
+     .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
     {.name = "on the device, past its deadline", .injected = "SIGSTOP for 2.5 s",
      .run = device_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},

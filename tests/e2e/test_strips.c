@@ -1,0 +1,244 @@
+/*
+ * test_strips.c - large pictures, whose rows go to a device while they are decoded: the same files
+ * and the same errors as on the CPU engine. On the CUDA engine's own code with the tests' runtime,
+ * and on a device where there is one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+static struct process_options how; /* of the CUDA daemon */
+
+/* Each is more than 16 MiB decoded, the PNGs as RGBA, but for the luma of what is not "gray". */
+static const struct {
+    const char *input, *rest; /* of the job; the output's path goes where %s is */
+} jobs[] = {
+    {"colour.jpg", "'output':'%s.jpg','ops':['invert']"},
+    {"colour.jpg", "'output':{'path':'%s.png','compression':1},"
+                   "'ops':['transpose',{'op':'crop','x':7,'y':9,'width':900,'height':700}]"},
+    {"colour.jpg", "'outputs':[{'output':'%s.jpg','ops':['sobel']},"
+                   "{'output':'small.png','ops':[{'op':'resize','width':300}]}]"},
+    {"colour.jpg", "'output':'%s.jpg','ops':['sobel']"},
+    {"gray.jpg", "'output':'%s.jpg','ops':['sobel']"},
+    {"progressive.jpg", "'output':'%s.jpg','ops':['invert']"},
+    {"turned.png", "'output':'%s.jpg','ops':['invert']"},
+    {"interlaced.png", "'output':'%s.jpg','ops':['invert','stats']"},
+};
+#define JOBS (sizeof jobs / sizeof *jobs)
+
+static void put_pictures(void)
+{
+    struct picture_jpeg jpeg = {.width = 3011, .height = 1999};
+    struct picture_png png = {.width = 2203, .height = 1999, .colour_type = 3,
+                              .transparent = true, .level = 1};
+    struct picture_file file = picture_jpeg(&jpeg);
+    struct picture_file cut = picture_cut(&file, file.length * 2 / 3);
+    world_put_picture(w, "colour.jpg", file);
+    world_put_picture(w, "cut.jpg", cut);
+    jpeg.progressive = true;
+    world_put_picture(w, "progressive.jpg", picture_jpeg(&jpeg));
+    png.orientation = 6;
+    file = picture_png(&png);
+    cut = picture_cut(&file, file.length * 2 / 3);
+    world_put_picture(w, "turned.png", file);
+    world_put_picture(w, "cut.png", cut);
+    png.interlaced = true;
+    world_put_picture(w, "interlaced.png", picture_png(&png));
+    jpeg = (struct picture_jpeg){.width = 4500, .height = 4100, .colour = PICTURE_GRAY};
+    world_put_picture(w, "gray.jpg", picture_jpeg(&jpeg));
+}
+
+static int open_world(void)
+{
+    world_open(w, redis_server_start(NULL, NULL));
+    put_pictures();
+    return 0;
+}
+
+static int open_standin(void **state)
+{
+    (void)state;
+    const char *program = getenv("GPUIMGD_STANDIN");
+    if (!program || access(program, X_OK) != 0)
+        return 0;
+    how = (struct process_options){.program = program};
+    return open_world();
+}
+
+/* Opens nothing where there is no device: the tests then skip themselves. */
+static int open_cuda(void **state)
+{
+    (void)state;
+    how = (struct process_options){0};
+    if (world_has_cuda())
+        return open_world();
+    print_error("skipped: no CUDA device here, or a daemon built without CUDA\n");
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static void need_engine(void)
+{
+    if (!w->folder[0])
+        skip();
+}
+
+static struct process *start(const char *engine)
+{
+    char option[32];
+    const struct process_options plain = {0};
+    const char *const options[] = {option, "--streams=2", "--pinned_bytes=512M",
+                                   "--device_bytes=512M", NULL};
+    bool cuda = strcmp(engine, "cuda") == 0;
+    snprintf(option, sizeof option, "--engine=%s", engine);
+    struct process *daemon = world_start_with(w, 0, cuda ? &how : &plain, options);
+    check_ready(daemon);
+    return daemon;
+}
+
+static void push_job(size_t number, const char *prefix)
+{
+    char output[32], rest[256];
+    snprintf(output, sizeof output, "%s%zu", prefix, number);
+    const char *at = strstr(jobs[number].rest, "%s");
+    snprintf(rest, sizeof rest, "%.*s%s%s", (int)(at - jobs[number].rest), jobs[number].rest,
+             output, at + 2);
+    world_push(w, "{'input':'%s',%s}", jobs[number].input, rest);
+}
+
+static unsigned char *output_bytes(const char *prefix, size_t number, size_t *length)
+{
+    char name[32];
+    const char *suffix = strstr(jobs[number].rest, "%s") + 2;
+    snprintf(name, sizeof name, "%s%zu%.4s", prefix, number, suffix);
+    char *path = world_out_path(w, name);
+    unsigned char *bytes = text_file_bytes(path, length);
+    free(path);
+    if (!bytes)
+        fail_msg("there is no %s", name);
+    return bytes;
+}
+
+static void check_same(size_t number, const char *prefix)
+{
+    size_t expected_length, length;
+    unsigned char *expected = output_bytes("cpu", number, &expected_length);
+    unsigned char *bytes = output_bytes(prefix, number, &length);
+    if (length != expected_length || memcmp(bytes, expected, length) != 0)
+        fail_msg("job %zu is not the CPU engine's", number);
+    free(expected);
+    free(bytes);
+}
+
+/* One at a time, so that each has the device to itself, and then all at once. */
+static void test_the_same_files(void **state)
+{
+    (void)state;
+    need_engine();
+    struct process *daemon = start("cpu");
+    for (size_t i = 0; i < JOBS; i++) {
+        push_job(i, "cpu");
+        check_done(check_next(w));
+    }
+    check_stop(daemon);
+    daemon = start("cuda");
+    for (size_t i = 0; i < JOBS; i++) {
+        push_job(i, "one");
+        cJSON *result = check_next(w);
+        check_message(result);
+        assert_true(json_number(result, "attempt") == 1);
+        assert_true(json_number(result, "ms.decode") > 0 && json_number(result, "ms.h2d") > 0);
+        check_done(result);
+        check_same(i, "one");
+    }
+    for (size_t i = 0; i < JOBS; i++)
+        push_job(i, "all");
+    for (size_t i = 0; i < JOBS; i++)
+        check_done(check_next(w));
+    for (size_t i = 0; i < JOBS; i++)
+        check_same(i, "all");
+    check_stop(daemon);
+}
+
+static char *message_of(const char *input)
+{
+    cJSON *result = check_answer(w, "{'input':'%s','output':'none.png','ops':['invert']}", input);
+    char *message = strdup(json_text(result, "error.message"));
+    assert_null(json_at(result, "engine"));
+    assert_null(json_at(result, "ms.h2d"));
+    assert_true(json_number(result, "ms.decode") > 0);
+    assert_true(json_number(result, "attempt") == 1);
+    check_ended(result, "failed", "decode_failed");
+    return message;
+}
+
+/* A file that ends when many of its rows are on the device: the same result, word for word. */
+static void test_the_same_errors(void **state)
+{
+    static const char *const inputs[] = {"cut.jpg", "cut.png"};
+    char *expected[2];
+    (void)state;
+    need_engine();
+    struct process *daemon = start("cpu");
+    for (size_t i = 0; i < 2; i++)
+        expected[i] = message_of(inputs[i]);
+    check_stop(daemon);
+    daemon = start("cuda");
+    for (size_t i = 0; i < 6; i++) {
+        char *message = message_of(inputs[i % 2]);
+        assert_string_equal(message, expected[i % 2]);
+        free(message);
+    }
+    push_job(0, "behind");
+    check_done(check_next(w));
+    check_stop(daemon); /* with nothing left in Redis, and no file */
+    for (size_t i = 0; i < 2; i++)
+        free(expected[i]);
+}
+
+/* The time is over while it is decoded, whenever that is: by then some rows were copied, or none,
+ * or all were. */
+static void test_too_late(void **state)
+{
+    (void)state;
+    need_engine();
+    struct process *daemon = start("cuda");
+    for (int ms = 5; ms < 200; ms += ms) {
+        cJSON *result = check_answer(w, "{'input':'turned.png','output':'late.png',"
+                                        "'ops':['invert'],'timeout_s':%g}", ms * 1e-3);
+        if (strcmp(json_text(result, "status"), "done") == 0)
+            check_done(result);
+        else
+            check_ended(result, "failed", "timeout");
+    }
+    push_job(0, "later");
+    check_done(check_next(w));
+    check_stop(daemon);
+}
+
+#define ON(engine, test) {#test " on " engine, test, NULL, NULL, NULL}
+#define ALL(engine)                                                                                \
+    {                                                                                              \
+        ON(engine, test_the_same_files), ON(engine, test_the_same_errors),                         \
+            ON(engine, test_too_late),                                                             \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest on_standin[] = ALL("the stand-in");
+    const struct CMUnitTest on_cuda[] = ALL("cuda");
+    int failed = cmocka_run_group_tests(on_standin, open_standin, close_world);
+    return failed + cmocka_run_group_tests(on_cuda, open_cuda, close_world);
+}
