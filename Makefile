@@ -135,7 +135,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-tls check-metrics \
         check-peers check-faults coverage \
-        check-scale chaos soak fuzz bench bench-peers bench-linear bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
+        check-scale chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -170,6 +170,7 @@ help:
 ## make bench-small   many small pictures: what is left of the floor and of the queue
 ## make bench-peers   beside OpenCV, libvips, ImageMagick and Pillow, on your photographs: FOLDER=
 ## make bench-linear  what a job costs with 1,000 to 1,000,000 queued, and with 0.1 to 50 MP
+## make bench-alone   one picture of 50 MP by itself on a GPU: its job against its decode and its encode
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
@@ -404,6 +405,10 @@ bench-linear: deps
 	@tests/deps.sh bench-linear
 	@$(MAKE) --no-print-directory all
 	@tests/bench/linear.py --build $(O) --svg tests/bench/linear.svg $(BENCH)
+bench-alone: deps
+	@tests/deps.sh bench-alone
+	@$(MAKE) --no-print-directory all
+	@tests/bench/alone.py --build $(O) $(BENCH)
 check-peers: deps
 	@tests/deps.sh peers
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply

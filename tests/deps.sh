@@ -1,9 +1,10 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `png`, `fuzz`,
-# `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by function rather than
-# by package, so that a machine that has everything (from wherever) is left alone. `promtool FOLDER`
-# puts Prometheus's checker into the folder and installs nothing: its package would start a server.
+# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `bench-alone`, `png`,
+# `fuzz`, `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by function
+# rather than by package, so that a machine that has everything (from wherever) is left alone.
+# `promtool FOLDER` puts Prometheus's checker into the folder and installs nothing: its package
+# would start a server.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
@@ -50,6 +51,8 @@ elif [ "${1:-}" = bench-peers ]; then
     need_module PIL python3-pil
     need_command vipsthumbnail libvips-tools
     need_command mogrify imagemagick
+elif [ "${1:-}" = bench-alone ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
 elif [ "${1:-}" = bench-linear ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     need_module PIL python3-pil

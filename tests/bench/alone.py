@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+"""One large picture by itself: how much longer its job takes than its decode and its encode.
+
+    alone.py --build DIR [--engine cuda] [--megapixels 50] [--rounds 15] [-- OPTION OF THE DAEMON ...]
+
+A synthetic JPEG (noise that is enlarged, which compresses about as a photograph does) to edges, and
+to its negative in colour; JPEG of quality 85 in and out, files in memory (/dev/shm) unless $TMPDIR
+says otherwise, no fsync. The next job is pushed when the last one's result is there. Figures are
+medians of what the results say in `ms`, the ratio's too; the first two jobs do not count.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import struct
+import sys
+import tempfile
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import Rig  # noqa: E402
+
+SMALLER = 3   # the noise's sides, before it is enlarged
+WARM = 2
+PARTS = ["read", "admit", "decode", "h2d", "kernel", "d2h", "encode", "total"]
+JOBS = {"gray to edges": ["grayscale", "sobel"], "negative in colour": ["invert"]}
+
+
+def noise_png(width, height):
+    """RGB, each byte from 80 to 175."""
+    row_bytes = width * 3
+    narrowed = bytes(80 + 96 * byte // 256 for byte in range(256))
+    rows = random.Random(1).randbytes(row_bytes * height).translate(narrowed)
+    packed = zlib.compress(b"".join(b"\0" + rows[at:at + row_bytes]
+                                    for at in range(0, len(rows), row_bytes)), 1)
+
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data +
+                struct.pack(">I", zlib.crc32(kind + data)))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) +
+            chunk(b"IEND", b""))
+
+
+def make_picture(options, folder):
+    """Leaves large.jpg in the folder, 3 to 2, made by the daemon itself."""
+    height = int((options.megapixels * 1e6 / 1.5) ** 0.5)
+    width = height * 3 // 2
+    with open(f"{folder}/noise.png", "wb") as file:
+        file.write(noise_png(width // SMALLER, height // SMALLER))
+    with Rig(f"{options.build}/gpuimgd", folder, f"--output_root={folder}") as rig:
+        rig.run([json.dumps({"input": "noise.png", "output": "large.jpg", "ops": [
+            {"op": "resize", "width": width, "height": height, "fit": "exact"}]})])
+    return width, height
+
+
+def measure(rig, ops, rounds):
+    """The results' `ms`, one after the other."""
+    found = []
+    for _ in range(WARM + rounds):
+        rig.push([json.dumps({"input": "large.jpg", "output": "out.jpg", "ops": ops})])
+        result = json.loads(rig.result())
+        if result["status"] != "done":
+            raise RuntimeError(f"the job failed: {result}")
+        found.append({part: result["ms"].get(part, 0.0) for part in PARTS})
+    return found[WARM:]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--engine", default="cuda")
+    parser.add_argument("--megapixels", type=float, default=50)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("option", nargs="*")
+    options = parser.parse_args()
+    if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
+        tempfile.tempdir = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="gpuimgd-alone-") as folder:
+        width, height = make_picture(options, folder)
+        print(f"{width} x {height}, {os.path.getsize(folder + '/large.jpg') / 1e6:.1f} MB")
+        with Rig(f"{options.build}/gpuimgd", folder, f"--engine={options.engine}",
+                 *options.option) as rig:
+            for name, ops in JOBS.items():
+                found = measure(rig, ops, options.rounds)
+                ratios = [ms["total"] / (ms["decode"] + ms["encode"]) for ms in found]
+                middle = {part: statistics.median(ms[part] for ms in found) for part in PARTS}
+                print(f"{name}: total / (decode + encode) {statistics.median(ratios):.4f} "
+                      f"({min(ratios):.4f} to {max(ratios):.4f}); ms: " +
+                      ", ".join(f"{part} {middle[part]:.2f}" for part in PARTS))
+
+
+if __name__ == "__main__":
+    main()
