@@ -13,7 +13,7 @@
  *   queue    queue/ alone, in this process: jobs are fetched, parsed, read where they are keys, and
  *            answered at once with a result (and a key's bytes) of the usual length;
  *   daemon   all of it: the jobs lie in the list before the daemon, held up by SIGUSR2, may take
- *            them; the time runs until the last result is there. No fsync.
+ *            them; the time runs until the last result is there. Files are new ones. No fsync.
  * The files are in /dev/shm; with --folder they are elsewhere, and the floor writes its outputs to
  * files too: what a filesystem takes for a new file may be more than all the rest.
  * The bound is 1 / (1 / floor + 1 / queue): as if nothing but these two were done, one after the
@@ -47,7 +47,7 @@
 #define PROGRAMS_MAX 2
 #define SIZES_MAX 8
 #define PHOTOS_MAX 64 /* different ones of a size */
-#define OUTPUTS 256   /* files or keys, written over and over */
+#define KEYS 256      /* of outputs, written over and over */
 #define QUEUE_PLACES 64
 #define JOBS_MAX 200000u
 #define WAIT_S 300.0
@@ -150,7 +150,7 @@ static void push_jobs(void)
             ? "{\"input\":{\"key\":\"gpuimgd:img:in:%u\"},\"output\":{\"key\":"
               "\"gpuimgd:img:out:%u\",\"format\":\"jpeg\"},\"ops\":[\"grayscale\",\"sobel\"]}"
             : "{\"input\":\"%u.jpg\",\"output\":\"out%u.jpg\",\"ops\":[\"grayscale\",\"sobel\"]}";
-        snprintf(job, sizeof job, form, i % bench.count, i % OUTPUTS);
+        snprintf(job, sizeof job, form, i % bench.count, bench.keys ? i % KEYS : i);
         redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", job);
     }
     for (unsigned i = 0; i < bench.jobs; i++) {
@@ -306,6 +306,18 @@ static bool pause_daemon(struct process *daemon)
     size_t mark = process_log_mark(daemon);
     process_signal(daemon, SIGUSR2);
     return process_logged(daemon, mark, "fetching is paused", 30);
+}
+
+/* So that each job writes a new file, as jobs do. */
+static void remove_outputs(void)
+{
+    DIR *folder = opendir(bench.world.out);
+    if (!folder)
+        abort();
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_name[0] != '.' && unlinkat(dirfd(folder), entry->d_name, 0) < 0)
+            abort();
+    closedir(folder);
 }
 
 static bool daemon_turn(struct process *daemon, double figures[FIGURES])
@@ -475,6 +487,7 @@ struct rounds {
 static bool measure(struct rounds *all)
 {
     for (unsigned round = 0; round < bench.rounds; round++) {
+        remove_outputs();
         struct floor_turn turn = floor_run(&bench.floor, bench.jobs);
         all->floors[round] = bench.jobs / turn.wall_s;
         all->floor_us[round] = turn.cpu_s * 1e6 / bench.jobs;
@@ -483,6 +496,7 @@ static bool measure(struct rounds *all)
         all->bounds[round] = 1 / (1 / all->floors[round] + 1 / all->queues[round]);
         for (size_t i = 0; i < bench.program_count; i++) {
             double figures[FIGURES];
+            remove_outputs();
             if (!daemon_turn(&bench.world.daemons[i], figures))
                 return false;
             for (size_t f = 0; f < FIGURES; f++)
@@ -524,6 +538,7 @@ static bool measure_row(bool keys)
     fflush(stdout);
     for (size_t i = 0; bench.trace && i < bench.program_count; i++) {
         bench.jobs = PHOTOS_MAX * 16;
+        remove_outputs();
         trace_turn(&bench.world.daemons[i]);
     }
     return true;
