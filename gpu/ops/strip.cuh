@@ -19,12 +19,12 @@
 
 #define STRIP_LANE 8
 #define STRIP_WIDTH (WARP * STRIP_LANE)
-#define STRIP_BYTES (STRIP_WIDTH * 3)
+#define STRIP_ROW_BYTES (STRIP_WIDTH * 3)
 #define STRIP_WARPS 4
 /* Bytes on either side of a row in the ring, and columns that are made outside the image. */
 #define STRIP_MARGIN 16
 #define STRIP_SIDE 2
-#define STRIP_PITCH (STRIP_MARGIN + STRIP_BYTES + STRIP_MARGIN)
+#define STRIP_PITCH (STRIP_MARGIN + STRIP_ROW_BYTES + STRIP_MARGIN)
 #define STRIP_AHEAD 2
 /* Rows a warp makes: so few cost too much that is summed twice, so many leave warps too uneven. */
 #define STRIP_ROWS_MIN 8
@@ -69,7 +69,7 @@ static inline unsigned strip_blocks(const strip_args &args)
 /* A warp's share of shared memory: pairs of rows taken in, and two rows of the result. */
 struct strip_memory {
     alignas(16) uint8_t ring[STRIP_AHEAD + 1][2][STRIP_PITCH];
-    alignas(16) uint8_t stage[2][STRIP_BYTES];
+    alignas(16) uint8_t stage[2][STRIP_ROW_BYTES];
 };
 
 /* Where a warp works: `rows` rows of the result from (x0, y0) on. */
@@ -176,7 +176,7 @@ static __device__ __forceinline__ void strip_store(strip_memory &memory, const s
                                                    const strip_walk &walk, int j,
                                                    const uint32_t (&words)[2][6])
 {
-    constexpr int pieces = STRIP_BYTES / 16;
+    constexpr int pieces = STRIP_ROW_BYTES / 16;
 #pragma unroll
     for (int k = 0; k < 2; k++)
 #pragma unroll
