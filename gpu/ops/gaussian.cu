@@ -33,12 +33,20 @@ template <int R> struct gaussian_args {
     uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* two pairs a word */
 };
 
+/* Blocks of gray that the compiler is held to find room for: fewer before compute capability 8.0,
+ * where a multiprocessor has room for 1024 threads. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GRAY_BLOCKS 8
+#else
+#define GRAY_BLOCKS 11
+#endif
+
 /* Rows a lane makes, warps a block, and blocks a multiprocessor that the compiler is held to, 0 as
  * it likes: of five taps, gray is fastest with many warps, colours with many registers. */
 template <int C, int R> struct gaussian_shape {
     static constexpr int lane_rows = C == 1 && R == 2 ? 10 : R <= 4 ? 8 : 16;
     static constexpr int warps = R == 4 ? 8 : R <= 8 ? 4 : 3;
-    static constexpr int blocks = R > 2 ? 0 : C == 1 ? 11 : 1;
+    static constexpr int blocks = R > 2 ? 0 : C == 1 ? GRAY_BLOCKS : 1;
     static constexpr int rows = lane_rows * warps;
 };
 
