@@ -49,7 +49,7 @@ push_jobs() {
 # A status line over the socket that the daemon opened for itself.
 serves() {
     local where answer
-    where=$(sed -nE 's|.*metrics and status on http://([0-9.]+):([0-9]+)/.*|/dev/tcp/\1/\2|p' "$log")
+    where=$(sed -nE 's|.*metrics and status on [a-z]+://([0-9.]+):([0-9]+)/.*|/dev/tcp/\1/\2|p' "$log")
     exec 3<>"$where" && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && answer=$(cat <&3)
     exec 3>&-
     has "$answer" " 200 OK"

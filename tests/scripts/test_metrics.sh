@@ -68,7 +68,7 @@ start_daemon() {
     run_daemon "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" \
         "--output_root=$dir/out" --engine=cpu --metrics_listen=0
 }
-place() { sed -nE 's|.*metrics and status on http://127.0.0.1:([0-9]+)/.*|\1|p' "$log"; }
+place() { sed -nE 's|.*metrics and status on [a-z]+://127.0.0.1:([0-9]+)/.*|\1|p' "$log"; }
 get() { # path
     exec 3<>"/dev/tcp/127.0.0.1/$(place)" || return 1
     printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
