@@ -57,6 +57,17 @@ bool text_copy(char *to, size_t size, const char *from)
     return fits;
 }
 
+size_t text_number(char *to, uint64_t number)
+{
+    char digits[TEXT_DIGITS_MAX];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    memcpy(to, digits + at, sizeof digits - at);
+    return sizeof digits - at;
+}
+
 /* Edits (a letter put in, left out or changed, two letters swapped) between two short words. */
 static unsigned distance(const char *a, const char *b)
 {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Length in bytes of the valid UTF-8 sequence at text[0..length), 0 if there is none. Overlong
  * forms, surrogates and code points over U+10FFFF are invalid (RFC 3629). */
@@ -21,6 +22,10 @@ void text_make_printable(char *text);
 /* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */
 bool text_copy(char *to, size_t size, const char *from);
 
+/* Writes the number in decimal digits, at most TEXT_DIGITS_MAX and no terminator; returns how many.
+ * What goes to Redis is full of numbers, for which printf takes longer than all the rest. */
+#define TEXT_DIGITS_MAX 20
+size_t text_number(char *to, uint64_t number);
 /* The one of the names that the word was likely meant to be; NULL where so many letters differ that
  * it may as well be any other. */
 const char *text_nearest(const char *word, const char *const *names, size_t count);

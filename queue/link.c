@@ -10,6 +10,7 @@
 #include "conf/limits.h"
 #include "conf/list.h"
 #include "conf/text.h"
+#include "queue/command.h"
 
 #define READ_BYTES (64 * KIB)
 #define KEEPALIVE_S 60
@@ -56,7 +57,7 @@ struct link {
 
 struct write {
     uv_write_t request;
-    char *command;
+    char command[];
 };
 
 static void open_next(struct link *link);
@@ -195,36 +196,33 @@ static void written(uv_write_t *request, int status)
 {
     struct write *write = request->data;
     (void)status; /* a failed write shows itself as an end of reading */
-    redisFreeCommand(write->command);
     free(write);
 }
 
 bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
                uint64_t timeout_ms, link_reply_cb callback, void *context)
 {
+    size_t bytes = command_bytes((size_t)argc, lengths);
     struct call *call = calloc(1, sizeof *call);
-    struct write *write = calloc(1, sizeof *write);
-    char *command = NULL;
-    long long bytes = call && write ? redisFormatCommandArgv(&command, argc, argv, lengths) : -1;
-    if (bytes < 0) {
+    struct write *write = malloc(sizeof *write + bytes);
+    if (!call || !write) {
         free(call);
         free(write);
         return false;
     }
-    write->command = command;
+    command_write(write->command, (size_t)argc, argv, lengths);
     write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(command, (unsigned)bytes);
+    uv_buf_t buffer = uv_buf_init(write->command, (unsigned)bytes);
     if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
-        redisFreeCommand(command);
         free(call);
         free(write);
         return false;
     }
     call->callback = callback;
     call->context = context;
-    call->timeout_ms = timeout_ms + (uint64_t)bytes / SENT_BYTES_PER_MS;
+    call->timeout_ms = timeout_ms + bytes / SENT_BYTES_PER_MS;
     call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
-    link->given_bytes += bytes;
+    link->given_bytes += (int64_t)bytes;
     list_push(&link->calls, &call->node);
     if (link->calls.length == 1)
         watch_calls(link);

@@ -1,13 +1,13 @@
 /* script.c - see script.h. */
 #include "queue/script.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/text.h"
 #include "queue/scripts.inc"
 
 #define SHA1_DIGITS 40
@@ -27,7 +27,6 @@ static const struct {
 static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
 
 #define CHUNK_BYTES 4096
-#define NUMBER_BYTES 21 /* of the longest one of 64 bits */
 #define HEAD 3 /* EVALSHA, the script, the number of keys */
 
 struct chunk {
@@ -131,20 +130,23 @@ __attribute__((format(printf, 3, 0))) static void add_format(struct script_call 
                                                              const char *prefix,
                                                              const char *format, va_list args)
 {
+    char brief[64]; /* most are: these are made once */
     va_list again;
     va_copy(again, args);
-    int rest = vsnprintf(NULL, 0, format, args);
-    size_t head = prefix ? strlen(prefix) + 1 : 0;
-    char *text = rest < 0 ? NULL : reserve(call, head + (size_t)rest + 1);
+    int made = vsnprintf(brief, sizeof brief, format, args);
+    size_t rest = made < 0 ? 0 : (size_t)made, head = prefix ? strlen(prefix) + 1 : 0;
+    char *text = reserve(call, head + rest + 1);
     if (text && prefix) {
         memcpy(text, prefix, head - 1);
         text[head - 1] = ':';
     }
-    if (text && vsnprintf(text + head, (size_t)rest + 1, format, again) == rest)
-        add(call, text, head + (size_t)rest);
-    else
-        call->failed = true;
+    if (text && rest < sizeof brief)
+        memcpy(text + head, brief, rest + 1);
+    else if (text)
+        vsnprintf(text + head, rest + 1, format, again);
     va_end(again);
+    call->failed |= made < 0;
+    add(call, text, head + rest);
 }
 
 void script_call_ns_key(struct script_call *call, const char *format, ...)
@@ -186,9 +188,8 @@ void script_call_format(struct script_call *call, const char *format, ...)
 
 void script_call_number(struct script_call *call, uint64_t number)
 {
-    char *text = reserve(call, NUMBER_BYTES);
-    int length = text ? snprintf(text, NUMBER_BYTES, "%" PRIu64, number) : 0;
-    add(call, text, (size_t)length);
+    char *text = reserve(call, TEXT_DIGITS_MAX);
+    add(call, text, text ? text_number(text, number) : 0);
 }
 
 void script_call_ms(struct script_call *call, double seconds)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/text.h"
+
 #define FIRST_BYTES 512 /* of a usual result */
 
 static void put(struct writer *writer, const char *bytes, size_t length)
@@ -60,12 +62,8 @@ static void begin(struct writer *writer, const char *key)
 
 static void put_number(struct writer *writer, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof digits;
-    do
-        digits[--at] = (char)('0' + value % 10);
-    while (value /= 10);
-    put(writer, digits + at, sizeof digits - at);
+    char digits[TEXT_DIGITS_MAX];
+    put(writer, digits, text_number(digits, value));
 }
 
 void writer_open(struct writer *writer, const char *key, char bracket)

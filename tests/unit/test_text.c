@@ -145,6 +145,21 @@ static void other_lines_have_a_time(void **state)
     free(text);
 }
 
+static void numbers_have_their_digits(void **state)
+{
+    static const uint64_t some[] = {0, 1, 9, 10, 99, 100, 4294967295u, 9999999999u, UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        char wanted[32], made[TEXT_DIGITS_MAX + 1];
+        snprintf(wanted, sizeof wanted, "%llu", (unsigned long long)some[i]);
+        size_t length = strlen(wanted);
+        memset(made, '?', sizeof made);
+        assert_int_equal(text_number(made, some[i]), length);
+        assert_memory_equal(made, wanted, length);
+        assert_int_equal(made[length], '?');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +170,7 @@ int main(void)
         cmocka_unit_test(every_status_has_a_name_and_a_meaning),
         cmocka_unit_test(journal_lines_have_a_priority),
         cmocka_unit_test(other_lines_have_a_time),
+        cmocka_unit_test(numbers_have_their_digits),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -1,0 +1,65 @@
+/* test_command.c - commands have the bytes that hiredis gives them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <hiredis/hiredis.h>
+
+#include "queue/command.h"
+
+static void check(size_t count, const char **words, const size_t *lengths)
+{
+    char *wanted = NULL;
+    long long bytes = redisFormatCommandArgv(&wanted, (int)count, words, lengths);
+    assert_true(bytes > 0);
+    assert_int_equal(command_bytes(count, lengths), bytes);
+    char *made = malloc((size_t)bytes + 1);
+    made[bytes] = '?';
+    command_write(made, count, words, lengths);
+    assert_memory_equal(made, wanted, (size_t)bytes);
+    assert_int_equal(made[bytes], '?');
+    free(made);
+    redisFreeCommand(wanted);
+}
+
+/* Around each number of digits, and none at all. */
+static void test_lengths(void **state)
+{
+    static const size_t around[] = {0, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    char *text = malloc(10000001);
+    (void)state;
+    for (size_t i = 0; i < 10000001; i++)
+        text[i] = (char)(i * 2654435761u >> 24);
+    for (size_t i = 0; i < sizeof around / sizeof *around; i++)
+        for (size_t more = 0; more < 3; more++) {
+            size_t length = around[i] + more > 0 ? around[i] + more - 1 : 0;
+            check(1, (const char *[]){text}, &length);
+        }
+    free(text);
+}
+
+static void test_counts(void **state)
+{
+    enum { most = 1001 };
+    static const char bytes[] = "a\0b\r\n$3\r\n*1\r\n\xff\x80";
+    const char *words[most];
+    size_t lengths[most];
+    (void)state;
+    for (size_t i = 0; i < most; i++) {
+        words[i] = bytes + i % 3;
+        lengths[i] = i * 7 % (sizeof bytes - 3);
+    }
+    for (size_t count = 1; count <= most; count += count < 120 ? 1 : 97)
+        check(count, words, lengths);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
