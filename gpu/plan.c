@@ -331,7 +331,7 @@ static enum status build_variant(struct plan *plan, size_t index,
     uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 3;
     struct pass_shape shape = source_shape(source);
 
-    variant->passes = calloc(capacity, sizeof(*variant->passes));
+    variant->passes = malloc(capacity * sizeof(*variant->passes));
     if (!variant->passes)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a plan of %u passes",
                          capacity);

@@ -8,59 +8,79 @@
 
 /* ---- the CPU's loops ---- */
 
-PIXEL int sobel_length(int gx, int gy, enum sobel_magnitude magnitude)
+/* Columns whose sums lie between the two loops, in the first-level cache. */
+#define COLUMNS 256
+
+/* The three rows that a row of gradients is made of, and what stands for columns outside. */
+struct rows {
+    const uint8_t *above, *middle, *below;
+    int width;
+    enum sobel_border border;
+};
+
+/* Each column of three, smoothed and differenced once; the formulas have it in three gradients. 16
+ * bits hold every step of the sums, and double the lanes. */
+struct sums {
+    uint16_t smooth[COLUMNS + 2], change[COLUMNS + 2];
+};
+
+/* Of `count` columns from `from` on, and of one on either side of them. */
+PIXEL void sum_columns(const struct rows *rows, int from, int count, struct sums *sums)
 {
-    if (magnitude == SOBEL_L2)
-        return sobel_root(gx * gx + gy * gy);
-    int sum = sobel_sum(gx, gy) >> (magnitude == SOBEL_HALF);
-    return sum > 255 ? 255 : sum;
+    int first = from > 0 ? from - 1 : 0;
+    int last = from + count < rows->width ? from + count : rows->width - 1;
+    const uint8_t *restrict a = rows->above + first, *restrict m = rows->middle + first;
+    const uint8_t *restrict b = rows->below + first;
+    uint16_t *restrict smooth = sums->smooth + (first - from + 1);
+    uint16_t *restrict change = sums->change + (first - from + 1);
+    for (int x = 0; x <= last - first; x++) {
+        smooth[x] = (uint16_t)(a[x] + 2 * m[x] + b[x]);
+        change[x] = (uint16_t)(a[x] - b[x]);
+    }
+    if (from == 0) {
+        int inside = sobel_inside(-1, rows->width, rows->border);
+        sums->smooth[0] = sums->smooth[inside + 1];
+        sums->change[0] = sums->change[inside + 1];
+    }
+    if (from + count == rows->width) {
+        int inside = sobel_inside(rows->width, rows->width, rows->border) - from;
+        sums->smooth[count + 1] = sums->smooth[inside + 1];
+        sums->change[count + 1] = sums->change[inside + 1];
+    }
 }
 
-/* The loops leave out the first and the last column. 16 bits hold every step of the sums, and
- * double the lanes. */
-VECTOR_CLONES
-static void sobel_row_sum(const uint8_t *restrict a, const uint8_t *restrict m,
-                          const uint8_t *restrict b, uint8_t *restrict to, size_t width, int shift)
+/* A magnitude that is known when this is compiled keeps the lanes at 16 bits where it can. */
+PIXEL void measure_columns(const struct sums *sums, uint8_t *restrict to, int count,
+                           enum sobel_magnitude magnitude)
 {
-    for (size_t x = 1; x + 1 < width; x++) {
-        int16_t gx = (int16_t)sobel_gx(a, m, b, x - 1, x + 1);
-        int16_t gy = (int16_t)sobel_gy(a, b, x - 1, x, x + 1);
-        int16_t sum = (int16_t)((int16_t)sobel_sum(gx, gy) >> shift);
-        to[x] = (uint8_t)(sum > 255 ? 255 : sum);
+    const uint16_t *smooth = sums->smooth, *change = sums->change;
+    for (int x = 0; x < count; x++) {
+        int16_t gx = (int16_t)(uint16_t)(smooth[x] - smooth[x + 2]);
+        int16_t gy = (int16_t)(uint16_t)(change[x] + 2 * change[x + 1] + change[x + 2]);
+        if (magnitude == SOBEL_L2) {
+            to[x] = (uint8_t)sobel_root(gx * gx + gy * gy);
+        } else {
+            uint16_t sum = (uint16_t)sobel_sum(gx, gy);
+            sum = magnitude == SOBEL_HALF ? sum >> 1 : sum;
+            to[x] = (uint8_t)(sum > 255 ? 255 : sum);
+        }
     }
 }
 
 VECTOR_CLONES
-static void sobel_row_l2(const uint8_t *restrict a, const uint8_t *restrict m,
-                         const uint8_t *restrict b, uint8_t *restrict to, size_t width)
+static void sobel_row(const struct rows *rows, uint8_t *restrict to, enum sobel_magnitude magnitude)
 {
-    for (size_t x = 1; x + 1 < width; x++) {
-        int gx = sobel_gx(a, m, b, x - 1, x + 1);
-        int gy = sobel_gy(a, b, x - 1, x, x + 1);
-        to[x] = (uint8_t)sobel_root(gx * gx + gy * gy);
+    struct sums sums;
+    for (int x = 0; x < rows->width; x += COLUMNS) {
+        int count = rows->width - x < COLUMNS ? rows->width - x : COLUMNS;
+        sum_columns(rows, x, count, &sums);
+        if (magnitude == SOBEL_HALF)
+            measure_columns(&sums, to + x, count, SOBEL_HALF);
+        else if (magnitude == SOBEL_L1)
+            measure_columns(&sums, to + x, count, SOBEL_L1);
+        else
+            measure_columns(&sums, to + x, count, SOBEL_L2);
     }
-}
-
-static uint8_t sobel_edge(const uint8_t *a, const uint8_t *m, const uint8_t *b, int x, int width,
-                          const struct sobel *sobel)
-{
-    size_t left = (size_t)sobel_inside(x - 1, width, sobel->border);
-    size_t right = (size_t)sobel_inside(x + 1, width, sobel->border);
-    int gx = sobel_gx(a, m, b, left, right);
-    int gy = sobel_gy(a, b, left, (size_t)x, right);
-    return (uint8_t)sobel_length(gx, gy, sobel->magnitude);
-}
-
-static void sobel_row(const uint8_t *a, const uint8_t *m, const uint8_t *b, uint8_t *to, int width,
-                      const struct sobel *sobel)
-{
-    if (sobel->magnitude == SOBEL_L2)
-        sobel_row_l2(a, m, b, to, (size_t)width);
-    else
-        sobel_row_sum(a, m, b, to, (size_t)width, sobel->magnitude == SOBEL_HALF);
-    bool zero = sobel->border == SOBEL_ZERO;
-    to[0] = zero ? 0 : sobel_edge(a, m, b, 0, width, sobel);
-    to[width - 1] = zero ? 0 : sobel_edge(a, m, b, width - 1, width, sobel);
 }
 
 /* The gray row at `y`: the source itself, or one of three rows that go round in `ring`; the rows
@@ -90,13 +110,17 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
         int above = sobel_inside(y - 1, height, sobel->border);
         int below = sobel_inside(y + 1, height, sobel->border);
         uint8_t *row = to->pixels + (size_t)y * to->stride;
-        const uint8_t *m = gray_row(from, y, &made, work, ring_stride, sobel);
-        const uint8_t *b = gray_row(from, below, &made, work, ring_stride, sobel);
-        const uint8_t *a = gray_row(from, above, &made, work, ring_stride, sobel);
-        if (sobel->border == SOBEL_ZERO && (y == 0 || y == height - 1))
+        struct rows rows = {.width = width, .border = sobel->border};
+        rows.middle = gray_row(from, y, &made, work, ring_stride, sobel);
+        rows.below = gray_row(from, below, &made, work, ring_stride, sobel);
+        rows.above = gray_row(from, above, &made, work, ring_stride, sobel);
+        bool zero = sobel->border == SOBEL_ZERO;
+        if (zero && (y == 0 || y == height - 1))
             memset(row, 0, (size_t)width);
         else
-            sobel_row(a, m, b, row, width, sobel);
+            sobel_row(&rows, row, sobel->magnitude);
+        if (zero)
+            row[0] = row[width - 1] = 0;
     }
 }
 
