@@ -36,8 +36,11 @@ void codec_context_destroy(struct codec_context *context)
 {
     if (context == NULL)
         return;
-    for (int i = 0; i < codec_count; i++)
+    for (int i = 0; i < codec_count; i++) {
+        if (context->state[i] != NULL && table[i]->close != NULL)
+            table[i]->close(context->state[i]);
         free(context->state[i]);
+    }
     free(context);
 }
 
@@ -168,6 +171,14 @@ void codec_tell_rows(const struct decode_request *request, uint32_t rows)
 {
     if (request->rows_done)
         request->rows_done(request->rows_context, rows);
+}
+
+enum status codec_need_rows(const struct encode_request *request, uint32_t rows,
+                            struct error *error)
+{
+    if (!request->rows_needed)
+        return STATUS_OK;
+    return request->rows_needed(request->rows_context, rows, error);
 }
 
 enum status codec_check_size(const char *what, uint32_t width, uint32_t height,

@@ -1,7 +1,7 @@
 /*
  * codec.h - image files in memory to pixels and back.
  *
- * A codec is one row of the table in codec.c and one file (jpeg.c, png.c). Everything here runs
+ * A codec is one row of the table in codec.c and its file (jpeg.c, png.c). Everything here runs
  * on a worker thread with that worker's own codec_context; two workers share nothing. Pixels and
  * file bytes are always the caller's. A function that fails has said why in `error`, leaves no
  * library state behind, and may have written part of the destination.
@@ -25,6 +25,8 @@ struct codec_limits {
     uint32_t side_max;
     uint32_t jpeg_scans_max;
     uint32_t jpeg_warnings_max;
+    size_t kept_bytes_max;   /* of memory that one decode may leave to the next one of the same
+                                context; the kernel's clearing of new pages is what it saves */
     bool lenient;            /* keep the picture of a truncated or corrupt JPEG */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows, and KiB
                                 of the file, from the header on */
@@ -65,6 +67,11 @@ struct encode_request {
     const uint8_t *icc; /* RGB profile or NULL; written only beside 3 or 4 channels */
     size_t icc_bytes;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
+    /* NULL: all rows of src are there. Or is asked, on this thread, for so many rows from the top
+       before they are read, the last time for all of them, and returns when they are there. Where
+       it sets error the encode ends with that status. */
+    enum status (*rows_needed)(void *context, uint32_t rows, struct error *error);
+    void *rows_context;
 };
 
 /* Where encoded bytes go: the encoder fills buffer[0..capacity) and calls flush(sink, used)
@@ -110,7 +117,7 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          struct error *error) MUST_CHECK;
 
 /* Encodes src (1 or 3 channels; 4 only where codec_has_alpha). encode_failed, out_of_memory,
- * timeout, or what flush returned. */
+ * timeout, or what flush or rows_needed returned. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error) MUST_CHECK;

@@ -37,6 +37,7 @@ struct codec {
     enum status (*encode)(void *state, const struct image *src,
                           const struct encode_request *request, struct codec_sink *sink,
                           struct error *error);
+    void (*close)(void *state); /* frees what the state keeps; NULL: nothing */
 };
 
 extern const struct codec codec_jpeg;
@@ -51,6 +52,10 @@ enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
 
 /* Tells whoever wants to know that so many rows are complete. */
 void codec_tell_rows(const struct decode_request *request, uint32_t rows);
+
+/* Returns when so many rows can be read: STATUS_OK, or why they never will be. */
+enum status codec_need_rows(const struct encode_request *request, uint32_t rows,
+                            struct error *error) MUST_CHECK;
 
 /* Whether these are an ICC profile for RGB data: size field, signature and colour space. Only
  * such are copied to outputs. */

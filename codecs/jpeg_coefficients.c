@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
@@ -10,6 +11,7 @@
 struct jvirt_barray_control {
     JBLOCKARRAY rows;
     JDIMENSION row_count, blocks_per_row;
+    JDIMENSION cleared; /* rows from the first on */
     bool shares_rows;
 };
 
@@ -23,7 +25,7 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre
                                       JDIMENSION access_max)
 {
     struct jpeg_coefficients *own = jpeg_coefficients_of(common);
-    (void)pre_zero; /* they are zero */
+    (void)pre_zero; /* always */
     (void)access_max;
     if (own->count == MAX_COMPONENTS)
         ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
@@ -31,36 +33,46 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre
     array->rows = common->mem->alloc_large(common, pool, row_count * sizeof(JBLOCKROW));
     array->row_count = row_count;
     array->blocks_per_row = blocks_per_row;
+    array->cleared = 0;
     array->shares_rows = own->shares_rows[own->count];
     own->arrays[own->count++] = array;
     return array;
 }
 
-/* One piece for all arrays. */
-static void take_memory(j_common_ptr common, struct jpeg_coefficients *own)
+static void take_memory(j_common_ptr common, struct jpeg_coefficients *own, size_t bytes)
 {
-    size_t bytes = 0;
-    for (int i = 0; i < own->count; i++)
-        bytes += row_bytes(own->arrays[i]) *
-                 (own->arrays[i]->shares_rows ? 1 : own->arrays[i]->row_count);
-    if (bytes > (size_t)common->mem->max_memory_to_use)
-        ERREXIT(common, JERR_NO_BACKING_STORE);
-    own->memory = calloc(1, bytes + 1);
+    jpeg_coefficients_free(own);
+    own->memory = malloc(bytes);
     if (own->memory == NULL)
         ERREXIT1(common, JERR_OUT_OF_MEMORY, 0);
+    own->bytes = bytes;
     uintptr_t page = 4096, begin = ((uintptr_t)own->memory + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)own->memory + bytes) / page * page;
     if (end > begin) /* where this is refused, small pages do */
         madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
+/* One piece for all arrays. */
+static void need_memory(j_common_ptr common, struct jpeg_coefficients *own)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < own->count; i++)
+        bytes += row_bytes(own->arrays[i]) *
+                 (own->arrays[i]->shares_rows ? 1 : own->arrays[i]->row_count);
+    if (bytes > (size_t)common->mem->max_memory_to_use)
+        ERREXIT(common, JERR_NO_BACKING_STORE);
+    if (own->bytes < bytes)
+        take_memory(common, own, bytes);
+}
+
 static void realize_arrays(j_common_ptr common)
 {
     struct jpeg_coefficients *own = jpeg_coefficients_of(common);
     own->realize(common); /* arrays of samples */
-    if (own->count == 0 || own->memory != NULL)
+    if (own->count == 0 || own->realized)
         return;
-    take_memory(common, own);
+    need_memory(common, own);
+    own->realized = true;
     uint8_t *at = own->memory;
     for (int i = 0; i < own->count; i++) {
         struct jvirt_barray_control *array = own->arrays[i];
@@ -72,26 +84,45 @@ static void realize_arrays(j_common_ptr common)
     }
 }
 
+/* A shared row once: scans of what nothing reads may leave what they like in it. */
+static void clear_rows(struct jvirt_barray_control *array, JDIMENSION end)
+{
+    for (; array->cleared < end; array->cleared++)
+        if (!array->shares_rows || array->cleared == 0)
+            memset(array->rows[array->cleared], 0, row_bytes(array));
+}
+
 static JBLOCKARRAY access_rows(j_common_ptr common, jvirt_barray_ptr array, JDIMENSION first,
                                JDIMENSION count, boolean writable)
 {
     (void)writable;
     if (first > array->row_count || count > array->row_count - first)
         ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
+    clear_rows(array, first + count);
     return array->rows + first;
 }
 
 void jpeg_coefficients_take_over(struct jpeg_coefficients *coefficients, j_decompress_ptr reader)
 {
     struct jpeg_memory_mgr *memory = reader->mem;
-    *coefficients = (struct jpeg_coefficients){.realize = memory->realize_virt_arrays};
+    memset(coefficients->shares_rows, 0, sizeof coefficients->shares_rows);
+    coefficients->count = 0;
+    coefficients->realized = false;
+    coefficients->realize = memory->realize_virt_arrays;
     memory->request_virt_barray = request_array;
     memory->realize_virt_arrays = realize_arrays;
     memory->access_virt_barray = access_rows;
 }
 
+void jpeg_coefficients_end(struct jpeg_coefficients *coefficients, size_t kept_bytes_max)
+{
+    if (coefficients->bytes > kept_bytes_max)
+        jpeg_coefficients_free(coefficients);
+}
+
 void jpeg_coefficients_free(struct jpeg_coefficients *coefficients)
 {
     free(coefficients->memory);
-    *coefficients = (struct jpeg_coefficients){0};
+    coefficients->memory = NULL;
+    coefficients->bytes = 0;
 }

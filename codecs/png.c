@@ -416,6 +416,8 @@ static enum status write_rows(struct png_state *state, const struct image *src,
 {
     state->rows = src->height;
     for (; state->rows_done < src->height; state->rows_done++) {
+        if (codec_need_rows(request, state->rows_done + 1, state->error) != STATUS_OK)
+            return state->error->status;
         png_write_row(state->png, src->pixels + state->rows_done * src->stride);
         if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
             return error_set(state->error, STATUS_TIMEOUT,

@@ -317,6 +317,86 @@ static void test_rows_are_told_until_it_fails(void **state)
     }
 }
 
+/* A picture whose rows are there when they have been asked for, and not before. */
+struct coming {
+    struct image image;
+    const struct image *whole;
+    uint32_t there, most; /* rows; from so many on they never come, 0: all do */
+    bool failed;
+};
+
+static enum status come(void *context, uint32_t rows, struct error *error)
+{
+    struct coming *coming = context;
+    size_t stride = coming->whole->stride;
+    assert_false(coming->failed);
+    assert_true(rows > coming->there && rows <= coming->there + 16);
+    assert_true(rows <= coming->whole->height);
+    coming->failed = coming->most && rows > coming->most;
+    if (coming->failed)
+        return error_set(error, STATUS_GPU_FAILED, "row %u never comes", coming->most);
+    memcpy(coming->image.pixels + coming->there * stride,
+           coming->whole->pixels + coming->there * stride, (rows - coming->there) * stride);
+    coming->there = rows;
+    return STATUS_OK;
+}
+
+static const struct encode_row {
+    const char *codec;
+    uint32_t width, height, channels;
+    bool progressive;
+} encode_rows[] = {
+    {"jpeg", 80, 403, 1, false}, {"jpeg", 83, 400, 1, false}, {"jpeg", 83, 403, 1, true},
+    {"jpeg", 80, 400, 3, false}, {"jpeg", 83, 403, 3, false}, {"jpeg", 83, 403, 3, true},
+    {"jpeg", 9, 1, 1, false},    {"jpeg", 9, 1, 3, false},    {"png", 83, 403, 1, false},
+    {"png", 83, 403, 3, false},  {"png", 83, 403, 4, false},  {"png", 9, 1, 3, false},
+};
+#define ENCODE_ROWS (sizeof encode_rows / sizeof *encode_rows)
+
+/* most: 0, or after how many rows they stop. */
+static void encode_coming(const struct encode_row *row, uint32_t most)
+{
+    struct image whole = rig_picture(row->width, row->height, row->channels, 5);
+    struct coming coming = {.image = rig_picture(row->width, row->height, row->channels, 6),
+                            .whole = &whole, .most = most};
+    struct encode_request request = {.codec = codec_by_name(row->codec), .quality = 90,
+                                     .progressive = row->progressive, .compression = 3};
+    struct picture_file expected = rig_encode(&rig, &whole, &request);
+    struct rig_sink sink = {.bytes_max = 0};
+    request.rows_needed = come;
+    request.rows_context = &coming;
+    enum status status = rig_encode_into(&rig, &coming.image, &request, 65536, &sink);
+    if (most) {
+        assert_int_equal(status, STATUS_GPU_FAILED);
+        assert_true(coming.failed && coming.there <= most);
+        assert_non_null(strstr(rig.error.text, "never comes"));
+    } else {
+        assert_int_equal(status, STATUS_OK);
+        assert_int_equal(coming.there, row->height);
+        assert_int_equal(sink.file.length, expected.length);
+        assert_memory_equal(sink.file.bytes, expected.bytes, expected.length);
+    }
+    picture_free(&sink.file);
+    picture_free(&expected);
+    free(coming.image.pixels);
+    free(whole.pixels);
+}
+
+static void test_rows_are_needed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ENCODE_ROWS; i++)
+        encode_coming(&encode_rows[i], 0);
+}
+
+static void test_rows_that_never_come(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ENCODE_ROWS; i++)
+        for (uint32_t most = 2; most < encode_rows[i].height; most += 100)
+            encode_coming(&encode_rows[i], most);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -328,6 +408,7 @@ int main(void)
         TEST(test_destroy_nothing), TEST(test_sinks),
         TEST(test_encode_deadline), TEST(test_encode_too_wide),
         TEST(test_rows_are_told),   TEST(test_rows_are_told_until_it_fails),
+        TEST(test_rows_are_needed), TEST(test_rows_that_never_come),
     };
     return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
 }

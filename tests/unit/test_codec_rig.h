@@ -37,6 +37,8 @@ struct rig {
 };
 
 enum { rig_guard = 256, rig_extra = 2 * STRIDE_ALIGN, rig_fill = 0xA5 };
+/* Coefficients of small progressive JPEGs lie where others' have lain, those of larger ones not. */
+enum { rig_kept = 64 * KIB };
 
 static UNUSED void rig_open(struct rig *rig)
 {
@@ -45,7 +47,8 @@ static UNUSED void rig_open(struct rig *rig)
         .limits = {.pixels_max = PIXELS_DEFAULT,
                    .side_max = SIDE_DEFAULT,
                    .jpeg_scans_max = JPEG_SCANS_DEFAULT,
-                   .jpeg_warnings_max = JPEG_WARNINGS_MAX},
+                   .jpeg_warnings_max = JPEG_WARNINGS_MAX,
+                   .kept_bytes_max = rig_kept},
     };
     assert_non_null(rig->context);
 }

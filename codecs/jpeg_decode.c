@@ -1,0 +1,242 @@
+/* jpeg_decode.c - a JPEG's header, and its pixels. */
+#include "codecs/jpeg_state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "codecs/exif.h"
+
+/* What libjpeg may allocate beyond codec_bytes before an array would go to a file, which would
+ * be an error: room for rounding, since the estimate is above the need already. */
+#define MEMORY_MARGIN (1 * MIB)
+
+/* ---- probe ---- */
+
+/* Memory of the decoder, from above: two groups of rows of each component with its neighbours,
+ * the full-width rows that upsampling makes, CMYK rows, and all coefficients (16 bits each)
+ * where the file has several scans. */
+static size_t decoder_bytes(struct jpeg_decompress_struct *reader)
+{
+    enum { fixed_bytes = 256 * 1024, coefficient_bytes = 2, row_groups = 2 };
+    uint64_t bytes = fixed_bytes;
+    bool whole = jpeg_has_multiple_scans(reader);
+    uint64_t width = (uint64_t)reader->image_width + (uint64_t)reader->max_h_samp_factor * DCTSIZE;
+    for (int i = 0; i < reader->num_components; i++) {
+        const jpeg_component_info *component = &reader->comp_info[i];
+        uint64_t h = (uint64_t)component->h_samp_factor, v = (uint64_t)component->v_samp_factor;
+        uint64_t across = component->width_in_blocks + h, down = component->height_in_blocks + v;
+        bytes += across * DCTSIZE * v * DCTSIZE * row_groups;
+        bytes += width * (uint64_t)reader->max_v_samp_factor * row_groups;
+        bytes += across * v * (DCTSIZE2 * coefficient_bytes + sizeof(JBLOCKROW));
+        if (whole)
+            bytes += across * down * DCTSIZE2 * coefficient_bytes + down * sizeof(JBLOCKROW);
+    }
+    if (reader->num_components == 4)
+        bytes += width * 4 * JPEG_ROWS_PER_CALL;
+    return (size_t)bytes;
+}
+
+static enum status read_colour(const struct jpeg_decompress_struct *reader,
+                               struct image_info *info, struct error *error)
+{
+    if (reader->data_precision != 8)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "the JPEG has %d bits a sample; only 8 are supported",
+                         reader->data_precision);
+    switch (reader->jpeg_color_space) {
+    case JCS_GRAYSCALE:
+        info->channels = 1;
+        return STATUS_OK;
+    case JCS_YCbCr:
+        info->ycc = true;
+        info->channels = 3;
+        return STATUS_OK;
+    case JCS_RGB:
+    case JCS_CMYK:
+    case JCS_YCCK:
+        info->channels = 3;
+        return STATUS_OK;
+    default:
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "the JPEG has %d components of an unknown colour space; gray, YCbCr, RGB, "
+                         "CMYK and YCCK are supported",
+                         reader->num_components);
+    }
+}
+
+static int read_orientation(const struct jpeg_decompress_struct *reader)
+{
+    for (jpeg_saved_marker_ptr marker = reader->marker_list; marker != NULL; marker = marker->next)
+        if (marker->marker == JPEG_MARKER_EXIF && marker->data_length >= 6 &&
+            memcmp(marker->data, "Exif\0\0", 6) == 0)
+            return exif_orientation(marker->data, marker->data_length);
+    return 1;
+}
+
+static void read_icc(struct jpeg_decompress_struct *reader, struct image_info *info)
+{
+    unsigned bytes = 0;
+    if (info->channels < 3 || !jpeg_read_icc_profile(reader, &info->icc, &bytes))
+        return;
+    info->icc_bytes = bytes;
+    if (!codec_icc_is_rgb(info->icc, info->icc_bytes))
+        image_info_clear(info);
+}
+
+static enum status read_info(struct jpeg_state *state, struct image_info *info)
+{
+    struct jpeg_decompress_struct *reader = &state->reader;
+    jpeg_keep_segments(state, true);
+    jpeg_read_header(reader, TRUE);
+    info->width = reader->image_width;
+    info->height = reader->image_height;
+    info->scales = true;
+    info->progressive = reader->progressive_mode;
+    enum status status =
+        codec_check_size("JPEG", info->width, info->height, state->limits, state->error);
+    if (status == STATUS_OK)
+        status = read_colour(reader, info, state->error);
+    if (status != STATUS_OK)
+        return status;
+    info->orientation = read_orientation(reader);
+    info->codec_bytes = decoder_bytes(reader);
+    read_icc(reader, info);
+    return STATUS_OK;
+}
+
+enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
+                       const struct codec_limits *limits, struct image_info *info,
+                       struct error *error)
+{
+    struct jpeg_state *state = opaque;
+    memset(&state->reader, 0, sizeof state->reader);
+    state->limits = limits;
+    jpeg_begin(state, (j_common_ptr)&state->reader, error);
+    if (setjmp(state->jump) != 0) {
+        jpeg_destroy_decompress(&state->reader);
+        return error->status;
+    }
+    jpeg_open_reader(state, bytes, length);
+    enum status status = read_info(state, info);
+    jpeg_destroy_decompress(&state->reader);
+    return status;
+}
+
+/* ---- decode ---- */
+
+static void read_rows(struct jpeg_decompress_struct *reader, const struct decode_request *request,
+                      const struct image *dst)
+{
+    while (reader->output_scanline < reader->output_height) {
+        JSAMPROW rows[JPEG_ROWS_PER_CALL];
+        JDIMENSION left = reader->output_height - reader->output_scanline;
+        JDIMENSION count = left < JPEG_ROWS_PER_CALL ? left : JPEG_ROWS_PER_CALL;
+        for (JDIMENSION i = 0; i < count; i++)
+            rows[i] = dst->pixels + (reader->output_scanline + i) * dst->stride;
+        jpeg_read_scanlines(reader, rows, count);
+        codec_tell_rows(request, reader->output_scanline);
+    }
+}
+
+/* C*K/255 to the nearest (255 is odd, so there are no ties). */
+static uint8_t cmyk_product(uint8_t ink, uint8_t black)
+{
+    return (uint8_t)((ink * black + 127) / 255);
+}
+
+/* Files with four components store inks inverted (255 = none), as Adobe's do; those few that do
+ * not cannot be told apart by their markers, and other readers take them as inverted, too. */
+static void read_cmyk_rows(struct jpeg_decompress_struct *reader,
+                           const struct decode_request *request, const struct image *dst)
+{
+    JSAMPARRAY rows = reader->mem->alloc_sarray((j_common_ptr)reader, JPOOL_IMAGE,
+                                                reader->output_width * 4, JPEG_ROWS_PER_CALL);
+    while (reader->output_scanline < reader->output_height) {
+        JDIMENSION first = reader->output_scanline;
+        JDIMENSION count = jpeg_read_scanlines(reader, rows, JPEG_ROWS_PER_CALL);
+        for (JDIMENSION i = 0; i < count; i++) {
+            const uint8_t *from = rows[i];
+            uint8_t *to = dst->pixels + (first + i) * dst->stride;
+            for (uint32_t x = 0; x < dst->width; x++, from += 4, to += 3) {
+                to[0] = cmyk_product(from[0], from[3]);
+                to[1] = cmyk_product(from[1], from[3]);
+                to[2] = cmyk_product(from[2], from[3]);
+            }
+        }
+        codec_tell_rows(request, reader->output_scanline);
+    }
+}
+
+static J_COLOR_SPACE output_space(const struct jpeg_decompress_struct *reader,
+                                  const struct decode_request *request, const struct image *dst)
+{
+    if (dst->channels == 1)
+        return JCS_GRAYSCALE;
+    if (reader->num_components == 4)
+        return JCS_CMYK;
+    return request->as == DECODE_YCC ? JCS_YCbCr : JCS_RGB;
+}
+
+/* Passes over scans of which no pixel will be made. */
+static void leave_out_scans(struct jpeg_state *state)
+{
+    struct jpeg_decompress_struct *reader = &state->reader;
+    const uint8_t *next = state->source.next_input_byte;
+    size_t length = state->source.bytes_in_buffer + state->rest_bytes;
+    if (!jpeg_scans_choose(reader, next, length, state->limits, &state->scans))
+        return;
+    state->rest_bytes = 0;
+    jpeg_give_piece(state);
+    /* It would guess what the scans that are left out say. */
+    reader->do_block_smoothing = FALSE;
+    for (int i = 1; i < reader->num_components; i++)
+        state->coefficients.shares_rows[i] = reader->out_color_space == JCS_GRAYSCALE;
+}
+
+static enum status decode_rows(struct jpeg_state *state, const struct image_info *info,
+                               const struct decode_request *request, const struct image *dst)
+{
+    struct jpeg_decompress_struct *reader = &state->reader;
+    jpeg_read_header(reader, TRUE);
+    if (reader->image_width != info->width || reader->image_height != info->height)
+        return error_set(state->error, STATUS_INTERNAL,
+                         "the JPEG is %u x %u pixels, but was %u x %u when it was probed",
+                         reader->image_width, reader->image_height, info->width, info->height);
+    bool cmyk = reader->num_components == 4;
+    reader->out_color_space = output_space(reader, request, dst);
+    reader->dct_method = JDCT_ISLOW;
+    reader->scale_num = request->eighths ? request->eighths : DECODE_EIGHTHS;
+    reader->scale_denom = DECODE_EIGHTHS;
+    reader->mem->max_memory_to_use = (long)(info->codec_bytes + MEMORY_MARGIN);
+    leave_out_scans(state);
+    jpeg_start_decompress(reader);
+    assert(reader->output_width == dst->width && reader->output_height == dst->height);
+    if (cmyk && dst->channels == 3)
+        read_cmyk_rows(reader, request, dst);
+    else
+        read_rows(reader, request, dst);
+    jpeg_finish_decompress(reader); /* reads on to the end marker */
+    return STATUS_OK;
+}
+
+enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
+                        const struct image_info *info, const struct decode_request *request,
+                        const struct codec_limits *limits, const struct image *dst,
+                        struct error *error)
+{
+    struct jpeg_state *state = opaque;
+    memset(&state->reader, 0, sizeof state->reader);
+    state->limits = limits;
+    jpeg_begin(state, (j_common_ptr)&state->reader, error);
+    if (setjmp(state->jump) != 0) {
+        jpeg_destroy_decompress(&state->reader);
+        jpeg_coefficients_end(&state->coefficients, limits->kept_bytes_max);
+        return error->status;
+    }
+    jpeg_open_reader(state, bytes, length);
+    jpeg_coefficients_take_over(&state->coefficients, &state->reader);
+    enum status status = decode_rows(state, info, request, dst);
+    jpeg_destroy_decompress(&state->reader);
+    jpeg_coefficients_end(&state->coefficients, limits->kept_bytes_max);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* jpeg_encode.c - pixels to a JPEG. */
+#include "codecs/jpeg_state.h"
+
+#include <string.h>
+
+static void sink_start(j_compress_ptr writer)
+{
+    struct jpeg_state *state = writer->client_data;
+    state->destination.next_output_byte = state->sink->buffer;
+    state->destination.free_in_buffer = state->sink->capacity;
+}
+
+static void sink_flush(struct jpeg_state *state, size_t used)
+{
+    enum status status = state->sink->flush(state->sink, used, state->error);
+    if (status != STATUS_OK) {
+        error_set(state->error, status, "the JPEG could not be written after %llu bytes",
+                  (unsigned long long)state->sink->total);
+        jpeg_leave(state);
+    }
+    state->sink->total += used;
+}
+
+/* libjpeg calls this when the buffer is full, whatever free_in_buffer says. */
+static boolean sink_empty(j_compress_ptr writer)
+{
+    struct jpeg_state *state = writer->client_data;
+    sink_flush(state, state->sink->capacity);
+    sink_start(writer);
+    return TRUE;
+}
+
+static void sink_end(j_compress_ptr writer)
+{
+    struct jpeg_state *state = writer->client_data;
+    size_t used = state->sink->capacity - state->destination.free_in_buffer;
+    if (used > 0)
+        sink_flush(state, used);
+}
+
+static void open_writer(struct jpeg_state *state, const struct image *src)
+{
+    struct jpeg_compress_struct *writer = &state->writer;
+    jpeg_create_compress(writer);
+    state->destination = (struct jpeg_destination_mgr){
+        .init_destination = sink_start,
+        .empty_output_buffer = sink_empty,
+        .term_destination = sink_end,
+    };
+    writer->dest = &state->destination;
+    writer->progress = &state->progress;
+    writer->image_width = src->width;
+    writer->image_height = src->height;
+    writer->input_components = (int)src->channels;
+    writer->in_color_space = src->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(writer);
+    writer->raw_data_in = src->channels == 1;
+    writer->dct_method = JDCT_ISLOW;
+    /* TRUE keeps quantisers within 8 bits at low qualities, which baseline decoders need. */
+    jpeg_set_quality(writer, state->request->quality, TRUE);
+    if (state->request->progressive)
+        jpeg_simple_progression(writer);
+}
+
+/* So many rows, or all that are left. Returns how many there are. */
+static JDIMENSION need_rows(struct jpeg_compress_struct *writer, JDIMENSION count)
+{
+    struct jpeg_state *state = writer->client_data;
+    JDIMENSION begin = writer->next_scanline, left = writer->image_height - begin;
+    if (count > left)
+        count = left;
+    if (codec_need_rows(state->request, begin + count, state->error) != STATUS_OK)
+        jpeg_leave(state);
+    return count;
+}
+
+/* Gray goes into the DCT from where it lies; what libjpeg does before that for every caller would
+ * copy it pixel by pixel. Past the right and the bottom edge the last pixel and the last row are
+ * repeated up to a whole block, as libjpeg does. */
+static void write_gray_rows(struct jpeg_compress_struct *writer, const struct image *src)
+{
+    JDIMENSION width = writer->image_width;
+    JDIMENSION padded = (width + DCTSIZE - 1) / DCTSIZE * DCTSIZE;
+    JSAMPROW rows[DCTSIZE];
+    JSAMPARRAY components[] = {rows}, lines = NULL;
+    if (padded != width)
+        lines = writer->mem->alloc_sarray((j_common_ptr)writer, JPOOL_IMAGE, padded, DCTSIZE);
+    while (writer->next_scanline < writer->image_height) {
+        (void)need_rows(writer, DCTSIZE);
+        for (JDIMENSION i = 0; i < DCTSIZE; i++) {
+            JDIMENSION y = writer->next_scanline + i, last = writer->image_height - 1;
+            rows[i] = src->pixels + (y < last ? y : last) * src->stride;
+            if (padded == width)
+                continue;
+            memcpy(lines[i], rows[i], width);
+            memset(lines[i] + width, rows[i][width - 1], padded - width);
+            rows[i] = lines[i];
+        }
+        jpeg_write_raw_data(writer, components, DCTSIZE);
+    }
+}
+
+static void write_rows(struct jpeg_compress_struct *writer, const struct image *src)
+{
+    while (writer->next_scanline < writer->image_height) {
+        JSAMPROW rows[JPEG_ROWS_PER_CALL];
+        JDIMENSION count = need_rows(writer, JPEG_ROWS_PER_CALL);
+        for (JDIMENSION i = 0; i < count; i++)
+            rows[i] = src->pixels + (writer->next_scanline + i) * src->stride;
+        jpeg_write_scanlines(writer, rows, count);
+    }
+}
+
+enum status jpeg_encode(void *opaque, const struct image *src,
+                        const struct encode_request *request, struct codec_sink *sink,
+                        struct error *error)
+{
+    struct jpeg_state *state = opaque;
+    memset(&state->writer, 0, sizeof state->writer);
+    state->limits = NULL;
+    state->request = request;
+    state->sink = sink;
+    jpeg_begin(state, (j_common_ptr)&state->writer, error);
+    if (setjmp(state->jump) != 0) {
+        jpeg_destroy_compress(&state->writer);
+        return error->status;
+    }
+    open_writer(state, src);
+    jpeg_start_compress(&state->writer, TRUE);
+    if (request->icc != NULL && src->channels == 3)
+        jpeg_write_icc_profile(&state->writer, request->icc, (unsigned)request->icc_bytes);
+    if (state->writer.raw_data_in)
+        write_gray_rows(&state->writer, src);
+    else
+        write_rows(&state->writer, src);
+    jpeg_finish_compress(&state->writer);
+    jpeg_destroy_compress(&state->writer);
+    return STATUS_OK;
+}
