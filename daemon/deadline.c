@@ -21,6 +21,12 @@ void work_set_late(struct work *work)
     set_late(work, &work->error);
 }
 
+static bool is_on_engine(const struct work *work)
+{
+    const struct engine *engine = work->pipeline->parts.engine;
+    return arrival_is_out(work) || (work->stage == STAGE_GPU && !engine_is_synchronous(engine));
+}
+
 bool work_withdraw(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
@@ -31,8 +37,7 @@ bool work_withdraw(struct work *work)
     }
     if (!work->out)
         return true;
-    bool on_engine = work->stage == STAGE_GPU && !engine_is_synchronous(pipeline->parts.engine);
-    if (on_engine || !workers_withdraw(pipeline->parts.workers, &work->errand))
+    if (is_on_engine(work) || !workers_withdraw(pipeline->parts.workers, &work->errand))
         return false;
     work->out = false;
     return true;
@@ -43,6 +48,8 @@ bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s)
     uint64_t from_ns = work->deadline_ns;
     if (from_ns < work->pipeline->awake_ns)
         from_ns = work->pipeline->awake_ns;
+    if (from_ns < work->arrival.over_ns) /* until then its worker had to wait */
+        from_ns = work->arrival.over_ns;
     return now_ns > clock_after_s(from_ns, grace_s);
 }
 
@@ -74,10 +81,9 @@ static bool check_deadline(struct work *work, uint64_t now)
         pipeline_move(work, STAGE_ACK);
         return true;
     }
-    bool on_worker = work->stage != STAGE_GPU || engine_is_synchronous(pipeline->parts.engine);
-    if (on_worker && work_overdue(work, now, pipeline->parts.options->hang_grace_s))
-        return replace_worker(work, &error);
-    return true;
+    if (is_on_engine(work) || !work_overdue(work, now, pipeline->parts.options->hang_grace_s))
+        return true;
+    return replace_worker(work, &error);
 }
 
 void pipeline_on_tick(uv_timer_t *timer)

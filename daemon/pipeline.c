@@ -266,19 +266,31 @@ static bool take_back(struct work *work)
     return false;
 }
 
+/* What became of its task counts before all else, but for one that was withdrawn, which has an end
+ * of its own. */
+static void judge_task(struct work *work)
+{
+    const struct engine_task *task = &work->task;
+    if (task->withdrawn || task->error.status == STATUS_OK)
+        return;
+    work->error = task->error;
+    /* A fault of the device, or of a neighbour on it, is not charged to this job. */
+    if (engine_fault(work->pipeline->parts.engine) && !task->on_device)
+        work->give_back = work->error.status == STATUS_GPU_FAILED;
+}
+
 static void on_task_done(struct engine_task *task)
 {
     struct work *work = container_of(task, struct work, task);
-    struct pipeline *pipeline = work->pipeline;
     if (work->traced && !task->withdrawn)
         witness_task(work);
+    if (work->arrival.awaited) {
+        arrival_end(work);
+        return;
+    }
     if (!take_back(work))
         return;
-    if (!task->withdrawn) /* else it has an end of its own */
-        work->error = task->error;
-    /* A fault of the device, or of a neighbour on it, is not charged to this job. */
-    if (engine_fault(pipeline->parts.engine) && !task->on_device)
-        work->give_back = work->error.status == STATUS_GPU_FAILED;
+    judge_task(work);
     pipeline_advance(work);
 }
 
@@ -414,6 +426,8 @@ void work_errand_done(struct errand *errand)
     if (!work->loaded)
         end_key_read(work);
     catch_up(work);
+    if (work->arrival.awaited)
+        judge_task(work);
     pipeline_advance(work);
 }
 
@@ -445,6 +459,7 @@ static void enter_gpu(struct work *work)
     }
     work->out = true;
     work->task.alone = work->lease->alone;
+    arrival_begin(work);
     engine_submit(pipeline->parts.engine, &work->task);
 }
 
@@ -579,6 +594,10 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
     uv_async_init(parts->loop, &pipeline->strips, strips_on_rows);
     pipeline->strips.data = pipeline;
+    uv_async_init(parts->loop, &pipeline->arrivals, arrival_on_bytes);
+    pipeline->arrivals.data = pipeline;
+    pthread_mutex_init(&pipeline->arrival_lock, NULL);
+    pthread_cond_init(&pipeline->arrival_news, NULL);
     open_admission(pipeline);
     pipeline->file_pool = pool_create("files", options->host_bytes / 2, POOL_SEGMENT_BYTES,
                                       &pool_backend_pages);
@@ -605,6 +624,7 @@ void pipeline_stop(struct pipeline *pipeline)
 {
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
     uv_close((uv_handle_t *)&pipeline->strips, NULL);
+    uv_close((uv_handle_t *)&pipeline->arrivals, NULL);
 }
 
 void pipeline_destroy(struct pipeline *pipeline)
@@ -613,6 +633,8 @@ void pipeline_destroy(struct pipeline *pipeline)
         return;
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
+    pthread_mutex_destroy(&pipeline->arrival_lock);
+    pthread_cond_destroy(&pipeline->arrival_news);
     free(pipeline->works);
     free(pipeline);
 }

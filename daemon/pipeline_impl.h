@@ -1,7 +1,8 @@
 /*
  * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
  * intake.c (from lease to job), ack.c (the end), deadline.c (ends that come too early or too late),
- * strips.c (rows that go to the device while others are decoded), witness.c (what a trace hears).
+ * strips.c (rows that go to the device while others are decoded), arrival.c (rows that are encoded
+ * while others come from it), witness.c (what a trace hears).
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
@@ -28,6 +29,9 @@ struct pipeline {
     bool read_stalled; /* the first read that waits needs room that is not there */
     uv_timer_t tick;
     uv_async_t strips; /* a decode has come so far */
+    uv_async_t arrivals; /* the first rows of a result are there */
+    pthread_mutex_t arrival_lock; /* guards what has arrived of each */
+    pthread_cond_t arrival_news;
     uint64_t ticked_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     void (*drained)(void *context);
@@ -91,6 +95,18 @@ void strips_on_rows(uv_async_t *async);
 bool strips_hold(const struct work *work);
 /* Such a work shall end: its task's done comes when the device is done with its memory. */
 void strips_withdraw(struct work *work);
+
+/* arrival.c. A work's task is about to be submitted: chooses whether it is encoded meanwhile. */
+void arrival_begin(struct work *work);
+void arrival_on_bytes(uv_async_t *async);
+/* Whether the work is at its encode while the engine still has its task. */
+bool arrival_is_out(const struct work *work);
+/* That task is done. Its errand is out still, and may end from now on. */
+void arrival_end(struct work *work);
+/* On the worker: has the encoder ask for rows, where they may not be there. */
+void arrival_watch(struct work *work, struct encode_request *request);
+/* On the worker: waits for done, where it has not come; false: the task has failed. */
+bool arrival_ends_well(struct work *work);
 
 /* ack.c. The last stage: DONE or NACK. */
 void work_enter_ack(struct work *work);

@@ -231,10 +231,10 @@ static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct 
     return STATUS_OK;
 }
 
-static struct encode_request encode_request(const struct work *work, size_t index)
+static struct encode_request encode_request(struct work *work, size_t index)
 {
     const struct job_output *wanted = &work->job.outputs[index];
-    return (struct encode_request){
+    struct encode_request request = {
         .codec = work->outputs[index].codec,
         .quality = wanted->quality,
         .progressive = wanted->progressive,
@@ -243,6 +243,8 @@ static struct encode_request encode_request(const struct work *work, size_t inde
         .icc_bytes = work->info.icc_bytes,
         .deadline_ns = work->deadline_ns,
     };
+    arrival_watch(work, &request);
+    return request;
 }
 
 static void encode_to_path(struct work *work, size_t index, const struct image *image,
@@ -315,6 +317,14 @@ static void judge(struct work *work)
         work->error = *first;
 }
 
+/* The task has failed after all: the job has that error, as if nothing had been encoded. */
+static void forget(struct work_output *output)
+{
+    output->width = output->height = 0;
+    output->bytes = 0;
+    output->error = (struct error){0};
+}
+
 void work_encode(struct work *work, struct worker_tools *tools)
 {
     for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost) &&
@@ -334,5 +344,7 @@ void work_encode(struct work *work, struct worker_tools *tools)
         else
             encode_to_key(work, i, &image, tools);
     }
+    if (!arrival_ends_well(work))
+        forget(&work->outputs[0]);
     judge(work);
 }

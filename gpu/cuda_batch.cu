@@ -22,7 +22,7 @@ static struct pass_buffers buffers_of(const struct engine_task *task)
     return buffers;
 }
 
-static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
+static cudaError_t copy_in(struct cuda_slot *slot, struct engine_task *task)
 {
     const struct plan *plan = task->plan;
     uint8_t *input = task->memory->input;
@@ -31,14 +31,17 @@ static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
     if (rest == 0)
         return cudaSuccess;
     return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input + fed, input + fed, rest,
-                                    cudaMemcpyHostToDevice, stream));
+                                    cudaMemcpyHostToDevice, slot->stream));
 }
 
-/* All results of the job lie side by side: one copy. */
-static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
+/* All results of the job lie side by side: one copy, unless somebody waits for its first rows. */
+static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
 {
-    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, buffers_of(task).output,
-                                    task->plan->output_bytes, cudaMemcpyDeviceToHost, stream));
+    const uint8_t *from = buffers_of(task).output;
+    if (cuda_arrival_is_told(task))
+        return cuda_arrival_copy(slot, task, from);
+    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, from, task->plan->output_bytes,
+                                    cudaMemcpyDeviceToHost, slot->stream));
 }
 
 /* What a call for the task came to. Returns an error that lasts; any other is the task's. */
@@ -51,7 +54,7 @@ static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, 
     return cudaSuccess;
 }
 
-typedef cudaError_t batch_step(const struct engine_task *task, cudaStream_t stream);
+typedef cudaError_t batch_step(struct cuda_slot *slot, struct engine_task *task);
 
 /* Does it for each task that is well so far. Returns an error that lasts. */
 static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
@@ -61,7 +64,7 @@ static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
         struct engine_task *task = container_of(node, struct engine_task, node);
         cudaError_t result = cudaSuccess;
         if (task->error.status == STATUS_OK)
-            result = note(slot, task, step(task, slot->stream));
+            result = note(slot, task, step(slot, task));
         if (result != cudaSuccess)
             return result;
     }

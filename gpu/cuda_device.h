@@ -1,7 +1,8 @@
 /*
  * cuda_device.h - a CUDA device of the engine: its memory, its slots, its clock.
  *
- * Private to gpu; loop thread only, but for the ended list, which driver threads fill. A slot is
+ * Private to gpu; loop thread only, but for the ended list, which driver threads fill,
+ * and what arrives of a large result. A slot is
  * a stream with its events; a batch, which is a task or several small ones, has a slot from its
  * first copy until its last one has ended.
  */
@@ -39,6 +40,8 @@ struct cuda_slot {
     uint64_t started_ns;
     uint64_t deadline_ns;        /* the earliest of the batch's; 0: none */
     int base;                    /* which of the clock's bases its times are told from */
+    struct engine_task *told;    /* whose result comes back in pieces; under the engine's lock */
+    size_t told_bytes;           /* how much of it has; likewise */
 };
 
 /* Event times are float milliseconds from one event to another, and lose their precision within
@@ -81,7 +84,7 @@ struct cuda_engine {
     void *wake_context;
     struct cuda_device devices[DEVICES_MAX];
     uint32_t device_count;
-    pthread_mutex_t lock; /* guards ended */
+    pthread_mutex_t lock; /* guards ended, and what the slots have told of */
     struct list ended;    /* slots whose streams have reported */
     struct list finished; /* tasks that await their done, in engine_reap */
     uint64_t hang_grace_ns, batch_delay_ns;
@@ -130,6 +133,16 @@ void cuda_feed(struct engine *engine, struct engine_task *task, size_t bytes);
 /* Lets the slot's stream wait for what the task was fed. Where that fails, of whatever kind the
  * error is, nobody knows when the task's memory is free. */
 cudaError_t cuda_feed_await(struct cuda_slot *slot, const struct engine_task *task) MUST_CHECK;
+
+/* ---- cuda_arrival.cu ---- */
+
+/* Whether the task's owner shall be told while its result comes back. */
+bool cuda_arrival_is_told(const struct engine_task *task);
+/* Copies that result back, from where it lies on the device, and tells. */
+cudaError_t cuda_arrival_copy(struct cuda_slot *slot, struct engine_task *task,
+                              const uint8_t *from) MUST_CHECK;
+/* The slot's tasks are about to be answered although the stream may not have ended. */
+void cuda_arrival_stop(struct cuda_slot *slot);
 
 /* ---- cuda_task.cu ---- */
 

@@ -62,8 +62,10 @@ void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck
     cuda->struck = struck;
     for (uint32_t d = 0; d < cuda->device_count; d++) {
         struct cuda_device *device = &cuda->devices[d];
-        for (uint32_t s = 0; s < device->slot_count; s++)
+        for (uint32_t s = 0; s < device->slot_count; s++) {
+            cuda_arrival_stop(&device->slots[s]);
             fail_tasks(cuda, &device->slots[s].tasks, device == struck);
+        }
         struct list_node *node;
         while ((node = list_pop(&device->waiting)) || (node = list_pop(&device->small)))
             fail_waiting(device, task_of(node));

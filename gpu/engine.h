@@ -9,7 +9,8 @@
  * and copy-out on a stream, a host callback calls `wake` (from a driver thread), and the loop then
  * calls engine_reap, which calls done. Small tasks (BATCH_TASK_BYTES) that wait for one device go
  * onto a stream together, BATCH_TASKS_MAX of them at most: all copies in, all kernels, all copies
- * out. Of a large one the first rows may go to its device before it is submitted (engine_feed).
+ * out. Of a large one the first rows may go to its device before it is submitted (engine_feed), and
+ * its owner may be told while the result comes back (arrived).
  */
 #ifndef GPUIMGD_GPU_ENGINE_H
 #define GPUIMGD_GPU_ENGINE_H
@@ -61,6 +62,11 @@ struct engine_task {
     bool alone;            /* it shares a stream with no other, and waits for none */
     bool withdrawn;        /* of one that was fed: it shall only end, with STATUS_CANCELLED */
     void (*done)(struct engine_task *task); /* on the loop, from engine_reap; not from engine_run */
+    /* NULL; or is told, on any thread, that so many bytes of memory->output, from its beginning,
+       are there and stay. Asynchronous engine; only of a result of ARRIVAL_BYTES_MIN, never of
+       all of it, for which done stands, and not behind done, before which the task may fail yet.
+       Must not call the engine. */
+    void (*arrived)(struct engine_task *task, size_t bytes);
 
     /* Set by the engine: */
     struct error error;

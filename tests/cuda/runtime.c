@@ -49,6 +49,7 @@ struct CUstream_st {
     int device;
     pthread_t thread;
     struct list items; /* the first one is at work */
+    bool reported; /* by the last thing that it did */
     bool closed;
 };
 
@@ -82,6 +83,7 @@ static void take_word(const char *word)
              sscanf(word, "times=%u", &fault.times) != 1 &&
              sscanf(word, "when=%127s", fault.when) != 1 &&
              sscanf(word, "hold=%127s", fault.hold) != 1 &&
+             sscanf(word, "rest=%127s", fault.rest) != 1 &&
              sscanf(word, "devices=%d", &fault.devices) != 1 &&
              sscanf(word, "copiers=%d", &fault.copiers) != 1 &&
              sscanf(word, "driver=%d", &fault.driver) != 1) {
@@ -357,11 +359,11 @@ static void carry_out(struct item *item, bool turn_a_bit)
     }
 }
 
-/* Kernels wait while the test holds them. With the lock held, which is let go meanwhile. */
-static void wait_while_held(const struct CUstream_st *stream)
+/* Waits while the test has this file there. With the lock held, which is let go meanwhile. */
+static void wait_while_there(const struct CUstream_st *stream, const char *file)
 {
     const struct timespec pause = {0, 2000000};
-    while (!stream->closed && fault.hold[0] && access(fault.hold, F_OK) == 0) {
+    while (!stream->closed && file[0] && access(file, F_OK) == 0) {
         pthread_mutex_unlock(&lock);
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&lock);
@@ -373,7 +375,9 @@ static bool work_on(struct CUstream_st *stream, struct item *item)
 {
     static const char *const places[] = {"copy", "record", "await", "report", "kernel"};
     if (item->kind == KERNEL)
-        wait_while_held(stream);
+        wait_while_there(stream, fault.hold);
+    if (item->kind == COPY && stream->reported)
+        wait_while_there(stream, fault.rest);
     while (item->kind == AWAIT && item->event->made < item->nth && !stream->closed &&
            !broken[stream->device])
         pthread_cond_wait(&changed, &lock);
@@ -391,11 +395,13 @@ static bool work_on(struct CUstream_st *stream, struct item *item)
         item->event->time_ns = now_ns();
         item->event->taken = true;
         item->event->made++;
+        stream->reported = false;
         return true;
     }
     pthread_mutex_unlock(&lock);
     carry_out(item, strike);
     pthread_mutex_lock(&lock);
+    stream->reported = item->kind == REPORT;
     return true;
 }
 

@@ -1,7 +1,7 @@
 /*
- * test_strips.c - large pictures, whose rows go to a device while they are decoded: the same files
- * and the same errors as on the CPU engine. On the CUDA engine's own code with the tests' runtime,
- * and on a device where there is one.
+ * test_strips.c - large pictures, whose rows go to a device while they are decoded, and are encoded
+ * while they come back: the same files and the same errors as on the CPU engine. On the CUDA
+ * engine's own code with the tests' runtime, and on a device where there is one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +27,8 @@ static const struct {
     {"colour.jpg", "'output':'%s.jpg','ops':['sobel']"},
     {"gray.jpg", "'output':'%s.jpg','ops':['sobel']"},
     {"progressive.jpg", "'output':'%s.jpg','ops':['invert']"},
+    {"gray.jpg", "'output':{'path':'%s.jpg','progressive':true},'ops':['sobel']"},
+    {"colour.jpg", "'output':{'path':'%s.png','compression':1},'ops':['invert']"},
     {"turned.png", "'output':'%s.jpg','ops':['invert']"},
     {"interlaced.png", "'output':'%s.jpg','ops':['invert','stats']"},
 };

@@ -331,6 +331,101 @@ static void strip_never_arrives(struct rig *rig)
     fail_strips(rig, "at=copy,error=600");
 }
 
+/* A large job whose result has come in part, and whose stream rests behind that part while "rest"
+ * is up. what: the fault, which begins with "now". timeout_s: the job's. */
+static struct process *result_in_part(struct rig *rig, const char *what, double timeout_s)
+{
+    char text[320];
+    put_huge(rig);
+    rig_start(rig, 7, NULL, NULL);
+    rig_push_text(rig, "cpu0", "{'id':'cpu0','input':'p.jpg','output':{'path':'cpu0.png',"
+                               "'compression':0},'ops':['invert']}");
+    rig_wait(rig, 20);
+    process_signal(&rig->world.daemons[7], SIGTERM);
+    rig_end_of(&rig->world.daemons[7], 20);
+    snprintf(text, sizeof text, "%s,when=%s,rest=%s", what, rig_flag(rig, "now"),
+             rig_flag(rig, "rest"));
+    struct process *daemon = rig_start_cuda(rig, 0, text, "--lease_s=600", "--streams=8",
+                                            "--canary_interval_s=0.5",
+                                            rig_option_s("hang_grace_s", 0.5), NULL);
+    rig_raise(rig, "rest");
+    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':{'path':'victim0.png',"
+                                  "'compression':0},'ops':['invert'],'timeout_s':%g}",
+                  patience(timeout_s));
+    return daemon;
+}
+
+static void await_encode(struct rig *rig)
+{
+    double deadline = process_now() + patience(20);
+    while (text_file_count(rig->world.out, ".tmp") == 0 && process_now() < deadline)
+        process_sleep(0.002);
+    rig_saw_if(rig, text_file_count(rig->world.out, ".tmp") == 1, "is being encoded",
+               "is not being encoded");
+}
+
+static void fail_rest(struct rig *rig, const char *what)
+{
+    struct process *daemon = result_in_part(rig, what, 2);
+    await_encode(rig);
+    rig_raise(rig, "now");
+    rig_lower(rig, "rest");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
+    rig_lower(rig, "now");
+    rig_start_cuda(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+    saw_pictures(rig, "victim");
+}
+
+static void rest_strikes(struct rig *rig)
+{
+    fail_rest(rig, "at=copy,error=700");
+}
+
+static void rest_never_arrives(struct rig *rig)
+{
+    fail_rest(rig, "at=copy,error=600");
+}
+
+/* Found out by the canary, and not charged to the job. */
+static void wrong_bit_before_the_rest(struct rig *rig)
+{
+    struct process *daemon = result_in_part(rig, "at=kernel,bit=1,times=0", 20);
+    await_encode(rig);
+    rig_raise(rig, "now");
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
+    rig_lower(rig, "now");
+    rig_lower(rig, "rest");
+    rig_start_cuda(rig, 1, NULL, NULL);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim0");
+    saw_pictures(rig, "victim");
+}
+
+/* What is there has been encoded, and cannot be written: no answer before the device is done. */
+static void full_disk_before_the_rest(struct rig *rig)
+{
+    struct shim_page *page =
+        rig_shim(rig, "disk", "call=write,do=ENOSPC,times=1,match=*/.gpuimgd/*.2.*.*.tmp");
+    struct process *daemon = result_in_part(rig, "at=nothing", 20);
+    double deadline = process_now() + patience(20);
+    while (atomic_load(&page->faults) == 0 && process_now() < deadline)
+        process_sleep(0.002);
+    process_sleep(patience(0.3));
+    rig_saw(rig, "%zu answers", process_log_count(daemon, 0, "write_failed"));
+    rig_lower(rig, "rest");
+    rig_wait(rig, 20);
+    rig_saw(rig, "%zu answers", process_log_count(daemon, 0, "write_failed"));
+    rig_saw_jobs(rig, "victim0");
+    saw_pictures(rig, "victim");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
 /* The deadline goes by while the whole process stands still; that is not the device's fault, which
  * has its grace from then on. */
 static void device_of_a_stopped_daemon(struct rig *rig)
@@ -529,6 +624,22 @@ static const struct fault_case cases[] = {
     {.name = "the wait for its strips", .injected = "refused",
      .run = strips_not_awaited, .quick = true,
      .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
+    {.name = "the rest of a large result", .injected = "illegal address",
+     .run = rest_strikes, .quick = true,
+     .expected = "is being encoded; exit 70; 0 workers replaced; 0 files; victim0: done, attempt "
+                 "2; the CPU engine's pictures"},
+    {.name = "the rest of a large result", .injected = "it never arrives",
+     .run = rest_never_arrives, .quick = true,
+     .expected = "is being encoded; exit 70; 0 workers replaced; 0 files; victim0: done, attempt "
+                 "2; the CPU engine's pictures"},
+    {.name = "a large result that has come in part", .injected = "one wrong bit, of the canary",
+     .run = wrong_bit_before_the_rest, .quick = true,
+     .expected = "is being encoded; exit 70; 0 files; victim0: done, attempt 1; the CPU engine's "
+                 "pictures"},
+    {.name = "a large result that has come in part", .injected = "the disk is full",
+     .run = full_disk_before_the_rest, .quick = true,
+     .expected = "0 answers; 1 answers; victim0: done, attempt 2; the CPU engine's pictures; exit "
+                 "0"},
     {.name = "on the device, past its deadline", .injected = "SIGSTOP for 2.5 s",
      .run = device_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},

@@ -139,7 +139,7 @@ static bool tracks_good(struct entry *entries, size_t count)
 static bool jobs_good(const struct entry *entries, size_t count)
 {
     const struct entry *job = NULL;
-    double last_us = 0, wait_us = -1;
+    double last_us = 0, wait_us = -1, down_us = -1; /* when D2H began, if it has just ended */
     int last_rank = 0;
     for (size_t i = 0; i < count; i++) {
         const struct entry *entry = &entries[i];
@@ -155,6 +155,8 @@ static bool jobs_good(const struct entry *entries, size_t count)
                 return fault("ends wrongly", entry);
             job = NULL;
         } else if (is(entry, "b") || is(entry, "e") || is(entry, "X")) {
+            if (job && is(entry, "X") && strcmp(entry->name, "encode") == 0 && down_us >= 0)
+                last_us = down_us;
             if (!job || entry->begin_us < last_us - SLACK_US)
                 return fault("not in order", entry);
             if (is(entry, "X") && (rank(entry->name) < last_rank || entry->job != job->job))
@@ -163,6 +165,7 @@ static bool jobs_good(const struct entry *entries, size_t count)
                 return fault("a wait without its other end", entry);
             wait_us = is(entry, "b") ? entry->begin_us : -1;
             last_rank = is(entry, "X") ? rank(entry->name) : last_rank;
+            down_us = strcmp(entry->name, "D2H") == 0 ? entry->begin_us : -1;
             last_us = entry->end_us;
         }
     }

@@ -12,8 +12,9 @@
  * viewers' repair (a last comma off, "]" on) must be enough. */
 cJSON *trace_file_read(const char *path, bool *whole);
 
-/* Whether slices of one track do not overlap, stages of each job are in order and within the job,
- * asynchronous slices are in pairs, and tracks have names. Else the first fault is printed. */
+/* Whether slices of one track do not overlap, stages of each job are in order and within the job
+ * (an encode may begin within D2H), asynchronous slices are in pairs, and tracks have names. Else
+ * the first fault is printed. */
 bool trace_file_good(const cJSON *events);
 
 /* Milliseconds of the job's slices of this name (asynchronous ones, too), -1 where it has none. */
