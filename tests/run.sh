@@ -1,13 +1,18 @@
 #!/bin/bash
 # Runs every test of a build folder and counts: tests/run.sh build/release [name-part ...]
 # `tests/run.sh build/release peers` runs the comparisons with other libraries, and nothing else.
-# GPUIMGD_SCALE=full in the environment: tests/scale runs in full, not only its quick part.
+# In the environment:
+#   GPUIMGD_TEST_JOBS=N      so many at once instead of as many as there are processors
+#   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
+#   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
 #
-# C tests print TAP (cmocka); script tests print TAP too. The last lines name what failed and what
-# was skipped, with the reason, and end in "N passed, N failed, N skipped".
+# C tests print TAP (cmocka); script tests print TAP too. The last lines name what was skipped and
+# what failed, with the reason, and end in "N passed, N failed, N skipped".
 set -u
 build=$1
 shift
+parts=("$@")
+at_once=${GPUIMGD_TEST_JOBS:-$(nproc)}
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # a wrapper of it
 export GPUIMGCTL=$PWD/$build/gpuimgctl
@@ -18,81 +23,93 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:suppressions=$PWD/tests/tools/tsan.supp}
 
-passed=0 failed=0 skipped=0
-failures=() skips=()
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
 
-run_one() { # name command...
-    local name=$1 log=$scratch/log start=$SECONDS status ok not_ok skip
-    shift
-    timeout "${GPUIMGD_TEST_TIMEOUT:-300}" "$@" >"$log" 2>"$scratch/err" </dev/null
+# Runs one and says how it went. Leaves behind N.counts, N.skips and N.failures.
+run_one() { # N name command...
+    local name=$2 at=$scratch/$1 start=$SECONDS child status ok not_ok skip cuda=0
+    shift 2
+    timeout "${GPUIMGD_TEST_TIMEOUT:-300}" "$@" >"$at.log" 2>"$at.err" </dev/null &
+    child=$!
+    trap 'kill $child' TERM
+    wait $child
     status=$?
-    skip=$(grep -cE '^(not )?ok\b.*# SKIP' "$log")
-    not_ok=$(grep -E '^not ok\b' "$log" | grep -vc '# SKIP')
-    ok=$(grep -E '^ok\b' "$log" | grep -vc '# SKIP')
+    ok=$(grep -E '^ok\b' "$at.log" | grep -vc '# SKIP')
+    not_ok=$(grep -E '^not ok\b' "$at.log" | grep -vc '# SKIP')
+    skip=$(grep -cE '^(not )?ok\b.*# SKIP' "$at.log")
+    sed -n "s|.*# SKIP |$name: |p" "$at.log" >"$at.skips"
+    # With the lines of TAP that say why, and the end of what else it said.
+    awk -v name="$name" '/^(not )?ok / { why = /^not/ && !/# SKIP/ ? 6 : 0 }
+        why-- > 0 { print (/^not/ ? name ": " $0 : "    | " $0) }' "$at.log" >"$at.failures"
     if [ "${GPUIMGD_REQUIRE_CUDA:-0}" = 1 ]; then
-        local cuda
-        cuda=$(grep -E '# SKIP' "$log" | grep -ci cuda)
-        if [ "$cuda" -gt 0 ]; then
-            not_ok=$((not_ok + cuda)) skip=$((skip - cuda))
-            failures+=("$name: $cuda CUDA test(s) skipped, but GPUIMGD_REQUIRE_CUDA=1")
-        fi
+        cuda=$(grep -ci cuda "$at.skips")
+        not_ok=$((not_ok + cuda)) skip=$((skip - cuda))
+        [ "$cuda" -eq 0 ] || echo "$name: $cuda skipped, but GPUIMGD_REQUIRE_CUDA=1" >>"$at.failures"
     fi
     if [ $status -ne 0 ] && [ "$not_ok" -eq 0 ]; then
         not_ok=1
-        failures+=("$name: exit status $status")
+        echo "$name: exit status $status" >>"$at.failures"
     fi
-    passed=$((passed + ok)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
-    while read -r line; do failures+=("$name: $line"); done < <(grep -E '^not ok\b' "$log" | grep -v '# SKIP')
-    while read -r line; do skips+=("$name: ${line#*SKIP }"); done < <(grep -E '# SKIP' "$log")
-    printf '%-44s %4d ok' "$name" "$ok"
-    [ "$not_ok" -gt 0 ] && printf ', %d FAILED' "$not_ok"
-    [ "$skip" -gt 0 ] && printf ', %d skipped' "$skip"
-    printf '  (%d s)\n' $((SECONDS - start))
-    if [ "$not_ok" -gt 0 ]; then
-        sed 's/^/    | /' "$log" | tail -60
-        sed 's/^/    ! /' "$scratch/err" | tail -60
-    fi
+    [ "$not_ok" -eq 0 ] || tail -n 12 "$at.err" | sed 's/^/    ! /' >>"$at.failures"
+    echo "$ok $not_ok $skip" >"$at.counts"
+    {
+        printf '%-44s %4d ok' "$name" "$ok"
+        [ "$not_ok" -gt 0 ] && printf ', %d FAILED' "$not_ok"
+        [ "$skip" -gt 0 ] && printf ', %d skipped' "$skip"
+        printf '  (%d s)\n' $((SECONDS - start))
+        if [ "$not_ok" -gt 0 ]; then
+            sed 's/^/    | /' "$at.log" | tail -60
+            sed 's/^/    ! /' "$at.err" | tail -60
+        fi
+    } >"$at.report"
+    cat "$at.report"
 }
 
-wanted() { # name
-    [ ${#parts[@]} -eq 0 ] && return 0
-    local part
-    for part in "${parts[@]}"; do case $1 in *$part*) return 0 ;; esac done
-    return 1
+started=0
+test_at() { # name command...
+    local part chosen=$((${#parts[@]} == 0))
+    for part in "${parts[@]+"${parts[@]}"}"; do case $1 in *$part*) chosen=1 ;; esac done
+    [ "$chosen" = 1 ] || return 0
+    [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n
+    started=$((started + 1))
+    run_one $started "$@" &
 }
-parts=("$@")
 
+# The fault cases that take no long time; `make check-faults` runs them all. Still the longest.
+test_at tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
 for source in tests/unit/test_*.c tests/e2e/test_*.c tests/scale/test_*.c; do
-    name=${source%.c}
-    wanted "$name" && run_one "$name" "$build/$name"
+    test_at "${source%.c}" "$build/${source%.c}"
 done
 for source in tests/fuzz/fuzz_*.c; do
-    name=${source%.c} target=${source#tests/fuzz/fuzz_}
-    target=${target%.c}
-    wanted "$name" && run_one "$name" "$build/tests/fuzz/replay_$target" "tests/fuzz/corpus/$target"
+    target=${source#tests/fuzz/fuzz_} target=${target%.c}
+    test_at "${source%.c}" "$build/tests/fuzz/replay_$target" "tests/fuzz/corpus/$target"
 done
 # The CUDA engine on the tests' own runtime.
-wanted tests/cuda/test_engine && GPUIMGD_TEST_QUICK=1 run_one tests/cuda/test_engine "$build/tests/cuda/test_engine"
+test_at tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_engine"
 for source in tests/cuda/test_*.c; do
-    name=${source%.c}
-    wanted "$name" && run_one "$name" "$build/$name"
+    test_at "${source%.c}" "$build/${source%.c}"
 done
-# The fault cases that take no long time; `make check-faults` runs them all.
-wanted tests/faults && run_one tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
 for script in tests/scripts/test_*.sh; do
-    [ -e "$script" ] && wanted "$script" && run_one "$script" "$script" "$build"
+    test_at "$script" "$script" "$build"
 done
 # Against other libraries, which not every machine has: only when asked for by this name.
 if [ "${parts[*]}" = peers ]; then
     for script in tests/peers/check_*.py; do
-        run_one "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
+        test_at "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
     done
 fi
+wait
 
+of_all() { # suffix
+    local n
+    for ((n = 1; n <= started; n++)); do cat "$scratch/$n.$1"; done
+}
 echo
-for line in "${skips[@]+"${skips[@]}"}"; do echo "skipped: $line"; done
-for line in "${failures[@]+"${failures[@]}"}"; do echo "FAILED: $line"; done
+of_all skips | sed 's/^/skipped: /'
+of_all failures | sed '/^    /!s/^/FAILED: /'
+read -r passed failed skipped < <(of_all counts |
+    awk '{ ok += $1; not_ok += $2; skip += $3 } END { print ok + 0, not_ok + 0, skip + 0 }')
 echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ] && [ $passed -gt 0 ]
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
