@@ -1,10 +1,9 @@
 /*
  * cuda_device.h - a CUDA device of the engine: its memory, its slots, its clock.
  *
- * Private to gpu; loop thread only, but for the ended list, which driver threads fill,
- * and what arrives of a large result. A slot is
- * a stream with its events; a batch, which is a task or several small ones, has a slot from its
- * first copy until its last one has ended.
+ * Private to gpu; loop thread only, but for the ended list and what arrives of a large result,
+ * which driver threads fill. A slot is a stream with its events; a batch, which is a task or
+ * several small ones, has a slot from its first copy until its last one has ended.
  */
 #ifndef GPUIMGD_GPU_CUDA_DEVICE_H
 #define GPUIMGD_GPU_CUDA_DEVICE_H

@@ -14,6 +14,7 @@
 #include "tests/tools/check.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/trace_file.h"
+#include "tests/tools/twin.h"
 
 static struct world world;
 static struct world *const w = &world;
@@ -21,9 +22,7 @@ static struct process_options how; /* of the CUDA daemon */
 static char rest[128], hold[128], trace[128];
 
 /* Each has a result of 8 MiB or more. */
-static const struct {
-    const char *input, *rest; /* of the job; the output's path goes where %s is */
-} jobs[] = {
+static const struct twin_job jobs[] = {
     {"gray.jpg", "'output':'%s.jpg','ops':['sobel']"},
     {"gray.jpg", "'output':{'path':'%s.jpg','progressive':true},'ops':['sobel']"},
     {"colour.jpg", "'output':'%s.jpg','ops':['invert']"},
@@ -91,40 +90,6 @@ static struct process *start(const char *engine)
 static void rest_streams(void)
 {
     assert_true(text_file_write(rest, "", 0));
-}
-
-static void push_job(size_t number, const char *prefix)
-{
-    char output[32], text[256];
-    snprintf(output, sizeof output, "%s%zu", prefix, number);
-    const char *at = strstr(jobs[number].rest, "%s");
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - jobs[number].rest), jobs[number].rest,
-             output, at + 2);
-    world_push(w, "{'input':'%s',%s}", jobs[number].input, text);
-}
-
-static unsigned char *output_bytes(const char *prefix, size_t number, size_t *length)
-{
-    char name[32];
-    const char *suffix = strstr(jobs[number].rest, "%s") + 2;
-    snprintf(name, sizeof name, "%s%zu%.4s", prefix, number, suffix);
-    char *path = world_out_path(w, name);
-    unsigned char *bytes = text_file_bytes(path, length);
-    free(path);
-    if (!bytes)
-        fail_msg("there is no %s", name);
-    return bytes;
-}
-
-static void check_same(size_t number)
-{
-    size_t expected_length, length;
-    unsigned char *expected = output_bytes("cpu", number, &expected_length);
-    unsigned char *bytes = output_bytes("cuda", number, &length);
-    if (length != expected_length || memcmp(bytes, expected, length) != 0)
-        fail_msg("job %zu is not the CPU engine's", number);
-    free(expected);
-    free(bytes);
 }
 
 static size_t files_begun(void)
@@ -197,15 +162,12 @@ static void test_encoded_while_it_comes(void **state)
     (void)state;
     need_standin();
     struct process *daemon = start("cpu");
-    for (size_t i = 0; i < JOBS; i++) {
-        push_job(i, "cpu");
-        check_done(check_next(w));
-    }
+    twin_draw(w, jobs, JOBS, "cpu");
     check_stop(daemon);
     daemon = start("cuda");
     for (size_t i = 0; i < JOBS; i++) {
         rest_streams();
-        push_job(i, "cuda");
+        twin_push(w, jobs, i, "cuda");
         await_files(1);
         process_sleep(0.05);
         assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
@@ -216,7 +178,7 @@ static void test_encoded_while_it_comes(void **state)
         assert_true(json_number(result, "ms.d2h") > 50 && json_number(result, "ms.encode") > 50);
         numbers[i] = json_number(result, "job");
         check_done(result);
-        check_same(i);
+        twin_check(w, jobs, i, "cuda");
     }
     check_stop(daemon);
     check_trace(numbers);
@@ -278,9 +240,9 @@ static void check_whole(struct process *daemon)
 {
     assert_int_equal(process_log_count(daemon, 0, "is replaced"), 0);
     unlink(rest);
-    push_job(0, "cuda");
+    twin_push(w, jobs, 0, "cuda");
     check_done(check_next(w));
-    check_same(0);
+    twin_check(w, jobs, 0, "cuda");
     check_stop(daemon);
 }
 

@@ -9,16 +9,14 @@
 #include <unistd.h>
 
 #include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
+#include "tests/tools/twin.h"
 
 static struct world world;
 static struct world *const w = &world;
 static struct process_options how; /* of the CUDA daemon */
 
 /* Each is more than 16 MiB decoded, the PNGs as RGBA, but for the luma of what is not "gray". */
-static const struct {
-    const char *input, *rest; /* of the job; the output's path goes where %s is */
-} jobs[] = {
+static const struct twin_job jobs[] = {
     {"colour.jpg", "'output':'%s.jpg','ops':['invert']"},
     {"colour.jpg", "'output':{'path':'%s.png','compression':1},"
                    "'ops':['transpose',{'op':'crop','x':7,'y':9,'width':900,'height':700}]"},
@@ -110,67 +108,30 @@ static struct process *start(const char *engine)
     return daemon;
 }
 
-static void push_job(size_t number, const char *prefix)
-{
-    char output[32], rest[256];
-    snprintf(output, sizeof output, "%s%zu", prefix, number);
-    const char *at = strstr(jobs[number].rest, "%s");
-    snprintf(rest, sizeof rest, "%.*s%s%s", (int)(at - jobs[number].rest), jobs[number].rest,
-             output, at + 2);
-    world_push(w, "{'input':'%s',%s}", jobs[number].input, rest);
-}
-
-static unsigned char *output_bytes(const char *prefix, size_t number, size_t *length)
-{
-    char name[32];
-    const char *suffix = strstr(jobs[number].rest, "%s") + 2;
-    snprintf(name, sizeof name, "%s%zu%.4s", prefix, number, suffix);
-    char *path = world_out_path(w, name);
-    unsigned char *bytes = text_file_bytes(path, length);
-    free(path);
-    if (!bytes)
-        fail_msg("there is no %s", name);
-    return bytes;
-}
-
-static void check_same(size_t number, const char *prefix)
-{
-    size_t expected_length, length;
-    unsigned char *expected = output_bytes("cpu", number, &expected_length);
-    unsigned char *bytes = output_bytes(prefix, number, &length);
-    if (length != expected_length || memcmp(bytes, expected, length) != 0)
-        fail_msg("job %zu is not the CPU engine's", number);
-    free(expected);
-    free(bytes);
-}
-
 /* One at a time, so that each has the device to itself, and then all at once. */
 static void test_the_same_files(void **state)
 {
     (void)state;
     need_engine();
     struct process *daemon = start("cpu");
-    for (size_t i = 0; i < JOBS; i++) {
-        push_job(i, "cpu");
-        check_done(check_next(w));
-    }
+    twin_draw(w, jobs, JOBS, "cpu");
     check_stop(daemon);
     daemon = start("cuda");
     for (size_t i = 0; i < JOBS; i++) {
-        push_job(i, "one");
+        twin_push(w, jobs, i, "one");
         cJSON *result = check_next(w);
         check_message(result);
         assert_true(json_number(result, "attempt") == 1);
         assert_true(json_number(result, "ms.decode") > 0 && json_number(result, "ms.h2d") > 0);
         check_done(result);
-        check_same(i, "one");
+        twin_check(w, jobs, i, "one");
     }
     for (size_t i = 0; i < JOBS; i++)
-        push_job(i, "all");
+        twin_push(w, jobs, i, "all");
     for (size_t i = 0; i < JOBS; i++)
         check_done(check_next(w));
     for (size_t i = 0; i < JOBS; i++)
-        check_same(i, "all");
+        twin_check(w, jobs, i, "all");
     check_stop(daemon);
 }
 
@@ -203,7 +164,7 @@ static void test_the_same_errors(void **state)
         assert_string_equal(message, expected[i % 2]);
         free(message);
     }
-    push_job(0, "behind");
+    twin_push(w, jobs, 0, "behind");
     check_done(check_next(w));
     check_stop(daemon); /* with nothing left in Redis, and no file */
     for (size_t i = 0; i < 2; i++)
@@ -225,7 +186,7 @@ static void test_too_late(void **state)
         else
             check_ended(result, "failed", "timeout");
     }
-    push_job(0, "later");
+    twin_push(w, jobs, 0, "later");
     check_done(check_next(w));
     check_stop(daemon);
 }

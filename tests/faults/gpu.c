@@ -66,12 +66,17 @@ static void saw_few_charged(struct rig *rig, const char *prefix, size_t count, s
                "others, too");
 }
 
-/* The next daemon, as systemd starts one, and what becomes of all jobs. */
-static void start_anew(struct rig *rig, const char *prefix)
+/* Another one does what is left, as systemd starts it, on a device that is well. */
+static void next_daemon(struct rig *rig)
 {
     rig_lower(rig, "now");
     rig_start_cuda(rig, 1, NULL, NULL);
     rig_wait(rig, 20);
+}
+
+static void start_anew(struct rig *rig, const char *prefix)
+{
+    next_daemon(rig);
     rig_saw_done(rig, prefix);
 }
 
@@ -256,9 +261,7 @@ static void never_reported(struct rig *rig, const char *what)
     rig_wait_for(rig, 4, 20);
     rig_saw_done(rig, "n");
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
-    rig_lower(rig, "now");
-    rig_start_cuda(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
+    next_daemon(rig);
     rig_saw_jobs(rig, "victim0");
 }
 
@@ -299,6 +302,13 @@ static void refused_strip(struct rig *rig)
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
 }
 
+static void finish_victim(struct rig *rig)
+{
+    next_daemon(rig);
+    rig_saw_jobs(rig, "victim0");
+    saw_pictures(rig, "victim");
+}
+
 static void fail_strips(struct rig *rig, const char *what)
 {
     put_huge(rig);
@@ -309,11 +319,7 @@ static void fail_strips(struct rig *rig, const char *what)
     rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':{'path':'victim0.png',"
                                   "'compression':1},'ops':['sobel'],'timeout_s':%g}", patience(2));
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
-    rig_lower(rig, "now");
-    rig_start_cuda(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
-    saw_pictures(rig, "victim");
+    finish_victim(rig);
 }
 
 static void strip_strikes(struct rig *rig)
@@ -373,11 +379,7 @@ static void fail_rest(struct rig *rig, const char *what)
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
     rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
-    rig_lower(rig, "now");
-    rig_start_cuda(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
-    saw_pictures(rig, "victim");
+    finish_victim(rig);
 }
 
 static void rest_strikes(struct rig *rig)
@@ -398,12 +400,8 @@ static void wrong_bit_before_the_rest(struct rig *rig)
     rig_raise(rig, "now");
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
     rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
-    rig_lower(rig, "now");
     rig_lower(rig, "rest");
-    rig_start_cuda(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
-    saw_pictures(rig, "victim");
+    finish_victim(rig);
 }
 
 /* What is there has been encoded, and cannot be written: no answer before the device is done. */
