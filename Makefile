@@ -290,6 +290,7 @@ $(O)/tests/cuda/gpu/%.o: gpu/%.cu $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(STANDIN_CC) -c -o $@ -x c $<
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
+	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/cuda/test_engine: $(O)/tests/unit/test_engine.o $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)

@@ -518,7 +518,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         daemon->canary = canary_create(&daemon->loop, daemon->engine, daemon->workers,
                                        daemon->specimen);
     if (!daemon->pipeline || (!daemon->canary && !engine_is_synchronous(daemon->engine))) {
-        error_set(&error, STATUS_INTERNAL, "no memory or no threads for %" PRIu64 " workers",
+        error_set(&error, STATUS_INTERNAL,
+                  "no memory, threads or file descriptors for %" PRIu64 " workers",
                   options->workers);
         return refuse(EXIT_FAULT, &error);
     }

@@ -7,6 +7,7 @@
 #include "conf/limits.h"
 #include "conf/log.h"
 #include "daemon/clock.h"
+#include "daemon/waker.h"
 
 /* So many patient errands, or after such a time, wake the loop although there is more to do. Of
  * the smallest pictures a worker ends 16 in half a millisecond. */
@@ -36,7 +37,7 @@ struct workers {
     uint32_t started;      /* threads so far */
     uint32_t away;         /* of these, such as have not come back; under the lock */
     uint64_t busy_ns;      /* of errands that ended, or whose worker was given up */
-    uv_async_t async;
+    struct waker waker;
 };
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
@@ -82,11 +83,11 @@ static struct errand *take_errand(struct worker *worker)
     struct errand *errand = NULL;
     while (!(errand = next_errand(workers)) && !workers->stopping) {
         if (must_tell(workers)) /* another one took what the news was to wait for */
-            uv_async_send(&workers->async);
+            waker_wake(&workers->waker);
         pthread_cond_wait(&workers->wanted, &workers->lock);
     }
     if (errand && errand->priority > 0 && must_tell(workers)) /* that one may take long */
-        uv_async_send(&workers->async);
+        waker_wake(&workers->waker);
     if (errand) {
         errand->worker = worker;
         worker->errand = errand;
@@ -116,10 +117,10 @@ static bool finish_errand(struct worker *worker, struct errand *errand)
     bool tell = (stays || !workers->stopping) && !can_wait(workers, errand, now_ns) &&
                 must_tell(workers);
     if (tell && !stays)
-        uv_async_send(&workers->async);
+        waker_wake(&workers->waker);
     pthread_mutex_unlock(&workers->lock);
     if (tell && stays) /* behind the lock, for the loop takes it at once */
-        uv_async_send(&workers->async);
+        waker_wake(&workers->waker);
     return stays;
 }
 
@@ -188,24 +189,24 @@ void workers_collect(struct workers *workers)
     }
 }
 
-static void on_finished(uv_async_t *async)
+static void on_finished(void *context)
 {
-    workers_collect(async->data);
+    workers_collect(context);
 }
 
 struct workers *workers_create(uv_loop_t *loop, uint32_t count)
 {
     struct workers *workers = calloc(1, sizeof *workers);
-    if (!workers)
+    if (!workers || waker_open(&workers->waker, loop, on_finished, workers) != 0) {
+        free(workers);
         return NULL;
+    }
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->wanted, NULL);
     for (int i = 0; i < WORKERS_PRIORITIES; i++)
         list_init(&workers->waiting[i]);
     list_init(&workers->finished);
     list_init(&workers->threads);
-    uv_async_init(loop, &workers->async, on_finished);
-    workers->async.data = workers;
     for (uint32_t i = 0; i < count; i++) {
         if (start_thread(workers))
             continue;
@@ -299,7 +300,7 @@ void workers_stop(struct workers *workers)
         pthread_join(worker->thread, NULL);
         free(worker);
     }
-    uv_close((uv_handle_t *)&workers->async, NULL);
+    waker_close(&workers->waker);
 }
 
 void workers_destroy(struct workers *workers)

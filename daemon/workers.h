@@ -2,7 +2,7 @@
  * workers.h - the threads that read, decode, compute and encode.
  *
  * The loop puts errands in, a worker carries one out, and the loop gets it back: finished errands
- * gather under a lock, one uv_async_send wakes the loop, and the loop takes the whole list. Where
+ * gather under a lock, a waker wakes the loop once, and the loop takes the whole list. Where
  * an errand says that its news can wait, and there is more to do, several wake the loop at once.
  * Of waiting errands the one with the highest priority is next, so that work close to its end goes
  * first. A worker that does not come back is given up (workers_give_up): a new thread takes its
@@ -42,7 +42,7 @@ struct errand {
 
 struct workers;
 
-/* Starts count threads. NULL: no memory or no threads. */
+/* Starts count threads. NULL: no memory, threads or file descriptors. */
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 void workers_submit(struct workers *workers, struct errand *errand);
 
