@@ -424,6 +424,30 @@ static void full_disk_before_the_rest(struct rig *rig)
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
 }
 
+/* Past the deadline its worker is at the disk, and the rest is still to come. That is the device's
+ * turn; when it is over the worker has its grace, and is replaced. It comes back late. */
+static void worker_hangs_before_the_rest(struct rig *rig)
+{
+    char text[160];
+    snprintf(text, sizeof text, "call=write,do=hang,times=1,seconds=%g,match=*/.gpuimgd/*.2.*.*.tmp",
+             patience(4));
+    rig_shim(rig, "disk", text);
+    struct process *daemon = result_in_part(rig, "at=nothing", 2);
+    process_sleep(patience(2.2));
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_lower(rig, "rest");
+    rig_wait(rig, 20);
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_saw_jobs(rig, "victim0");
+    process_sleep(patience(2.5)); /* it has come back */
+    rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
+    rig_push(rig, "n", 3);
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    process_signal(daemon, SIGTERM);
+    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+}
+
 /* The deadline goes by while the whole process stands still; that is not the device's fault, which
  * has its grace from then on. */
 static void device_of_a_stopped_daemon(struct rig *rig)
@@ -638,6 +662,10 @@ static const struct fault_case cases[] = {
      .run = full_disk_before_the_rest, .quick = true,
      .expected = "0 answers; 1 answers; victim0: done, attempt 2; the CPU engine's pictures; exit "
                  "0"},
+    {.name = "a large result that has come in part", .injected = "a write that hangs for 4 s",
+     .run = worker_hangs_before_the_rest,
+     .expected = "0 workers replaced; 1 workers replaced; victim0: failed timeout, attempt 1; 0 "
+                 "files; 3 done once; exit 0"},
     {.name = "on the device, past its deadline", .injected = "SIGSTOP for 2.5 s",
      .run = device_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},
