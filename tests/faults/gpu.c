@@ -429,8 +429,8 @@ static void full_disk_before_the_rest(struct rig *rig)
 static void worker_hangs_before_the_rest(struct rig *rig)
 {
     char text[160];
-    snprintf(text, sizeof text, "call=write,do=hang,times=1,seconds=%g,match=*/.gpuimgd/*.2.*.*.tmp",
-             patience(4));
+    snprintf(text, sizeof text, "call=write,do=hang,times=1,seconds=%g,%s", patience(4),
+             "match=*/.gpuimgd/*.2.*.*.tmp");
     rig_shim(rig, "disk", text);
     struct process *daemon = result_in_part(rig, "at=nothing", 2);
     process_sleep(patience(2.2));
