@@ -137,6 +137,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
         check-peers check-faults coverage \
         check-scale chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
+.PHONY: FORCE # and not only a file that is not there: behind .SECONDARY that forces nothing
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -215,7 +216,6 @@ $(O)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' | cmp -s - $@ || \
 	  echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' > $@
-FORCE:
 
 # The protocol's scripts as C strings.
 $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/embed.sh
