@@ -109,7 +109,8 @@ of_all() { # suffix
 echo
 of_all skips | sed 's/^/skipped: /'
 of_all failures | sed '/^    /!s/^/FAILED: /'
-read -r passed failed skipped < <(of_all counts |
-    awk '{ ok += $1; not_ok += $2; skip += $3 } END { print ok + 0, not_ok + 0, skip + 0 }')
+# One that left no counts, for it was killed, has failed.
+read -r passed failed skipped < <(of_all counts | awk -v started=$started '
+    { ok += $1; not_ok += $2; skip += $3 } END { print ok + 0, not_ok + started - NR, skip + 0 }')
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
