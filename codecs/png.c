@@ -384,6 +384,14 @@ static void set_effort(png_structp png, int compression)
                    compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
 }
 
+/* Whether libpng can write it. libpng 1.6.46 and later check a profile only while they write the
+ * header, and then fail the whole image. Earlier versions leave a bad profile out, as we do. */
+static bool can_write_profile(const uint8_t *icc, size_t bytes)
+{
+    enum { version_at = 8 };
+    return codec_icc_is_rgb(icc, bytes) && (icc[version_at] < 4 || bytes % 4 == 0);
+}
+
 static void open_writer(struct png_state *state, const struct image *src,
                         const struct encode_request *request)
 {
@@ -404,9 +412,9 @@ static void open_writer(struct png_state *state, const struct image *src,
     png_set_compression_buffer_size(png, IDAT_BYTES);
     png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    /* A profile that libpng finds fault with is left out. */
     png_set_benign_errors(png, 1);
-    if (request->icc != NULL && src->channels >= 3)
+    if (request->icc != NULL && src->channels >= 3 &&
+        can_write_profile(request->icc, request->icc_bytes))
         png_set_iCCP(png, state->info, "icc", PNG_COMPRESSION_TYPE_BASE, request->icc,
                      (png_uint_32)request->icc_bytes);
 }

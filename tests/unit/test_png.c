@@ -395,12 +395,10 @@ static void test_profile_dropped(void **state)
     picture_free(&icc);
 }
 
-/* A profile that libpng will not write costs the profile only. */
-static void test_encode_bad_profile(void **state)
+/* A profile that libpng will not write costs the profile only: the picture is written without
+ * it. Frees the profile. */
+static void expect_no_profile(struct picture_file icc)
 {
-    (void)state;
-    struct picture_file icc = picture_icc(1000, "RGB ");
-    icc.bytes[3]++;
     struct image image = rig_picture(16, 16, 3, 1);
     struct encode_request request = {.codec = codec_by_name("png"),
                                      .compression = 3,
@@ -412,6 +410,20 @@ static void test_encode_bad_profile(void **state)
     picture_free(&file);
     picture_free(&icc);
     free(image.pixels);
+}
+
+static void test_encode_bad_profile(void **state)
+{
+    (void)state;
+    struct picture_file icc = picture_icc(1000, "RGB ");
+    icc.bytes[3]++; /* a length that it does not have */
+    expect_no_profile(icc);
+    icc = picture_icc(1002, "RGB ");
+    icc.bytes[8] = 4; /* of this version on, the length is a multiple of 4 */
+    expect_no_profile(icc);
+    icc = picture_icc(1000, "RGB ");
+    icc.bytes[36]++; /* no signature */
+    expect_no_profile(icc);
 }
 
 int main(void)
