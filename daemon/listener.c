@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -138,6 +139,13 @@ static void name_it(struct listener *listener, const char *host)
              v6 ? "]" : "", port);
 }
 
+/* localhost is the loopback by definition (RFC 6761, section 6.3), even if the machine's hosts file
+ * lacks it. */
+static const char *lookup_name(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host;
+}
+
 bool listener_open(struct listener *listener, const char *option, const char *text,
                    struct error *error)
 {
@@ -150,7 +158,7 @@ bool listener_open(struct listener *listener, const char *option, const char *te
         return false;
     if (place.path)
         return open_unix(listener, place.path) || cannot(option, text, strerror(errno), error);
-    int failed = getaddrinfo(place.host, place.port, &wanted, &found);
+    int failed = getaddrinfo(lookup_name(place.host), place.port, &wanted, &found);
     if (failed)
         return cannot(option, text, gai_strerror(failed), error);
     for (struct addrinfo *at = found; at && listener->fd < 0; at = at->ai_next)

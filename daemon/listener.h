@@ -20,8 +20,9 @@ struct listener {
  * any that is free. No name is looked up. false with a sentence that begins with `option`. */
 bool listener_check(const char *option, const char *text, struct error *error) MUST_CHECK;
 
-/* Binds and listens, not blocking; looks names up. A socket that a process which is gone has left
- * at the path is replaced. Not the loop's while jobs run: a name server may take its time. */
+/* Binds and listens, not blocking; looks names up, except localhost, which is 127.0.0.1. A socket
+ * that a process which is gone has left at the path is replaced. Not the loop's while jobs run: a
+ * name server may take its time. */
 bool listener_open(struct listener *listener, const char *option, const char *text,
                    struct error *error) MUST_CHECK;
 void listener_close(struct listener *listener); /* idempotent */

@@ -7,10 +7,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <dlfcn.h>
 #include <math.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -314,6 +318,39 @@ static void addresses_are_taken_or_refused(void **state)
     }
 }
 
+/* Used instead of libc's: a machine with an empty hosts file and no name server. */
+static bool names_are_unknown;
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (names_are_unknown && strspn(host, "0123456789.") != strlen(host))
+        return EAI_NONAME;
+    return real(host, port, hints, found);
+}
+
+static void localhost_is_not_looked_up(void **state)
+{
+    (void)state;
+    struct listener listener;
+    struct error error = {0};
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    names_are_unknown = true;
+    if (!listener_open(&listener, "metrics_listen", "localhost:0", &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(strncmp(listener.name, "http://localhost:", 17), 0);
+    assert_int_equal(getsockname(listener.fd, (struct sockaddr *)&address, &length), 0);
+    assert_int_equal(address.sin_family, AF_INET);
+    assert_int_equal(ntohl(address.sin_addr.s_addr), INADDR_LOOPBACK);
+    listener_close(&listener);
+    assert_false(listener_open(&listener, "metrics_listen", "gpuimgd.test:0", &error));
+    names_are_unknown = false;
+    assert_non_null(strstr(error.text, "metrics_listen is \"gpuimgd.test:0\""));
+}
+
 static void without_the_option_nothing_is_asked(void **state)
 {
     (void)state;
@@ -366,6 +403,7 @@ int main(void)
         cmocka_unit_test(the_latest_errors_are_kept),
         cmocka_unit_test(health_and_readiness),
         cmocka_unit_test(addresses_are_taken_or_refused),
+        cmocka_unit_test(localhost_is_not_looked_up),
         cmocka_unit_test(without_the_option_nothing_is_asked),
         cmocka_unit_test(an_abandoned_socket_is_replaced),
     };
