@@ -22,6 +22,9 @@ export GPUIMGD_STANDIN=$PWD/$build/tests/faults/gpuimgd-cuda
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:suppressions=$PWD/tests/tools/tsan.supp}
+# Tests must not depend on the service that they may run in: always run them as one with a useless
+# environment. tests/tools/environment.c and tests/world.sh remove these variables.
+export NOTIFY_SOCKET=/nonexistent/notify WATCHDOG_USEC=1 WATCHDOG_PID=1 JOURNAL_STREAM=0:0
 
 scratch=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$scratch"' EXIT

@@ -3,6 +3,8 @@
 # (redis.sh), the daemon, and facts as TAP lines (service/tap.sh); sourced from the root.
 . tests/redis.sh
 . tests/service/tap.sh
+# The daemons of a test do not report to the service that the test runs in.
+unset NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID JOURNAL_STREAM
 
 # make_world NAME: sets $dir, a new folder, and $log, a file in it. When the script ends, however it
 # does, the processes that it has started end with it, and the folder is removed.
