@@ -148,7 +148,7 @@ help:
 
 ## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make deps          install what the build and the tests need (apt-get); nothing if all is there
-## make demo          deps, build, and show the daemon at work on a private Redis
+## make demo          what it needs, build, and show the daemon at work on a private Redis
 ## make check         deps, build, all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
 ## make check-asan    the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
 ## make check-tsan    the tests under ThreadSanitizer, CPU engine
@@ -376,7 +376,8 @@ fuzz:
 	@tests/deps.sh fuzz
 	@$(MAKE) --no-print-directory VARIANT=fuzz CFLAGS="-O1 -g" build-fuzz
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ)
-demo: deps
+demo:
+	@tests/deps.sh demo
 	@$(MAKE) --no-print-directory all
 	@tests/demo.sh $(O)/gpuimgd
 bench: deps

@@ -1,25 +1,49 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `bench-peers`, `bench-linear`, `bench-alone`, `png`,
-# `fuzz`, `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by function
-# rather than by package, so that a machine that has everything (from wherever) is left alone.
+# comparisons with other libraries need, with `demo`, `bench-peers`, `bench-linear`, `bench-alone`,
+# `png`, `fuzz`, `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by
+# function rather than by package, so that a machine that has everything (from wherever) is left
+# alone. Fails only if something is missing that the target cannot do without.
 # `promtool FOLDER` puts Prometheus's checker into the folder and installs nothing: its package
 # would start a server.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
-missing=
+missing= wanted=
 
+# need_*: what the target cannot do without; want_*: what only some tests use, which are skipped by
+# name if it cannot be installed.
+has_library() { # pkg-config name
+    command -v "$pkg_config" >/dev/null 2>&1 && "$pkg_config" --exists "$1" 2>/dev/null
+}
 need_command() { # command package
     command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
 need_library() { # pkg-config name, package
-    command -v "$pkg_config" >/dev/null 2>&1 && "$pkg_config" --exists "$1" 2>/dev/null ||
-        missing="$missing $2"
+    has_library "$1" || missing="$missing $2"
 }
-
 need_module() { # Python module, package
     /usr/bin/python3 -c "import $1" 2>/dev/null || missing="$missing $2"
+}
+want_command() { # command package
+    command -v "$1" >/dev/null 2>&1 || wanted="$wanted $2"
+}
+want_library() { # pkg-config name, package
+    has_library "$1" || wanted="$wanted $2"
+}
+
+need_build() {
+    need_command "${CC:-cc}" gcc
+    [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
+    need_command "$pkg_config" pkgconf
+    need_library libuv libuv1-dev
+    need_library hiredis libhiredis-dev
+    need_library libjpeg libjpeg62-turbo-dev
+    need_library libpng libpng-dev
+    need_library libcjson libcjson-dev
+    need_library inih libinih-dev
+    need_library libsystemd libsystemd-dev
+    want_library libmicrohttpd libmicrohttpd-dev
 }
 
 if [ "${1:-}" = promtool ]; then
@@ -71,48 +95,63 @@ elif [ "${1:-}" = deb ]; then
     need_command dpkg-buildpackage dpkg-dev
     need_command dh debhelper
     need_command lintian lintian
-else
-    need_command "${CC:-cc}" gcc
-    [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
-    need_command "$pkg_config" pkgconf
-    need_library libuv libuv1-dev
-    need_library hiredis libhiredis-dev
-    need_library libjpeg libjpeg62-turbo-dev
-    need_library libpng libpng-dev
-    need_library libcjson libcjson-dev
-    need_library inih libinih-dev
-    need_library libsystemd libsystemd-dev
-    need_library libmicrohttpd libmicrohttpd-dev
-    need_library cmocka libcmocka-dev
+elif [ "${1:-}" = demo ]; then
+    need_build
     need_command redis-server redis-server
     need_command redis-cli redis-tools
-    need_command djpeg libjpeg-turbo-progs
-    need_command mandoc mandoc
+    need_command cjpeg libjpeg-turbo-progs
+else
+    need_build
+    need_library cmocka libcmocka-dev
+    want_command redis-server redis-server
+    want_command redis-cli redis-tools
+    want_command djpeg libjpeg-turbo-progs
+    want_command mandoc mandoc
 fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
-[ -n "${missing% }" ] || exit 0
+wanted=$(printf '%s\n' $wanted | sort -u | tr '\n' ' ')
+missing=${missing% } wanted=${wanted% }
+[ -n "$missing$wanted" ] || exit 0
 
-echo "make deps: installing $missing"
+# Ends the script: what is missing stays missing, for this reason.
+give_up() { # reason
+    [ -z "$wanted" ] ||
+        echo "make deps: going on without $wanted ($1); the tests that use it are skipped" >&2
+    [ -n "$missing" ] || exit 0
+    echo "make deps: $1; please install $missing" >&2
+    exit 1
+}
+
 if [ "$(id -u)" = 0 ]; then
     sudo=
 elif command -v sudo >/dev/null 2>&1; then
     sudo=sudo
 else
-    echo "make deps: neither root nor sudo here; as root, please run: apt-get install $missing" >&2
-    exit 1
+    give_up "neither root nor sudo here"
 fi
-if ! command -v apt-get >/dev/null 2>&1; then
-    echo "make deps: no apt-get here; please install the counterparts of: $missing" >&2
-    exit 1
-fi
-# Ubuntu names libjpeg-turbo's header package differently.
-if ! apt-cache show libjpeg62-turbo-dev >/dev/null 2>&1; then
-    $sudo apt-get update -q
+command -v apt-get >/dev/null 2>&1 || give_up "no apt-get here"
+
+install() { # package...
+    echo "make deps: installing $*"
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends "$@"
+}
+
+case " $missing " in
+*" libjpeg62-turbo-dev "*) # Ubuntu names libjpeg-turbo's header package differently.
+    apt-cache show libjpeg62-turbo-dev >/dev/null 2>&1 || $sudo apt-get update -q || true
     apt-cache show libjpeg62-turbo-dev >/dev/null 2>&1 ||
         missing=$(echo "$missing" | sed 's/libjpeg62-turbo-dev/libjpeg-turbo8-dev/')
+    ;;
+esac
+if install $missing $wanted || { $sudo apt-get update -q && install $missing $wanted; }; then
+    exit 0
 fi
-DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing || {
-    $sudo apt-get update -q
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing
-}
+[ -z "$missing" ] || install $missing || give_up "apt-get cannot install them"
+# Each by itself: one that the archive lacks does not keep the others away.
+left=
+for package in $wanted; do
+    install "$package" || left="$left $package"
+done
+missing='' wanted=${left# }
+[ -z "$wanted" ] || give_up "apt-get cannot install it"

@@ -6,6 +6,16 @@
 # The daemons of a test do not report to the service that the test runs in.
 unset NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID JOURNAL_STREAM
 
+# need_tools COMMAND...: the whole script is skipped if one is missing.
+need_tools() {
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null && continue
+        echo "ok - ${0##*/} # SKIP there is no $tool here"
+        exit 77
+    done
+}
+
 # make_world NAME: sets $dir, a new folder, and $log, a file in it. When the script ends, however it
 # does, the processes that it has started end with it, and the folder is removed.
 make_world() {

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
+#include "tests/tools/redis_server.h"
 #include "tests/tools/text_file.h"
 
 #define LIMIT_S 120
@@ -284,5 +285,6 @@ int main(int argc, char **argv)
     snprintf(daemon, sizeof daemon, "%s/gpuimgd", session.build);
     setenv("GPUIMGD", daemon, 1);
     signal(SIGPIPE, SIG_IGN);
+    redis_server_require();
     return run_all(&session);
 }

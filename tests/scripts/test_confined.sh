@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 build=${1:-build/release}
 readonly build jobs=24
 readonly nobody=65534
+need_tools redis-server redis-cli cjpeg
 make_world confined
 user=() listen=""
 

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
 build=${1:-build/release}
 readonly build clients=(sh py js c) awkward='a "b" \ ü.jpg'
+need_tools redis-server redis-cli cjpeg djpeg
 make_world examples
 
 # Gray blocks of 8 x 8, which JPEG at these qualities holds exactly; as rows of numbers. With

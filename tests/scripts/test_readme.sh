@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
 build=$(realpath "${1:-build/release}")
 readonly build root=$PWD
+need_tools redis-server redis-cli cjpeg
 make_world readme
 
 prepare() {

@@ -2,8 +2,8 @@
  * environment.c - removes the variables of a service manager before main() of every test program.
  *
  * A container or a CI runner may itself be a service. Its NOTIFY_SOCKET, watchdog and journal
- * belong to that service: the code under test must not find them. process.h gives each daemon that a test
- * starts its own.
+ * belong to that service: the code under test must not find them. process.h gives each daemon
+ * that a test starts its own.
  */
 #include <stdlib.h>
 

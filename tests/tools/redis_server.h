@@ -4,7 +4,8 @@
  * Each has its own folder under $TMPDIR (or /tmp), a unix socket in it and a free port on
  * 127.0.0.1, and keeps its data through kill and restart (append-only file, written before each
  * reply). It dies with the thread that started it. Any failure to start ends the test program
- * with a message: no test can go on without.
+ * with a message: no test can go on without. Without redis-server on the machine the program ends
+ * with status 77 and a TAP line: it is skipped.
  */
 #ifndef GPUIMGD_TESTS_TOOLS_REDIS_SERVER_H
 #define GPUIMGD_TESTS_TOOLS_REDIS_SERVER_H
@@ -29,6 +30,8 @@ struct redis_server {
     int arg_count;
 };
 
+/* Ends the program as above if there is no redis-server. Starting one does this, too. */
+void redis_server_require(void);
 /* Starts one and waits until it answers. Extra arguments of redis-server, ended by NULL:
  * redis_server_start(NULL), redis_server_start("--requirepass", "secret", NULL). */
 struct redis_server *redis_server_start(const char *first, ...);

@@ -1,0 +1,77 @@
+#!/bin/bash
+# What happens where tools are missing: tests/deps.sh stops a build for what the build needs, and for
+# nothing else; tests/run.sh skips a test by name if its tool is missing. Prints TAP.
+# tests/scripts/test_deps.sh BUILD
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/world.sh
+build=${1:-build/release}
+readonly build path=$PATH
+pkg_config=pkg-config
+make_world deps
+
+# without COMMAND...: $bin holds every program of $PATH but these, and an apt-get that notes what it
+# is asked for in $dir/asked and fails.
+without() {
+    local folder
+    bin=$dir/bin
+    rm -rf "$bin" "$dir/asked"
+    mkdir "$bin"
+    : >"$dir/asked"
+    while read -r -d : folder; do
+        [ ! -d "$folder" ] || find -L "$folder" -maxdepth 1 -type f -exec ln -s -t "$bin" {} + 2>/dev/null
+    done <<<"$path:"
+    (cd "$bin" && rm -f apt-get sudo "$@")
+    printf '#!/bin/sh\necho "$*" >>%s\nexit 100\n' "$dir/asked" >"$bin/apt-get"
+    # Without root the real sudo would ask for a password.
+    printf '#!/bin/sh\nexec "$@"\n' >"$bin/sudo"
+    chmod +x "$bin/apt-get" "$bin/sudo"
+}
+deps() { PATH=$bin PKG_CONFIG=$pkg_config tests/deps.sh "$@" 2>&1; }
+# stops LINE [TARGET]: it fails, with these words; goes_on: it succeeds
+stops() {
+    local said line=$1
+    shift
+    said=$(deps "$@") && { echo "it succeeds: $said"; return 1; }
+    has "$said" "$line"
+}
+goes_on() {
+    local said line=$1
+    shift
+    said=$(deps "$@") || { echo "it fails: $said"; return 1; }
+    has "$said" "$line"
+}
+asked_for() { grep -wF -- "$1" "$dir/asked"; }
+
+# pkg-config finds every library but one.
+hide_library() { # name
+    pkg_config=$dir/hiding
+    printf '#!/bin/sh\nfor word; do [ "$word" != %s ] || exit 1; done\nexec pkg-config "$@"\n' "$1" \
+        >"$pkg_config"
+    chmod +x "$pkg_config"
+}
+skips_by_name() { # TEST TOOL
+    local said
+    said=$(PATH=$bin GPUIMGD_TEST_JOBS=1 tests/run.sh "$build" "$1" tests/unit/test_text 2>&1) ||
+        { echo "it fails: $said"; return 1; }
+    has "$said" "skipped: $1: there is no $2 here"
+}
+
+main() {
+    without mandoc redis-server djpeg
+    check "without tools that only tests use, deps goes on and names them" \
+        goes_on "without libjpeg-turbo-progs mandoc redis-server"
+    check "it has tried to install them" asked_for mandoc
+    check "a C test is skipped by name" skips_by_name tests/unit/test_queue redis-server
+    check "the fault cases are" skips_by_name tests/faults redis-server
+    check "a script is" skips_by_name tests/scripts/test_readme.sh redis-server
+    check "make demo cannot do without Redis" stops "please install" demo
+    without
+    hide_library libuv
+    check "without a library of the build, deps stops and names it" stops libuv1-dev
+    hide_library libmicrohttpd
+    check "without libmicrohttpd, which the build can do without, it goes on" \
+        goes_on "without libmicrohttpd-dev"
+    [ "$failures" -eq 0 ]
+}
+main
