@@ -133,7 +133,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-tls check-metrics \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics \
         check-peers check-faults coverage \
         check-scale chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -156,6 +156,7 @@ help:
 ## make coverage      which lines the whole suite runs, a table; what it leaves out, and why
 ## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
 ## make check-deb     the Debian packages: lintian, and their life in a booted Debian tree (root)
+## make check-fresh   make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
 ## make check-tls     Redis behind TLS, by the stunnel recipe of gpuimgd.conf(5)
 ## make check-metrics what /metrics exposes, the alert rules and the dashboard, by promtool
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
@@ -358,6 +359,8 @@ check-tls: deps
 check-service: deps
 	@$(MAKE) --no-print-directory all
 	@tests/service/check.sh
+check-fresh:
+	@tests/service/fresh.sh $(FRESH)
 check-deb: deb
 	@tests/service/package.sh
 check-faults: deps

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `demo`, `bench-peers`, `bench-linear`, `bench-alone`,
-# `png`, `fuzz`, `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by
+# comparisons with other libraries need, with `build` what it takes to
+# build all, with `demo` what that needs, with `bench-peers`, `bench-linear`, `bench-alone`, `png`,
+# `fuzz`, `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by
 # function rather than by package, so that a machine that has everything (from wherever) is left
 # alone. Fails only if something is missing that the target cannot do without.
 # `promtool FOLDER` puts Prometheus's checker into the folder and installs nothing: its package
@@ -95,6 +96,9 @@ elif [ "${1:-}" = deb ]; then
     need_command dpkg-buildpackage dpkg-dev
     need_command dh debhelper
     need_command lintian lintian
+elif [ "${1:-}" = build ]; then
+    need_build
+    need_library cmocka libcmocka-dev
 elif [ "${1:-}" = demo ]; then
     need_build
     need_command redis-server redis-server

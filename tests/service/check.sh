@@ -26,7 +26,7 @@ prepare() {
     local packages
     mapfile -t packages < <(runtime_packages)
     [ ${#packages[@]} -gt 0 ] || die "cannot tell the packages of $daemon's libraries"
-    make_base "$work/base" systemd-sysv dbus redis-server redis-tools "${packages[@]}"
+    make_base "$work/base" "$(host_codename)" systemd-sysv dbus redis-server redis-tools "${packages[@]}"
     copy=$(mktemp -d "$work/run.XXXXXX")
     copy_base "$work/base/." "$copy"
     make -s --no-print-directory install DESTDIR="$copy" prefix=/usr

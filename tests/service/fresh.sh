@@ -1,14 +1,21 @@
 #!/bin/bash
-# Proves that a fresh machine needs nothing but make: tests/service/fresh.sh [target ...]
+# Proves that a fresh machine needs nothing but make: tests/service/fresh.sh [12|13|TRY ...]
+# (make check-fresh, as root)
 #
-# For each target (demo and check, unless told otherwise) a fresh Debian tree with make and apt gets
-# a fresh clone of what is committed here, and `make TARGET` runs in it. By hand, as root; it takes
-# the network, a few minutes, and 2 GB a target. KEEP=1 keeps the trees in build/service.
+# Each try gets a fresh Debian tree with make and apt, and what is committed here:
+#   demo    make demo
+#   check   make check
+#   away    make check without a network, with nothing installed but what the build needs
+# Arguments choose releases and tries; without any, all run. It takes the network, a few minutes a
+# try, and 2 GB. build/service keeps the trees, the packages that apt has fetched, and a log of each
+# try. KEEP=1 keeps the copies of the trees, too.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/service/tree.sh
 
 readonly work=$PWD/build/service
+readonly folder=/root/gpuimgd
+declare -rA codenames=([12]=bookworm [13]=trixie)
 copy="" passed=0 failed=0
 
 cleanup() {
@@ -19,34 +26,65 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-try() { # target
-    local start=$SECONDS status=0
-    copy=$(mktemp -d "$work/fresh.XXXXXX")
-    copy_base "$work/fresh-base/." "$copy"
-    give_apt "$copy"
-    git clone -q --no-local . "$copy/root/gpuimgd"
-    printf '\n---- make %s ----\n' "$1"
-    in_tree "$copy" /root/gpuimgd make "$1" || status=$?
+run_demo() { in_tree "$copy" $folder make demo; }
+run_check() { in_tree "$copy" $folder make check; }
+run_away() {
+    in_tree "$copy" $folder tests/deps.sh build || return
+    tree_options+=(--private-network)
+    in_tree "$copy" $folder make check
+}
+say_row() { printf 'Debian %s %-34s %s\n' "$1" "$2" "$3"; }
+
+try() { # release demo|check|away
+    local codename=${codenames[$1]} log=$work/fresh-$1-$2.log start=$SECONDS status=0 end
+    local name="make $2"
+    [ "$2" != away ] || name="make check without a registry"
+    make_base "$work/fresh-$1" "$codename" make
+    copy=$(mktemp -d "$work/fresh-$1.XXXXXX")
+    copy_base "$work/fresh-$1/." "$copy"
+    give_apt "$copy" "$codename"
+    mkdir "$copy$folder"
+    git archive HEAD | tar -x -C "$copy$folder"
+    mkdir -p "$work/fresh-$1.debs/partial"
+    tree_options=(--bind="$work/fresh-$1.debs:/var/cache/apt/archives"
+        ${GPUIMGD_TEST_JOBS:+--setenv=GPUIMGD_TEST_JOBS="$GPUIMGD_TEST_JOBS"}
+        ${GPUIMGD_TEST_SLOW:+--setenv=GPUIMGD_TEST_SLOW="$GPUIMGD_TEST_SLOW"})
+    "run_$2" >"$log" 2>&1 || status=$?
+    end=$(grep -aE '^[0-9]+ passed, ' "$log" | tail -1)
     if [ $status -eq 0 ]; then
         passed=$((passed + 1))
-        echo "ok - make $1 on a fresh tree ($((SECONDS - start)) s)"
+        say_row "$1" "$name" "ok${end:+: $end} ($((SECONDS - start)) s)"
     else
         failed=$((failed + 1))
-        echo "not ok - make $1 on a fresh tree: exit status $status ($((SECONDS - start)) s)"
+        say_row "$1" "$name" "FAILED: exit status $status${end:+, $end} ($((SECONDS - start)) s)"
+        tail -n 40 "$log" | sed 's/^/    | /'
+        echo "    the whole log is $log"
     fi
     cleanup
 }
 
 main() {
-    local target
+    local release word releases=() tries=()
+    for word in "$@"; do
+        case $word in
+        12 | 13) releases+=("$word") ;;
+        demo | check | away) tries+=("$word") ;;
+        *) die "there is no $word here; there are 12, 13, demo, check and away" ;;
+        esac
+    done
     need_root
     need_tools
+    [ "$(. /etc/os-release && echo "$ID")" = debian ] ||
+        skip "needs a Debian machine, whose apt names the archives"
     mkdir -p "$work"
+    exec 9>"$work/fresh.lock"
+    flock -n 9 || die "another check of fresh trees is running here"
     [ -z "$(git status --porcelain)" ] || say "note: only what is committed is tried"
-    make_base "$work/fresh-base" make
-    [ $# -gt 0 ] || set -- demo check
-    for target in "$@"; do try "$target"; done
-    echo
+    [ ${#releases[@]} -gt 0 ] || releases=(12 13)
+    [ ${#tries[@]} -gt 0 ] || tries=(demo check away)
+    for release in "${releases[@]}"; do
+        for word in "${tries[@]}"; do try "$release" "$word"; done
+    done
     echo "$passed passed, $failed failed, 0 skipped"
     [ $failed -eq 0 ]
 }

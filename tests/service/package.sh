@@ -26,10 +26,10 @@ prepare() {
     local deb packages
     mapfile -t packages < <(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | sort)
     [ ${#packages[@]} -gt 0 ] || die "no package in $debs; make check-deb builds them"
-    make_base "$work/package-base" systemd-sysv dbus ca-certificates
+    make_base "$work/package-base" "$(host_codename)" systemd-sysv dbus ca-certificates
     copy=$(mktemp -d "$work/package.XXXXXX")
     copy_base "$work/package-base/." "$copy"
-    give_apt "$copy"
+    give_apt "$copy" "$(host_codename)"
     put_check tests/service/packaged.sh
     mkdir "$copy/root/check/new" "$copy/root/check/newer"
     for deb in "${packages[@]}"; do

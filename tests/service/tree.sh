@@ -31,35 +31,37 @@ need_tools() {
         skip "apt-get cannot install ${missing[*]}"
 }
 
-# The archives of this machine's own distribution, one a line: "mirror suite components signed-by",
-# the main one first. Others' archives are left out: a tree shall
-# hold what a fresh installation holds.
+host_codename() { (. /etc/os-release && echo "${VERSION_CODENAME:-}"); }
+
+# host_archives [CODENAME]: the archives of this machine's own distribution, one a line: "mirror suite
+# components signed-by", the main one first. Others' archives are left out: a tree shall hold what a
+# fresh installation holds. With a codename, the same archives of that release.
 host_archives() {
-    local codename
-    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-    [ -n "$codename" ] || die "/etc/os-release has no VERSION_CODENAME"
+    local own
+    own=$(host_codename)
+    [ -n "$own" ] || die "/etc/os-release has no VERSION_CODENAME"
     # shellcheck disable=SC2016 # apt's variables, not ours
     apt-get indextargets --format '$(SITE)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)' \
         'Created-By: Packages' | tr -d ' ' |
-        awk -F'|' -v codename="$codename" '
-            $2 != codename && $2 != codename "-updates" && $2 != codename "-security" { next }
+        awk -F'|' -v own="$own" -v codename="${1:-$own}" '
+            $2 != own && $2 != own "-updates" && $2 != own "-security" { next }
             $3 != "main" && $3 != "universe" { next }
-            { key = $1 " " $2 }
+            { key = $1 " " codename substr($2, length(own) + 1) }
             !(key in components) { order[++n] = key }
             index("," components[key] ",", "," $3 ",") == 0 {
                 components[key] = components[key] (components[key] ? "," : "") $3 }
             { signed[key] = $4 ~ /^\// ? $4 : "-" }
             END { for (i = 1; i <= n; i++) {
                 key = order[i]; print key, components[key], signed[key] } }' |
-        awk -v codename="$codename" '
+        awk -v codename="${1:-$own}" '
             $2 == codename { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 
-# make_base TREE PACKAGE... : debootstraps TREE, unless it is there and was made of the same.
+# make_base TREE CODENAME PACKAGE... : debootstraps TREE, unless it is there and was made of the same.
 make_base() {
     local tree=$1 archives mirror suite components signed_by recipe keyring=()
-    shift
-    archives=$(host_archives)
+    archives=$(host_archives "$2")
+    shift 2
     read -r mirror suite components signed_by <<<"$archives"
     [ -n "${mirror:-}" ] || die "apt on this machine names no archive of its own distribution"
     recipe="$suite $mirror $components $*"
@@ -82,7 +84,7 @@ make_base() {
 # copy_base BASE TREE: as fast as the filesystem can.
 copy_base() { cp -a --reflink=auto "$1" "$2"; }
 
-# give_apt TREE: apt in the tree fetches as apt on this machine does.
+# give_apt TREE CODENAME: apt in the tree fetches as apt on this machine does.
 give_apt() {
     local tree=$1 mirror suite components signed_by option
     while read -r mirror suite components signed_by; do
@@ -92,7 +94,7 @@ give_apt() {
             option=" [signed-by=$signed_by]"
         fi
         echo "deb$option $mirror $suite ${components//,/ }"
-    done < <(host_archives) >"$tree/etc/apt/sources.list"
+    done < <(host_archives "$2") >"$tree/etc/apt/sources.list"
     # Proxies, time limits, validity checks; no hooks, which may call what the tree does not have.
     apt-config dump | grep '^Acquire::' | grep -vE '^Acquire::(IndexTargets|Changelogs)' \
         >"$tree/etc/apt/apt.conf.d/90host"
@@ -111,12 +113,13 @@ proxies() {
 }
 
 # in_tree TREE FOLDER COMMAND... : in a container without its own init: /proc, /dev and loopback, and
-# the machine's network.
+# the machine's network. $tree_options: more options of systemd-nspawn.
+tree_options=()
 in_tree() {
     local tree=$1 folder=$2 environment
     shift 2
     mapfile -t environment < <(proxies)
     systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --resolv-conf=copy-host \
         --machine="gpuimgd-tree-$$" --directory="$tree" --chdir="$folder" \
-        --setenv=LC_ALL=C.UTF-8 "${environment[@]}" "$@" </dev/null
+        --setenv=LC_ALL=C.UTF-8 "${environment[@]}" "${tree_options[@]}" "$@" </dev/null
 }
