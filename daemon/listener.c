@@ -1,5 +1,6 @@
 #include "daemon/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -168,6 +169,7 @@ bool listener_open(struct listener *listener, const char *option, const char *te
     if (listener->fd < 0)
         return cannot(option, text, strerror(why), error);
     name_it(listener, place.host);
+    text_copy(listener->host, sizeof listener->host, place.host);
     return true;
 }
 
@@ -179,4 +181,33 @@ void listener_close(struct listener *listener)
         unlink(listener->path);
     listener->fd = -1;
     listener->path[0] = '\0';
+}
+
+/* ---- whom it answers ------------------------------------------------------------------------ */
+
+static bool is_address(int family, const char *text)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    return inet_pton(family, text, address) == 1;
+}
+
+bool listener_takes_host(const struct listener *listener, const char *header)
+{
+    char host[sizeof listener->host];
+    if (!*listener->host || !header)
+        return true;
+    bool bracketed = *header == '[';
+    const char *begin = header + bracketed;
+    size_t length = strcspn(begin, bracketed ? "]" : ":");
+    const char *port = begin + length;
+    if (length == 0 || length >= sizeof host || (bracketed && *port++ != ']'))
+        return false;
+    if (*port && (*port != ':' || !is_port(port + 1)))
+        return false;
+    memcpy(host, begin, length);
+    host[length] = '\0';
+    if (bracketed)
+        return is_address(AF_INET6, host);
+    return is_address(AF_INET, host) || strcasecmp(host, "localhost") == 0 ||
+           strcasecmp(host, listener->host) == 0;
 }

@@ -13,6 +13,7 @@
 struct listener {
     int fd;          /* -1: none */
     char name[320];  /* for people: "http://127.0.0.1:9464/", with the port that it got */
+    char host[256];  /* as the option names it; "" = unix */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* removed at the end; "" = TCP */
 };
 
@@ -26,5 +27,11 @@ bool listener_check(const char *option, const char *text, struct error *error) M
 bool listener_open(struct listener *listener, const char *option, const char *text,
                    struct error *error) MUST_CHECK;
 void listener_close(struct listener *listener); /* idempotent */
+
+/* Whether a request with this Host header may be answered: it names an IP address, localhost or the
+ * listener's own host, with or without a port. A web page of a foreign site can make its name point
+ * at our address (DNS rebinding) and then read the answers as its own, but its name stays in Host.
+ * A unix socket takes any: no browser gets there. NULL, no header, is taken. */
+bool listener_takes_host(const struct listener *listener, const char *header);
 
 #endif

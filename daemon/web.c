@@ -68,6 +68,9 @@ void web_destroy(struct web *web)
 /* A document is made anew after so long even of the same snapshot: it says whether the loop
  * stands still. */
 #define DOCUMENT_NS NS_PER_S
+/* HTTP's status for a request that is meant for another server (RFC 9110, section 15.5.20);
+ * libmicrohttpd has a name for it only in later versions. */
+#define MISDIRECTED 421
 /* The thread steps back behind workers and loop. */
 #define NICENESS 10
 
@@ -245,6 +248,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 {
     struct web *web = context;
     (void)version, (void)upload, (void)upload_size, (void)state;
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    if (!listener_takes_host(&web->listener, host))
+        return refuse(connection, MISDIRECTED,
+                      "Host must be an IP address, localhost or the name in " OPTION_NAME "\n");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD are all there is\n");
     for (size_t i = 0; i < ROUTES; i++) {
@@ -255,7 +262,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
                         : MHD_NO;
     }
     return refuse(connection, MHD_HTTP_NOT_FOUND,
-                  "there are /, /metrics, /healthz and /readyz\n");
+                  "there are /, /metrics, /status.json, /history.json, /healthz and /readyz\n");
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */

@@ -212,6 +212,48 @@ static void other_places(void **state)
     check_clean(w);
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void check_host(const char *host, int status)
+{
+    static const char *const paths[] = {"/", "/metrics", "/status.json", "/healthz", "/nothing"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct http_reply reply = http_request_as(place, "GET", paths[i], host);
+        int expected = status == 200 && i == 4 ? 404 : status;
+        if (reply.status != expected)
+            print_error("Host %s, %s: %d\n", host, paths[i], reply.status);
+        assert_int_equal(reply.status, expected);
+        if (status == 421) {
+            assert_non_null(strstr(reply.body, "Host must be an IP address, localhost or"));
+            assert_null(strstr(reply.body, "gpuimgd_"));
+        }
+        http_free(&reply);
+    }
+}
+
+/* A foreign page whose name has been made to point here is told nothing. */
+static void foreign_names_are_refused(void **state)
+{
+    (void)state;
+    struct process *daemon = start_listening("localhost:0");
+    static const char *const good[] = {"localhost", "LocalHost:8080", "127.0.0.1", "192.0.2.7:80",
+                                       "[::1]", "[2001:db8::7]:9464"};
+    static const char *const bad[] = {"attacker.example", "attacker.example:9464", "localhost.evil",
+                                      "127.0.0.1.attacker.example", "[attacker.example]", "::1",
+                                      "localhost:80:80", "", "a@127.0.0.1"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        check_host(good[i], 200);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        check_host(bad[i], 421);
+    check_stop(daemon);
+    char socket[120]; /* no browser comes there: what a proxy passes on is taken */
+    snprintf(socket, sizeof socket, "unix:%s/http.sock", w->folder);
+    daemon = start_listening(socket);
+    check_host("gpuimgd.example", 200);
+    check_stop(daemon);
+    check_clean(w);
+}
+
 /* ---- counters -------------------------------------------------------------------------------- */
 
 #define VALUE(read, ...) prometheus_value(&(read), __VA_ARGS__, NULL)
@@ -362,9 +404,10 @@ static void *dawdle(void *context)
 static void a_crowd_that_dawdles(void **state)
 {
     (void)state;
-    static const char *const words[] = {"", "G", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ",
-                                        "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
-                                        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n"};
+    static const char *const words[] = {"", "G", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+                                        "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+                                        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                                        "Content-Length: 99\r\n\r\n"};
     struct process *daemon = start_listening("0");
     static struct crowd crowd; /* a test that fails leaves its thread behind */
     size_t before = process_descriptors(daemon);
@@ -467,6 +510,7 @@ int main(void)
         cmocka_unit_test(documents),
         cmocka_unit_test(the_page_stands_alone),
         cmocka_unit_test(other_places),
+        cmocka_unit_test(foreign_names_are_refused),
         cmocka_unit_test(counters_follow_the_jobs),
         cmocka_unit_test(readiness),
         cmocka_unit_test(a_crowd_that_dawdles),

@@ -98,15 +98,23 @@ struct http_reply http_receive(int fd)
     return reply;
 }
 
-struct http_reply http_request(const char *place, const char *method, const char *path)
+struct http_reply http_request_as(const char *place, const char *method, const char *path,
+                                  const char *host)
 {
-    char text[512];
+    char text[1024];
     int fd = http_connect(place);
-    int length = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: gpuimgd.test\r\n\r\n", method,
-                          path);
+    int length = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: %s\r\n\r\n", method, path,
+                          host);
     if (fd >= 0)
         http_send(fd, text, (size_t)length);
     return http_receive(fd);
+}
+
+struct http_reply http_request(const char *place, const char *method, const char *path)
+{
+    char host[160] = "gpuimgd.test"; /* of a unix socket */
+    sscanf(place, "http://%159[^/]/", host);
+    return http_request_as(place, method, path, host);
 }
 
 void http_free(struct http_reply *reply)

@@ -28,6 +28,9 @@ struct http_reply http_receive(int fd);
 
 /* One request on a connection of its own. */
 struct http_reply http_request(const char *place, const char *method, const char *path);
+/* With this text as its Host header. */
+struct http_reply http_request_as(const char *place, const char *method, const char *path,
+                                  const char *host);
 void http_free(struct http_reply *reply);
 
 /* The value of a header, in a static buffer; "" where it is not there. */

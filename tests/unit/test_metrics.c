@@ -351,6 +351,25 @@ static void localhost_is_not_looked_up(void **state)
     assert_non_null(strstr(error.text, "metrics_listen is \"gpuimgd.test:0\""));
 }
 
+static void hosts_are_taken_or_refused(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"gpu7.example", "GPU7.Example:9464", "localhost:1",
+                                       "10.0.0.1", "[::1]:9464", "[fe80::1]", NULL};
+    static const char *const bad[] = {"gpu7.example.evil", "gpu7", "gpu7.example:x", "10.0.0",
+                                      ":9464", "[::1", "[::1]9464", "[]", "[10.0.0.1]",
+                                      "2001:db8::7", "0x7f.1"};
+    struct listener listener = {.host = "gpu7.example"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        if (!listener_takes_host(&listener, good[i]))
+            fail_msg("refused: %s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (listener_takes_host(&listener, bad[i]))
+            fail_msg("taken: %s", bad[i]);
+    listener = (struct listener){.path = "/run/gpuimgd/http"};
+    assert_true(listener_takes_host(&listener, "gpu7.example.evil"));
+}
+
 static void without_the_option_nothing_is_asked(void **state)
 {
     (void)state;
@@ -404,6 +423,7 @@ int main(void)
         cmocka_unit_test(health_and_readiness),
         cmocka_unit_test(addresses_are_taken_or_refused),
         cmocka_unit_test(localhost_is_not_looked_up),
+        cmocka_unit_test(hosts_are_taken_or_refused),
         cmocka_unit_test(without_the_option_nothing_is_asked),
         cmocka_unit_test(an_abandoned_socket_is_replaced),
     };
