@@ -254,7 +254,7 @@ static void reaped(void *context, redisReply *reply)
         fetch_wake(queue);
     }
     if (script_reply_integer(reply, 1) == 1)
-        queue_timer_start(queue, TIMER_REAP, 1);
+        lease_reap(queue, queue->reap_expired);
     queue_close_check(queue);
 }
 
@@ -270,7 +270,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
     }
 }
 
-static void send_reap(struct queue *queue, const redisReply *names, bool expired_too)
+static void send_reap(struct queue *queue, const redisReply *names)
 {
     const struct queue_config *config = &queue->config;
     struct script_call *call = script_call_new(SCRIPT_ID_REAP, config->ns);
@@ -288,31 +288,22 @@ static void send_reap(struct queue *queue, const redisReply *names, bool expired
     script_call_number(call, config->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, QUEUE_BATCH_MAX);
-    script_call_text(call, expired_too ? "1" : "0");
+    script_call_text(call, queue->reap_expired ? "1" : "0");
     add_gone(call, queue, names);
     queue->reap_out = queue->counter;
     if (!script_call_send(call, queue->redis, reaped, queue))
         queue->reap_out = 0;
 }
 
-static void listed(struct queue *queue, redisReply *reply, bool expired_too)
+static void listed(void *context, redisReply *reply)
 {
+    struct queue *queue = context;
     queue->reap_listing = false;
-    if (reply && !queue->reap_out && !queue->closing)
-        send_reap(queue, reply, expired_too);
+    if (reply && !queue->closing)
+        send_reap(queue, reply);
 }
 
-static void listed_all(void *context, redisReply *reply)
-{
-    listed(context, reply, true);
-}
-
-static void listed_gone(void *context, redisReply *reply)
-{
-    listed(context, reply, false);
-}
-
-/* First the names of all daemons: which of them ran here and are gone, only this host can tell. */
+/* First the names of all daemons: only this host can tell which of them ran here and are gone. */
 void lease_reap(struct queue *queue, bool expired_too)
 {
     char *key = NULL;
@@ -321,8 +312,8 @@ void lease_reap(struct queue *queue, bool expired_too)
         return;
     const char *argv[] = {"ZRANGE", key, "0", "-1"};
     size_t lengths[] = {6, strlen(key), 1, 2};
-    queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0,
-                                     expired_too ? listed_all : listed_gone, queue);
+    queue->reap_expired = expired_too;
+    queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0, listed, queue);
     free(key);
 }
 

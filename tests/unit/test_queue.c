@@ -268,6 +268,42 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
     tear_down(bench);
 }
 
+/* A daemon of this host that is gone: our process id with another start time. */
+static void add_gone(struct bench *bench, char gone[INSTANCE_BYTES_MAX])
+{
+    strcpy(gone, bench->inst);
+    strcpy(strrchr(gone, ':'), ":1");
+    redis_integer(bench->redis, "ZADD t:inst 99999999999999 %s", gone);
+}
+
+static void add_leases(struct bench *bench, const char *inst, int from, int to, const char *end)
+{
+    for (int i = from; i <= to; i++) {
+        redis_integer(bench->redis, "HSET t:job:%d raw x state leased attempt 1 owner %s token %s:1",
+                      i, inst, inst);
+        redis_integer(bench->redis, "ZADD t:lease %s %d", end, i);
+    }
+}
+
+/* The start takes the leases of daemons that are gone, in several batches, and no others: those of
+ * another host look expired after an outage, and their daemons are about to renew them. */
+static void test_start_leaves_expired_leases_alone(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    char gone[INSTANCE_BYTES_MAX];
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    add_gone(bench, gone);
+    add_leases(bench, gone, 1, 70, "99999999999999");
+    add_leases(bench, "elsewhere:b:n:1:1", 71, 80, "1");
+    bench->config.reap_s = 60;
+    start_queue(bench);
+    run_until(bench, redis_integer(bench->redis, "ZCOUNT t:inst 99999999999999 +inf") == 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs"), 70);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 10);
+    tear_down(bench);
+}
+
 /* ---- questions ---------------------------------------------------------------------------- */
 
 static struct bench *set_up_with_jobs(int count)
@@ -405,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_destroy_without_close),
         cmocka_unit_test(test_offers_from_inside_leased),
         cmocka_unit_test(test_dead_neighbour_is_taken_over_at_once),
+        cmocka_unit_test(test_start_leaves_expired_leases_alone),
         cmocka_unit_test(test_start_is_asked_in_batches),
         cmocka_unit_test(test_a_job_that_waits_comes_back),
         cmocka_unit_test(test_what_ends_is_ruled_no_more),
