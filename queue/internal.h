@@ -92,6 +92,7 @@ struct queue {
 
     int resumes_due;
     bool reap_listing;         /* the list of daemons is being read */
+    bool reap_more;            /* REAP could not name all daemons that are gone */
     bool reap_expired;         /* the REAP that is out, or the next of its batches, takes expired
                                   leases too */
     bool greeted;              /* version and eviction policy were looked at */

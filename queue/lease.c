@@ -143,7 +143,7 @@ static void resumed(void *context, redisReply *reply)
     struct queue *queue = context;
     if (!reply)
         return;
-    if (!script_reply_is_array(reply, 1)) {
+    if (!script_reply_is_array(reply, 2)) {
         queue->resumes_due++;
         queue_refused(queue, SCRIPT_ID_RESUME, reply, false);
         return;
@@ -154,10 +154,17 @@ static void resumed(void *context, redisReply *reply)
         log_info("%lld jobs whose fetch had no answer were given back", given);
         fetch_wake(queue);
     }
+    if (script_reply_integer(reply, 1) == 1) {
+        queue->resumes_due++;
+        lease_resume(queue);
+    }
 }
 
+/* Of a lost lease the job may be leased to this daemon again, by a FETCH without an answer. */
 static void add_known(void *context, struct entry *entry)
 {
+    if (entry->lease.lost)
+        return;
     script_call_format(context, "%llu:%llu", (unsigned long long)entry->lease.number,
                        (unsigned long long)entry->lease.fetch);
 }
@@ -253,21 +260,26 @@ static void reaped(void *context, redisReply *reply)
         log_info("%lld jobs of daemons that are gone went back to the queue", back);
         fetch_wake(queue);
     }
-    if (script_reply_integer(reply, 1) == 1)
+    if (script_reply_integer(reply, 1) == 1 || queue->reap_more)
         lease_reap(queue, queue->reap_expired);
     queue_close_check(queue);
 }
 
+/* At most QUEUE_BATCH_MAX names per call, the others in the next one. */
 static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
 {
+    size_t gone = 0;
     for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
         const redisReply *name = names->element[i];
-        if (name->type == REDIS_REPLY_STRING &&
-            instance_life(name->str, queue->config.instance) == INSTANCE_DEAD) {
-            log_info("daemon %s is gone: its jobs are taken back", name->str);
-            script_call_format(call, "%s", name->str);
-        }
+        if (name->type != REDIS_REPLY_STRING ||
+            instance_life(name->str, queue->config.instance) != INSTANCE_DEAD)
+            continue;
+        if (++gone > QUEUE_BATCH_MAX)
+            break;
+        log_info("daemon %s is gone: its jobs are taken back", name->str);
+        script_call_format(call, "%s", name->str);
     }
+    queue->reap_more = gone > QUEUE_BATCH_MAX;
 }
 
 static void send_reap(struct queue *queue, const redisReply *names)

@@ -496,6 +496,7 @@ void queue_close_check(struct queue *queue)
         script_call_ns_key(call, "inst");
         script_call_ns_key(call, "alone:owner");
         script_call_ns_key(call, "stats:%s", queue->config.instance);
+        script_call_ns_key(call, "leases:%s", queue->config.instance);
         script_call_text(call, queue->config.instance);
     }
     if (!script_call_send(call, queue->redis, left, queue))

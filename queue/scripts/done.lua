@@ -32,12 +32,13 @@ end
 -- include parts/store.lua
 -- include parts/wake.lua
 -- include parts/release.lua
+-- include parts/own.lua
 
 local k, a = 3, 3
 -- include parts/arguments.lua
 
 -- What each lease comes to; then the writes, each kind in one call where that can be.
-local reply, ended, numbers, jobs = {0}, {}, {}, {}
+local reply, ended, numbers, jobs, mine = {0}, {}, {}, {}, nil
 while a <= #ARGV do
     local number, token, result = next_arg(), next_arg(), next_arg()
     local has_id, has_reply, count = next_arg(), next_arg() == '1', tonumber(next_arg())
@@ -51,6 +52,7 @@ while a <= #ARGV do
     for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
     if redis.pcall('HGET', job, 'token') == token then
         ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
+        mine = own(token)
         reply[#reply + 1] = 1
     else
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
@@ -60,6 +62,7 @@ if wrong then return wrong end
 if #ended == 0 then return reply end
 
 redis.call('ZREM', lease, unpack(numbers)) -- first: it only frees memory
+redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values) do store(unpack(value)) end
     post(one.result, one.id_key, one.reply_key)

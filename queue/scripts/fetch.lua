@@ -81,8 +81,10 @@ for i = #due, 1, -1 do
     end
 end
 
+-- include parts/own.lua
+-- include parts/own_add.lua
 -- raw: the text of a job that has just been given its number.
-local taken, leases, ends = {}, 0, {}
+local taken, mine, ends = {}, {}, {}
 local function take(number, attempt, raw)
     local job, bytes = ns .. ':job:' .. number, raw and #raw
     if raw then
@@ -94,10 +96,10 @@ local function take(number, attempt, raw)
     end
     ends[#ends + 1] = expiry
     ends[#ends + 1] = number
+    mine[#mine + 1] = number
     taken[#taken + 1] = number
     taken[#taken + 1] = attempt
     taken[#taken + 1] = bytes <= bytes_max and (raw or redis.call('HGET', job, 'raw')) or bytes
-    leases = leases + 1
 end
 
 local function take_alone()
@@ -150,8 +152,8 @@ end
 
 -- Each call drops a bounded number of forged entries, so that none takes long.
 local pops = claimed and 0 or 2 * places + 64
-while leases < places and pops > 0 do
-    local entries = redis.call('RPOP', jobs, math.min(places - leases, pops))
+while #mine < places and pops > 0 do
+    local entries = redis.call('RPOP', jobs, math.min(places - #mine, pops))
     if not entries then break end
     pops = pops - #entries
     local named, fences, fresh, last = {}, {}, 0, 0
@@ -179,7 +181,10 @@ while leases < places and pops > 0 do
         end
     end
 end
-if #ends > 0 then redis.call('ZADD', lease, unpack(ends)) end
+if #mine > 0 then
+    redis.call('ZADD', lease, unpack(ends))
+    own_add(token, mine, lease_ms)
+end
 
 -- Of an empty list all that waited was taken, whatever became of the fences.
 local left = redis.call('LLEN', jobs)

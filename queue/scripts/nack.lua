@@ -56,6 +56,7 @@ end
 -- include parts/store.lua
 -- include parts/wake.lua
 -- include parts/release.lua
+-- include parts/own.lua
 
 local k, a = 7, 6
 -- include parts/arguments.lua
@@ -79,6 +80,7 @@ while a <= #ARGV do
     else
         local attempt = tonumber(found[2]) or 1
         redis.call('ZREM', lease, number) -- first: it only frees memory
+        redis.pcall('SREM', own(token), number)
         redis.call('HDEL', job, 'token', 'owner')
         if kind == 'back' then
             give_back(job, number, math.max(0, attempt - 1))

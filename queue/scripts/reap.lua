@@ -27,55 +27,73 @@ redis.call('ZREM', lease, '')
 -- An entry outlives its daemon for a while, so that one which starts again there can tell.
 redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', now - 10 * lease_ms))
 
-local gone = {}
-for i = 9, #ARGV do
-    gone[ARGV[i]] = true
-    if redis.call('GET', owner) == ARGV[i] then redis.call('DEL', owner) end
-end
-
-local over = {}
+-- include parts/own.lua
+-- include parts/own_add.lua
+local over, reply = {}, {0, 0}
 if ARGV[8] == '1' then
     over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', now),
                       'LIMIT', 0, limit + 1)
 end
-if #ARGV > 8 then
-    for _, number in ipairs(redis.call('ZRANGE', lease, 0, -1)) do
-        local holder = redis.pcall('HGET', ns .. ':job:' .. number, 'owner')
-        if type(holder) == 'string' and gone[holder] then over[#over + 1] = number end
-    end
-end
-
-local reply = {0, #over > limit and 1 or 0}
-local seen = {}
-for i = 1, math.min(#over, limit) do
-    local number = over[i]
-    local key = ns .. ':job:' .. number
-    local used = redis.pcall('HGET', key, 'attempt')
-    if type(used) == 'table' or redis.call('HEXISTS', key, 'raw') == 0 then
-        redis.call('ZREM', lease, number)
-    elseif not seen[number] then
-        seen[number] = true
-        local attempt = tonumber(used) or 1
-        local bytes = redis.call('HSTRLEN', key, 'raw')
-        if attempt >= attempts then
-            redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
-            redis.call('ZADD', lease, string.format('%.0f', now + lease_ms), number)
-            reply[#reply + 1] = number
-            reply[#reply + 1] = attempt
-            reply[#reply + 1] = bytes <= bytes_max and redis.call('HGET', key, 'raw') or bytes
+for i = 9, #ARGV do
+    local theirs = own(ARGV[i] .. ':')
+    local numbers = redis.pcall('SRANDMEMBER', theirs, math.max(0, limit + 1 - #over))
+    if numbers.err then redis.call('DEL', theirs) end
+    for _, number in ipairs(numbers) do
+        if redis.pcall('HGET', ns .. ':job:' .. number, 'owner') == ARGV[i] then
+            over[#over + 1] = number
         else
-            local last = attempt >= 1 and attempts - attempt <= 1
-            redis.call('ZREM', lease, number)
-            redis.call('HDEL', key, 'token', 'owner')
-            redis.call('HSET', key, 'state', last and 'alone' or 'ready')
-            redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
-            reply[1] = reply[1] + 1
+            redis.call('SREM', theirs, number)
         end
     end
 end
--- Those of the gone daemons which the limit left over keep their names in :inst for the next call.
-if reply[2] == 0 then
-    for name in pairs(gone) do
+
+local seen, buried = {}, {}
+local function bury(key, number, attempt)
+    local bytes = redis.call('HSTRLEN', key, 'raw')
+    redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
+    redis.call('ZADD', lease, string.format('%.0f', now + lease_ms), number)
+    buried[#buried + 1] = number
+    reply[#reply + 1] = number
+    reply[#reply + 1] = attempt
+    reply[#reply + 1] = bytes <= bytes_max and redis.call('HGET', key, 'raw') or bytes
+end
+
+local function put_back(key, number, attempt)
+    local last = attempt >= 1 and attempts - attempt <= 1
+    redis.call('ZREM', lease, number)
+    redis.call('HDEL', key, 'token', 'owner')
+    redis.call('HSET', key, 'state', last and 'alone' or 'ready')
+    redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
+    reply[1] = reply[1] + 1
+end
+
+for i = 1, math.min(#over, limit) do
+    local number = over[i]
+    local key = ns .. ':job:' .. number
+    local job = redis.pcall('HMGET', key, 'attempt', 'owner')
+    if job[2] then redis.pcall('SREM', own(job[2] .. ':'), number) end
+    if job.err or redis.call('HEXISTS', key, 'raw') == 0 then
+        redis.call('ZREM', lease, number)
+    elseif not seen[number] then
+        seen[number] = true
+        local attempt = tonumber(job[1]) or 1
+        if attempt >= attempts then
+            bury(key, number, attempt)
+        else
+            put_back(key, number, attempt)
+        end
+    end
+end
+if #buried > 0 then own_add(token, buried, lease_ms) end
+if #over > limit then reply[2] = 1 end
+
+-- A gone daemon keeps its name in :inst until all its leases are taken.
+for i = 9, #ARGV do
+    local name = ARGV[i]
+    if redis.call('GET', owner) == name then redis.call('DEL', owner) end
+    if redis.call('EXISTS', own(name .. ':')) == 1 then
+        reply[2] = 1
+    else
         redis.call('ZREM', inst, name)
         redis.call('DEL', ns .. ':stats:' .. name)
     end

@@ -31,13 +31,17 @@ elseif held then
     held = false
 end
 
-local reply = {held and 1 or 0, over}
+-- include parts/own.lua
+-- include parts/own_add.lua
+local reply, mine = {held and 1 or 0, over}, {}
 for i = 4, #ARGV, 2 do
     local number, token = ARGV[i], me .. ':' .. ARGV[i + 1]
     if redis.pcall('HGET', KEYS[5 + (i - 4) / 2], 'token') == token then
         redis.call('ZADD', lease, expiry, number)
+        mine[#mine + 1] = number
     else
         reply[#reply + 1] = number .. ':' .. ARGV[i + 1]
     end
 end
+if #mine > 0 then own_add(me .. ':', mine, lease_ms) end
 return reply

@@ -4,8 +4,9 @@
 -- KEYS  1 lease  2 jobs  3 alone
 -- ARGV  1 namespace  2 INST  3 attempts  4 fetch counter: leases of this one and later ones are
 --       left alone, their reply is still on its way; then "number:fetch counter" of each known one
--- Reply {leases given back}
+-- Reply {leases given back, 1 if there are more to give back}
 --
+-- Looks at the daemon's own set alone, and not at the leases that the daemon knows by their number.
 -- Crash windows: one atomic step, and doing it twice is doing it once.
 local lease, jobs, alone = KEYS[1], KEYS[2], KEYS[3]
 local ns, me, attempts, fetch_end = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -15,15 +16,30 @@ local wrong = wrong_type(lease, 'zset') or wrong_type(jobs, 'list') or wrong_typ
 if wrong then return wrong end
 
 local known = {}
-for i = 5, #ARGV do known[ARGV[i]] = true end
+for i = 5, #ARGV do known[ARGV[i]:match('^%d+')] = true end
 
-local given = 0
-for _, number in ipairs(redis.call('ZRANGE', lease, 0, -1)) do
+-- include parts/own.lua
+local MOST = 64
+local mine, unknown = own(me .. ':'), {}
+local numbers = redis.pcall('SMEMBERS', mine)
+for _, number in ipairs(numbers.err and {} or numbers) do
+    if not known[number] then unknown[#unknown + 1] = number end
+end
+
+local given, more = 0, 0
+for _, number in ipairs(unknown) do
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt')
     local fetch = not job.err and job[1] == me and job[2] and job[2]:match(':(%d+)$')
-    if fetch and tonumber(fetch) < fetch_end and not known[number .. ':' .. fetch] then
+    if not fetch then
+        redis.call('SREM', mine, number) -- a lease that has ended without its daemon
+    elseif tonumber(fetch) < fetch_end then
+        if given == MOST then
+            more = 1
+            break
+        end
         given = given + 1
+        redis.call('SREM', mine, number)
         if job[3] == 'burying' then -- no attempt was spent on this lease: for the next REAP
             redis.call('HDEL', key, 'owner', 'token')
             redis.call('ZADD', lease, 0, number)
@@ -37,4 +53,4 @@ for _, number in ipairs(redis.call('ZRANGE', lease, 0, -1)) do
         end
     end
 end
-return {given}
+return {given, more}

@@ -27,10 +27,12 @@ redis.call('ZREM', lease, '')
 
 local k, a = 4, 3
 -- include parts/arguments.lua
+-- include parts/own.lua
 
 local function wait(one, due)
     local attempt = math.max(0, (tonumber(one.attempt) or 1) - 1)
     redis.call('ZREM', lease, one.number)
+    redis.pcall('SREM', own(one.token), one.number)
     redis.call('HDEL', one.job, 'token', 'owner')
     redis.call('HSET', one.job, 'state', 'delayed', 'attempt', attempt)
     redis.call('ZADD', delayed, string.format('%.0f', due), one.number)

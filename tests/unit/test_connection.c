@@ -145,6 +145,7 @@ static void test_cut_connection_and_resume(void **state)
     redis_integer(bench->redis, "HSET t:job:50 raw cut state leased attempt 1 owner %s token %s:0",
                   bench->inst, bench->inst);
     redis_integer(bench->redis, "ZADD t:lease 99999999999999 50");
+    redis_integer(bench->redis, "SADD t:leases:%s 50", bench->inst);
     redis_integer(bench->redis, "CLIENT KILL TYPE normal SKIPME yes");
     run_until(bench, redis_integer(bench->redis, "ZCARD t:lease") == 1);
     queue_set_places(bench->queue, 1);

@@ -125,11 +125,11 @@ static void test_resume_gives_back_what_is_unknown(void **state)
     fetch("A", 3, 1, 1, 0, "0 -1 0 0 4 1 d");
     redis_integer(redis, "HSET t:job:1 attempt 3"); /* two used before: on to :alone */
     /* 2 is known, 3 is another's, 4 is from a fetch whose reply is on its way. */
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 3 2:2"), "RESUME", "1");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 3 2:2"), "RESUME", "1 0");
     expect("1", "LRANGE t:alone 0 -1");
     expect("alone 2", "HMGET t:job:1 state attempt");
     expect("2 3 4", "ZRANGE t:lease 0 -1");
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 4"), "RESUME", "2");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 4"), "RESUME", "2 0");
     expect("@2 @4", "LRANGE t:jobs 0 -1");
     expect("ready 0 nil", "HMGET t:job:4 state attempt token");
     fetch("A", 5, 1, 1, 0, "2 -1 0 1 1 3 a"); /* :alone first: nothing runs */
@@ -353,7 +353,7 @@ static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
     redis_integer(redis, "HSET t:job:1 attempt 3");
     expire("1");
     reap("B", 1, "", "0 0 1 3 a");
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t B 3 10"), "RESUME", "1");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t B 3 10"), "RESUME", "1 0");
     expect("0", "LLEN t:jobs");
     reap("B", 1, "", "0 0 1 3 a");
 }
@@ -385,17 +385,128 @@ static void test_reap_says_when_there_is_more(void **state)
     reap("B", 1, "", "6 0");
 }
 
+/* In each step NS:leases:INST has just the leases of that daemon. */
+static void test_each_daemon_has_a_set_of_its_leases(void **state)
+{
+    (void)state;
+    expect("7", "LPUSH t:jobs a b c d e f g");
+    fetch("A", 1, 6, 1, 0, "1 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d 5 1 e 6 1 f");
+    fetch("B", 1, 1, 1, 0, "0 -1 0 0 7 1 g");
+    expect("1 2 3 4 5 6", "SMEMBERS t:leases:A");
+    expect("7", "SMEMBERS t:leases:B");
+    assert_in_range(redis_integer(redis, "PTTL t:leases:A"), 90000, 100000);
+    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0"), "DONE",
+                 "0 1");
+    nack("2", "A:1", "back", "0 1");
+    expect_reply(eval(SCRIPT_ID_START, "t:lease t:delayed t:cancel t:job:3",
+                      "t 1000 3 A:1 '' 0 99999999999999 -1"), "START", "2 ");
+    expect("4 5 6", "SMEMBERS t:leases:A");
+    redis_integer(redis, "HSET t:job:4 attempt 3");
+    expire("4");
+    expire("5");
+    reap("B", 1, "", "1 0 4 3 d"); /* 4 is the reaper's, who buries it; 5 is in the queue */
+    expect("6", "SMEMBERS t:leases:A");
+    expect("4 7", "SMEMBERS t:leases:B");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t B 3 9"), "RESUME", "1 0");
+    expect("4", "SMEMBERS t:leases:B"); /* of fetch 9, whose reply is on its way */
+    reap("C", 0, "A", "1 0");
+    expect("0", "EXISTS t:leases:A");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:B t:leases:B", "B"), "LEAVE",
+                 "1");
+    expect("0", "EXISTS t:leases:B");
+}
+
+/* A set that lacks leases, has others, or is none, is put right by RENEW and by RESUME. */
+static void test_a_set_of_leases_is_put_right(void **state)
+{
+    static const char renew[] = "t:lease t:inst t:alone:owner t:cancel t:job:1 t:job:2";
+    (void)state;
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
+    for (int i = 0; i < 2; i++) {
+        redis_integer(redis, "DEL t:leases:A");
+        if (i == 1)
+            redis_integer(redis, "HSET t:leases:A a b");
+        expect_reply(eval(SCRIPT_ID_RENEW, renew, "A 10000 keep 1 1 2 1"), "RENEW", "0 -1");
+        expect("1 2", "SMEMBERS t:leases:A");
+    }
+    redis_integer(redis, "SADD t:leases:A 77 78");
+    redis_integer(redis, "HSET t:job:78 raw x state leased attempt 1 owner B token B:1");
+    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9 1:1 2:1"), "RESUME",
+                 "0 0");
+    expect("1 2", "SMEMBERS t:leases:A");
+    redis_integer(redis, "SADD t:leases:A 77 78");
+    reap("C", 0, "A", "2 0");
+    expect("0", "EXISTS t:leases:A");
+    redis_integer(redis, "HSET t:leases:D a b");
+    reap("C", 0, "D", "0 0");
+    expect("0", "EXISTS t:leases:D");
+    expect("B:1", "HGET t:job:78 token");
+}
+
+static void test_resume_gives_back_in_batches(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        redis_integer(redis, "LPUSH t:jobs x");
+    freeReplyObject(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 100 10000 3 20 1 0"));
+    expect("100", "SCARD t:leases:A");
+    for (int i = 0; i < 2; i++)
+        expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9"), "RESUME",
+                     i == 0 ? "64 1" : "36 0");
+    expect("100", "LLEN t:jobs");
+}
+
+/* Lookups of keys since the server's start. */
+static long long lookups(void)
+{
+    char *info = redis_string(redis, "INFO stats");
+    long long hits = 0, misses = 0;
+    assert_int_equal(sscanf(strstr(info, "keyspace_hits:"),
+                            "keyspace_hits:%lld keyspace_misses:%lld", &hits, &misses), 2);
+    free(info);
+    return hits + misses;
+}
+
+/* What RESUME and REAP cost depends on what they take, and not on the leases of others. */
+static void test_leases_of_others_cost_nothing(void **state)
+{
+    (void)state;
+    freeReplyObject(redis_command(
+        redis, "EVAL %s 0", "for n = 1001, 101000 do "
+                            "redis.call('HSET', 't:job:' .. n, 'raw', 'x', 'state', 'leased', "
+                            "'attempt', 1, 'owner', 'else:' .. n % 100, 'token', 'else:1') "
+                            "redis.call('ZADD', 't:lease', 99999999999999, n) "
+                            "redis.call('SADD', 't:leases:else:' .. n % 100, n) end"));
+    expect("4", "LPUSH t:jobs a b c d");
+    fetch("A", 1, 2, 1, 0, "2 -1 0 0 1 1 a 2 1 b");
+    fetch("B", 1, 2, 1, 0, "0 -1 0 0 3 1 c 4 1 d");
+    long long before = lookups();
+    redisReply *reply = eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9 1:1");
+    assert_in_range(lookups() - before, 1, 50);
+    expect_reply(reply, "RESUME", "1 0");
+    before = lookups();
+    reap("C", 1, "A B", "3 0");
+    assert_in_range(lookups() - before, 1, 100);
+    before = lookups();
+    reap("C", 0, "else:7", "64 1"); /* a batch, whatever there is */
+    assert_in_range(lookups() - before, 64, 64 * 15);
+    expect("936", "SCARD t:leases:else:7");
+}
+
 static void test_leave(void **state)
 {
     (void)state;
     expect("2", "ZADD t:inst 1 A 1 B");
     expect("OK", "SET t:alone:owner B");
     expect("OK", "SET t:stats:B {}");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:A", "A"), "LEAVE", "1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:A t:leases:A",
+                      "A"), "LEAVE", "1");
     expect("B", "ZRANGE t:inst 0 -1");
     expect("B", "GET t:alone:owner");
     expect("{}", "GET t:stats:B");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:B", "B"), "LEAVE", "1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:B t:leases:B",
+                      "B"), "LEAVE", "1");
     expect("0", "EXISTS t:inst t:alone:owner t:stats:B");
 }
 
@@ -521,6 +632,10 @@ int main(void)
         TEST(test_a_burial_is_resumed_without_an_attempt_back),
         TEST(test_reap_of_a_dead_daemon),
         TEST(test_reap_says_when_there_is_more),
+        TEST(test_each_daemon_has_a_set_of_its_leases),
+        TEST(test_a_set_of_leases_is_put_right),
+        TEST(test_resume_gives_back_in_batches),
+        TEST(test_leases_of_others_cost_nothing),
         TEST(test_leave),
         TEST(test_wrong_types_refuse_before_any_write),
         TEST(test_all_work_over_maxmemory),

@@ -246,6 +246,7 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
     strcpy(last, ":1"); /* our pid with another start time: not this process */
     redis_integer(bench->redis, "ZADD t:inst 99999999999999 %s", gone);
     redis_integer(bench->redis, "ZADD t:lease 99999999999999 7 99999999999999 8");
+    redis_integer(bench->redis, "SADD t:leases:%s 7 8", gone);
     redis_integer(bench->redis, "HSET t:job:7 raw seven state leased attempt 1 owner %s token x",
                   gone);
     redis_integer(bench->redis,
@@ -282,6 +283,7 @@ static void add_leases(struct bench *bench, const char *inst, int from, int to, 
         redis_integer(bench->redis, "HSET t:job:%d raw x state leased attempt 1 owner %s token %s:1",
                       i, inst, inst);
         redis_integer(bench->redis, "ZADD t:lease %s %d", end, i);
+        redis_integer(bench->redis, "SADD t:leases:%s %d", inst, i);
     }
 }
 
