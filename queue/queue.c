@@ -244,7 +244,9 @@ static void main_up(void *context)
     queue->resumes_due = 2;
     lease_resume(queue);
     lease_renew(queue);
-    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
+    /* Daemons that connected at one moment do not renew at one moment. */
+    double part = 0.5 + 0.5 * erand48(queue->dice);
+    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * part * 1000));
     if (!queue->greeted) {
         check_server(queue);
         lease_reap(queue, false);

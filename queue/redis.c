@@ -20,6 +20,7 @@
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS 5000
+#define TURN_MS 100 /* after a failover all daemons turn away at one moment */
 #define PASSWORD_BYTES_MAX 4096
 
 struct redis {
@@ -89,11 +90,12 @@ static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
     link_abandon(link);
 }
 
+/* Daemons that lost one Redis at one moment come back spread over most of the pause. */
 static uint64_t next_backoff(struct redis *redis)
 {
     uint64_t now_ms = redis->backoff_ms;
     redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
-    return (uint64_t)((double)now_ms * (0.75 + 0.25 * erand48(redis->options.dice)));
+    return (uint64_t)((double)now_ms * (0.25 + 0.75 * erand48(redis->options.dice)));
 }
 
 static void broken(void *context, const char *reason)
@@ -120,11 +122,12 @@ static void fail_auth(struct redis *redis, const char *text)
     let_go(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
 }
 
-/* Goes to another server, or to the same one with a new connection: at once if this one had been of
- * use, else after a pause. */
+/* Goes to another server, or to the same one with a new connection: within TURN_MS if this one had
+ * been of use, else after a pause. */
 static void turn_away(struct redis *redis, const char *reason)
 {
-    uint64_t delay_ms = redis->doubtful ? next_backoff(redis) : 0;
+    uint64_t delay_ms = redis->doubtful ? next_backoff(redis)
+                                        : (uint64_t)(TURN_MS * erand48(redis->options.dice));
     redis->doubtful = true;
     let_go(redis, reason, delay_ms);
 }
