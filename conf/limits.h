@@ -63,8 +63,8 @@
 /* An EXIF APP1 segment is at most 64 KiB; eXIf chunks are held to the same. */
 #define EXIF_BYTES_MAX (64 * KIB)
 
-/* Tables of a plan, which are made before the job is admitted: a resize at the default sides
- * needs up to 2 MB, and a hostile job may hold 512 of them. */
+/* Tables of a plan, which lie in pinned memory behind the image: a resize at the default sides needs
+ * up to 2 MB, and a hostile job may hold 512 of them. */
 #define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)
 
 /* Rows start at a multiple of this: one GPU memory sector, and one AVX register. */

@@ -171,7 +171,7 @@ static bool make_result(struct specimen *specimen, struct codec_context *codec,
         return false;
     bool ok = engine_reserve(cpu, &specimen->plan, &memory, error) == ENGINE_RESERVED &&
               specimen_decode(specimen, codec, &memory, error);
-    if (ok) {
+    if (ok) { /* the plan has no constants */
         engine_run(cpu, &task);
         ok = keep_result(specimen, codec, &memory, error);
     }

@@ -171,6 +171,7 @@ void work_decode(struct work *work, struct worker_tools *tools)
     struct error error = {0};
     struct image image = plan_input(&work->plan, work->memory.input);
     struct decode_request request = work->decode;
+    plan_put_constants(&work->plan, work->memory.input);
     strips_watch(work, &request);
     work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,

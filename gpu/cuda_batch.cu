@@ -27,7 +27,6 @@ static cudaError_t copy_in(struct cuda_slot *slot, struct engine_task *task)
     const struct plan *plan = task->plan;
     uint8_t *input = task->memory->input;
     size_t fed = task->fed_bytes, rest = plan->input_bytes - fed;
-    plan_put_constants(plan, input);
     if (rest == 0)
         return cudaSuccess;
     return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input + fed, input + fed, rest,

@@ -86,7 +86,6 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
 
     task->error.status = STATUS_OK;
     task->on_device = false;
-    plan_put_constants(plan, memory->input);
     for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
         const struct plan_variant *variant = &plan->variants[v];
         for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {

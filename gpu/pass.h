@@ -77,6 +77,8 @@ typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
 
 /* What the pass left in its work space, copied back to host memory; NULL when memory is short. */
 typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
+/* Writes the tables of a pass, which depend on its params alone, over zeros. */
+typedef void pass_fill(const struct pass *pass, uint8_t *constants);
 
 struct pass_type {
     const char *name;
@@ -124,7 +126,8 @@ struct pass {
     bool aside;          /* what it reads or writes is not the chain's, but beside it */
     bool stacked;        /* it looks at an image of the stack; if not deferred, at all of it */
     bool deferred;       /* the last stacked pass does its work; its values are at work_place */
-    size_t constants_at, constants_bytes; /* in plan->constants */
+    size_t constants_at, constants_bytes; /* from plan->constants_at on */
+    pass_fill *fill;          /* writes them; NULL: there are none */
     const uint8_t *constants; /* set by pass_bind: where they are for the engine at work */
     uint64_t deadline_ns;     /* set by the CPU engine; CLOCK_MONOTONIC, 0 = none */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
@@ -208,7 +211,7 @@ struct chain_side {
 
 /* A chain under construction. */
 struct chain {
-    struct plan *plan; /* owns the constants */
+    struct plan *plan; /* counts the constants */
     const struct plan_limits *limits;
     struct chain_side across, down;  /* of shape */
     struct pass *passes;
@@ -236,9 +239,10 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
 bool chain_is_cropped(const struct chain *chain);
 /* Makes the chain give the rectangle of these sides that begins at (x, y) of its shape. */
 void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
-/* Room, zeroed and 8-byte aligned, for tables that the pass reads at pass->constants: to be filled
- * before the next call. NULL: out_of_memory, or over_budget beyond PLAN_CONSTANTS_BYTES_MAX. */
-void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes, struct error *error);
+/* Counts `bytes` of tables that the pass reads at pass->constants; `fill` writes them when there is
+ * memory for them. over_budget beyond PLAN_CONSTANTS_BYTES_MAX. */
+enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill,
+                            struct error *error) MUST_CHECK;
 /* image_too_large where an image of this size may not be a result. */
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
                              struct error *error) MUST_CHECK;

@@ -64,28 +64,20 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
     return pass;
 }
 
-void *chain_constants(struct chain *chain, struct pass *pass, size_t bytes, struct error *error)
+enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill,
+                            struct error *error)
 {
     struct plan *plan = chain->plan;
     size_t at = pool_align(plan->constants_bytes);
-    if (at + bytes > PLAN_CONSTANTS_BYTES_MAX) {
-        error_set(error, STATUS_OVER_BUDGET,
-                  "the job's operations need more than %llu bytes of tables, the most there may be",
-                  PLAN_CONSTANTS_BYTES_MAX);
-        return NULL;
-    }
-    uint8_t *grown = realloc(plan->constants, at + bytes);
-    if (!grown) {
-        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of an operation's tables",
-                  bytes);
-        return NULL;
-    }
-    memset(grown + plan->constants_bytes, 0, at + bytes - plan->constants_bytes);
-    plan->constants = grown;
+    if (at + bytes > PLAN_CONSTANTS_BYTES_MAX)
+        return error_set(error, STATUS_OVER_BUDGET,
+                         "the job's operations need more than %llu bytes of tables, the most there "
+                         "may be", PLAN_CONSTANTS_BYTES_MAX);
     plan->constants_bytes = at + bytes;
     pass->constants_at = at;
     pass->constants_bytes = bytes;
-    return grown + at;
+    pass->fill = fill;
+    return STATUS_OK;
 }
 
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
@@ -318,6 +310,15 @@ static void drop_pictures(struct chain *chain)
         chain_drop(chain);
 }
 
+/* Gives back the room that was not needed. */
+static void shrink_passes(struct plan_variant *variant)
+{
+    size_t count = variant->pass_count > 0 ? variant->pass_count : 1;
+    struct pass *passes = realloc(variant->passes, count * sizeof(*passes));
+    if (passes)
+        variant->passes = passes;
+}
+
 /* Orientation, the operations, and the flattening that the output's format asks for. */
 static enum status build_variant(struct plan *plan, size_t index,
                                  const struct plan_target *target,
@@ -360,6 +361,7 @@ static enum status build_variant(struct plan *plan, size_t index,
         orient_copy(&chain);
 
     variant->pass_count = chain.count;
+    shrink_passes(variant);
     variant->width = chain.shape.width;
     variant->height = chain.shape.height;
     variant->channels = chain.shape.channels;
@@ -562,15 +564,30 @@ void plan_clear(struct plan *plan)
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;
     }
-    free(plan->constants);
-    plan->constants = NULL;
     plan->constants_bytes = 0;
+}
+
+size_t plan_bytes(const struct plan *plan)
+{
+    size_t bytes = 0;
+    for (uint32_t v = 0; v < plan->variant_count; v++)
+        bytes += plan->variants[v].pass_count * sizeof(struct pass);
+    return bytes;
 }
 
 void plan_put_constants(const struct plan *plan, uint8_t *input)
 {
+    uint8_t *constants = input + plan->constants_at;
     if (plan->constants_bytes)
-        memcpy(input + plan->constants_at, plan->constants, plan->constants_bytes);
+        memset(constants, 0, plan->constants_bytes);
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        const struct plan_variant *variant = &plan->variants[v];
+        for (uint32_t p = 0; p < variant->pass_count; p++) {
+            const struct pass *pass = &variant->passes[p];
+            if (pass->fill)
+                pass->fill(pass, constants + pass->constants_at);
+        }
+    }
 }
 
 /* ---- views ---- */

@@ -66,8 +66,7 @@ struct plan {
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
     size_t input_bytes;   /* the decoded image and the constants, in pinned memory */
-    uint8_t *constants;   /* tables that passes read, owned by the plan */
-    size_t constants_at;  /* where they stand in the input buffer, behind the image */
+    size_t constants_at;  /* where tables that passes read start in the input buffer */
     size_t constants_bytes;
     size_t output_bytes;  /* all results that are not the source, and values; pinned memory */
     size_t scratch_bytes; /* between passes; host memory for the CPU engine, else on the device */
@@ -100,8 +99,12 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
+/* Heap memory that the passes take. */
+size_t plan_bytes(const struct plan *plan);
 
-/* Puts the constants behind the image. The engines do it before they start. */
+/* Computes the constants and writes them to their place in the input buffer. The caller does so
+ * once per buffer, on any thread, before the plan is run or submitted: 64 MiB of tables, the most
+ * there may be, take about half a second. */
 void plan_put_constants(const struct plan *plan, uint8_t *input);
 
 /* The result of a variant with a picture, in buffers that hold input_bytes and output_bytes. */

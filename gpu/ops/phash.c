@@ -107,6 +107,12 @@ static cJSON *phash_values(const struct pass *pass, const uint8_t *work)
     return cJSON_CreateString(text);
 }
 
+static void phash_fill(const struct pass *pass, uint8_t *constants)
+{
+    (void)pass;
+    weights_fill((struct phash_weights *)constants);
+}
+
 static enum status phash_step(const struct op_item *item, const void *params, struct chain *chain)
 {
     struct grayscale gray = grayscale_default(chain->background);
@@ -117,11 +123,7 @@ static enum status phash_step(const struct op_item *item, const void *params, st
     if (status)
         return status;
     struct pass *pass = chain_look_stacked(chain, &pass_phash, sizeof(uint64_t), phash_values);
-    struct phash_weights *weights = chain_constants(chain, pass, sizeof(*weights), item->error);
-    if (!weights)
-        return item->error->status;
-    weights_fill(weights);
-    return STATUS_OK;
+    return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill, item->error);
 }
 
 /* Its gray is made of the colours, whatever a JPEG's Y channel says: starts_gray is not there. */

@@ -235,7 +235,7 @@ static void window_fill(const struct axis *axis, const struct window *window, in
     }
 }
 
-/* The table is zeroed before. */
+/* The table is zero before. */
 static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
 {
     uint32_t period = axis_period(axis);
@@ -264,18 +264,42 @@ static void axis_pick(const struct axis *axis, int32_t *table)
 
 /* ---- passes ---- */
 
+/* Parameters of the passes: what the kernel reads, then what its tables are computed from. */
+struct resample_params {
+    struct resample resample;
+    struct axis axis;
+};
+
+struct pick_params {
+    struct axis x, y;
+};
+
+static_assert(sizeof(struct resample_params) <= PASS_PARAMS_BYTES_MAX &&
+              sizeof(struct pick_params) <= PASS_PARAMS_BYTES_MAX,
+              "a pass must have room for its axes");
+
+static void pick_fill(const struct pass *pass, uint8_t *constants)
+{
+    const struct pick_params *own = (const struct pick_params *)pass->params;
+    int32_t *table = (int32_t *)constants;
+    axis_pick(&own->x, table);
+    axis_pick(&own->y, table + own->x.outputs);
+}
+
+static void resample_fill(const struct pass *pass, uint8_t *constants)
+{
+    const struct resample_params *own = (const struct resample_params *)pass->params;
+    axis_fill(&own->axis, own->resample.taps, (int32_t *)constants);
+}
+
 static enum status add_pick(const struct op_item *item, struct chain *chain, const struct axis *x,
                             const struct axis *y)
 {
     struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
     size_t bytes = ((size_t)x->outputs + y->outputs) * sizeof(int32_t);
-    struct pass *pass = chain_add(chain, &pass_pick, to, "", 0);
-    int32_t *table = chain_constants(chain, pass, bytes, item->error);
-    if (!table)
-        return item->error->status;
-    axis_pick(x, table);
-    axis_pick(y, table + x->outputs);
-    return STATUS_OK;
+    struct pick_params params = {*x, *y};
+    struct pass *pass = chain_add(chain, &pass_pick, to, &params, sizeof(params));
+    return chain_constants(chain, pass, bytes, pick_fill, item->error);
 }
 
 static enum status add_resample(const struct op_item *item, struct chain *chain,
@@ -285,14 +309,11 @@ static enum status add_resample(const struct op_item *item, struct chain *chain,
     uint32_t width = chain->shape.width, channels = chain->shape.channels;
     resample->taps = axis_taps(axis);
     size_t bytes = axis_bytes(axis, resample->taps);
-    struct pass *pass = chain_add(chain, type, to, resample, sizeof(*resample));
-    int32_t *table = chain_constants(chain, pass, bytes, item->error);
-    if (!table)
-        return item->error->status;
-    axis_fill(axis, resample->taps, table);
+    struct resample_params params = {*resample, *axis};
+    struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
     if (type == &pass_resample_x)
         pass->work_bytes = resample_x_work_bytes(width, channels, resample->taps);
-    return STATUS_OK;
+    return chain_constants(chain, pass, bytes, resample_fill, item->error);
 }
 
 /* First along the rows, then down the columns; a side that stays as it is needs no pass. */

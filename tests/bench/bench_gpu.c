@@ -311,6 +311,7 @@ static struct slot *open_places(const struct load *load, unsigned places, bool a
         if (engine_reserve(run.engine, &load->plan, &slots[i].memory, &error) != ENGINE_RESERVED)
             die("reserve", &error);
         fill(load, slots[i].memory.input);
+        plan_put_constants(&load->plan, slots[i].memory.input);
         slots[i].task = (struct engine_task){.plan = &load->plan, .memory = &slots[i].memory,
                                              .alone = alone, .done = job_done};
     }
@@ -554,6 +555,7 @@ static void bench_cpu(void)
         if (engine_reserve(engine, &load->plan, &memory, &error) != ENGINE_RESERVED)
             die("reserve", &error);
         fill(load, memory.input);
+        plan_put_constants(&load->plan, memory.input);
         for (int repeat = 0; repeat < 7; repeat++) {
             struct engine_task task = {.plan = &load->plan, .memory = &memory};
             engine_run(engine, &task);

@@ -220,6 +220,7 @@ static bool carry_out(struct floor_thread *thread, struct floor_photo *photo, un
         jpeg_pixels(thread, photo, &input);
     else if (!png_pixels(thread, photo, &input))
         return false;
+    plan_put_constants(&photo->plan, memory.input);
     struct engine_task task = {.plan = &photo->plan, .memory = &memory};
     engine_run(thread->floor->engine, &task);
     if (task.error.status != STATUS_OK)

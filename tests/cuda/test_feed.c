@@ -99,7 +99,6 @@ static void test_all_is_fed(void **state)
     (void)state;
     open_jobs(&jobs, 1, 1, 0);
     struct job *job = &jobs.job[0];
-    plan_put_constants(&job->plan, job->memory.input);
     jobs_set_fault("cudaMemcpyAsync", 0, UINT32_MAX, 1);
     engine_feed(jobs.engine, &job->task, job->plan.input_bytes);
     jobs_submit(&jobs, 0, 1);

@@ -49,6 +49,7 @@ static void check_pass(const struct plan *plan, const struct pass *pass,
     FUZZ_MUST(!written || (!overlap(in, out) && out.buffer != PASS_INPUT));
     FUZZ_MUST(!pass->work_bytes || (!overlap(work, in) && (!written || !overlap(work, out))));
     FUZZ_MUST(pass->constants_at + pass->constants_bytes <= plan->constants_bytes);
+    FUZZ_MUST((pass->fill != NULL) == (pass->constants_bytes > 0));
 }
 
 void run_plan_check_layout(const struct plan *plan, const struct plan_limits *limits)
@@ -94,6 +95,7 @@ static struct engine_memory run(struct engine *engine, const struct plan *plan, 
                                    .scratch = allocate(plan->scratch_bytes, fill)};
     struct engine_task task = {.plan = plan, .memory = &memory};
     draw(plan, memory.input);
+    plan_put_constants(plan, memory.input);
     engine_run(engine, &task);
     FUZZ_MUST(task.error.status == STATUS_OK);
     return memory;

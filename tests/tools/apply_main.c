@@ -50,6 +50,7 @@ static int apply(struct engine *engine, const struct plan *plan, struct error *e
     struct engine_task task = {.plan = plan, .memory = &memory};
     if (engine_reserve(engine, plan, &memory, error) != ENGINE_RESERVED)
         return die(error);
+    plan_put_constants(plan, memory.input);
     bool read = copy_rows(plan_input(plan, memory.input), stdin, false), written = false;
     if (read)
         engine_run(engine, &task);

@@ -167,6 +167,7 @@ static struct image apply(struct image image, int orientation, const char *json,
         die(json, &error);
     struct image input = plan_input(&plan, memory.input);
     memcpy(input.pixels, image.pixels, input.stride * input.height);
+    plan_put_constants(&plan, memory.input);
     struct engine_task task = {.plan = &plan, .memory = &memory};
     engine_run(engine, &task);
     if (task.error.status != STATUS_OK)

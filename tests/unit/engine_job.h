@@ -38,6 +38,7 @@ static inline enum engine_reserved job_reserve(struct job *job, struct engine *e
     enum engine_reserved reserved = engine_reserve(engine, &job->plan, &job->memory, &error);
     if (reserved == ENGINE_RESERVED) {
         test_fill(plan_input(&job->plan, job->memory.input), job->seed);
+        plan_put_constants(&job->plan, job->memory.input);
         memset(job->memory.output, 0x5A, job->plan.output_bytes);
     }
     return reserved;

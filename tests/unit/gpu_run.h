@@ -111,6 +111,7 @@ static inline void test_done(struct engine_task *task)
 static inline void test_run(struct engine *engine, struct engine_task *task)
 {
     task->done = test_done;
+    plan_put_constants(task->plan, task->memory->input);
     if (engine_is_synchronous(engine)) {
         engine_run(engine, task);
         return;
@@ -137,6 +138,7 @@ static inline void test_reserve(struct engine *engine, struct plan *plan,
         fail_msg("%s", error.text);
     plan->output_bytes = output;
     plan->scratch_bytes = scratch;
+    plan_put_constants(plan, memory->input);
     memset(memory->output, 0xA5, output + GUARD);
     if (memory->scratch) /* of a device it is elsewhere */
         memset(memory->scratch, 0xA5, scratch + GUARD);

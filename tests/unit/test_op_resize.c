@@ -462,8 +462,7 @@ static void test_too_large(void **state)
     }
 }
 
-/* Tables are made before a job is admitted: one resize of the largest picture an output is fine,
- * the most that a job can hold are not. */
+/* One resize of the largest picture per output is fine, the most that a job can hold are not. */
 static void test_too_many_tables(void **state)
 {
     (void)state;

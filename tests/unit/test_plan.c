@@ -1,4 +1,6 @@
 /* Tests of gpu/plan.c and gpu/op.c: what is refused and how, chains, fusion, and buffers. */
+#include <malloc.h>
+
 #include "tests/unit/gpu_run.h"
 
 #include "gpu/pass.h"
@@ -515,9 +517,43 @@ static void test_a_bad_variant(void **state)
     cJSON_Delete((cJSON *)targets[1].ops);
 }
 
+/* A plan counts its tables; they are computed only where they are to lie, over whatever was there. */
+static void test_constants(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};
+    struct plan_target target = {.ops = test_ops(
+        "[{\"op\":\"resize\",\"width\":50,\"height\":10,\"fit\":\"exact\"},\"phash\","
+        "{\"op\":\"resize\",\"width\":9,\"filter\":\"nearest\"}]")};
+    struct mallinfo2 before = mallinfo2();
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_true(plan.constants_bytes > 4096);
+    assert_true(mallinfo2().uordblks - before.uordblks <= plan_bytes(&plan) + 64);
+    assert_int_equal(plan.input_bytes, plan.constants_at + plan.constants_bytes);
+    uint8_t *a = malloc(plan.input_bytes), *b = malloc(plan.input_bytes);
+    memset(a, 0, plan.input_bytes);
+    memset(b, 0xEE, plan.input_bytes);
+    plan_put_constants(&plan, a);
+    plan_put_constants(&plan, b);
+    assert_memory_equal(a + plan.constants_at, b + plan.constants_at, plan.constants_bytes);
+    for (size_t i = 0; i < plan.constants_at; i++)
+        assert_int_equal(b[i], 0xEE);
+    size_t written = 0;
+    for (size_t i = 0; i < plan.constants_bytes; i++)
+        written += a[plan.constants_at + i] != 0;
+    assert_true(written > plan.constants_bytes / 4);
+    free(a);
+    free(b);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constants),
         cmocka_unit_test(test_refused_operations),
         cmocka_unit_test(test_places_in_messages),
         cmocka_unit_test(test_accepted_operations),
