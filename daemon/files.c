@@ -16,9 +16,12 @@
 
 #include "conf/limits.h"
 #include "conf/log.h"
+#include "conf/text.h"
 
 #define TEMPORARY_FOLDER ".gpuimgd"
 #define TEMPORARY_SUFFIX ".tmp"
+/* INST.JOB.FETCH.INDEX.tmp in that folder, with this before it beside a target elsewhere. */
+#define BESIDE_PREFIX TEMPORARY_FOLDER "."
 /* Of a daemon that nobody here can ask about: longer than any attempt takes. */
 #define LEFTOVER_AGE_S 86400
 
@@ -136,16 +139,55 @@ static const char *whose(int reason, const char *user, char text[64])
     return text;
 }
 
+/* ---- new files ------------------------------------------------------------------------------- */
+
+/* Creates a file. One that has the name already is removed, not written to: it is a leftover of
+ * our own, or a link that somebody made to have another file overwritten. -1: errno. */
+static int create_file(int folder, const char *name)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(folder, name, flags, 0644);
+    if (fd >= 0 || errno != EEXIST || unlinkat(folder, name, 0) != 0)
+        return fd;
+    return openat(folder, name, flags, 0644);
+}
+
+/* The time and the owner that a filesystem gives to a file made now: a file server has its own
+ * clock, and may map users. */
+struct touch {
+    time_t now;
+    uid_t user;
+};
+
+/* Makes a file and removes it again. Job numbers begin at 1, so no output has its name. false: it
+ * cannot be made, and *touch stays as it was. */
+static bool touch_file(const struct files *files, int folder, const char *prefix,
+                       struct touch *touch)
+{
+    char name[FILES_TEMPORARY_BYTES_MAX];
+    struct stat info;
+    snprintf(name, sizeof name, "%s%s.0.0.0" TEMPORARY_SUFFIX, prefix, files->instance);
+    int fd = create_file(folder, name);
+    if (fd < 0)
+        return false;
+    bool known = futimens(fd, NULL) == 0 && fstat(fd, &info) == 0;
+    close(fd);
+    unlinkat(folder, name, 0);
+    if (known)
+        *touch = (struct touch){info.st_mtime, info.st_uid};
+    return known;
+}
+
 /* ---- roots ---------------------------------------------------------------------------------- */
 
 /* Its name, or its number where it has none. */
-static void name_user(char *name, size_t size)
+static void name_user(uid_t user, char *name, size_t size)
 {
-    struct passwd *entry = getpwuid(geteuid());
+    struct passwd *entry = getpwuid(user);
     if (entry)
         snprintf(name, size, "%s", entry->pw_name);
     else
-        snprintf(name, size, "%ju", (uintmax_t)geteuid());
+        snprintf(name, size, "%ju", (uintmax_t)user);
 }
 
 /* What the unit of systemd hides or locks, although anybody else sees it. */
@@ -195,9 +237,59 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
     memset(files, 0, sizeof *files);
     files->output_root = files->temporary = -1;
     pthread_mutex_init(&files->lock, NULL);
-    name_user(files->user, sizeof files->user);
+    name_user(geteuid(), files->user, sizeof files->user);
     files->input_root = open_root(files, "input_root", input_root, error);
     return files->input_root >= 0;
+}
+
+/* Refuses a folder of temporary files that another user owns or may write to: that user could
+ * replace an output before it is renamed into place. */
+static bool check_temporary(const struct files *files, const char *output_root,
+                            const struct stat *info, struct error *error)
+{
+    char owner[33];
+    struct touch touch = {.user = geteuid()};
+    if (info->st_uid != touch.user)
+        touch_file(files, files->temporary, "", &touch);
+    if (info->st_uid != touch.user) {
+        name_user(info->st_uid, owner, sizeof owner);
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which " TEMPORARY_FOLDER " belongs to user "
+                  "%s; the daemon runs as user %s: chown the folder, or remove it", output_root,
+                  owner, files->user);
+        return false;
+    }
+    if (info->st_mode & (S_IWGRP | S_IWOTH)) {
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which other users may write to "
+                  TEMPORARY_FOLDER " (mode %04o): chmod 0700 it", output_root,
+                  (unsigned)info->st_mode & 07777);
+        return false;
+    }
+    return true;
+}
+
+/* Makes the folder of temporary files, and trusts one that is there only if it is ours alone. */
+static bool open_temporary(struct files *files, const char *output_root, struct error *error)
+{
+    struct stat info;
+    if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
+        files->temporary = openat(files->output_root, TEMPORARY_FOLDER,
+                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (files->temporary < 0 && is_refusal(errno)) {
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which " TEMPORARY_FOLDER
+                  " is a symbolic link or a file: remove it", output_root);
+        return false;
+    }
+    if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
+        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0) {
+        refuse_root(files, "output_root", output_root,
+                    "in which " TEMPORARY_FOLDER " cannot be written", error);
+        return false;
+    }
+    files->temporary_device = info.st_dev;
+    return check_temporary(files, output_root, &info, error);
 }
 
 bool files_open(struct files *files, const char *input_root, const char *output_root,
@@ -208,17 +300,9 @@ bool files_open(struct files *files, const char *input_root, const char *output_
     files->output_root = open_root(files, "output_root", output_root, error);
     if (!inputs || files->output_root < 0)
         return false;
-    if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
-        files->temporary = openat(files->output_root, TEMPORARY_FOLDER,
-                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat info;
-    if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
-        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0) {
-        refuse_root(files, "output_root", output_root,
-                    "in which " TEMPORARY_FOLDER " cannot be written", error);
+    if (!open_temporary(files, output_root, error))
         return false;
-    }
-    files->temporary_device = info.st_dev;
+    struct stat info;
     files->root_is_near =
         fstat(files->output_root, &info) == 0 && info.st_dev == files->temporary_device;
     return true;
@@ -327,55 +411,75 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
 
 /* ---- sweeping ------------------------------------------------------------------------------- */
 
-/* The INST in front of ".JOB.FETCH.INDEX.tmp"; false if the name is not of that form. Beside its
- * target, on another filesystem, it begins with ".gpuimgd." */
-static bool temporary_owner(const char *name, char inst[INSTANCE_BYTES_MAX])
+/* Cuts ".N" off the end. */
+static bool cut_number(char *name)
 {
-    if (strncmp(name, TEMPORARY_FOLDER ".", strlen(TEMPORARY_FOLDER ".")) == 0)
-        name += strlen(TEMPORARY_FOLDER ".");
-    size_t length = strlen(name), suffix = strlen(TEMPORARY_SUFFIX);
-    if (length <= suffix || length - suffix >= INSTANCE_BYTES_MAX + 60 ||
-        strcmp(name + length - suffix, TEMPORARY_SUFFIX) != 0)
+    char *dot = strrchr(name, '.');
+    size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
+    if (digits == 0 || digits > TEXT_DIGITS_MAX || dot[1 + digits] ||
+        (dot[1] == '0' && digits > 1))
         return false;
-    length -= suffix;
-    for (int dots = 0; dots < 3; dots++) {
-        size_t digits = 0;
-        while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
-            length--;
-            digits++;
-        }
-        if (digits == 0 || length == 0 || name[length - 1] != '.')
-            return false;
-        length--;
-    }
-    if (length == 0 || length >= INSTANCE_BYTES_MAX)
-        return false;
-    memcpy(inst, name, length);
-    inst[length] = '\0';
+    *dot = '\0';
     return true;
 }
 
-static bool is_leftover(const struct files *files, int folder, const char *name, double age_s)
+/* The INST in prefix INST.JOB.FETCH.INDEX.tmp; false if the name is not of exactly that form: it
+ * may be a file of a user's. */
+static bool temporary_owner(const char *name, const char *prefix, char inst[INSTANCE_BYTES_MAX])
 {
-    char inst[INSTANCE_BYTES_MAX];
-    if (!temporary_owner(name, inst) || strcmp(inst, files->instance) == 0)
+    char rest[FILES_TEMPORARY_BYTES_MAX];
+    size_t skipped = strlen(prefix), suffix = strlen(TEMPORARY_SUFFIX);
+    if (strncmp(name, prefix, skipped) != 0 || !text_copy(rest, sizeof rest, name + skipped))
         return false;
-    switch (instance_life(inst, files->instance)) {
-    case INSTANCE_DEAD:
-        return true;
-    case INSTANCE_ALIVE:
+    size_t length = strlen(rest);
+    if (length <= suffix || strcmp(rest + length - suffix, TEMPORARY_SUFFIX) != 0)
         return false;
-    case INSTANCE_ELSEWHERE:
-        break;
-    }
-    struct stat info;
-    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
-        return false;
-    return difftime(time(NULL), info.st_mtime) > age_s;
+    rest[length - suffix] = '\0';
+    return cut_number(rest) && cut_number(rest) && cut_number(rest) && instance_is_name(rest) &&
+           text_copy(inst, INSTANCE_BYTES_MAX, rest);
 }
 
-static size_t sweep_folder(const struct files *files, int fd, double age_s)
+/* A folder that is looked through. */
+struct sweep {
+    const struct files *files;
+    int folder;
+    const char *prefix;
+    double age_s;
+    bool touched;       /* it was tried: only if there is a candidate, as it writes to the disk */
+    bool dated;         /* touch.now is known */
+    struct touch touch;
+};
+
+static void touch_once(struct sweep *sweep)
 {
+    if (sweep->touched)
+        return;
+    sweep->touched = true;
+    sweep->touch.user = geteuid();
+    sweep->dated = touch_file(sweep->files, sweep->folder, sweep->prefix, &sweep->touch);
+}
+
+static bool is_leftover(struct sweep *sweep, const char *name)
+{
+    char inst[INSTANCE_BYTES_MAX];
+    struct stat info;
+    const char *self = sweep->files->instance;
+    if (!temporary_owner(name, sweep->prefix, inst) || strcmp(inst, self) == 0)
+        return false;
+    enum instance_life life = instance_life(inst, self);
+    if (life == INSTANCE_ALIVE)
+        return false;
+    touch_once(sweep);
+    if (fstatat(sweep->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode) ||
+        info.st_uid != sweep->touch.user)
+        return false;
+    return life == INSTANCE_DEAD ||
+           (sweep->dated && difftime(sweep->touch.now, info.st_mtime) > sweep->age_s);
+}
+
+static size_t sweep_folder(const struct files *files, int fd, const char *prefix, double age_s)
+{
+    struct sweep sweep = {.files = files, .folder = fd, .prefix = prefix, .age_s = age_s};
     int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = own >= 0 ? fdopendir(own) : NULL;
     if (!folder) {
@@ -385,7 +489,7 @@ static size_t sweep_folder(const struct files *files, int fd, double age_s)
     }
     size_t removed = 0;
     for (struct dirent *entry; (entry = readdir(folder));)
-        if (is_leftover(files, fd, entry->d_name, age_s) && unlinkat(fd, entry->d_name, 0) == 0)
+        if (is_leftover(&sweep, entry->d_name) && unlinkat(fd, entry->d_name, 0) == 0)
             removed++;
     closedir(folder);
     if (removed)
@@ -395,7 +499,7 @@ static size_t sweep_folder(const struct files *files, int fd, double age_s)
 
 size_t files_sweep(const struct files *files, double age_s)
 {
-    return sweep_folder(files, files->temporary, age_s);
+    return sweep_folder(files, files->temporary, "", age_s);
 }
 
 /* Temporary files on other filesystems are found when their folder is written to again: each
@@ -411,7 +515,7 @@ static void sweep_once(struct files *files, int folder, const struct stat *info)
         files->swept[files->swept_next++ % FILES_SWEPT_MAX] = now;
     pthread_mutex_unlock(&files->lock);
     if (!known)
-        sweep_folder(files, folder, LEFTOVER_AGE_S);
+        sweep_folder(files, folder, BESIDE_PREFIX, LEFTOVER_AGE_S);
 }
 
 /* ---- outputs -------------------------------------------------------------------------------- */
@@ -477,6 +581,19 @@ static bool choose_temporary_folder(struct files *files, struct files_output *ou
     return true;
 }
 
+/* Not every file server keeps O_EXCL. */
+static enum status check_created(const struct files_output *output, struct error *error)
+{
+    struct stat info;
+    if (fstat(output->fd, &info) != 0)
+        return output_error(output, "created", error);
+    if (S_ISREG(info.st_mode) && info.st_nlink == 1 && info.st_size == 0)
+        return STATUS_OK;
+    return error_set(error, STATUS_WRITE_FAILED,
+                     "the output \"%s\" cannot be created: its temporary file is not a new, empty "
+                     "file; does another program write to its folder?", output->path);
+}
+
 enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error)
@@ -488,14 +605,13 @@ enum status files_output_begin(struct files *files, struct files_output *output,
         return output_error(output, "given a folder", error);
     snprintf(output->temporary_name, sizeof output->temporary_name,
              "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
-             output->temporary_folder == files->temporary ? "" : TEMPORARY_FOLDER ".",
+             output->temporary_folder == files->temporary ? "" : BESIDE_PREFIX,
              files->instance, job, fetch, index);
-    output->fd = openat(output->temporary_folder, output->temporary_name,
-                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    output->fd = create_file(output->temporary_folder, output->temporary_name);
     if (output->fd < 0)
         return output_error(output, "created", error);
     output->is_temporary = true;
-    return STATUS_OK;
+    return check_created(output, error);
 }
 
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,

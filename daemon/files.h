@@ -19,6 +19,8 @@
 
 /* Folders on other filesystems that are remembered as free of leftovers. */
 #define FILES_SWEPT_MAX 64
+/* The name of a temporary file, with its terminator. */
+#define FILES_TEMPORARY_BYTES_MAX (INSTANCE_BYTES_MAX + 64)
 
 struct files {
     int input_root, output_root; /* folders, O_PATH or readable */
@@ -34,8 +36,8 @@ struct files {
     size_t swept_next;
 };
 
-/* Opens both roots, makes output_root/.gpuimgd, and checks that it can be written. false with a
- * sentence in error. files_close is due in any case. */
+/* Opens both roots, makes output_root/.gpuimgd, and checks that it can be written, and by nobody
+ * else. false with a sentence in error. files_close is due in any case. */
 bool files_open(struct files *files, const char *input_root, const char *output_root,
                 const char *instance, struct error *error) MUST_CHECK;
 /* The same for files_open_input alone; nothing is made. */
@@ -59,7 +61,7 @@ struct files_output {
     bool own_folder;     /* it is to be closed: not output_root */
     bool is_temporary;   /* there is a temporary file */
     int temporary_folder; /* files->temporary or folder */
-    char temporary_name[INSTANCE_BYTES_MAX + 64];
+    char temporary_name[FILES_TEMPORARY_BYTES_MAX];
     const char *path;    /* borrowed, for messages, as is files->user */
     const char *user;
     const char *name;    /* last part of path */
@@ -81,7 +83,8 @@ enum status files_output_place(struct files_output *output, bool sync,
 void files_output_end(struct files_output *output);
 
 /* Removes temporary files of daemons that are gone: of this host, boot and pid namespace when
- * their process is; of others when they are older than age_s. Returns how many. */
+ * their process is; of others when they are older than age_s by the filesystem's own clock, which
+ * may be a file server's. Returns how many. */
 size_t files_sweep(const struct files *files, double age_s);
 
 #endif

@@ -36,10 +36,15 @@ static bool start_time(long pid, char *state, char *text, size_t size)
     return *at && text_copy(text, size, at);
 }
 
+static bool is_name_character(char c)
+{
+    return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
+}
+
 static void keep_name_characters(char *text)
 {
     for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && *text != '.' && *text != '_' && *text != '-')
+        if (!is_name_character(*text))
             *text = '_';
 }
 
@@ -98,6 +103,31 @@ static bool split(char *text, char *parts[5])
         text[length] = '\0';
         text += length + 1;
     }
+    return true;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text) && (text[0] != '0' || !text[1]);
+}
+
+static bool is_word(const char *text)
+{
+    for (; *text; text++)
+        if (!is_name_character(*text))
+            return false;
+    return true;
+}
+
+bool instance_is_name(const char *text)
+{
+    char copy[INSTANCE_BYTES_MAX], *parts[5];
+    if (!text_copy(copy, sizeof copy, text) || !split(copy, parts) || !is_word(parts[0]) ||
+        !is_word(parts[1]))
+        return false;
+    for (int i = 2; i < 5; i++)
+        if (!is_number(parts[i]))
+            return false;
     return true;
 }
 

@@ -15,6 +15,9 @@
 /* Writes this process's INST and "host:pid" (for results). false: /proc is not readable. */
 bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX]);
 
+/* Whether the text has an INST's form. */
+bool instance_is_name(const char *text);
+
 /* What is known of another INST from here. */
 enum instance_life {
     INSTANCE_ALIVE,

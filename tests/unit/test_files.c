@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,9 +19,47 @@
 
 #include "daemon/files.h"
 #include "tests/tools/call_filter.h"
+#include "tests/tools/text_file.h"
 
 /* Room for any path that these tests make. */
 #define PATH_BYTES 1024
+#define DAY_S 86400
+
+/* ---- a file server -------------------------------------------------------------------------- */
+
+/* These stand before the C library's: the files' times are by the clock of a server, which is
+ * ahead of ours by so many seconds, and O_EXCL may give a file that has another name, too. */
+static time_t server_ahead_s;
+static bool server_breaks_excl;
+
+static void as_served(struct stat *info)
+{
+    info->st_mtim.tv_sec += server_ahead_s;
+    if (server_breaks_excl && S_ISREG(info->st_mode))
+        info->st_nlink = 2;
+}
+
+int fstat(int fd, struct stat *info)
+{
+    static int (*next)(int, struct stat *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "fstat");
+    int failed = next(fd, info);
+    as_served(info);
+    return failed;
+}
+
+int fstatat(int folder, const char *restrict name, struct stat *restrict info, int flags)
+{
+    static int (*next)(int, const char *, struct stat *, int);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "fstatat");
+    int failed = next(folder, name, info, flags);
+    as_served(info);
+    return failed;
+}
+
+/* ---- a place -------------------------------------------------------------------------------- */
 
 struct place {
     char folder[64];
@@ -56,11 +95,30 @@ static void make_link(const struct place *place, const char *name, const char *t
     assert_int_equal(symlink(target, path), 0);
 }
 
+/* Last written to so long ago. */
+static void make_older(const struct place *place, const char *name, time_t seconds)
+{
+    char path[PATH_BYTES];
+    struct timespec times[2];
+    path_in(place, name, path);
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= seconds;
+    times[1] = times[0];
+    assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static void make_owner(const struct place *place, const char *name, uid_t user)
+{
+    char path[PATH_BYTES];
+    path_in(place, name, path);
+    assert_int_equal(lchown(path, user, (gid_t)-1), 0);
+}
+
 static bool exists(const struct place *place, const char *name)
 {
     char path[PATH_BYTES];
     path_in(place, name, path);
-    return access(path, F_OK) == 0;
+    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int setup(void **state)
@@ -84,6 +142,8 @@ static int teardown(void **state)
 {
     struct place *place = *state;
     char command[128];
+    server_ahead_s = 0;
+    server_breaks_excl = false;
     files_close(&place->files);
     snprintf(command, sizeof command, "rm -r %s", place->folder);
     int failed = system(command);
@@ -296,25 +356,203 @@ static void dead_instance(char inst[INSTANCE_BYTES_MAX])
     waitpid(child, NULL, 0);
 }
 
+#define ELSEWHERE "otherhost:1b2c-3d:4026531836:77:88123"
+
 static void leftovers_of_the_dead_are_swept(void **state)
 {
     struct place *place = *state;
-    char inst[INSTANCE_BYTES_MAX], dead[300], own[300], elsewhere[300];
+    char inst[INSTANCE_BYTES_MAX], dead[300], own[300];
+    const char *elsewhere = "out/.gpuimgd/" ELSEWHERE ".12.3.0.tmp";
     dead_instance(inst);
     snprintf(dead, sizeof dead, "out/.gpuimgd/%s.12.3.0.tmp", inst);
     snprintf(own, sizeof own, "out/.gpuimgd/%s.12.3.0.tmp", place->files.instance);
-    snprintf(elsewhere, sizeof elsewhere, "out/.gpuimgd/otherhost:1-2:3:4:5.12.3.0.tmp");
     put(place, dead, "x");
     put(place, own, "x");
     put(place, elsewhere, "x");
     put(place, "out/.gpuimgd/notes.txt", "x");
+    make_older(place, elsewhere, 3000);
     assert_int_equal(files_sweep(&place->files, 3600), 1);
     assert_false(exists(place, dead));
     assert_true(exists(place, own) && exists(place, elsewhere));
-    /* time() may lag a tick behind the clock that files are stamped with. */
-    assert_int_equal(files_sweep(&place->files, -60), 1);
+    assert_int_equal(files_sweep(&place->files, 2900), 1);
     assert_false(exists(place, elsewhere));
     assert_true(exists(place, own) && exists(place, "out/.gpuimgd/notes.txt"));
+}
+
+/* The clock that counts is the one that the files' times are from. */
+static void leftovers_age_by_the_file_servers_clock(void **state)
+{
+    struct place *place = *state;
+    const char *leftover = "out/.gpuimgd/" ELSEWHERE ".12.3.0.tmp";
+    put(place, leftover, "x");
+    server_ahead_s = -2 * DAY_S;
+    assert_int_equal(files_sweep(&place->files, 3600), 0);
+    assert_true(exists(place, leftover));
+    make_older(place, leftover, 3 * DAY_S / 2);
+    server_ahead_s = 2 * DAY_S;
+    assert_int_equal(files_sweep(&place->files, DAY_S), 1);
+    assert_false(exists(place, leftover));
+    assert_int_equal(files_sweep(&place->files, 0), 0);
+}
+
+/* From here on all outputs lie on another filesystem than their temporary folder does. */
+static void part_filesystems(struct place *place)
+{
+    place->files.temporary_device++;
+    place->files.root_is_near = false;
+}
+
+static void write_output(struct place *place, const char *path)
+{
+    struct error error = {0};
+    struct files_output output;
+    assert_int_equal(files_output_begin(&place->files, &output, path, 7, 1, 0, &error), STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, false, &error), STATUS_OK);
+    files_output_end(&output);
+}
+
+/* A user's output folder, in which files may look like ours. */
+static void foreign_files_are_not_swept(void **state)
+{
+    struct place *place = *state;
+    static const char *const foreign[] = {
+        "report.1.2.3.tmp", "2024.10.31.tmp", ELSEWHERE ".12.3.0.tmp",
+        ".gpuimgd.1.2.3.tmp", ".gpuimgd.notes.1.2.3.tmp", "x.gpuimgd." ELSEWHERE ".1.2.3.tmp",
+        ".gpuimgd.host:boot:3:4.1.2.3.tmp", ".gpuimgd.host:boot:3:4:5:6.1.2.3.tmp",
+        ".gpuimgd.host::3:4:5.1.2.3.tmp", ".gpuimgd.my host:boot:3:4:5.1.2.3.tmp",
+        ".gpuimgd.host:boot:3:4:x5.1.2.3.tmp", ".gpuimgd.host:boot:3:04:5.1.2.3.tmp",
+        ".gpuimgd." ELSEWHERE ".1.2.tmp", ".gpuimgd." ELSEWHERE ".01.2.3.tmp",
+        ".gpuimgd." ELSEWHERE ".1.2.3.tmp~", ".gpuimgd." ELSEWHERE ".1.2.3.TMP",
+        ".gpuimgd." ELSEWHERE ".1..3.tmp", ".gpuimgd." ELSEWHERE ".1.2.-3.tmp",
+        ".gpuimgd." ELSEWHERE ".1.2.123456789012345678901.tmp",
+    };
+    enum { foreign_count = sizeof foreign / sizeof foreign[0] };
+    char name[300];
+    make_folder(place, "out/sub");
+    for (size_t i = 0; i < foreign_count; i++) {
+        snprintf(name, sizeof name, "out/sub/%s", foreign[i]);
+        put(place, name, "a user's");
+        make_older(place, name, 2 * DAY_S);
+    }
+    part_filesystems(place);
+    write_output(place, "sub/cat.png");
+    for (size_t i = 0; i < foreign_count; i++) {
+        snprintf(name, sizeof name, "out/sub/%s", foreign[i]);
+        if (!exists(place, name))
+            fail_msg("%s is gone", name);
+    }
+}
+
+/* Of the exact form, but made by somebody else. */
+static void only_own_files_are_swept(void **state)
+{
+    struct place *place = *state;
+    const char *link = "out/sub/.gpuimgd." ELSEWHERE ".1.2.3.tmp";
+    const char *folder = "out/sub/.gpuimgd." ELSEWHERE ".1.2.4.tmp";
+    const char *theirs = "out/sub/.gpuimgd." ELSEWHERE ".1.2.5.tmp";
+    bool can_give = geteuid() == 0;
+    make_folder(place, "out/sub");
+    make_link(place, link, "nowhere");
+    make_folder(place, folder);
+    put(place, theirs, "x");
+    make_older(place, link, 2 * DAY_S);
+    make_older(place, folder, 2 * DAY_S);
+    make_older(place, theirs, can_give ? 2 * DAY_S : 0);
+    if (can_give)
+        make_owner(place, theirs, 65534);
+    part_filesystems(place);
+    write_output(place, "sub/cat.png");
+    assert_true(exists(place, link) && exists(place, folder) && exists(place, theirs));
+}
+
+static void leftovers_beside_targets_are_swept(void **state)
+{
+    struct place *place = *state;
+    char inst[INSTANCE_BYTES_MAX], dead[300];
+    const char *old = "out/sub/.gpuimgd." ELSEWHERE ".12.3.0.tmp";
+    const char *young = "out/sub/.gpuimgd." ELSEWHERE ".12.3.1.tmp";
+    dead_instance(inst);
+    snprintf(dead, sizeof dead, "out/sub/.gpuimgd.%s.12.3.0.tmp", inst);
+    make_folder(place, "out/sub");
+    put(place, dead, "x");
+    put(place, old, "x");
+    put(place, young, "x");
+    make_older(place, old, DAY_S + 60);
+    make_older(place, young, DAY_S - 600);
+    part_filesystems(place);
+    write_output(place, "sub/cat.png");
+    assert_false(exists(place, dead) || exists(place, old));
+    assert_true(exists(place, young));
+    snprintf(dead, sizeof dead, "%s/out/sub", place->folder);
+    assert_int_equal(text_file_count(dead, ""), 2); /* that one and the output */
+}
+
+/* Links under the name of a temporary file must not be written through. */
+static void temporary_files_are_new_files(void **state)
+{
+    struct place *place = *state;
+    struct error error = {0};
+    struct files_output output;
+    struct stat info;
+    char name[300], victim[PATH_BYTES], path[PATH_BYTES];
+    put(place, "victim", "kept");
+    path_in(place, "victim", victim);
+    snprintf(name, sizeof name, "out/.gpuimgd/%s.7.1.0.tmp", place->files.instance);
+    path_in(place, name, path);
+    assert_int_equal(link(victim, path), 0);
+    write_output(place, "hard.png");
+    assert_int_equal(symlink(victim, path), 0);
+    write_output(place, "soft.png");
+    assert_int_equal(stat(victim, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    assert_int_equal(info.st_nlink, 1);
+
+    server_breaks_excl = true;
+    assert_int_equal(files_output_begin(&place->files, &output, "cat.png", 7, 1, 0, &error),
+                     STATUS_WRITE_FAILED);
+    files_output_end(&output);
+    assert_non_null(strstr(error.text, "\"cat.png\" cannot be created: its temporary file is not a "
+                                       "new, empty file"));
+}
+
+static void open_again(struct place *place, const char *expected)
+{
+    struct files files;
+    struct error error = {0};
+    char in[PATH_BYTES], out[PATH_BYTES];
+    path_in(place, "in", in);
+    path_in(place, "out", out);
+    bool open = files_open(&files, in, out, place->files.instance, &error);
+    files_close(&files);
+    if (open != !expected || (expected && !strstr(error.text, expected)))
+        fail_msg("%s: %s", expected ? expected : "to be opened", error.text);
+}
+
+static void the_temporary_folder_is_ours_alone(void **state)
+{
+    struct place *place = *state;
+    char path[PATH_BYTES];
+    path_in(place, "out/.gpuimgd", path);
+    open_again(place, NULL);
+    assert_int_equal(chmod(path, 0777), 0);
+    open_again(place, "in which other users may write to .gpuimgd (mode 0777): chmod 0700 it");
+    assert_int_equal(chmod(path, 0770), 0);
+    open_again(place, "(mode 0770)");
+    assert_int_equal(chmod(path, 0755), 0);
+    open_again(place, NULL);
+    if (geteuid() == 0) {
+        make_owner(place, "out/.gpuimgd", 65534);
+        open_again(place, "in which .gpuimgd belongs to user nobody; the daemon runs as user root");
+        make_owner(place, "out/.gpuimgd", 0);
+    }
+    assert_int_equal(rmdir(path), 0);
+    make_folder(place, "elsewhere");
+    make_link(place, "out/.gpuimgd", "../elsewhere");
+    open_again(place, "in which .gpuimgd is a symbolic link or a file: remove it");
+    assert_int_equal(unlink(path), 0);
+    put(place, "out/.gpuimgd", "x");
+    open_again(place, "in which .gpuimgd is a symbolic link or a file: remove it");
 }
 
 static void roots_must_be_there(void **state)
@@ -345,6 +583,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(outputs_appear_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(outputs_stay_beneath_the_root, setup, teardown),
         cmocka_unit_test_setup_teardown(leftovers_of_the_dead_are_swept, setup, teardown),
+        cmocka_unit_test_setup_teardown(leftovers_age_by_the_file_servers_clock, setup, teardown),
+        cmocka_unit_test_setup_teardown(foreign_files_are_not_swept, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_own_files_are_swept, setup, teardown),
+        cmocka_unit_test_setup_teardown(leftovers_beside_targets_are_swept, setup, teardown),
+        cmocka_unit_test_setup_teardown(temporary_files_are_new_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_temporary_folder_is_ours_alone, setup, teardown),
         cmocka_unit_test(roots_must_be_there),
     };
     int failed = cmocka_run_group_tests_name("files", tests, NULL, NULL);

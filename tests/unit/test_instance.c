@@ -77,12 +77,31 @@ static void test_others(void **state)
             fail_msg("%s", cases[i].inst);
 }
 
+static void test_names(void **state)
+{
+    static const char *const good[] = {"h:b:1:2:3", "my.host_1-x:0f-1e:4026531836:77:0"};
+    static const char *const bad[] = {"", "h", "h:b:1:2", "h:b:1:2:3:4", "h::1:2:3", ":b:1:2:3",
+                                      "h:b:1:2:", "h:b:n:2:3", "h:b:1:x:3", "h:b:1:2:-3",
+                                      "h:b:1:2:03", "h h:b:1:2:3", "h/h:b:1:2:3"};
+    char self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    (void)state;
+    assert_true(instance_self(self, daemon));
+    assert_true(instance_is_name(self));
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (!instance_is_name(good[i]))
+            fail_msg("%s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (instance_is_name(bad[i]))
+            fail_msg("%s", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_self),
         cmocka_unit_test(test_child),
         cmocka_unit_test(test_others),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("instance", tests, NULL, NULL);
 }
