@@ -112,6 +112,7 @@ static void explain(struct work *work, const struct options *options, const char
                     size_t length, FILE *out)
 {
     struct job_rules rules = {options->namespace, options->job_timeout_s};
+    work->same_root = files_same_folder(options->input_root, options->output_root);
     work_take_bounds(work, options);
     if (job_parse(&work->job, text, length, &rules, &work->error) == STATUS_OK)
         work_check_operations(work);

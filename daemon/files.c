@@ -1,9 +1,8 @@
-#include "daemon/files.h"
-
-#include <dirent.h>
+/* files.c - see files.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -11,19 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "conf/limits.h"
-#include "conf/log.h"
-#include "conf/text.h"
-
-#define TEMPORARY_FOLDER ".gpuimgd"
-#define TEMPORARY_SUFFIX ".tmp"
-/* INST.JOB.FETCH.INDEX.tmp in that folder, with this before it beside a target elsewhere. */
-#define BESIDE_PREFIX TEMPORARY_FOLDER "."
-/* Of a daemon that nobody here can ask about: longer than any attempt takes. */
-#define LEFTOVER_AGE_S 86400
+#include "daemon/files_impl.h"
 
 /* ---- resolving below a root ----------------------------------------------------------------- */
 
@@ -139,45 +129,6 @@ static const char *whose(int reason, const char *user, char text[64])
     return text;
 }
 
-/* ---- new files ------------------------------------------------------------------------------- */
-
-/* Creates a file. One that has the name already is removed, not written to: it is a leftover of
- * our own, or a link that somebody made to have another file overwritten. -1: errno. */
-static int create_file(int folder, const char *name)
-{
-    int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    int fd = openat(folder, name, flags, 0644);
-    if (fd >= 0 || errno != EEXIST || unlinkat(folder, name, 0) != 0)
-        return fd;
-    return openat(folder, name, flags, 0644);
-}
-
-/* The time and the owner that a filesystem gives to a file made now: a file server has its own
- * clock, and may map users. */
-struct touch {
-    time_t now;
-    uid_t user;
-};
-
-/* Makes a file and removes it again. Job numbers begin at 1, so no output has its name. false: it
- * cannot be made, and *touch stays as it was. */
-static bool touch_file(const struct files *files, int folder, const char *prefix,
-                       struct touch *touch)
-{
-    char name[FILES_TEMPORARY_BYTES_MAX];
-    struct stat info;
-    snprintf(name, sizeof name, "%s%s.0.0.0" TEMPORARY_SUFFIX, prefix, files->instance);
-    int fd = create_file(folder, name);
-    if (fd < 0)
-        return false;
-    bool known = futimens(fd, NULL) == 0 && fstat(fd, &info) == 0;
-    close(fd);
-    unlinkat(folder, name, 0);
-    if (known)
-        *touch = (struct touch){info.st_mtime, info.st_uid};
-    return known;
-}
-
 /* ---- roots ---------------------------------------------------------------------------------- */
 
 /* Its name, or its number where it has none. */
@@ -248,9 +199,9 @@ static bool check_temporary(const struct files *files, const char *output_root,
                             const struct stat *info, struct error *error)
 {
     char owner[33];
-    struct touch touch = {.user = geteuid()};
+    struct files_touch touch = {.user = geteuid()};
     if (info->st_uid != touch.user)
-        touch_file(files, files->temporary, "", &touch);
+        files_touch(files, files->temporary, "", &touch);
     if (info->st_uid != touch.user) {
         name_user(info->st_uid, owner, sizeof owner);
         error_set(error, STATUS_INTERNAL,
@@ -302,6 +253,7 @@ bool files_open(struct files *files, const char *input_root, const char *output_
         return false;
     if (!open_temporary(files, output_root, error))
         return false;
+    files->same_root = files_same_folder(input_root, output_root);
     struct stat info;
     files->root_is_near =
         fstat(files->output_root, &info) == 0 && info.st_dev == files->temporary_device;
@@ -316,6 +268,25 @@ void files_close(struct files *files)
             close(*descriptors[i]);
         *descriptors[i] = -1;
     }
+}
+
+bool files_same(const struct files_identity *one, const struct files_identity *other)
+{
+    return one->inode != 0 && one->inode == other->inode && one->device == other->device;
+}
+
+static struct files_identity identity_of(const struct stat *info)
+{
+    return (struct files_identity){info->st_dev, info->st_ino};
+}
+
+bool files_same_folder(const char *one, const char *other)
+{
+    struct stat first, second;
+    if (stat(one, &first) != 0 || stat(other, &second) != 0)
+        return false;
+    struct files_identity a = identity_of(&first), b = identity_of(&second);
+    return files_same(&a, &b);
 }
 
 /* ---- inputs --------------------------------------------------------------------------------- */
@@ -384,6 +355,12 @@ enum status files_open_input(const struct files *files, const char *path, uint64
     return status;
 }
 
+struct files_identity files_input_identity(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 ? identity_of(&info) : (struct files_identity){0};
+}
+
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
                              struct error *error)
 {
@@ -407,115 +384,6 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
                          "the input \"%s\" grew beyond %" PRIu64 " bytes while it was read", path,
                          size);
     return STATUS_OK;
-}
-
-/* ---- sweeping ------------------------------------------------------------------------------- */
-
-/* Cuts ".N" off the end. */
-static bool cut_number(char *name)
-{
-    char *dot = strrchr(name, '.');
-    size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
-    if (digits == 0 || digits > TEXT_DIGITS_MAX || dot[1 + digits] ||
-        (dot[1] == '0' && digits > 1))
-        return false;
-    *dot = '\0';
-    return true;
-}
-
-/* The INST in prefix INST.JOB.FETCH.INDEX.tmp; false if the name is not of exactly that form: it
- * may be a file of a user's. */
-static bool temporary_owner(const char *name, const char *prefix, char inst[INSTANCE_BYTES_MAX])
-{
-    char rest[FILES_TEMPORARY_BYTES_MAX];
-    size_t skipped = strlen(prefix), suffix = strlen(TEMPORARY_SUFFIX);
-    if (strncmp(name, prefix, skipped) != 0 || !text_copy(rest, sizeof rest, name + skipped))
-        return false;
-    size_t length = strlen(rest);
-    if (length <= suffix || strcmp(rest + length - suffix, TEMPORARY_SUFFIX) != 0)
-        return false;
-    rest[length - suffix] = '\0';
-    return cut_number(rest) && cut_number(rest) && cut_number(rest) && instance_is_name(rest) &&
-           text_copy(inst, INSTANCE_BYTES_MAX, rest);
-}
-
-/* A folder that is looked through. */
-struct sweep {
-    const struct files *files;
-    int folder;
-    const char *prefix;
-    double age_s;
-    bool touched;       /* it was tried: only if there is a candidate, as it writes to the disk */
-    bool dated;         /* touch.now is known */
-    struct touch touch;
-};
-
-static void touch_once(struct sweep *sweep)
-{
-    if (sweep->touched)
-        return;
-    sweep->touched = true;
-    sweep->touch.user = geteuid();
-    sweep->dated = touch_file(sweep->files, sweep->folder, sweep->prefix, &sweep->touch);
-}
-
-static bool is_leftover(struct sweep *sweep, const char *name)
-{
-    char inst[INSTANCE_BYTES_MAX];
-    struct stat info;
-    const char *self = sweep->files->instance;
-    if (!temporary_owner(name, sweep->prefix, inst) || strcmp(inst, self) == 0)
-        return false;
-    enum instance_life life = instance_life(inst, self);
-    if (life == INSTANCE_ALIVE)
-        return false;
-    touch_once(sweep);
-    if (fstatat(sweep->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode) ||
-        info.st_uid != sweep->touch.user)
-        return false;
-    return life == INSTANCE_DEAD ||
-           (sweep->dated && difftime(sweep->touch.now, info.st_mtime) > sweep->age_s);
-}
-
-static size_t sweep_folder(const struct files *files, int fd, const char *prefix, double age_s)
-{
-    struct sweep sweep = {.files = files, .folder = fd, .prefix = prefix, .age_s = age_s};
-    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = own >= 0 ? fdopendir(own) : NULL;
-    if (!folder) {
-        if (own >= 0)
-            close(own);
-        return 0;
-    }
-    size_t removed = 0;
-    for (struct dirent *entry; (entry = readdir(folder));)
-        if (is_leftover(&sweep, entry->d_name) && unlinkat(fd, entry->d_name, 0) == 0)
-            removed++;
-    closedir(folder);
-    if (removed)
-        log_info("removed %zu temporary files of daemons that are gone", removed);
-    return removed;
-}
-
-size_t files_sweep(const struct files *files, double age_s)
-{
-    return sweep_folder(files, files->temporary, "", age_s);
-}
-
-/* Temporary files on other filesystems are found when their folder is written to again: each
- * folder is looked through once, the last FILES_SWEPT_MAX of them are remembered. */
-static void sweep_once(struct files *files, int folder, const struct stat *info)
-{
-    struct files_swept now = {info->st_dev, info->st_ino};
-    bool known = false;
-    pthread_mutex_lock(&files->lock);
-    for (size_t i = 0; i < FILES_SWEPT_MAX && !known; i++)
-        known = files->swept[i].device == now.device && files->swept[i].inode == now.inode;
-    if (!known)
-        files->swept[files->swept_next++ % FILES_SWEPT_MAX] = now;
-    pthread_mutex_unlock(&files->lock);
-    if (!known)
-        sweep_folder(files, folder, BESIDE_PREFIX, LEFTOVER_AGE_S);
 }
 
 /* ---- outputs -------------------------------------------------------------------------------- */
@@ -575,18 +443,19 @@ static bool choose_temporary_folder(struct files *files, struct files_output *ou
     if (fstat(output->folder, &info) != 0)
         return false;
     if (info.st_dev != files->temporary_device) {
-        sweep_once(files, output->folder, &info);
+        files_sweep_beside(files, output->folder, identity_of(&info));
         output->temporary_folder = output->folder;
     }
     return true;
 }
 
 /* Not every file server keeps O_EXCL. */
-static enum status check_created(const struct files_output *output, struct error *error)
+static enum status check_created(struct files_output *output, struct error *error)
 {
     struct stat info;
     if (fstat(output->fd, &info) != 0)
         return output_error(output, "created", error);
+    output->identity = identity_of(&info);
     if (S_ISREG(info.st_mode) && info.st_nlink == 1 && info.st_size == 0)
         return STATUS_OK;
     return error_set(error, STATUS_WRITE_FAILED,
@@ -607,11 +476,19 @@ enum status files_output_begin(struct files *files, struct files_output *output,
              "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
              output->temporary_folder == files->temporary ? "" : BESIDE_PREFIX,
              files->instance, job, fetch, index);
-    output->fd = create_file(output->temporary_folder, output->temporary_name);
+    output->fd = files_create(output->temporary_folder, output->temporary_name);
     if (output->fd < 0)
         return output_error(output, "created", error);
     output->is_temporary = true;
     return check_created(output, error);
+}
+
+struct files_identity files_output_replaced(const struct files_output *output)
+{
+    struct stat info;
+    if (fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return (struct files_identity){0};
+    return identity_of(&info);
 }
 
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,

@@ -22,17 +22,21 @@
 /* The name of a temporary file, with its terminator. */
 #define FILES_TEMPORARY_BYTES_MAX (INSTANCE_BYTES_MAX + 64)
 
+/* One file, under whichever of its names. inode 0: none. */
+struct files_identity {
+    uint64_t device, inode;
+};
+
 struct files {
     int input_root, output_root; /* folders, O_PATH or readable */
     int temporary;               /* output_root/.gpuimgd */
     uint64_t temporary_device;   /* st_dev, to see other filesystems below output_root */
     bool root_is_near;           /* output_root itself is on that one */
+    bool same_root;              /* input_root is output_root */
     char instance[INSTANCE_BYTES_MAX];
     char user[33];               /* whom the daemon runs as, for messages */
     pthread_mutex_t lock;        /* guards what follows */
-    struct files_swept {
-        uint64_t device, inode;
-    } swept[FILES_SWEPT_MAX];
+    struct files_identity swept[FILES_SWEPT_MAX];
     size_t swept_next;
 };
 
@@ -44,11 +48,15 @@ bool files_open(struct files *files, const char *input_root, const char *output_
 bool files_open_inputs(struct files *files, const char *input_root,
                        struct error *error) MUST_CHECK;
 void files_close(struct files *files);
+/* Whether both paths lead to the same folder. */
+bool files_same_folder(const char *one, const char *other);
+bool files_same(const struct files_identity *one, const struct files_identity *other);
 
 /* Opens an input for reading. *size is its length now. path_refused, input_missing,
  * input_unreadable, input_too_large. The caller closes *fd. */
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              int *fd, uint64_t *size, struct error *error) MUST_CHECK;
+struct files_identity files_input_identity(int fd);
 /* Reads exactly size bytes; a file that has become shorter or longer meanwhile is
  * input_unreadable (retryable: it is still being written). bytes: room for size + 1. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
@@ -65,12 +73,15 @@ struct files_output {
     const char *path;    /* borrowed, for messages, as is files->user */
     const char *user;
     const char *name;    /* last part of path */
+    struct files_identity identity; /* of the temporary file, and so of the output once placed */
 };
 
 /* Makes the parent folders (0755) and a temporary file (0644). path_refused, write_failed. */
 enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error) MUST_CHECK;
+/* The file that the output would replace. A symbolic link is itself replaced, not its target. */
+struct files_identity files_output_replaced(const struct files_output *output);
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
                                struct error *error) MUST_CHECK;
 /* All of it is written: fsync (where sync) and close, which may take as long as the disk likes. */

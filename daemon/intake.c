@@ -47,6 +47,7 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     work->queue_ms = -1;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         work->ms[stage] = -1;
+    work->same_root = pipeline->parts.files->same_root;
     work_take_bounds(work, pipeline->parts.options);
     if (pipeline->parts.trace)
         witness_begin(work);
@@ -74,6 +75,19 @@ static enum status check_format(const struct job_output *output, const char *pla
                      place, *place ? "." : "", output->format, known);
 }
 
+/* Refused before any work is done for it. Others that lead to the input are seen when the output
+ * is begun (steps.c). */
+static enum status check_is_not_input(const struct work *work, const struct job_output *output,
+                                      const char *place, struct error *error)
+{
+    const char *from = work->job.input.path, *to = output->place.path;
+    if (!work->same_root || !from || !to || strcmp(from, to) != 0)
+        return STATUS_OK;
+    return error_set(error, STATUS_BAD_JOB, "input and %s%soutput are both \"%.100s\", and "
+                     "input_root is output_root; give the output another name", place,
+                     *place ? "." : "", from);
+}
+
 static bool check_output(struct work *work, size_t index)
 {
     const struct job_output *output = &work->job.outputs[index];
@@ -83,6 +97,7 @@ static bool check_output(struct work *work, size_t index)
     if (listed)
         snprintf(place, sizeof place, "outputs[%zu]", index);
     if (check_format(output, place, error) != STATUS_OK ||
+        check_is_not_input(work, output, place, error) != STATUS_OK ||
         plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
         return false;
     if (output->place.path || output->place.key || plan_gives_values(output->ops))

@@ -40,6 +40,7 @@ static void read_path(struct work *work)
     if (files_open_input(work->pipeline->parts.files, path, work->input_bytes_max, &fd,
                          &work->file_bytes, &work->error) != STATUS_OK)
         return;
+    work->input_identity = files_input_identity(fd);
     if (take_room(work)) {
         enum status status =
             files_read_input(fd, path, work->file.memory, work->file_bytes, &work->error);
@@ -248,6 +249,23 @@ static struct encode_request encode_request(struct work *work, size_t index)
     return request;
 }
 
+/* Two paths may lead to one file: through roots that lie in each other, hard links, mounts, or
+ * names that a filesystem does not tell apart. Earlier outputs are in their places by now. */
+static enum status check_target(struct work *work, size_t index, const struct files_output *file)
+{
+    struct files_identity target = files_output_replaced(file);
+    struct error *error = &work->outputs[index].error;
+    if (files_same(&target, &work->input_identity))
+        return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "
+                         "\"%.100s\"; give it another name", file->path, work->job.input.path);
+    for (size_t i = 0; i < index; i++)
+        if (work->outputs[i].placed && files_same(&target, &work->outputs[i].identity))
+            return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of another "
+                             "output, \"%.100s\"; give it another name", file->path,
+                             work->job.outputs[i].place.path);
+    return STATUS_OK;
+}
+
 static void encode_to_path(struct work *work, size_t index, const struct image *image,
                            struct worker_tools *tools)
 {
@@ -260,6 +278,8 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
                            work->job.outputs[index].place.path, work->number,
                            work->fetch, index, &output->error);
     if (status == STATUS_OK)
+        status = check_target(work, index, &sink.file);
+    if (status == STATUS_OK)
         status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
     if (status == STATUS_OK)
         status = files_output_finish(&sink.file, work->sync, &output->error);
@@ -270,6 +290,7 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
     if (status == STATUS_OK && !atomic_load(&work->lost))
         output->placed =
             files_output_place(&sink.file, work->sync, &output->error) == STATUS_OK;
+    output->identity = sink.file.identity;
     files_output_end(&sink.file);
     output->bytes = sink.sink.total;
 }

@@ -47,6 +47,7 @@ struct work_output {
     uint32_t width, height;
     uint64_t bytes;
     bool placed;               /* a file that is where it was asked for */
+    struct files_identity identity; /* that file */
     struct error error;        /* why this output alone failed */
     struct queue_value value;  /* the encoded bytes of an output that goes to Redis */
     cJSON *values;             /* what its operations found out; NULL: nothing */
@@ -85,6 +86,7 @@ struct work {
     double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
     uint64_t admit_ns;      /* when the wait for admission began */
     bool traced;            /* `trace` is wanted */
+    bool same_root;         /* input_root is output_root */
 
     /* Bounds at the time of the fetch: a reload must not change a job under way. */
     struct codec_limits limits;
@@ -98,6 +100,7 @@ struct work {
     uint8_t *loaded;           /* a file that came from Redis, malloc'd; taken over by the read */
     struct pool_block file;    /* the input file's bytes */
     uint64_t file_bytes;
+    struct files_identity input_identity; /* of a file that has a path */
     struct image_info info;
     struct decode_request decode;
     struct plan plan;

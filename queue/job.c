@@ -297,17 +297,17 @@ static bool same_place(const struct job_place *a, const struct job_place *b)
                    : b->key && strcmp(a->key, b->key) == 0;
 }
 
-/* Which roots the paths are under is not known here. Even where input_root and output_root
- * differ, a job that is right only as long as they do is refused. */
+/* The input's path is below another root, where it may be the same: whether it names the same file
+ * is for others to say. */
 static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
 {
     const struct job_place *place = &job->outputs[index].place;
     const char *name = place->path ? place->path : place->key;
     if (!name)
         return true;
-    if (same_place(place, &job->input))
-        return refuse(check, "both %s are \"%.60s\"; the output must have another name than the "
-                      "input", place->path ? "paths" : "keys", name);
+    if (place->key && same_place(place, &job->input))
+        return refuse(check, "both keys are \"%.60s\"; the output must have another name than the "
+                      "input", name);
     for (size_t i = 0; i < index; i++)
         if (same_place(place, &job->outputs[i].place))
             return refuse(check, "two outputs are \"%.60s\"", name);

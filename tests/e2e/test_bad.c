@@ -176,7 +176,8 @@ static void test_bad_keys(void **state)
          "output"},
         {"{'input':'good.jpg','outputs':[{'output':'y.png'},{'output':'y.png'}]}", "bad_job",
          "y.png"},
-        {"{'input':'good.jpg','output':'good.jpg'}", "bad_job", "good.jpg"},
+        {"{'input':{'key':'gpuimgd:img:x'},'output':{'key':'gpuimgd:img:x'}}", "bad_job",
+         "both keys are \"gpuimgd:img:x\""},
     };
     RUN_BAD(jobs);
 }

@@ -1,0 +1,183 @@
+/*
+ * test_same_file.c - an output never replaces the file of its job's input or of another output,
+ * and only then is refused.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+static struct picture_file photo; /* what in/cat.jpg holds */
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    world_put_photo(w, "cat.jpg", 64, 48);
+    char *path = world_in_path(w, "cat.jpg");
+    photo = picture_load(path);
+    free(path);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    picture_free(&photo);
+    return 0;
+}
+
+static void start(const char *output_root)
+{
+    char option[160];
+    snprintf(option, sizeof option, "--output_root=%s", output_root);
+    check_ready(world_start(w, 0, option, NULL));
+}
+
+static void check_input_is_whole(void)
+{
+    char *path = world_in_path(w, "cat.jpg");
+    struct picture_file now = picture_load(path);
+    assert_int_equal(now.length, photo.length);
+    assert_memory_equal(now.bytes, photo.bytes, photo.length);
+    picture_free(&now);
+    free(path);
+}
+
+#define SAME "{'input':'cat.jpg','output':'cat.jpg','ops':['invert']}"
+
+static void test_same_path_below_two_roots(void **state)
+{
+    (void)state;
+    start(w->out);
+    check_done(check_answer(w, SAME));
+    check_input_is_whole();
+    char *path = world_out_path(w, "cat.jpg");
+    assert_int_equal(access(path, F_OK), 0);
+    free(path);
+    check_stop(&w->daemons[0]);
+}
+
+static void test_one_root(void **state)
+{
+    (void)state;
+    start(w->in);
+    check_failed(check_answer(w, SAME), "bad_job",
+                 "input and output are both \"cat.jpg\", and input_root is output_root", NULL);
+    check_input_is_whole();
+    check_stop(&w->daemons[0]);
+}
+
+static void test_one_root_by_a_link(void **state)
+{
+    char link[128];
+    (void)state;
+    snprintf(link, sizeof link, "%s/link", w->folder);
+    assert_int_equal(symlink(w->in, link), 0);
+    start(link);
+    check_failed(check_answer(w, SAME), "bad_job", "input_root is output_root", NULL);
+    check_input_is_whole();
+    check_stop(&w->daemons[0]);
+}
+
+/* output_root holds input_root, so that other paths lead to the same file. */
+static void test_root_in_root(void **state)
+{
+    (void)state;
+    start(w->folder);
+    const char *name = strrchr(w->in, '/') + 1;
+    check_failed(check_answer(w, "{'input':'cat.jpg','output':'%s/cat.jpg','ops':['invert']}",
+                              name),
+                 "bad_job", "cat.jpg\" is the file of the input, \"cat.jpg\"; give it another name",
+                 NULL);
+    check_input_is_whole();
+    check_done(check_answer(w, SAME));
+    check_input_is_whole();
+    check_stop(&w->daemons[0]);
+}
+
+static void test_links(void **state)
+{
+    char *from = world_in_path(w, "cat.jpg"), *hard = world_out_path(w, "hard.jpg"),
+         *soft = world_out_path(w, "soft.jpg");
+    struct stat info;
+    (void)state;
+    assert_int_equal(link(from, hard), 0);
+    assert_int_equal(symlink(from, soft), 0);
+    start(w->out);
+    cJSON *result = check_answer(w, "{'input':'cat.jpg','outputs':[{'output':'hard.jpg'},"
+                                    "{'output':'soft.jpg'},{'output':'new.jpg'}]}");
+    assert_string_equal(json_text(result, "outputs.0.error.code"), "bad_job");
+    assert_non_null(strstr(json_text(result, "outputs.0.error.message"), "the file of the input"));
+    assert_null(json_at(result, "outputs.1.error"));
+    assert_null(json_at(result, "outputs.2.error"));
+    cJSON_Delete(result);
+    check_input_is_whole();
+    assert_int_equal(lstat(soft, &info), 0); /* the link is replaced */
+    assert_true(S_ISREG(info.st_mode));
+    check_stop(&w->daemons[0]);
+    free(from);
+    free(hard);
+    free(soft);
+}
+
+/* Two folders that are one: the later output would replace the earlier one. */
+static void test_two_outputs(void **state)
+{
+    char *one = world_out_path(w, "one"), *two = world_out_path(w, "two");
+    (void)state;
+    assert_int_equal(mkdir(one, 0755), 0);
+    assert_int_equal(mkdir(two, 0755), 0);
+    bool bound = unshare(CLONE_NEWNS) == 0 &&
+                 mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                 mount("tmpfs", one, "tmpfs", 0, "size=16m") == 0 &&
+                 mount(one, two, NULL, MS_BIND, NULL) == 0;
+    if (!bound) {
+        fprintf(stderr, "no folder can be mounted in two places: %s\n", strerror(errno));
+        free(one);
+        free(two);
+        skip();
+        return;
+    }
+    start(w->out);
+    const char *job = "{'input':'cat.jpg','outputs':[{'output':'one/cat.png'},"
+                      "{'output':'two/cat.png','ops':['invert']},{'output':'two/dog.png'}]}";
+    for (int i = 0; i < 2; i++) { /* into new places, and into those of the first time */
+        cJSON *result = check_answer(w, job, NULL);
+        assert_string_equal(json_text(result, "status"), "failed");
+        assert_null(json_at(result, "outputs.0.error"));
+        assert_string_equal(json_text(result, "outputs.1.error.message"),
+                            "the output \"two/cat.png\" is the file of another output, "
+                            "\"one/cat.png\"; give it another name");
+        assert_null(json_at(result, "outputs.2.error"));
+        cJSON_Delete(result);
+    }
+    check_stop(&w->daemons[0]);
+    umount2(two, MNT_DETACH);
+    umount2(one, MNT_DETACH);
+    free(one);
+    free(two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_path_below_two_roots),
+        cmocka_unit_test(test_one_root),
+        cmocka_unit_test(test_one_root_by_a_link),
+        cmocka_unit_test(test_root_in_root),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_two_outputs),
+    };
+    return cmocka_run_group_tests_name("same file", tests, open_world, close_world);
+}
