@@ -193,14 +193,20 @@ void work_enter_ask(struct work *work)
     pipeline_move(work, STAGE_ACK);
 }
 
+/* Whether nothing is left to do for this output: it has failed, its file is in its place, or it
+ * wanted values alone and has them. A key is only set together with the result. */
+static bool is_complete(const struct work_output *output)
+{
+    if (output->error.status != STATUS_OK)
+        return output->error.status != STATUS_CANCELLED;
+    return output->codec ? output->placed : output->values != NULL;
+}
+
 void work_end_cancelled(struct work *work)
 {
     bool whole = work->stage == STAGE_ENCODE;
-    for (size_t i = 0; i < work->job.output_count; i++) {
-        const struct work_output *output = &work->outputs[i];
-        whole = whole && (output->error.status != STATUS_CANCELLED) &&
-                (output->error.status != STATUS_OK || !output->codec || output->placed);
-    }
+    for (size_t i = 0; i < work->job.output_count; i++)
+        whole = whole && is_complete(&work->outputs[i]);
     if (work->error.status == STATUS_OK ? whole : !status_retryable(work->error.status))
         return;
     work->error = (struct error){0};

@@ -157,6 +157,33 @@ static void cancelled_is_killed(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
+/* The daemon hears of a cancel while a worker begins to encode a job that wants values alone. That
+ * it has heard shows in a second job with the id, which waits for the worker and is answered at
+ * once. A unique job that comes later waits for the first, and is no part of the cancel. */
+static void values_are_cancelled(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    rig_start(rig, 0, rig_hang_while(rig, "hung", "run=encode,match=twin"), "--workers=1",
+              "--renew_s=0.2", NULL);
+    rig_push_text(rig, "twin", TWIN "'input':'p.jpg','ops':['stats']}");
+    rig_saw_if(rig, rig_met(rig, "hung", 20), "it encodes", "it does not encode");
+    world_push(w, "{'id':'twin','input':'p.jpg','output':'x.png','reply_to':'gpuimgd:reply:too'}");
+    world_until(w, 20, 2, "ZCARD gpuimgd:lease");
+    cancel(rig, "twin");
+    cJSON *too = world_result_from(w, "gpuimgd:reply:too", 20);
+    rig_saw(rig, "another one: %s", too ? json_text(too, "status") : "none");
+    cJSON_Delete(too);
+    world_push(w, TWIN "'input':'p.jpg','ops':['stats'],'reply_to':'gpuimgd:reply:second'}");
+    wait_for_second(rig);
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "twin");
+    cJSON *second = world_result_from(w, "gpuimgd:reply:second", 20);
+    rig_saw(rig, "second: %s", second ? json_text(second, "status") : "none");
+    rig_saw_if(rig, json_at(second, "outputs.0.values.stats.mean.0"), "with values", "without values");
+    cJSON_Delete(second);
+}
+
 /* A daemon that is paused with all others, and one that starts meanwhile, die. */
 static void paused_are_killed(struct rig *rig)
 {
@@ -196,6 +223,10 @@ static const struct fault_case cases[] = {
     {.name = "a cancelled job, before DONE", .injected = "kill -9",
      .run = cancelled_is_killed, .quick = true,
      .expected = "killed by 9; victim0: cancelled cancelled, attempt 2; 3 done once"},
+    {.name = "a unique job of values alone, at its encode", .injected = "cancel",
+     .run = values_are_cancelled, .quick = true,
+     .expected = "it encodes; another one: cancelled; the second waits; twin: cancelled "
+                 "cancelled, attempt 1; second: done; with values"},
     {.name = "all paused, a job runs", .injected = "kill -9",
      .run = paused_are_killed, .quick = true,
      .expected = "drained; 4 wait; victim0: done, attempt 2; 3 done once"},

@@ -11,11 +11,13 @@
  *     match=TEXT    only jobs whose id begins so; without it, every job
  *     seconds=N     how long a thread hangs (without it, for ever), or the thread that stopped the
  *                   process sleeps once it runs again (without it, not at all)
+ *     while=PATH    a thread hangs as long as this file exists; PATH.met is made when one begins to
  *
  * Anything else in it ends the daemon at the first stage, so that a typing mistake fails its test.
  */
 #include "daemon/fault.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -30,7 +32,7 @@
 #include "tests/faults/wild.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char key[16], stage_name[16], action[16], match[64];
+static char key[16], stage_name[16], action[16], match[64], flag[128];
 static double seconds = -1;
 static bool armed;
 static atomic_bool stopped;
@@ -42,7 +44,7 @@ static void take_word(const char *word)
     else if (sscanf(word, "run=%15s", stage_name) == 1)
         strcpy(key, "run");
     else if (sscanf(word, "action=%15s", action) != 1 && sscanf(word, "match=%63s", match) != 1 &&
-             sscanf(word, "seconds=%lf", &seconds) != 1) {
+             sscanf(word, "seconds=%lf", &seconds) != 1 && sscanf(word, "while=%127s", flag) != 1) {
         fprintf(stderr, "GPUIMGD_FAULT: \"%s\" is not understood\n", word);
         _exit(99);
     }
@@ -67,6 +69,17 @@ static void nap(double duration)
         continue;
 }
 
+static void wait_for_flag(void)
+{
+    char met[sizeof flag + 8];
+    snprintf(met, sizeof met, "%s.met", flag);
+    int fd = open(met, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0)
+        close(fd);
+    while (access(flag, F_OK) == 0)
+        nap(0.002);
+}
+
 static bool start_wild_kernel(void)
 {
 #ifdef GPUIMGD_CUDA
@@ -86,6 +99,8 @@ void fault_point(const char *at, const char *stage, const char *id)
         kill(getpid(), SIGKILL);
     } else if (strcmp(action, "crash") == 0) {
         abort();
+    } else if (strcmp(action, "hang") == 0 && *flag) {
+        wait_for_flag();
     } else if (strcmp(action, "hang") == 0) {
         nap(seconds < 0 ? 1e9 : seconds);
     } else if (strcmp(action, "stop") == 0) {

@@ -342,6 +342,27 @@ void rig_lower(struct rig *rig, const char *name)
     unlink(rig_flag(rig, name));
 }
 
+const char *rig_hang_while(struct rig *rig, const char *name, const char *at)
+{
+    static char fault[256];
+    rig_raise(rig, name);
+    snprintf(fault, sizeof fault, "%s,action=hang,while=%s", at, rig_flag(rig, name));
+    return fault;
+}
+
+bool rig_met(struct rig *rig, const char *name, double seconds)
+{
+    double deadline = process_now() + patience(seconds);
+    char path[160];
+    snprintf(path, sizeof path, "%s.met", rig_flag(rig, name));
+    while (access(path, F_OK) != 0) {
+        if (process_now() > deadline)
+            return false;
+        process_sleep(0.005);
+    }
+    return true;
+}
+
 const char *rig_option_s(const char *name, double seconds)
 {
     static char texts[8][64];

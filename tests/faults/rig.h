@@ -109,6 +109,10 @@ struct process *rig_start_cuda(struct rig *rig, size_t index, const char *fault,
 const char *rig_flag(struct rig *rig, const char *name);
 void rig_raise(struct rig *rig, const char *name);
 void rig_lower(struct rig *rig, const char *name);
+/* Raises the flag and gives $GPUIMGD_FAULT for a daemon that hangs while it is up; static. at:
+ * "run=STAGE,match=TEXT". rig_met waits until a thread hangs there. */
+const char *rig_hang_while(struct rig *rig, const char *name, const char *at);
+bool rig_met(struct rig *rig, const char *name, double seconds);
 /* "--name=seconds", stretched by patience. Good until eight more were made. */
 const char *rig_option_s(const char *name, double seconds);
 /* "--redis=" with a line to the server (rig->line), which is opened by the first call. */

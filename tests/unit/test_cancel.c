@@ -1,0 +1,94 @@
+/* test_cancel.c - what a cancelled job comes to at the end of a stage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "codecs/codec.h"
+#include "daemon/pipeline_impl.h"
+
+/* A job with two outputs at the end of a stage: the first wants values alone, the second a file. */
+static struct work work_at(enum stage stage)
+{
+    struct work work = {.stage = stage};
+    work.job.output_count = 2;
+    work.outputs[1].codec = codec_by_name("png");
+    return work;
+}
+
+static enum status end(struct work *work)
+{
+    work->error = (struct error){0};
+    work_end_cancelled(work);
+    return work->error.status;
+}
+
+static void what_is_complete_is_done(void **state)
+{
+    (void)state;
+    struct work work = work_at(STAGE_ENCODE);
+    cJSON *values = cJSON_CreateArray();
+    assert_int_equal(end(&work), STATUS_CANCELLED);
+    work.outputs[1].placed = true;
+    assert_int_equal(end(&work), STATUS_CANCELLED); /* its values are missing */
+    work.outputs[0].values = values;
+    assert_int_equal(end(&work), STATUS_OK);
+    work.outputs[1].placed = false;
+    assert_int_equal(end(&work), STATUS_CANCELLED); /* its file is missing */
+    work.outputs[1].error.status = STATUS_ENCODE_FAILED;
+    assert_int_equal(end(&work), STATUS_OK); /* there is nothing left to do */
+    work.outputs[1].error.status = STATUS_CANCELLED;
+    assert_int_equal(end(&work), STATUS_CANCELLED);
+    cJSON_Delete(values);
+}
+
+static void values_alone(void **state)
+{
+    (void)state;
+    struct work work = work_at(STAGE_ENCODE);
+    cJSON *values = cJSON_CreateArray();
+    work.job.output_count = 1;
+    assert_int_equal(end(&work), STATUS_CANCELLED);
+    work.outputs[0].values = values;
+    assert_int_equal(end(&work), STATUS_OK);
+    work.stage = STAGE_GPU;
+    assert_int_equal(end(&work), STATUS_CANCELLED);
+    cJSON_Delete(values);
+}
+
+/* A key is set in the same step as the result, so there is always something left to withhold. */
+static void keys_are_withheld(void **state)
+{
+    (void)state;
+    struct work work = work_at(STAGE_ENCODE);
+    uint8_t byte = 0;
+    work.job.output_count = 1;
+    work.outputs[0].codec = codec_by_name("jpeg");
+    work.outputs[0].value = (struct queue_value){.key = "k", .value = &byte, .bytes = 1};
+    assert_int_equal(end(&work), STATUS_CANCELLED);
+}
+
+static void an_error_that_is_final_stays(void **state)
+{
+    (void)state;
+    struct work work = work_at(STAGE_DECODE);
+    work.error.status = STATUS_DECODE_FAILED;
+    work_end_cancelled(&work);
+    assert_int_equal(work.error.status, STATUS_DECODE_FAILED);
+    work.error.status = STATUS_WRITE_FAILED; /* it would be tried again, which the cancel forbids */
+    work_end_cancelled(&work);
+    assert_int_equal(work.error.status, STATUS_CANCELLED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_complete_is_done),
+        cmocka_unit_test(values_alone),
+        cmocka_unit_test(keys_are_withheld),
+        cmocka_unit_test(an_error_that_is_final_stays),
+    };
+    return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);
+}
