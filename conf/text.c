@@ -26,10 +26,32 @@ size_t text_utf8_sequence(const unsigned char *text, size_t length)
     return count;
 }
 
-/* C0, DEL and C1: terminals take U+009B for the escape sequences' beginning, too. */
+uint32_t text_code_point(const unsigned char *sequence)
+{
+    size_t more = *sequence < 0x80 ? 0 : *sequence < 0xE0 ? 1 : *sequence < 0xF0 ? 2 : 3;
+    uint32_t point = more == 0 ? *sequence : *sequence & (0x3Fu >> more);
+    for (size_t i = 1; i <= more; i++)
+        point = point << 6 | (sequence[i] & 0x3Fu);
+    return point;
+}
+
 bool text_is_control(const unsigned char *sequence)
 {
-    return *sequence < 0x20 || *sequence == 0x7F || (*sequence == 0xC2 && sequence[1] < 0xA0);
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x00, 0x1F},       {0x7F, 0x9F},     /* C0, DEL, C1: U+009B begins an escape sequence */
+        {0xAD, 0xAD},       {0x61C, 0x61C},   /* soft hyphen; Arabic letter mark */
+        {0x180E, 0x180E},   {0x200B, 0x200B}, /* separators without a width */
+        {0x200E, 0x200F},   {0x2028, 0x202E}, /* marks, line ends, embeddings, overrides */
+        {0x2060, 0x206F},   {0xFEFF, 0xFEFF}, /* joiners, isolates, deprecated format characters */
+        {0xFFF9, 0xFFFB},   {0xE0000, 0xE0FFF}, /* annotations; tags and variation selectors */
+    };
+    uint32_t point = text_code_point(sequence);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (point >= ranges[i].first && point <= ranges[i].last)
+            return true;
+    return false;
 }
 
 void text_make_printable(char *text)

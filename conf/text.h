@@ -12,11 +12,16 @@
  * forms, surrogates and code points over U+10FFFF are invalid (RFC 3629). */
 size_t text_utf8_sequence(const unsigned char *text, size_t length);
 
-/* Whether a valid UTF-8 sequence is a control character, of one byte or of two. */
+/* The code point of a valid UTF-8 sequence. */
+uint32_t text_code_point(const unsigned char *sequence);
+
+/* Whether a valid UTF-8 sequence can make a terminal or an editor show something else than the
+ * text: C0 and C1 controls, characters that change the direction of writing, line separators, and
+ * invisible ones. U+200C and U+200D are none: Persian and emoji are not written without them. */
 bool text_is_control(const unsigned char *sequence);
 
-/* Replaces the bytes of control characters and those that are not valid UTF-8 by '?', in place. A
- * sequence that was cut at the end of the text is such a one. */
+/* Replaces the bytes of control characters (text_is_control) and invalid UTF-8 by '?', in place. A
+ * sequence that is cut at the end of the text is invalid. */
 void text_make_printable(char *text);
 
 /* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */

@@ -46,6 +46,41 @@ static void unprintable_bytes_become_question_marks(void **state)
     assert_string_equal(c1, "??2J?? ??\xc2\xa0\xc3\x9b??");
 }
 
+/* Each has the bytes of its neighbours on both sides, which are shown. */
+static void texts_that_look_like_others_are_unprintable(void **state)
+{
+    static const char *const hidden[] = {
+        "\xc2\xad",     "\xd8\x9c",     "\xe1\xa0\x8e", "\xe2\x80\x8b", "\xe2\x80\x8e",
+        "\xe2\x80\x8f", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x80\xab",
+        "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa0", "\xe2\x81\xa6",
+        "\xe2\x81\xa7", "\xe2\x81\xa8", "\xe2\x81\xa9", "\xe2\x81\xaf", "\xef\xbb\xbf",
+        "\xef\xbf\xb9", "\xf3\xa0\x80\x81", "\xf3\xa0\x87\xaf",
+    };
+    static const char *const shown[] = {
+        "\xc2\xac",     "\xc2\xae",     "\xd8\x9b",     "\xd8\x9d",     "\xe1\xa0\x8f",
+        "\xe2\x80\x8a", "\xe2\x80\x8c", "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xa7",
+        "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe2\x81\xb0", "\xef\xbb\xbe", "\xef\xbf\xbc",
+        "\xf0\x9f\x98\x80", "\xf3\x9f\xbf\xbd",
+    };
+    char text[16];
+    (void)state;
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        snprintf(text, sizeof text, "a%sz", hidden[i]);
+        text_make_printable(text);
+        if (strspn(text + 1, "?") != strlen(hidden[i]))
+            fail_msg("row %zu is shown", i);
+    }
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        snprintf(text, sizeof text, "%s", shown[i]);
+        text_make_printable(text);
+        assert_string_equal(text, shown[i]);
+    }
+    assert_int_equal(text_code_point((const unsigned char *)"z"), 'z');
+    assert_int_equal(text_code_point((const unsigned char *)"\xc3\xa9"), 0xE9);
+    assert_int_equal(text_code_point((const unsigned char *)"\xe2\x82\xac"), 0x20AC);
+    assert_int_equal(text_code_point((const unsigned char *)"\xf0\x9f\x98\x80"), 0x1F600);
+}
+
 static void a_typing_mistake_has_a_nearest_name(void **state)
 {
     static const char *const names[] = {"ops", "input", "grayscale", "grace"};
@@ -165,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utf8_follows_rfc_3629),
         cmocka_unit_test(unprintable_bytes_become_question_marks),
+        cmocka_unit_test(texts_that_look_like_others_are_unprintable),
         cmocka_unit_test(a_typing_mistake_has_a_nearest_name),
         cmocka_unit_test(the_first_error_is_kept),
         cmocka_unit_test(every_status_has_a_name_and_a_meaning),
