@@ -5,6 +5,7 @@
 
 #include "conf/limits.h"
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
 #include "queue/script.h"
 
@@ -46,11 +47,10 @@ static int say(struct ctl *ctl, const char *id, const char *kept)
         status = ctl_print_json(json);
     } else {
         char word[SHOW_BYTES];
-        show_printable(stdout, id);
-        printf(": what waits or runs under this id is cancelled");
+        out_put("%s: what waits or runs under this id is cancelled", id);
         if (result)
-            printf("; one has ended before (%s)", show_word(result, "status", word, sizeof word));
-        putchar('\n');
+            out_put("; one has ended before (%s)", show_word(result, "status", word, sizeof word));
+        out_end();
     }
     cJSON_Delete(result);
     return status;

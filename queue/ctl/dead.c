@@ -6,6 +6,7 @@
 #include "conf/limits.h"
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
 #include "queue/script.h"
 
@@ -65,11 +66,9 @@ static int print_one(struct dead *dead, long long number, const char *text)
         status = ctl_print_json(line);
     } else {
         char id[JOB_ID_BYTES_MAX + 1];
-        printf("%4lld  %-16s ", number, show_word(job, "id", id, sizeof id));
-        show_printable(stdout, job ? input_of(job) : text);
-        printf(": ");
-        show_printable(stdout, error ? show_text(error, "message") : "the daemon's log says why");
-        putchar('\n');
+        out_line("%4lld  %-16s %s: %s", number, show_word(job, "id", id, sizeof id),
+                 job ? input_of(job) : text,
+                 error ? show_text(error, "message") : "the daemon's log says why");
     }
     cJSON_Delete(result);
     cJSON_Delete(job);
@@ -106,9 +105,9 @@ static int list(struct dead *dead)
             break;
     }
     if (!dead->ctl->json && count == 0)
-        puts("no job is dead");
+        out_line("no job is dead");
     else if (!dead->ctl->json && number < count)
-        printf("and %lld more (--limit=COUNT)\n", count - number);
+        out_line("and %lld more (--limit=COUNT)", count - number);
     return status;
 }
 
@@ -185,8 +184,8 @@ static int say_count(struct dead *dead, long long count, bool retry)
         cJSON_AddNumberToObject(json, retry ? "retried" : "dropped", (double)count);
         return ctl_print_json(json);
     }
-    printf("%s dead %s %s\n", show_count((double)count, text), count == 1 ? "job" : "jobs",
-           retry ? "tried again" : "dropped");
+    out_line("%s dead %s %s", show_count((double)count, text), count == 1 ? "job" : "jobs",
+             retry ? "tried again" : "dropped");
     return CTL_OK;
 }
 

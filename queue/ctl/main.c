@@ -12,7 +12,7 @@
 #include "conf/log.h"
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
-#include "queue/ctl/show.h"
+#include "queue/ctl/out.h"
 #include "queue/json.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
@@ -87,19 +87,11 @@ const struct ctl_command ctl_commands[] = {
 
 /* ---- what the commands share ---------------------------------------------------------------- */
 
-static void say(const char *format, va_list args)
-{
-    char text[1200];
-    vsnprintf(text, sizeof text, format, args);
-    text_make_printable(text);
-    fprintf(stderr, "gpuimgctl: %s\n", text);
-}
-
 void ctl_say(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args);
+    out_error(format, args);
     va_end(args);
 }
 
@@ -107,12 +99,10 @@ int ctl_usage(const struct ctl *ctl, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args);
+    out_error(format, args);
     va_end(args);
-    if (ctl->command)
-        fprintf(stderr, "gpuimgctl %s -h shows what there is\n", ctl->command->name);
-    else
-        fputs("gpuimgctl -h shows what there is\n", stderr);
+    ctl_say("see gpuimgctl %s%s-h", ctl->command ? ctl->command->name : "",
+            ctl->command ? " " : "");
     return CTL_USAGE;
 }
 
@@ -164,7 +154,7 @@ int ctl_print_json(cJSON *json)
         ctl_say("out of memory for the answer");
         return CTL_FAULT;
     }
-    show_json(stdout, text);
+    out_json(text);
     free(text);
     return CTL_OK;
 }
@@ -181,7 +171,7 @@ int ctl_print_text(const char *text)
     struct error ignored = {0};
     if (!is_one_line(text) || json_check(text, strlen(text), NULL, &ignored) != STATUS_OK)
         return ctl_print_json(cJSON_Parse(text));
-    show_json(stdout, text);
+    out_json(text);
     return CTL_OK;
 }
 
@@ -401,7 +391,7 @@ static int run(struct ctl *ctl, int count, char **operands)
         ctl_say("%s", error.text);
     client_close(ctl->client);
     options_clear(&ctl->options);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if (out_failed()) {
         ctl_say("standard output cannot be written");
         status = status ? status : CTL_FAULT;
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
 #include "queue/ctl/progress.h"
 #include "queue/ctl/show.h"
 
@@ -38,7 +39,7 @@ static bool set(struct ctl *ctl, double seconds)
 static int say(struct ctl *ctl, bool paused, long long running, const char *sentence)
 {
     if (!ctl->json) {
-        puts(sentence);
+        out_line("%s", sentence);
         return CTL_OK;
     }
     cJSON *json = cJSON_CreateObject();
@@ -93,11 +94,11 @@ int ctl_resume(struct ctl *ctl, int count, char **operands)
 
 static void show_left(bool terminal, long long jobs)
 {
-    if (terminal && jobs > 0)
-        fprintf(stderr, "\r%lld jobs still run\033[K", jobs);
-    else if (terminal)
-        fprintf(stderr, "\r\033[K");
-    fflush(stderr);
+    char text[64] = "";
+    if (jobs > 0)
+        snprintf(text, sizeof text, "%lld jobs still run", jobs);
+    if (terminal)
+        out_status(text);
 }
 
 int ctl_drain(struct ctl *ctl, int count, char **operands)

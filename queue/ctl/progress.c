@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
 
 #define DRAW_EACH_S   0.1
@@ -38,7 +39,7 @@ uint64_t progress_ended(const struct progress *progress)
 void progress_hide(struct progress *progress)
 {
     if (progress->shown)
-        fputs("\r\033[K", stderr);
+        out_status("");
     progress->shown = false;
 }
 
@@ -60,7 +61,7 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
     if (progress->json)
         ctl_print_text(text);
     else
-        show_result(stdout, result, name, file);
+        show_result(result, name, file);
 }
 
 /* ---- the bar ------------------------------------------------------------------------------- */
@@ -126,8 +127,8 @@ void progress_draw(struct progress *progress)
     else if (images_s > 0)
         snprintf(text + length, sizeof text - (size_t)length, "  %s images/s",
                  show_rate(images_s, per_s));
-    fprintf(stderr, "\r%.*s\033[K", (int)columns() - 1, text);
-    fflush(stderr);
+    text[columns() - 1 < sizeof text ? columns() - 1 : sizeof text - 1] = '\0';
+    out_status(text);
     progress->shown = true;
     progress->drawn_s = now_s;
 }
@@ -158,20 +159,20 @@ void progress_end(struct progress *progress, bool waited)
         if (print_json(progress, waited, seconds) != CTL_OK)
             return;
     } else if (!waited) {
-        printf("%s sent", show_count((double)progress->sent, a));
+        out_put("%s sent", show_count((double)progress->sent, a));
     } else {
-        printf("%s done in %s", show_count((double)progress->done, a), show_age(seconds, b));
+        out_put("%s done in %s", show_count((double)progress->done, a), show_age(seconds, b));
         if (progress->done > 1 && seconds > 0)
-            printf(" (%s images/s)", show_rate((double)progress->done / seconds, c));
+            out_put(" (%s images/s)", show_rate((double)progress->done / seconds, c));
         if (progress->failed > 0)
-            printf(", %s failed", show_count((double)progress->failed, a));
+            out_put(", %s failed", show_count((double)progress->failed, a));
         if (progress->dead > 0)
-            printf(", %s dead", show_count((double)progress->dead, a));
+            out_put(", %s dead", show_count((double)progress->dead, a));
         if (progress->cancelled > 0)
-            printf(", %s cancelled", show_count((double)progress->cancelled, a));
+            out_put(", %s cancelled", show_count((double)progress->cancelled, a));
     }
     if (!progress->json && progress->refused > 0)
-        printf(", %s not sent", show_count((double)progress->refused, a));
+        out_put(", %s not sent", show_count((double)progress->refused, a));
     if (!progress->json)
-        putchar('\n');
+        out_end();
 }

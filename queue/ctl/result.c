@@ -52,7 +52,7 @@ static int show(struct ctl *ctl, const char *id, const char *text)
     if (ctl->json && ctl_print_text(text) != CTL_OK)
         status = CTL_FAULT;
     else if (!ctl->json)
-        show_result(stdout, result, id, NULL);
+        show_result(result, id, NULL);
     cJSON_Delete(result);
     return status;
 }

@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf/text.h"
+#include "queue/ctl/out.h"
 
 const char *show_count(double count, char text[SHOW_BYTES])
 {
@@ -78,72 +80,40 @@ double show_number(const cJSON *json, const char *name)
 const char *show_word(const cJSON *json, const char *name, char *word, size_t size)
 {
     text_copy(word, size, show_text(json, name));
-    text_make_printable(word);
     return word;
 }
 
-void show_printable(FILE *out, const char *text)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        return;
-    text_make_printable(copy);
-    fputs(copy, out);
-    free(copy);
-}
-
-void show_json(FILE *out, const char *json)
-{
-    const unsigned char *at = (const unsigned char *)json, *end = at + strlen(json);
-    while (at < end) {
-        size_t count = text_utf8_sequence(at, (size_t)(end - at));
-        if (count == 0)
-            fputs("\\ufffd", out);
-        else if (text_is_control(at))
-            fprintf(out, "\\u%04x", at[count - 1]);
-        else
-            fwrite(at, 1, count, out);
-        at += count ? count : 1;
-    }
-    fputc('\n', out);
-}
-
-static bool show_error(FILE *out, const cJSON *holder)
+static bool show_error(const cJSON *holder)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(holder, "error");
     if (!error)
         return false;
     char code[SHOW_BYTES];
-    fprintf(out, ": ");
-    show_printable(out, show_text(error, "message"));
-    fprintf(out, " (%s)", show_word(error, "code", code, sizeof code));
+    out_put(": %s (%s)", show_text(error, "message"),
+            show_word(error, "code", code, sizeof code));
     return true;
 }
 
 /* Whether it said what went wrong. */
-static bool show_output(FILE *out, const cJSON *output, const char *file)
+static bool show_output(const cJSON *output, const char *file)
 {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(output, "values");
     const char *path = show_text(output, "path");
     char text[SHOW_BYTES];
     path = file ? file : *path ? path : show_text(output, "key");
-    if (*path) {
-        fprintf(out, " -> ");
-        show_printable(out, path);
-    }
+    if (*path)
+        out_put(" -> %s", path);
     if (show_number(output, "bytes") > 0)
-        fprintf(out, " %.0fx%.0f %s", show_number(output, "width"),
+        out_put(" %.0fx%.0f %s", show_number(output, "width"),
                 show_number(output, "height"), show_bytes(show_number(output, "bytes"), text));
     char *printed = values ? cJSON_PrintUnformatted(values) : NULL;
-    if (printed) {
-        fputc(' ', out);
-        show_printable(out, printed);
-    }
+    if (printed)
+        out_put(" %s", printed);
     free(printed);
-    return show_error(out, output);
+    return show_error(output);
 }
 
-void show_result(FILE *out, const cJSON *result, const char *name, const char *file)
+void show_result(const cJSON *result, const char *name, const char *file)
 {
     const cJSON *output;
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
@@ -151,14 +121,13 @@ void show_result(FILE *out, const cJSON *result, const char *name, const char *f
     bool explained = false;
     char word[SHOW_BYTES];
     /* "cancelled" is longer, and rare */
-    fprintf(out, "%-6s ", show_word(result, "status", word, sizeof word));
-    show_printable(out, name);
+    out_put("%-6s %s", show_word(result, "status", word, sizeof word), name);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
         if (strcmp(status, "done") == 0 || cJSON_HasObjectItem(output, "error"))
-            explained = show_output(out, output, file) || explained;
+            explained = show_output(output, file) || explained;
     if (!explained)
-        show_error(out, result);
+        show_error(result);
     if (strcmp(status, "done") == 0)
-        fprintf(out, ", %.1f ms", show_number(ms, "total"));
-    fputc('\n', out);
+        out_put(", %.1f ms", show_number(ms, "total"));
+    out_end();
 }

@@ -5,7 +5,6 @@
 #define GPUIMGD_QUEUE_CTL_SHOW_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #include <cjson/cJSON.h>
 
@@ -26,17 +25,11 @@ const char *show_rate(double rate, char text[SHOW_BYTES]);
 const char *show_text(const cJSON *json, const char *name);
 double show_number(const cJSON *json, const char *name);
 
-/* The same text where it is one word for a screen: as much as fits, with control bytes as '?'. */
+/* The same text where it is one word for a screen: as much as fits. */
 const char *show_word(const cJSON *json, const char *name, char *word, size_t size);
 
-/* One result in a line: how it ended, what of (name: of the input), what became of it. file: where
- * a result is that came through Redis, or NULL. */
-void show_result(FILE *out, const cJSON *result, const char *name, const char *file);
-
-/* Text from outside, with control bytes as '?'. */
-void show_printable(FILE *out, const char *text);
-/* JSON as a line of its own in which nothing but its end is a control byte: DEL and U+0080 to
- * U+009F are escaped, and bytes that are not UTF-8 are U+FFFD. `json` holds none below 0x20. */
-void show_json(FILE *out, const char *json);
+/* Prints one result as a line: how it ended, of which input (name), and its outputs. file: where a
+ * result is that came through Redis, or NULL. */
+void show_result(const cJSON *result, const char *name, const char *file);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
 #include "queue/ctl/overview.h"
 #include "queue/ctl/rates.h"
 #include "queue/ctl/show.h"
@@ -84,8 +85,8 @@ static void open_screen(struct top *top)
         uv_poll_start(&top->input, UV_READABLE, on_key);
     }
     if (top->screen) {
-        setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a drawing is one write: nothing flickers */
-        fputs(ENTER_SCREEN, stdout);
+        out_hold(true); /* a drawing is one write: nothing flickers */
+        out_raw(ENTER_SCREEN);
     }
 }
 
@@ -98,8 +99,8 @@ static void on_closed(uv_handle_t *input)
 static void close_screen(struct top *top)
 {
     if (top->screen)
-        fputs(LEAVE_SCREEN, stdout);
-    fflush(stdout);
+        out_raw(LEAVE_SCREEN);
+    out_hold(false);
     if (top->keys >= 0) {
         uv_close((uv_handle_t *)&top->input, on_closed);
         while (!top->closed)
@@ -111,7 +112,16 @@ static void close_screen(struct top *top)
 
 static void end_line(const struct top *top)
 {
-    puts(top->screen ? CLEAR_LINE : "");
+    if (top->screen)
+        out_raw(CLEAR_LINE);
+    out_end();
+}
+
+/* Writes what was drawn, all at once. */
+static void show(const struct top *top)
+{
+    out_hold(false);
+    out_hold(top->screen);
 }
 
 /* ---- the picture --------------------------------------------------------------------------- */
@@ -124,9 +134,9 @@ static void draw_queue(const struct top *top, const struct overview *overview)
         {"dead", overview->dead},       {"results", overview->results}};
     char text[SHOW_BYTES];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        printf("%s%s %s", i ? "   " : "", rows[i].name, show_count((double)rows[i].count, text));
+        out_put("%s%s %s", i ? "   " : "", rows[i].name, show_count((double)rows[i].count, text));
     if (overview->paused)
-        printf("   PAUSED");
+        out_put("   PAUSED");
     end_line(top);
 }
 
@@ -142,14 +152,14 @@ static void draw_sum(const struct top *top, const struct overview *overview)
         retried += show_number(stats, "retried");
     }
     if (sum.known)
-        printf("%s images/s   %s MP/s   in %s/s   out %s/s", show_rate(sum.images_s, a),
-               show_rate(sum.pixels_s / 1e6, b), show_bytes(sum.bytes_in_s, c),
-               show_bytes(sum.bytes_out_s, d));
+        out_put("%s images/s   %s MP/s   in %s/s   out %s/s", show_rate(sum.images_s, a),
+                show_rate(sum.pixels_s / 1e6, b), show_bytes(sum.bytes_in_s, c),
+                show_bytes(sum.bytes_out_s, d));
     else
-        printf("images/s: not known yet");
+        out_put("images/s: not known yet");
     end_line(top);
-    printf("since their start: done %s   failed %s   retried %s", show_count(done, a),
-           show_count(failed, b), show_count(retried, c));
+    out_put("since their start: done %s   failed %s   retried %s", show_count(done, a),
+            show_count(failed, b), show_count(retried, c));
     end_line(top);
 }
 
@@ -169,25 +179,25 @@ static void draw_mean(const struct rates *sum, const char *name)
 {
     for (size_t i = 0; i < RATES_STAGES; i++) {
         if (strcmp(rates_stages[i], name) == 0 && sum->stage_jobs[i] > 0) {
-            printf(" %8.1f", sum->stage_ms[i] / sum->stage_jobs[i]);
+            out_put(" %8.1f", sum->stage_ms[i] / sum->stage_jobs[i]);
             return;
         }
     }
-    printf(" %8s", "-");
+    out_put(" %8s", "-");
 }
 
 static void draw_stages(const struct top *top, const struct overview *overview)
 {
     struct rates sum = rates_sum(top->rates);
-    printf("%-8s", "stage");
+    out_put("%-8s", "stage");
     for (size_t i = 0; i < STAGES; i++)
-        printf(" %8s", stages[i]);
+        out_put(" %8s", stages[i]);
     end_line(top);
-    printf("%-8s", "jobs");
+    out_put("%-8s", "jobs");
     for (size_t i = 0; i < STAGES; i++)
-        printf(" %8.0f", in_stage(overview, stages[i]));
+        out_put(" %8.0f", in_stage(overview, stages[i]));
     end_line(top);
-    printf("%-8s", "mean ms");
+    out_put("%-8s", "mean ms");
     for (size_t i = 0; i < STAGES; i++)
         draw_mean(&sum, stages[i]);
     end_line(top);
@@ -199,9 +209,9 @@ static void draw_device(bool known, struct rates_device device)
     if (device.overlap > 0)
         snprintf(overlap, sizeof overlap, "%.2f", device.overlap);
     if (known)
-        printf(" %3.0f%% %7s", 100 * device.busy, overlap);
+        out_put(" %3.0f%% %7s", 100 * device.busy, overlap);
     else
-        printf(" %4s %7s", "-", "-");
+        out_put(" %4s %7s", "-", "-");
 }
 
 static void draw_daemon(const struct top *top, const struct overview_daemon *daemon,
@@ -219,14 +229,14 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
         show_rate(rates->images_s, images);
         show_rate(rates->pixels_s / 1e6, pixels);
     }
-    printf("%-*.*s %-7.7s %-8.8s %5lld", top->name_columns, top->name_columns, daemon->name, engine,
-           stats ? state : "silent", daemon->leases);
+    out_put("%-*.*s %-7.7s %-8.8s %5lld", top->name_columns, top->name_columns, daemon->name,
+            engine, stats ? state : "silent", daemon->leases);
     if (stats) {
-        printf(" %7s %8s %6s", streams, images, pixels);
+        out_put(" %7s %8s %6s", streams, images, pixels);
         draw_device(rates->device_count > 0, rates_all_devices(rates));
     }
     if (stats && top->wide)
-        printf(" %7s", show_age(show_number(stats, "up_s"), up));
+        out_put(" %7s", show_age(show_number(stats, "up_s"), up));
     end_line(top);
 }
 
@@ -234,13 +244,13 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
 static void draw_devices(const struct top *top, const struct rates *rates)
 {
     size_t fit = top->wide ? 5 : 3;
-    printf(" ");
+    out_put(" ");
     for (size_t i = 0; i < rates->device_count && i < fit; i++) {
-        printf(" %s", rates->devices[i].name);
+        out_put(" %s", rates->devices[i].name);
         draw_device(true, rates->devices[i]);
     }
     if (rates->device_count > fit)
-        printf(" ...");
+        out_put(" ...");
     end_line(top);
 }
 
@@ -262,13 +272,13 @@ static void draw_daemons(struct top *top, const struct overview *overview)
 {
     size_t count = overview->daemon_count, left = measure(top), shown = 0;
     if (count == 0) {
-        printf("no gpuimgd is running here");
+        out_put("no gpuimgd is running here");
         end_line(top);
         return;
     }
-    printf("%-*s %-7s %-8s %5s %7s %8s %6s %4s %7s%s", top->name_columns, "daemon", "engine",
-           "state", "jobs", "streams", "images/s", "MP/s", "busy", "overlap",
-           top->wide ? "      up" : "");
+    out_put("%-*s %-7s %-8s %5s %7s %8s %6s %4s %7s%s", top->name_columns, "daemon", "engine",
+            "state", "jobs", "streams", "images/s", "MP/s", "busy", "overlap",
+            top->wide ? "      up" : "");
     end_line(top);
     for (; shown < count; shown++) {
         const struct rates *rates = rates_of(top->rates, shown);
@@ -281,7 +291,7 @@ static void draw_daemons(struct top *top, const struct overview *overview)
             draw_devices(top, rates);
     }
     if (shown < count) {
-        printf("and %zu more", count - shown);
+        out_put("and %zu more", count - shown);
         end_line(top);
     }
 }
@@ -289,9 +299,9 @@ static void draw_daemons(struct top *top, const struct overview *overview)
 static void draw(struct top *top, const struct overview *overview)
 {
     if (top->screen)
-        fputs(HOME, stdout);
-    printf("gpuimgctl top: %s, namespace %s%s", client_server(top->ctl->client),
-           top->ctl->options.namespace, top->keys >= 0 ? "   (q ends)" : "");
+        out_raw(HOME);
+    out_put("gpuimgctl top: %s, namespace %s%s", client_server(top->ctl->client),
+            top->ctl->options.namespace, top->keys >= 0 ? "   (q ends)" : "");
     end_line(top);
     end_line(top);
     draw_queue(top, overview);
@@ -300,8 +310,11 @@ static void draw(struct top *top, const struct overview *overview)
     draw_stages(top, overview);
     end_line(top);
     draw_daemons(top, overview);
-    fputs(top->screen ? CLEAR_BELOW : "\n", stdout);
-    fflush(stdout);
+    if (top->screen)
+        out_raw(CLEAR_BELOW);
+    else
+        out_end();
+    show(top);
 }
 
 static int print_json(const struct top *top, const struct overview *overview)
@@ -320,9 +333,7 @@ static int print_json(const struct top *top, const struct overview *overview)
         if (devices.overlap > 0)
             cJSON_AddNumberToObject(json, "overlap", devices.overlap);
     }
-    int status = ctl_print_json(json);
-    fflush(stdout);
-    return status;
+    return ctl_print_json(json);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -348,9 +359,10 @@ static void draw_trouble(const struct top *top)
 {
     if (!top->screen)
         return;
-    printf(HOME "%s; trying again", client_why(top->ctl->client));
+    out_raw(HOME);
+    out_put("%s; trying again", client_why(top->ctl->client));
     end_line(top);
-    fflush(stdout);
+    show(top);
 }
 
 int ctl_top(struct ctl *ctl, int count, char **operands)
@@ -368,7 +380,7 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
     top.rates = rates_create();
     client_catch_interrupt();
     open_screen(&top);
-    while (!top.quit && !client_interrupted() && !ferror(stdout)) {
+    while (!top.quit && !client_interrupted() && !out_failed()) {
         status = turn(&top);
         if (status == CTL_UNAVAILABLE && top.screen)
             draw_trouble(&top);

@@ -80,6 +80,10 @@ static inline char *queued(void)
     return text;
 }
 
+/* In `evil` each of these is a terminal's command, the end of a line, or a character that turns the
+ * rest of a line around; the last byte is no UTF-8. */
+#define EVIL_BYTES "\033]0;title\007\n\302\2332J\342\200\256gpj.\342\201\246\330\234\377"
+
 /* Runs a line, to this exit status or any (-1): of what it prints nothing is a control character
  * but the ends of its lines, and all is UTF-8. */
 static inline void check_plain(int status, const char *line)
@@ -88,13 +92,17 @@ static inline void check_plain(int status, const char *line)
     const char *texts[] = {run.out, run.err};
     if (status >= 0 && run.status != status)
         fail_msg("%s: exit status %d, not %d\n%s%s", line, run.status, status, run.out, run.err);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
+        if (strstr(texts[i], "\342\200\256") || strstr(texts[i], "\342\201\246") ||
+            strstr(texts[i], "\330\234"))
+            fail_msg("%s: a mark of direction in\n%s", line, texts[i]);
         for (const unsigned char *at = (const unsigned char *)texts[i]; *at;) {
             size_t count = text_utf8_sequence(at, strlen((const char *)at));
             if (count == 0 || (*at != '\n' && text_is_control(at)))
                 fail_msg("%s: byte %#x in\n%s", line, *at, texts[i]);
             at += count;
         }
+    }
     ctl_clear(&run);
 }
 

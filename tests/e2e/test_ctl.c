@@ -180,7 +180,7 @@ static void test_password(void **state)
 /* What stands in Redis is anybody's: it neither reaches a terminal raw nor breaks --json. */
 static void test_anything_in_redis(void **state)
 {
-#define ESC "\033]0;title\007\n\302\2332J\377"
+#define ESC EVIL_BYTES
     static const char *const values[] = {
         ESC, "", "5", "[1,2", "\"text\"", "null", "{\"status\":\"" ESC "\"}", "{\"id\":1}trailing",
         "{\n\"status\":\"done\"}", "{\"status\":5,\"outputs\":7,\"error\":[],\"ms\":\"x\"}",

@@ -130,7 +130,7 @@ static void test_same_names(void **state)
 static void test_names_that_a_terminal_obeys(void **state)
 {
     (void)state;
-#define EVIL "evil=$(printf '\\033]0;title\\007\\n\\302\\2332J\\377'); "
+#define EVIL "evil='" EVIL_BYTES "'; "
     check_plain(66, EVIL "ctl submit $at \"$evil\" -o x");
     check_plain(66, EVIL "mkdir -p \"in/$evil\"; ctl submit $at \"in/$evil\" -o x");
     check_plain(64, EVIL "ctl submit $at in/one.png -o x --ops \"$evil\"");
@@ -143,7 +143,7 @@ static void test_names_that_a_terminal_obeys(void **state)
     check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; ctl submit $at \"in/$evil.png\" -o x -w");
     check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png");
     check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png --json");
-    check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm in/*title*");
+    check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm -r in/*title*");
     stop();
 #undef EVIL
 }
@@ -215,6 +215,85 @@ static void test_keys(void **state)
     assert_int_equal(left->elements, 0);
     freeReplyObject(left);
     stop();
+}
+
+/* The jobs of a submit that waits, as the daemon would answer: a list to push results to. */
+static void answer_job(const char *job, const char *status)
+{
+    cJSON *json = cJSON_Parse(job), *result = cJSON_CreateObject();
+    const char *list = json_text(json, "reply_to");
+    assert_non_null(list);
+    cJSON_AddStringToObject(result, "status", status);
+    cJSON_AddItemToObject(result, "meta", cJSON_Duplicate(json_at(json, "meta"), true));
+    char *text = cJSON_PrintUnformatted(result);
+    assert_int_equal(redis_integer(w->client, "LPUSH %s %s", list, text), 1);
+    free(text);
+    cJSON_Delete(result);
+    cJSON_Delete(json);
+}
+
+/* Whether so many lines were printed in time. */
+static bool printed(struct process *process, size_t lines)
+{
+    double end = process_now() + patience(20);
+    for (;;) {
+        char *out = process_out(process);
+        bool enough = lines_of(out, "") >= lines;
+        free(out);
+        if (enough || process_now() > end)
+            return enough;
+        process_sleep(0.02);
+    }
+}
+
+/* A program that reads from a pipe has each result when it comes. */
+static void test_results_as_they_come(void **state)
+{
+    static const char *const lines[] = {
+        "ctl submit $at one.png cat.jpg -o x --wait | cat",
+        "ctl submit $at one.png cat.jpg -o x --wait --json | cat"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct process process = ctl_begin(w, lines[i]);
+        assert_true(world_until(w, patience(20), 2, "LLEN %s:jobs", w->ns));
+        char *jobs = queued(), *rest = jobs;
+        const char *first = strtok_r(rest, "\n", &rest), *second = strtok_r(rest, "\n", &rest);
+        answer_job(first, "done");
+        bool came = printed(&process, 1), running = process_running(&process);
+        answer_job(second, "done");
+        struct ctl_run run = ctl_end(&process);
+        if (!came || !running || run.status != 0 || lines_of(run.out, "") != 3)
+            fail_msg("%s: nothing came, or not three lines:\n%s", lines[i], run.out);
+        ctl_clear(&run);
+        free(jobs);
+    }
+}
+
+/* What goes to one file on both ways has a line of the one or the other, never parts of both. */
+static void test_lines_are_whole(void **state)
+{
+    char name[40];
+    size_t errors = 0, results = 0;
+    (void)state;
+    for (unsigned i = 0; i < HELD; i++) {
+        snprintf(name, sizeof name, "torn/%u.png", i);
+        put_small(name, i);
+    }
+    start();
+    struct ctl_run run = ctl_run(w, "ctl submit $at -k -r in/torn -o /proc/x --json 2>&1");
+    stop();
+    for (char *rest = run.out, *line; (line = strtok_r(rest, "\n", &rest));) {
+        cJSON *json = cJSON_ParseWithOpts(line, NULL, true);
+        bool said = strncmp(line, "gpuimgctl: ", 11) == 0 && !strchr(line, '{');
+        if (!json && !said)
+            fail_msg("this is no whole line: %s", line);
+        results += json != NULL;
+        errors += said;
+        cJSON_Delete(json);
+    }
+    assert_int_equal(errors, HELD);
+    assert_int_equal(results, HELD + 1);
+    ctl_clear(&run);
 }
 
 /* More than the places of those that travel by key, and than a batch. */
@@ -375,7 +454,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
         TEST(test_same_names), TEST(test_names_that_a_terminal_obeys),
-        TEST(test_wait), TEST(test_keys), TEST(test_many), TEST(test_result), TEST(test_no_daemon),
+        TEST(test_wait), TEST(test_keys), TEST(test_results_as_they_come),
+        TEST(test_lines_are_whole), TEST(test_many), TEST(test_result), TEST(test_no_daemon),
         TEST(test_redis_restarts), TEST(test_redis_restarts_while_pictures_travel),
         TEST(test_interrupt_without_redis), TEST(test_redis_full),
     };

@@ -1,0 +1,191 @@
+#include "queue/ctl/out.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/text.h"
+
+/* What standard output has to get: complete lines, and from `line` on the one that is being put
+ * together. */
+static struct {
+    char *text;
+    size_t length, room, line;
+    bool held, failed;
+} out;
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t got = write(fd, bytes, length);
+        if (got < 0 && errno == EAGAIN) { /* somebody else made it non-blocking */
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            poll(&room, 1, -1);
+        } else if (got < 0 && errno != EINTR) {
+            return false;
+        } else if (got > 0) {
+            bytes += got;
+            length -= (size_t)got;
+        }
+    }
+    return true;
+}
+
+static void flush(void)
+{
+    if (!write_all(STDOUT_FILENO, out.text, out.length))
+        out.failed = true;
+    out.length = out.line = 0;
+}
+
+/* ---- standard output ----------------------------------------------------------------------- */
+
+/* For so many bytes and a terminator. */
+static bool make_room(size_t length)
+{
+    if (out.length + length < out.room)
+        return true;
+    size_t room = 2 * (out.length + length) + 1024;
+    char *text = realloc(out.text, room);
+    if (!text) {
+        out.failed = true;
+        return false;
+    }
+    out.text = text;
+    out.room = room;
+    return true;
+}
+
+static void add(const char *bytes, size_t length)
+{
+    if (!make_room(length))
+        return;
+    memcpy(out.text + out.length, bytes, length);
+    out.length += length;
+}
+
+static void put(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0 || !make_room((size_t)length)) {
+        out.failed = true;
+        return;
+    }
+    vsnprintf(out.text + out.length, (size_t)length + 1, format, args);
+    out.length += (size_t)length;
+}
+
+/* Nothing of what has been put together can reach a terminal as a command any more. */
+static void seal(void)
+{
+    if (out.text) {
+        out.text[out.length] = '\0';
+        text_make_printable(out.text + out.line);
+    }
+    out.line = out.length;
+}
+
+void out_put(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put(format, args);
+    va_end(args);
+}
+
+void out_end(void)
+{
+    seal();
+    add("\n", 1);
+    out.line = out.length;
+    if (!out.held)
+        flush();
+}
+
+void out_line(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put(format, args);
+    va_end(args);
+    out_end();
+}
+
+/* Beyond U+FFFF an escape is a pair of surrogates. */
+static void add_escape(uint32_t point)
+{
+    char text[16];
+    if (point > 0xFFFF)
+        snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD800 + ((point - 0x10000) >> 10),
+                 0xDC00 + ((point - 0x10000) & 0x3FF));
+    else
+        snprintf(text, sizeof text, "\\u%04x", point);
+    add(text, strlen(text));
+}
+
+void out_json(const char *json)
+{
+    const unsigned char *at = (const unsigned char *)json, *last = at + strlen(json);
+    while (at < last) {
+        size_t count = text_utf8_sequence(at, (size_t)(last - at));
+        if (count == 0)
+            add_escape(0xFFFD);
+        else if (text_is_control(at))
+            add_escape(text_code_point(at));
+        else
+            add((const char *)at, count);
+        at += count ? count : 1;
+    }
+    out_end();
+}
+
+void out_raw(const char *bytes)
+{
+    seal();
+    add(bytes, strlen(bytes));
+    out.line = out.length;
+}
+
+void out_hold(bool held)
+{
+    out.held = held;
+    if (!held)
+        flush();
+}
+
+bool out_failed(void)
+{
+    return out.failed;
+}
+
+/* ---- standard error ------------------------------------------------------------------------ */
+
+void out_error(const char *format, va_list args)
+{
+    char *text = NULL, *line = NULL;
+    int length = vasprintf(&text, format, args);
+    if (length >= 0)
+        text_make_printable(text);
+    if (length >= 0 && (length = asprintf(&line, "gpuimgctl: %s\n", text)) >= 0) {
+        (void)write_all(STDERR_FILENO, line, (size_t)length);
+        free(line);
+    }
+    free(text);
+}
+
+void out_status(const char *text)
+{
+    char *line = NULL;
+    int length = asprintf(&line, "\r%s\033[K", text);
+    if (length < 0)
+        return;
+    (void)write_all(STDERR_FILENO, line, (size_t)length);
+    free(line);
+}
