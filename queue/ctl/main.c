@@ -62,9 +62,11 @@ const struct ctl_command ctl_commands[] = {
      "q or Ctrl-C ends it. Where standard output is no terminal, and with --json, each drawing is\n"
      "printed behind the last one.\n"
      "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_top},
-    {"dead", "list | retry [NUMBER...] | drop [NUMBER...]",
+    {"dead", "list | retry [JOB...] | drop [JOB...]",
      "list the jobs that were given up, try them again, forget them", ctl_dead_options,
-     "NUMBER is that of the list, 1 being the one that died last, or the job's id.\n"
+     "JOB is an id (of several dead jobs with it, the one that died last), or a number of the\n"
+     "list: '#1' died last. Write it in quotes: a bare # begins a comment in a shell. Each job that\n"
+     "is tried again or dropped is named.\n"
      "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as of submit.\n", ctl_dead},
     {"cancel", "ID...", "end jobs that wait or run, by their id", NULL,
      "Every job with the id that was sent before is meant, one that is sent later is not. A job\n"

@@ -66,7 +66,9 @@ static void test_wrong_arguments(void **state)
     ctl_expect(w, 64, "ctl drain $at now", "drain takes no operand", NULL);
     ctl_expect(w, 64, "ctl pause $at --for never", "--for is \"never\"", NULL);
     ctl_expect(w, 64, "ctl dead $at lsit", "did you mean list?", NULL);
-    ctl_expect(w, 64, "ctl dead $at retry", "needs the numbers of the list, ids, or --all", NULL);
+    ctl_expect(w, 64, "ctl dead $at retry", "needs ids, numbers of the list such as "
+               "'#1' (in quotes", NULL);
+    ctl_expect(w, 64, "ctl dead $at drop #1", "a bare # begins a comment in a shell", NULL);
     ctl_expect(w, 64, "ctl dead $at drop 1 --all", "here is \"1\" beside it", NULL);
     ctl_expect(w, 78, "ctl status --namespace=''", "option namespace is \"\"", NULL);
     ctl_expect(w, 78, "ctl status --redis=rediss://x", "rediss", NULL);

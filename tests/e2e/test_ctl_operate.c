@@ -185,7 +185,7 @@ static void test_dead(void **state)
     ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
                      "ctl submit $at one.png -o wall/x.png --id walled --wait",
                "dead   ", "(write_failed)", ", 1 dead", NULL);
-    ctl_expect(w, 0, "ctl dead list $at", "   1  walled           one.png: ", NULL);
+    ctl_expect(w, 0, "ctl dead list $at", "  #1  walled           one.png: ", NULL);
     cJSON *lines = ctl_json(w, 0, "ctl dead list $at --json");
     assert_int_equal(json_number(lines, "0.number"), 1);
     assert_string_equal(json_text(lines, "0.job.id"), "walled");
@@ -205,17 +205,20 @@ static void test_dead_many(void **state)
         redis_integer(w->client, "LPUSH %s:dead {\"input\":\"%d.png\",\"id\":\"j%d\"}", w->ns,
                       251 - i, 251 - i);
     redis_integer(w->client, "RPUSH %s:dead nonsense", w->ns);
-    ctl_expect(w, 0, "ctl dead $at", "  50  j50 ", "and 201 more", NULL);
-    ctl_expect(w, 0, "ctl dead list -n 300 $at", " 250  j250 ", " 251 ", "nonsense", NULL);
-    ctl_expect(w, 0, "ctl dead $at retry 2 j250 3", "3 dead jobs tried again", NULL);
+    ctl_expect(w, 0, "ctl dead $at", "  #50  j50 ", "and 201 more", NULL);
+    ctl_expect(w, 0, "ctl dead list -n 300 $at", " #250  j250 ", " #251 ", "nonsense", NULL);
+    ctl_expect(w, 0, "ctl dead $at retry '#2' j250 '#3'", "tried again #2 j2: 2.png\n",
+               "tried again #250 j250: 250.png\n", "tried again #3 j3: 3.png\n",
+               "3 dead jobs tried again", NULL);
     char *jobs = queued();
     assert_string_equal(jobs, "{\"input\":\"2.png\",\"id\":\"j2\"}\n"
                               "{\"input\":\"250.png\",\"id\":\"j250\"}\n"
                               "{\"input\":\"3.png\",\"id\":\"j3\"}\n");
     free(jobs);
-    ctl_expect(w, 1, "ctl dead $at drop 1 j2", "no dead job has the number or id j2",
+    ctl_expect(w, 1, "ctl dead $at drop '#1' j2", "no dead job has the id j2",
                "1 dead job dropped", NULL);
-    ctl_expect(w, 1, "ctl dead $at drop 900", "the number or id 900", NULL);
+    ctl_expect(w, 1, "ctl dead $at drop '#900'", "no dead job has the number #900", NULL);
+    ctl_expect(w, 1, "ctl dead $at drop '#0'", "no dead job has the id #0", NULL);
     assert_int_equal(redis_integer(w->client, "LLEN %s:dead", w->ns), 247);
     cJSON *lines = ctl_json(w, 0, "ctl dead $at retry --all --json");
     assert_int_equal(json_number(lines, "0.retried"), 247);
@@ -224,6 +227,29 @@ static void test_dead_many(void **state)
     redis_integer(w->client, "LPUSH %s:dead {}", w->ns);
     ctl_expect(w, 0, "ctl dead $at drop --all", "1 dead job dropped", NULL);
     ctl_expect(w, 0, "ctl dead $at drop --all", "0 dead jobs dropped", NULL);
+}
+
+/* An id of digits is an id; the list's numbers have their sign; what is gone is named. */
+static void test_dead_ids_of_digits(void **state)
+{
+    (void)state;
+    redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"1\"}", w->ns);
+    redis_integer(w->client, "LPUSH %s:dead {\"input\":\"b.png\",\"id\":\"2\"}", w->ns);
+    redis_integer(w->client, "LPUSH %s:dead {\"input\":\"c.png\"}", w->ns);
+    ctl_expect(w, 0, "ctl dead $at drop 1", "dropped #3 1: a.png\n1 dead job dropped\n", NULL);
+    char *left = redis_string(w->client, "LINDEX %s:dead -1", w->ns);
+    assert_string_equal(left, "{\"input\":\"b.png\",\"id\":\"2\"}");
+    free(left);
+    ctl_expect(w, 1, "ctl dead $at drop 1", "no dead job has the id 1; number 1 of the list is "
+               "'#1', in quotes", NULL);
+    assert_int_equal(redis_integer(w->client, "LLEN %s:dead", w->ns), 2);
+    cJSON *lines = ctl_json(w, 0, "ctl dead $at drop '#1' --json");
+    assert_int_equal(json_number(lines, "0.dropped"), 1);
+    assert_int_equal(json_number(lines, "0.jobs.0.number"), 1);
+    assert_string_equal(json_text(lines, "0.jobs.0.job.input"), "c.png");
+    cJSON_Delete(lines);
+    ctl_expect(w, 1, "ctl dead $at retry 2 2", "tried again #1 2: b.png\n", "number 1 is not in "
+               "the list any more", "1 dead job tried again", NULL);
 }
 
 /* Who may write to Redis shall not write to the operator's terminal. */
@@ -331,9 +357,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, forget)
     const struct CMUnitTest tests[] = {
         TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_devices),
-        TEST(test_devices_of_one_daemon), TEST(test_dead),
-        TEST(test_dead_many), TEST(test_hostile_texts), TEST(test_cancel), TEST(test_pause),
-        TEST(test_drain),
+        TEST(test_devices_of_one_daemon), TEST(test_dead), TEST(test_dead_many),
+        TEST(test_dead_ids_of_digits), TEST(test_hostile_texts), TEST(test_cancel),
+        TEST(test_pause), TEST(test_drain),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);

@@ -104,7 +104,7 @@ static void test_another_node(void **state)
     EXPECT(0, "ctl resume %s", "take jobs again");
     assert_int_equal(fleet_integer(&fleet, "LPUSH %s:dead {\"input\":\"album/1.png\"}", w->ns), 1);
     EXPECT(0, "ctl dead %s list", "album/1.png");
-    EXPECT(0, "ctl dead %s drop 1", "1 dead job dropped");
+    EXPECT(0, "ctl dead %s drop '#1'", "1 dead job dropped");
 #undef EXPECT
 }
 
