@@ -24,6 +24,9 @@
 /* Linux's PATH_MAX less the root that is put in front; a name's own limit is the filesystem's. */
 #define JOB_PATH_BYTES_MAX 2048
 #define JOB_KEY_BYTES_MAX 512
+/* Of a job whose input could not be read, the result shows the beginning: two lines of a terminal
+ * in its log line, and enough to search for. */
+#define JOB_EXCERPT_BYTES_MAX 160
 
 /* Job numbers come from a Redis counter; a list entry that names one is '@' and up to 16 digits,
  * which a double and a Lua number hold exactly (10^16 > 2^53 is never reached in practice). */

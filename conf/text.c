@@ -69,6 +69,68 @@ void text_make_printable(char *text)
     }
 }
 
+/* Enough for the four bytes of the longest sequence as \xNN each. */
+#define ESCAPED_MAX 16
+
+/* Writes the first sequence of text[0..length), length > 0, to `escaped`, without a terminator.
+ * *count: the bytes written. Returns how many bytes of the text they stand for. */
+static size_t escape_one(const unsigned char *text, size_t length, char escaped[ESCAPED_MAX],
+                         size_t *count)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t bytes = text_utf8_sequence(text, length), at = 0;
+    bool plain = bytes > 0 && !text_is_control(text);
+    bytes = bytes ? bytes : 1;
+    if (*text == '\\')
+        escaped[at++] = '\\';
+    for (size_t i = 0; i < bytes; i++) {
+        if (plain) {
+            escaped[at++] = (char)text[i];
+            continue;
+        }
+        escaped[at++] = '\\';
+        escaped[at++] = 'x';
+        escaped[at++] = digits[text[i] >> 4];
+        escaped[at++] = digits[text[i] & 15];
+    }
+    *count = at;
+    return bytes;
+}
+
+void text_escape(char *to, size_t size, const char *text, size_t length)
+{
+    static const char dots[] = "...";
+    size_t used = 0, before_dots = 0, count;
+    char escaped[ESCAPED_MAX];
+    for (size_t at = 0; at < length;) {
+        at += escape_one((const unsigned char *)text + at, length - at, escaped, &count);
+        if (used + count >= size) {
+            memcpy(to + before_dots, dots, sizeof dots);
+            return;
+        }
+        memcpy(to + used, escaped, count);
+        used += count;
+        if (used + sizeof dots <= size)
+            before_dots = used;
+    }
+    to[used] = '\0';
+}
+
+void text_escape_end(char *to, size_t size, const char *text, size_t length)
+{
+    static const char dots[] = "...";
+    size_t total = 0, count, at = 0;
+    char escaped[ESCAPED_MAX];
+    for (size_t i = 0; i < length; total += count)
+        i += escape_one((const unsigned char *)text + i, length - i, escaped, &count);
+    bool fits = total < size;
+    for (; !fits && total + sizeof dots > size; total -= count)
+        at += escape_one((const unsigned char *)text + at, length - at, escaped, &count);
+    size_t skipped = fits ? 0 : sizeof dots - 1;
+    memcpy(to, dots, skipped);
+    text_escape(to + skipped, size - skipped, text + at, length - at);
+}
+
 bool text_copy(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);

@@ -24,6 +24,13 @@ bool text_is_control(const unsigned char *sequence);
  * sequence that is cut at the end of the text is invalid. */
 void text_make_printable(char *text);
 
+/* Writes text[0..length) with \xNN for each byte of a control character and each that is not valid
+ * UTF-8, and with \\ for a backslash: at most size - 1 bytes, "..." at the end of one that was cut.
+ * size is at least 4. */
+void text_escape(char *to, size_t size, const char *text, size_t length);
+/* The same, cut at its beginning: the end of a path says more. */
+void text_escape_end(char *to, size_t size, const char *text, size_t length);
+
 /* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */
 bool text_copy(char *to, size_t size, const char *from);
 

@@ -1,5 +1,4 @@
 /* ack.c - the end of a job: its completion message, DONE or NACK, and what the stats hear of it. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "conf/log.h"
@@ -9,19 +8,21 @@
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-static void fill_outputs(const struct work *work, struct result_output *outputs)
+/* error: the job's, which an output that is not there for no reason of its own has, too. */
+static void fill_outputs(const struct work *work, const struct error *error,
+                         struct result_output *outputs)
 {
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
-        bool written = output->bytes > 0 && output->error.status == STATUS_OK;
+        bool whole = output->error.status == STATUS_OK, written = output->bytes > 0 && whole;
         outputs[i] = (struct result_output){
             .place = &work->job.outputs[i].place,
             .format = output->codec ? codec_name(output->codec) : NULL,
             .width = written ? output->width : 0,
             .height = written ? output->height : 0,
             .bytes = written ? output->bytes : 0,
-            .error = output->error.status != STATUS_OK ? &output->error : NULL,
-            .values = output->error.status == STATUS_OK ? output->values : NULL,
+            .error = !whole ? &output->error : written || output->values ? NULL : error,
+            .values = whole ? output->values : NULL,
         };
     }
 }
@@ -63,10 +64,11 @@ static char *message(const struct work *work, const char *status, const struct e
         .ms = {.read = -1, .admit = -1, .decode = -1, .h2d = -1, .kernel = -1, .d2h = -1,
                .encode = -1},
     };
+    result.text = lease_text(work->lease, &result.text_bytes);
     result.ms.queue = work->queue_ms;
     result.ms.total = clock_ms(work->fetched_ns, clock_now_ns());
     if (!brief) {
-        fill_outputs(work, outputs);
+        fill_outputs(work, error, outputs);
         result.outputs = outputs;
         result.output_count = work->job.output_count;
         fill_rest(work, &result);
@@ -74,13 +76,31 @@ static char *message(const struct work *work, const char *status, const struct e
     return result_write(&result);
 }
 
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static const char *input_label(const struct work *work, char input[LABEL_INPUT_BYTES_MAX + 1])
+{
+    size_t bytes;
+    const char *text = lease_text(work->lease, &bytes);
+    return label_input(input, &work->job, text, bytes);
+}
+
+const char *work_label(const struct work *work, char label[LABEL_BYTES])
+{
+    size_t bytes;
+    const char *text = lease_text(work->lease, &bytes);
+    return label_job(label, work->number, &work->job, text, bytes);
+}
+
 /* ---- done or not ---------------------------------------------------------------------------- */
 
 static void count(const struct work *work, bool done, bool retried, bool dead)
 {
     const struct engine_task *task = &work->task;
+    char input[LABEL_INPUT_BYTES_MAX + 1];
     struct stats_job job = {
         .number = work->number,
+        .input = input_label(work, input),
         .attempt = work->lease->attempt,
         .error = &work->error,
         .done = done,
@@ -124,13 +144,13 @@ static size_t take_values(struct work *work, struct queue_value values[JOB_OUTPU
 
 static void say_error(const struct work *work, const struct error *error)
 {
-    const char *id = work->job.id ? work->job.id : "", *of = *id ? " " : "";
+    char label[LABEL_BYTES];
     if (status_retryable(error->status))
-        log_warning("job %" PRIu64 "%s%.80s, attempt %u: %s: %s", work->lease->number, of, id,
-                    work->lease->attempt, status_name(error->status), error->text);
+        log_warning("job %s, attempt %u: %s: %s", work_label(work, label), work->lease->attempt,
+                    status_name(error->status), error->text);
     else if (error->status != STATUS_OK)
-        log_info("job %" PRIu64 "%s%.80s failed: %s: %s", work->lease->number, of, id,
-                 status_name(error->status), error->text);
+        log_info("job %s failed: %s: %s", work_label(work, label), status_name(error->status),
+                 error->text);
 }
 
 /* The outputs that would only come to be with the answer. */
@@ -215,7 +235,9 @@ void work_abandon(struct work *work, const struct error *error)
     list_push(&pipeline->zombies, &work->node);
     work->lease->job = NULL;
     if (error) {
+        char input[LABEL_INPUT_BYTES_MAX + 1];
         struct stats_job job = {.number = work->number, .attempt = work->lease->attempt,
+                                .input = input_label(work, input),
                                 .error = error, .queue_ms = -1, .read_ms = -1, .admit_ms = -1,
                                 .decode_ms = -1, .h2d_ms = -1, .kernel_ms = -1, .d2h_ms = -1,
                                 .encode_ms = -1,

@@ -1,5 +1,4 @@
 /* deadline.c - jobs that end otherwise than they should: too late, or because the daemon ends. */
-#include <inttypes.h>
 
 #include "conf/log.h"
 #include "daemon/clock.h"
@@ -58,7 +57,8 @@ static bool replace_worker(struct work *work, const struct error *error)
 {
     struct pipeline *pipeline = work->pipeline;
     struct workers *workers = pipeline->parts.workers;
-    log_error("job %" PRIu64 ": a worker hangs in stage %s and is replaced", work->lease->number,
+    char label[LABEL_BYTES];
+    log_error("job %s: a worker hangs in stage %s and is replaced", work_label(work, label),
               stage_table[atomic_load(&work->at)].name);
     bool replaced = workers_give_up(workers, &work->errand);
     work_abandon(work, error);

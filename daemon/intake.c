@@ -1,6 +1,5 @@
 /* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -128,9 +127,10 @@ static void parse(struct work *work, const struct lease *lease)
     }
     if (job_parse(&work->job, lease->raw, lease->raw_bytes, &rules, &work->error) != STATUS_OK) {
         /* Who waits for the answer, and where, may not be known. */
+        char label[LABEL_BYTES];
         work->give_back = work->error.status == STATUS_OUT_OF_MEMORY;
         if (work->give_back)
-            log_error("job %" PRIu64 ": no memory to read it; it goes back", lease->number);
+            log_error("job %s: no memory to read it; it goes back", work_label(work, label));
         return;
     }
     work->deadline_ns = clock_after_s(work->fetched_ns, work->job.timeout_s);
@@ -188,7 +188,8 @@ void work_enter_ask(struct work *work)
     };
     if (queue_ask(work->pipeline->queue, work->lease, &conditions))
         return;
-    log_error("job %" PRIu64 ": no memory to ask about its start; it goes back", work->number);
+    char label[LABEL_BYTES];
+    log_error("job %s: no memory to ask about its start; it goes back", work_label(work, label));
     work->give_back = true;
     pipeline_move(work, STAGE_ACK);
 }
@@ -263,7 +264,8 @@ void intake_lost(void *context, struct lease *lease)
     struct work *work = lease->job;
     if (!work)
         return;
-    log_warning("job %" PRIu64 " is no longer ours: its lease ran out", lease->number);
+    char label[LABEL_BYTES];
+    log_warning("job %s is no longer ours: its lease ran out", work_label(work, label));
     atomic_store(&work->lost, true);
     if (work->stage < STAGE_DECODE && work_withdraw(work)) {
         pipeline_move(work, STAGE_ACK);

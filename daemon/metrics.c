@@ -49,6 +49,7 @@ static void note_error(struct metrics_totals *totals, const struct stats_job *jo
         .status = job->error->status,
         .retried = job->retried,
     };
+    text_copy(error->input, sizeof error->input, job->input ? job->input : "");
     text_copy(error->text, sizeof error->text, job->error->text);
     totals->errors[job->error->status]++;
 }

@@ -19,6 +19,7 @@
 #include "daemon/workers.h"
 #include "gpu/engine.h"
 #include "queue/instance.h"
+#include "queue/label.h"
 
 /* Upper ends of the buckets of all durations, in seconds: from the copy of a small image to
  * job_timeout_s's default. Each is 2 to 2.5 times the one before, so that a quantile read out of
@@ -53,6 +54,7 @@ struct metrics_error {
     uint32_t attempt;
     enum status status;
     bool retried;
+    char input[LABEL_INPUT_BYTES_MAX + 1];
     char text[ERROR_TEXT_MAX];
 };
 

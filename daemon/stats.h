@@ -19,6 +19,7 @@ struct metrics_totals;
 struct stats_job {
     uint64_t number;
     uint32_t attempt;
+    const char *input; /* how it is called (label.h), or NULL; borrowed */
     const struct error *error; /* borrowed; NULL or STATUS_OK: none */
     bool done;
     bool retried; /* not an end: the job will come again */

@@ -143,9 +143,12 @@ static void add_errors(cJSON *root, const struct metrics_totals *totals)
         number(error, "time", from->time_s);
         number(error, "job", from->job);
         number(error, "attempt", from->attempt);
-        text(error, "code", status_name(from->status));
         truth(error, "retried", from->retried);
-        text(error, "text", from->text);
+        text(error, "input", from->input);
+        cJSON *what = object_in(error, "error"); /* as in a result */
+        text(what, "code", status_name(from->status));
+        text(what, "message", from->text);
+        truth(what, "retryable", status_retryable(from->status));
     }
 }
 

@@ -26,6 +26,7 @@
 #include "gpu/engine.h"
 #include "gpu/plan.h"
 #include "queue/job.h"
+#include "queue/label.h"
 #include "queue/queue.h"
 
 enum stage {
@@ -131,6 +132,8 @@ void work_read(struct work *work, struct worker_tools *tools);
 void work_decode(struct work *work, struct worker_tools *tools);
 void work_compute(struct work *work, struct worker_tools *tools);
 void work_encode(struct work *work, struct worker_tools *tools);
+/* How log lines name it, while it has its lease. Returns `label`. */
+const char *work_label(const struct work *work, char label[LABEL_BYTES]);
 /* Its deadline has passed: timeout, naming the stage that it is at. */
 void work_set_late(struct work *work);
 

@@ -11,6 +11,7 @@
 
 #include "conf/log.h"
 #include "queue/internal.h"
+#include "queue/label.h"
 
 /* A batch ends where its values pass this: Redis does nothing else while it takes them in. */
 #define BATCH_BYTES (16 * MIB)
@@ -258,8 +259,11 @@ static bool take_answer(struct entry *entry, const struct queue_answer *answer)
  * the next reaper buries it when this lease has expired. */
 static void do_without_answer(struct entry *entry)
 {
-    log_error("job %llu: no memory for its answer; it goes back",
-              (unsigned long long)entry->lease.number);
+    char label[LABEL_BYTES];
+    size_t bytes;
+    const char *text = lease_text(&entry->lease, &bytes);
+    log_error("job %s: no memory for its answer; it goes back",
+              label_job(label, entry->lease.number, NULL, text, bytes));
     queue_entry_drop_answer(entry);
     entry->lease.lost |= entry->internal;
     entry->kind = ACK_BACK;

@@ -27,6 +27,15 @@ enum {
     REPLY_HEAD
 };
 
+/* Takes a string out of a reply: malloc'd, and terminated by hiredis. */
+static char *take_string(redisReply *reply, size_t *bytes)
+{
+    char *text = reply->str;
+    *bytes = (size_t)reply->len;
+    reply->str = NULL;
+    return text;
+}
+
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter)
 {
     uint64_t number;
@@ -41,11 +50,10 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
     entry->lease.attempt = (uint32_t)reply->element[index + 1]->integer;
     entry->lease.fetch = counter;
     if (text->type == REDIS_REPLY_STRING) {
-        entry->lease.raw_bytes = (size_t)text->len;
-        entry->lease.raw = text->str; /* malloc'd and terminated by hiredis */
-        text->str = NULL;
-    } else {
-        entry->lease.raw_bytes = (size_t)script_reply_integer(reply, index + 2);
+        entry->lease.raw = take_string(text, &entry->lease.raw_bytes);
+    } else if (script_reply_is_array(text, 2) && text->element[1]->type == REDIS_REPLY_STRING) {
+        entry->lease.raw_bytes = (size_t)script_reply_integer(text, 0);
+        entry->lease.head = take_string(text->element[1], &entry->lease.head_bytes);
     }
     return entry;
 }

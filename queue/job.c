@@ -495,6 +495,20 @@ static bool read_job(const struct check *check, struct job *job)
            read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 
+static const char *name_of(const cJSON *item)
+{
+    const char *name = cJSON_GetStringValue(item);
+    return name && *name && strlen(name) <= JOB_PATH_BYTES_MAX ? name : NULL;
+}
+
+static void note_input(struct job *job)
+{
+    const cJSON *input = member(job->root, "input");
+    const cJSON *path = cJSON_IsObject(input) ? member(input, "path") : input;
+    job->named.path = name_of(path);
+    job->named.key = job->named.path ? NULL : name_of(member(input, "key"));
+}
+
 enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error)
 {
@@ -516,6 +530,7 @@ enum status job_parse(struct job *job, const char *text, size_t length,
         return error->status;
     }
     /* First what even a bad job's user gets back. The first error is the one kept. */
+    note_input(job);
     bool ok = read_id(&check, job);
     ok = read_unique(&check, job) && ok;
     ok = read_meta(&check, job, &meta) && ok;

@@ -44,6 +44,8 @@ struct job {
     cJSON *meta;          /* or NULL; its own, beside the one in root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;
+    struct job_place named; /* the input as the job gives it, also where the job is refused: only
+                               to be shown. At most JOB_PATH_BYTES_MAX, and no more was checked */
     struct job_output outputs[JOB_OUTPUTS_MAX];
     size_t output_count;
     bool listed;          /* they stand in `outputs`, be it only one */
@@ -59,8 +61,9 @@ struct job_rules {
     double timeout_s;
 };
 
-/* Parses text[0..length). In any case *job is filled as far as it could be (id, meta and reply_to
- * of a job that is otherwise bad are still given back to its user) and job_clear is due.
+/* Parses text[0..length). In any case *job is filled as far as it could be (id, meta, reply_to
+ * and the input's name of a job that is otherwise bad are still given back to its user) and
+ * job_clear is due.
  * bad_json (position in the text), bad_job (key, value, bound), path_refused. */
 enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "queue/instance.h"
 #include "queue/internal.h"
 #include "queue/job.h"
+#include "queue/label.h"
 #include "queue/result.h"
 
 #define REAP_JITTER 0.2 /* of reap_s, to both sides: daemons started together drift apart */
@@ -209,16 +210,21 @@ static void bury(struct queue *queue, struct entry *entry)
     struct job_rules rules = {queue->config.ns, 1};
     struct job job = {0};
     struct error ignored = {0}, error = {0};
-    char daemon[INSTANCE_BYTES_MAX];
+    char daemon[INSTANCE_BYTES_MAX], label[LABEL_BYTES];
+    size_t text_bytes;
+    const char *text = lease_text(&entry->lease, &text_bytes);
     if (entry->lease.raw &&
         job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
         log_debug("job %llu: %s", (unsigned long long)entry->lease.number, ignored.text);
+    label_job(label, entry->lease.number, &job, text, text_bytes);
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
               "%u attempts, of %u allowed, ended with the loss of the daemon that ran them",
               entry->lease.attempt, queue->config.attempts);
     daemon_name(queue->config.instance, daemon, sizeof daemon);
     struct result result = {
         .job = &job,
+        .text = text,
+        .text_bytes = text_bytes,
         .number = entry->lease.number,
         .status = "dead",
         .error = &error,
@@ -227,7 +233,7 @@ static void bury(struct queue *queue, struct entry *entry)
         .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1},
     };
     entry->internal = true;
-    log_warning("job %llu is dead: %s", (unsigned long long)entry->lease.number, error.text);
+    log_warning("job %s is dead: %s: %s", label, status_name(error.status), error.text);
     struct queue_answer answer = {
         .result = result_write(&result), .id = job.id, .reply_to = job.reply_to,
         .unique = job.unique};

@@ -46,6 +46,7 @@ void queue_entry_free(struct entry *entry)
 {
     queue_entry_drop_answer(entry);
     free(entry->lease.raw);
+    free(entry->lease.head);
     free(entry);
 }
 

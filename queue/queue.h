@@ -27,6 +27,8 @@ struct lease {
     char *raw;              /* the job's text, NUL-terminated behind raw_bytes; NULL if it was
                                over JOB_BYTES_MAX */
     size_t raw_bytes;
+    char *head;             /* of such a text: its first bytes, JOB_EXCERPT_BYTES_MAX at most */
+    size_t head_bytes;
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
     uint64_t fetch;         /* the daemon's fetch counter: with INST this is the token */
@@ -39,6 +41,13 @@ struct lease {
                                it are heard of while the lease runs */
     void *pending;          /* the queue's */
 };
+
+/* All that is at hand of a job's text, or NULL. */
+static inline const char *lease_text(const struct lease *lease, size_t *bytes)
+{
+    *bytes = lease->raw ? lease->raw_bytes : lease->head_bytes;
+    return lease->raw ? lease->raw : lease->head;
+}
 
 /* An output that is stored in Redis in the same atomic step as the result. */
 struct queue_value {

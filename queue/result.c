@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/text.h"
 #include "queue/writer.h"
 
 /* ---- a job's own result --------------------------------------------------------------------- */
@@ -34,9 +35,18 @@ static void write_picture(struct writer *writer, const char *format, uint32_t wi
 
 static void write_input(struct writer *writer, const struct result *result)
 {
-    if (!result->input_format && !result->input_bytes)
+    static const struct job_place nowhere;
+    const struct job_place *named = result->job ? &result->job->named : &nowhere;
+    char excerpt[JOB_EXCERPT_BYTES_MAX + 1];
+    if (!named->path && !named->key && result->text) {
+        text_escape(excerpt, sizeof excerpt, result->text, result->text_bytes);
+        writer_text(writer, "text", excerpt);
+    }
+    if (!named->path && !named->key && !result->input_format && !result->input_bytes)
         return;
     writer_open(writer, "input", '{');
+    writer_text(writer, "path", named->path);
+    writer_text(writer, "key", named->key);
     write_picture(writer, result->input_format, result->input_width, result->input_height,
                   result->input_bytes);
     writer_close(writer, '}');

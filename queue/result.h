@@ -24,6 +24,9 @@ struct result_output {
 
 struct result {
     const struct job *job;      /* may be NULL, or hold as little as was understood */
+    const char *text;           /* the job's, of which an excerpt names it if its input cannot; or
+                                   NULL */
+    size_t text_bytes;
     uint64_t number;
     const char *status;         /* "done", "failed", "dead" or "cancelled" */
     const struct error *error;  /* of the job as a whole; NULL or OK when done */

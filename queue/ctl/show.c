@@ -113,17 +113,34 @@ static bool show_output(const cJSON *output, const char *file)
     return show_error(output);
 }
 
+static bool same_error(const cJSON *one, const cJSON *other)
+{
+    const cJSON *a = cJSON_GetObjectItemCaseSensitive(one, "error");
+    const cJSON *b = cJSON_GetObjectItemCaseSensitive(other, "error");
+    return a && b && strcmp(show_text(a, "message"), show_text(b, "message")) == 0;
+}
+
+/* What failed the job as a whole stands in each of its outputs, too. */
+static bool failed_as_a_whole(const cJSON *result)
+{
+    const cJSON *output;
+    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
+        if (!same_error(output, result))
+            return false;
+    return true;
+}
+
 void show_result(const cJSON *result, const char *name, const char *file)
 {
     const cJSON *output;
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
     const char *status = show_text(result, "status");
-    bool explained = false;
+    bool explained = false, whole = failed_as_a_whole(result);
     char word[SHOW_BYTES];
     /* "cancelled" is longer, and rare */
     out_put("%-6s %s", show_word(result, "status", word, sizeof word), name);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
-        if (strcmp(status, "done") == 0 || cJSON_HasObjectItem(output, "error"))
+        if (strcmp(status, "done") == 0 || (!whole && cJSON_HasObjectItem(output, "error")))
             explained = show_output(output, file) || explained;
     if (!explained)
         show_error(result);

@@ -6,8 +6,8 @@
 --       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
 --       1 if this daemon has the right to run alone, the highest number that a cancel may be
---       meant for (-1: none), 1 if paused, then for each lease number, attempt, text (or its
---       length, an integer, where that is over ARGV 7)}
+--       meant for (-1: none), 1 if paused, then for each lease number, attempt, text (or, if it
+--       is over ARGV 7, {its length, its beginning})}
 --
 -- An entry `@cancel:SERIAL:ID` is the fence that CANCEL put behind all that waited: from there on
 -- the cancel with that serial is for numbers that were given before (see cancel.lua).
@@ -83,23 +83,23 @@ end
 
 -- include parts/own.lua
 -- include parts/own_add.lua
+-- include parts/text.lua
 -- raw: the text of a job that has just been given its number.
 local taken, mine, ends = {}, {}, {}
 local function take(number, attempt, raw)
-    local job, bytes = ns .. ':job:' .. number, raw and #raw
+    local job = ns .. ':job:' .. number
     if raw then
         redis.call('HSET', job, 'raw', raw, 'state', 'leased', 'token', token, 'owner', me,
                    'attempt', attempt)
     else
         redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
-        bytes = redis.call('HSTRLEN', job, 'raw')
     end
     ends[#ends + 1] = expiry
     ends[#ends + 1] = number
     mine[#mine + 1] = number
     taken[#taken + 1] = number
     taken[#taken + 1] = attempt
-    taken[#taken + 1] = bytes <= bytes_max and (raw or redis.call('HGET', job, 'raw')) or bytes
+    taken[#taken + 1] = text_of(job, raw, bytes_max)
 end
 
 local function take_alone()

@@ -5,7 +5,7 @@
 --       6 bytes of a job that may be sent  7 leases to take at most  8 take expired ones too
 --       (1, 0), then each INST that is known to be gone
 -- Reply {jobs put back, 1 if there is more to take, then for each job without an attempt left
---       number, attempt, text (or its length, an integer, where that is over ARGV 6)}
+--       number, attempt, text (or, if it is over ARGV 6, {its length, its beginning})}
 --
 -- A job without an attempt left is leased to the reaper (state burying), which writes its error
 -- result and ends it with NACK. So id, meta and reply_to come from the one JSON parser there is.
@@ -29,6 +29,7 @@ redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', now - 10 * le
 
 -- include parts/own.lua
 -- include parts/own_add.lua
+-- include parts/text.lua
 local over, reply = {}, {0, 0}
 if ARGV[8] == '1' then
     over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', now),
@@ -49,13 +50,12 @@ end
 
 local seen, buried = {}, {}
 local function bury(key, number, attempt)
-    local bytes = redis.call('HSTRLEN', key, 'raw')
     redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
     redis.call('ZADD', lease, string.format('%.0f', now + lease_ms), number)
     buried[#buried + 1] = number
     reply[#reply + 1] = number
     reply[#reply + 1] = attempt
-    reply[#reply + 1] = bytes <= bytes_max and redis.call('HGET', key, 'raw') or bytes
+    reply[#reply + 1] = text_of(key, nil, bytes_max)
 end
 
 local function put_back(key, number, attempt)

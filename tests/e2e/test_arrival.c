@@ -264,7 +264,8 @@ static void test_cancelled_meanwhile(void **state)
 static void check_late(cJSON *result)
 {
     assert_non_null(strstr(json_text(result, "error.message"), "while the job was on cuda:0"));
-    assert_true(!json_at(result, "outputs.0.error") && !json_at(result, "outputs.0.bytes"));
+    assert_string_equal(json_text(result, "outputs.0.error.code"), "timeout");
+    assert_null(json_at(result, "outputs.0.bytes"));
     check_ended(result, "failed", "timeout");
     check_no_file("late");
 }

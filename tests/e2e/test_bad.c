@@ -115,6 +115,47 @@ static void test_bad_json(void **state)
     picture_free(&garbage);
 }
 
+/* Who reads the log or the results knows which job is meant, and nobody writes their lines. */
+static void test_bad_jobs_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *job, *place, *name, *line;
+    } rows[] = {
+        {"{'id':'i','input':'no.jpg','output':'x.png'}", "input.path", "no.jpg",
+         " i (no.jpg) failed: input_missing: "},
+        {"{'input':{'key':'gpuimgd:img:no'},'output':'x.png'}", "input.key", "gpuimgd:img:no",
+         " (gpuimgd:img:no) failed: input_missing: "},
+        {"{'input':'../up.jpg','output':'x.png'}", "input.path", "../up.jpg",
+         " (../up.jpg) failed: path_refused: "},
+        {"{'input':'a\\nb','output':'x.png'}", "input.path", "a\nb",
+         " (a\\x0ab) failed: path_refused: "},
+        {"{'output':'x.png'}", "text", "{\"output\":\"x.png\"}",
+         " ({\"output\":\"x.png\"}) failed: bad_job: "},
+        {"{'input':'a.jpg'\x1b[2J", "text", "{\"input\":\"a.jpg\"\\x1b[2J",
+         " ({\"input\":\"a.jpg\"\\x1b[2J) failed: bad_json: "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t mark = process_log_mark(&w->daemons[0]);
+        cJSON *result = check_answer(w, "%s", rows[i].job);
+        assert_string_equal(json_text(result, rows[i].place), rows[i].name);
+        cJSON_Delete(result);
+        assert_true(process_logged(&w->daemons[0], mark, rows[i].line, 20));
+    }
+    /* A long name is whole in the result, and its end is in the log. */
+    char name[1000];
+    memset(name, 'n', sizeof name);
+    for (size_t i = 100; i < sizeof name; i += 100)
+        name[i] = '/';
+    snprintf(name + sizeof name - 8, 8, "end.jpg");
+    size_t mark = process_log_mark(&w->daemons[0]);
+    cJSON *result = check_answer(w, "{'input':'%s','output':'x.png'}", name);
+    assert_string_equal(json_text(result, "input.path"), name);
+    cJSON_Delete(result);
+    assert_true(process_logged(&w->daemons[0], mark, " (...nnn", 20));
+    assert_true(process_logged(&w->daemons[0], mark, "end.jpg) failed: input_missing: ", 20));
+}
+
 static void test_too_long_job(void **state)
 {
     (void)state;
@@ -126,7 +167,11 @@ static void test_too_long_job(void **state)
     push_good();
     world_push_bytes(w, job, length);
     push_good();
-    check_failed(answer_to_bad(), "bad_json", "65537", "65536", NULL);
+    cJSON *result = answer_to_bad();
+    char begins[] = "{\"input\":\"good.jpg\",\"output\":\"long.png\"}";
+    assert_memory_equal(json_text(result, "text"), begins, sizeof begins - 1);
+    assert_true(strlen(json_text(result, "text")) <= 200);
+    check_failed(result, "bad_json", "65537", "65536", NULL);
     push_good();
     world_push_bytes(w, job, length - 1); /* as long as allowed */
     cJSON *first = check_next(w);
@@ -547,6 +592,7 @@ int main(void)
     cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
     const struct CMUnitTest tests[] = {
         TEST(test_bad_json),
+        TEST(test_bad_jobs_are_named),
         TEST(test_too_long_job),
         TEST(test_bad_keys),
         TEST(test_bad_job_keeps_its_id),

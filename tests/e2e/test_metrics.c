@@ -333,6 +333,8 @@ static void counters_follow_the_jobs(void **state)
     assert_true(json_number(root, "jobs.done") == 40);
     assert_true(json_number(root, "error_counts.write_failed") == 3);
     assert_int_equal(cJSON_GetArraySize(json_at(root, "errors")), 6);
+    assert_string_equal(json_text(root, "errors.0.input"), "p.jpg"); /* the last: write_failed */
+    assert_string_equal(json_text(root, "errors.0.error.code"), "write_failed");
     cJSON_Delete(root);
     http_free(&json);
     rmdir(folder);

@@ -17,6 +17,41 @@ static void show(const cJSON *result)
     free(text);
 }
 
+static void check_that(bool good, const cJSON *result, const char *what)
+{
+    if (good)
+        return;
+    show(result);
+    fail_msg("%s", what);
+}
+
+static void check_error(const cJSON *result, const cJSON *holder)
+{
+    const cJSON *error = cJSON_GetObjectItemCaseSensitive(holder, "error");
+    bool whole = *json_text(error, "code") && strlen(json_text(error, "message")) >= 10 &&
+                 cJSON_IsBool(json_at(error, "retryable")) && cJSON_GetArraySize(error) == 3;
+    check_that(whole, result, "an error has code, message and retryable, and nothing else");
+}
+
+void check_traceable(const cJSON *result)
+{
+    const cJSON *output;
+    bool done = strcmp(json_text(result, "status"), "done") == 0;
+    bool named = *json_text(result, "input.path") || *json_text(result, "input.key");
+    check_that(json_number(result, "job") > 0, result, "it has the job's number");
+    check_that(named != cJSON_IsString(json_at(result, "text")), result,
+               "it has the input's name, or the beginning of the job's text");
+    check_that(done != cJSON_HasObjectItem(result, "error"), result, "it has an error, or is done");
+    if (!done)
+        check_error(result, result);
+    cJSON_ArrayForEach(output, json_at(result, "outputs"))
+        if (!cJSON_HasObjectItem(output, "bytes") && !cJSON_HasObjectItem(output, "values"))
+            check_error(result, output);
+        else
+            check_that(!cJSON_HasObjectItem(output, "error"), result,
+                       "an output is there, or has an error");
+}
+
 cJSON *check_next(struct world *world)
 {
     cJSON *result = world_result(world, RESULT_S);
@@ -26,6 +61,7 @@ cJSON *check_next(struct world *world)
         free(log);
     }
     assert_non_null(result);
+    check_traceable(result);
     return result;
 }
 
@@ -121,7 +157,9 @@ void check_message(const cJSON *result)
         {"outputs", cJSON_Array, false},           {"attempt", cJSON_Number, true},
         {"engine", cJSON_String | cJSON_NULL, false}, {"daemon", cJSON_String, true},
         {"ms", cJSON_Object, true},                {NULL, 0, false}};
-    static const struct shape input[] = {{"format", cJSON_String, true},
+    static const struct shape input[] = {{"path", cJSON_String, false},
+                                         {"key", cJSON_String, false},
+                                         {"format", cJSON_String, true},
                                          {"width", cJSON_Number, true},
                                          {"height", cJSON_Number, true},
                                          {"bytes", cJSON_Number, true},

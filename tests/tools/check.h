@@ -29,6 +29,9 @@ void check_failed(cJSON *result, const char *code, ...) __attribute__((sentinel)
 /* As check_failed, for any status. */
 void check_ended(cJSON *result, const char *status, const char *code);
 
+/* Whatever became of it, a result says of which job it is, and each error in it has the one form.
+ * check_next looks at every result in this way. */
+void check_traceable(const cJSON *result);
 /* The message's shape: every key of a result is there with its type, and no other. */
 void check_message(const cJSON *result);
 

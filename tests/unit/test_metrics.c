@@ -236,7 +236,8 @@ static void the_latest_errors_are_kept(void **state)
     for (uint64_t i = 1; i <= METRICS_RECENT_MAX + 3; i++) {
         struct error error = {0};
         (void)error_set(&error, STATUS_INPUT_MISSING, "<script>\"%u\"</script>", (unsigned)i);
-        struct stats_job job = {.number = i, .attempt = 1, .error = &error, .total_ms = 1};
+        struct stats_job job = {.number = i, .attempt = 1, .error = &error, .total_ms = 1,
+                                .input = "a/<b>.jpg"};
         metrics_count(&metrics->totals, &job);
     }
     char *json = status_json_write(metrics, 0);
@@ -246,9 +247,12 @@ static void the_latest_errors_are_kept(void **state)
     assert_int_equal(cJSON_GetArraySize(errors), METRICS_RECENT_MAX);
     const cJSON *first = cJSON_GetArrayItem(errors, 0);
     assert_int_equal(cJSON_GetObjectItem(first, "job")->valueint, METRICS_RECENT_MAX + 3);
-    assert_string_equal(cJSON_GetObjectItem(first, "code")->valuestring, "input_missing");
-    assert_string_equal(cJSON_GetObjectItem(first, "text")->valuestring,
+    assert_string_equal(cJSON_GetObjectItem(first, "input")->valuestring, "a/<b>.jpg");
+    const cJSON *error = cJSON_GetObjectItem(first, "error"); /* as a result has it */
+    assert_string_equal(cJSON_GetObjectItem(error, "code")->valuestring, "input_missing");
+    assert_string_equal(cJSON_GetObjectItem(error, "message")->valuestring,
                         "<script>\"19\"</script>");
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(error, "retryable")));
     cJSON_Delete(root);
     free(json);
     free(metrics);

@@ -67,11 +67,11 @@ static void test_fetch_bounds_forged_entries_a_call(void **state)
     fetch("A", 2, 1, 1, 0, "68 -1 66 0");
 }
 
-static void test_fetch_of_an_oversized_job_tells_its_length(void **state)
+static void test_fetch_of_an_oversized_job_tells_its_length_and_beginning(void **state)
 {
     (void)state;
     expect("2", "LPUSH t:jobs aaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaa");
-    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21 aaaaaaaaaaaaaaaaaaaaa");
     expect("21", "HSTRLEN t:job:2 raw");
 }
 
@@ -612,7 +612,7 @@ int main(void)
         TEST(test_fetch_takes_in_order),
         TEST(test_fetch_drops_forged_entries),
         TEST(test_fetch_bounds_forged_entries_a_call),
-        TEST(test_fetch_of_an_oversized_job_tells_its_length),
+        TEST(test_fetch_of_an_oversized_job_tells_its_length_and_beginning),
         TEST(test_numbers_in_use_are_skipped),
         TEST(test_renew),
         TEST(test_renew_of_the_right_to_run_alone),

@@ -251,7 +251,7 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
                   gone);
     redis_integer(bench->redis,
                   "HSET t:job:8 raw %s state leased attempt 3 owner %s token x",
-                  "{\"id\":\"eight\",\"meta\":1.50}", gone);
+                  "{\"id\":\"eight\",\"meta\":1.50,\"input\":\"eight.jpg\"}", gone);
     bench->config.reap_s = 60;
     start_queue(bench);
     queue_set_places(bench->queue, 1);
@@ -263,6 +263,7 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
     assert_non_null(strstr(result, "\"id\":\"eight\",\"job\":8,\"status\":\"dead\""));
     assert_non_null(strstr(result, "\"code\":\"attempts_exhausted\""));
     assert_non_null(strstr(result, "\"meta\":1.50,"));
+    assert_non_null(strstr(result, "\"input\":{\"path\":\"eight.jpg\"}"));
     assert_non_null(strstr(result, bench->daemon));
     free(result);
     assert_int_equal(redis_integer(bench->redis, "ZSCORE t:inst %s", gone), 0);

@@ -5,9 +5,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/text.h"
 #include "queue/result.h"
 
 #define NO_TIMES {-1, -1, -1, -1, -1, -1, -1, -1, -1}
@@ -42,7 +44,8 @@ static void test_done(void **state)
     expect(&result,
            "{\"id\":\"i\\\"\xC3\xA9\",\"job\":1000000000000000,\"status\":\"done\","
            "\"meta\":{\"x\":1.10,\"y\":[ ]},"
-           "\"input\":{\"format\":\"jpeg\",\"width\":30,\"height\":40,\"bytes\":5000000000},"
+           "\"input\":{\"path\":\"a\",\"format\":\"jpeg\",\"width\":30,\"height\":40,"
+           "\"bytes\":5000000000},"
            "\"outputs\":[{\"path\":\"b.png\",\"format\":\"png\",\"width\":10,\"height\":20,"
            "\"bytes\":300},{\"key\":\"ns:img:k\",\"format\":\"jpeg\",\"width\":1,\"height\":2,"
            "\"bytes\":3}],\"attempt\":1,\"engine\":\"cuda:0\",\"daemon\":\"h:1\","
@@ -96,6 +99,65 @@ static void test_nothing_known(void **state)
                             .attempt = 1, .ms = {-1, -1, -1, -1, -1, -1, -1, -1, 0.25}};
     expect(&result, "{\"job\":1,\"status\":\"failed\",\"outputs\":[],\"attempt\":1,"
                     "\"daemon\":\"h:1\",\"ms\":{\"total\":0.250}}");
+}
+
+/* A job, also a bad one, is known by its input, and else by the beginning of its text. */
+static void test_input_of_bad_jobs(void **state)
+{
+    static const struct job_rules rules = {"ns", 60};
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"{\"input\":\"a/b.jpg\"}", "\"input\":{\"path\":\"a/b.jpg\"},"},
+        {"{\"input\":\"../b.jpg\",\"output\":\"c.png\"}", "\"input\":{\"path\":\"../b.jpg\"},"},
+        {"{\"input\":{\"path\":\"a\\n\"},\"x\":1}", "\"input\":{\"path\":\"a\\n\"},"},
+        {"{\"input\":{\"key\":\"other:1\"}}", "\"input\":{\"key\":\"other:1\"},"},
+        {"{\"output\":\"c.png\"}", "\"text\":\"{\\\"output\\\":\\\"c.png\\\"}\","},
+        {"{\"input\":7}", "\"text\":\"{\\\"input\\\":7}\","},
+        {"{\"input\":\"\"}", "\"text\":\"{\\\"input\\\":\\\"\\\"}\","},
+        {"no\tJSON \\ \xff", "\"text\":\"no\\\\x09JSON \\\\\\\\ \\\\xff\","},
+        {"", "\"text\":\"\","},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct job job;
+        struct error error = {0};
+        char expected[300];
+        assert_int_not_equal(job_parse(&job, rows[i].text, strlen(rows[i].text), &rules, &error),
+                             STATUS_OK);
+        snprintf(expected, sizeof expected, "{\"job\":1,\"status\":\"failed\",%s\"outputs\":[],"
+                 "\"attempt\":1,\"daemon\":\"h:1\",\"ms\":{}}", rows[i].shown);
+        expect(&(struct result){.job = &job, .text = rows[i].text,
+                                .text_bytes = strlen(rows[i].text), .number = 1,
+                                .status = "failed", .attempt = 1, .daemon = "h:1", .ms = NO_TIMES},
+               expected);
+        job_clear(&job);
+    }
+}
+
+static void test_excerpt_is_bounded(void **state)
+{
+    static const struct job_rules rules = {"ns", 60};
+    char text[5000] = "{\"input\":\"", excerpt[JOB_EXCERPT_BYTES_MAX + 1] = "";
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    memset(text + strlen(text), 'x', sizeof text - strlen(text) - 1);
+    memcpy(text + sizeof text - 3, "\"}", 3);
+    /* A name that no path may have is none. */
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error),
+                     STATUS_PATH_REFUSED);
+    assert_null(job.named.path);
+    char *written = result_write(&(struct result){.job = &job, .text = text, .number = 1,
+                                                  .text_bytes = strlen(text), .status = "failed",
+                                                  .daemon = "h:1", .ms = NO_TIMES});
+    text_escape(excerpt, sizeof excerpt, text, strlen(text));
+    assert_int_equal(strlen(excerpt), JOB_EXCERPT_BYTES_MAX);
+    cJSON *result = cJSON_Parse(written);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(result, "text")), excerpt);
+    cJSON_Delete(result);
+    free(written);
+    job_clear(&job);
 }
 
 static void test_escapes(void **state)
@@ -152,6 +214,8 @@ int main(void)
         cmocka_unit_test(test_failed),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_input_of_bad_jobs),
+        cmocka_unit_test(test_excerpt_is_bounded),
         cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_repeat),
     };

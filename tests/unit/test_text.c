@@ -35,6 +35,36 @@ static void utf8_follows_rfc_3629(void **state)
                          rows[i].length);
 }
 
+static void escaped_text_is_printable_and_bounded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *front, *end; /* within 11 bytes */
+    } rows[] = {
+        {"", "", ""},
+        {"cat.jpg", "cat.jpg", "cat.jpg"},
+        {"0123456789", "0123456789", "0123456789"},
+        {"0123456789a", "0123456...", "...456789a"},
+        {"a\\b", "a\\\\b", "a\\\\b"},
+        {"a\nb", "a\\x0ab", "a\\x0ab"},
+        {"\xc2\x9b", "\\xc2\\x9b", "\\xc2\\x9b"},
+        {"\xff\xfe", "\\xff\\xfe", "\\xff\\xfe"},
+        {"abc\n\n", "abc\\x0a...", "...\\x0a"},
+        {"abcdef\xc3\xa9\xc3\xa9\xc3\xa9", "abcdef...", "...f\xc3\xa9\xc3\xa9\xc3\xa9"},
+        {"abc\xc3", "abc\\xc3", "abc\\xc3"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[11];
+        text_escape(text, sizeof text, rows[i].text, strlen(rows[i].text));
+        assert_string_equal(text, rows[i].front);
+        text_escape_end(text, sizeof text, rows[i].text, strlen(rows[i].text));
+        assert_string_equal(text, rows[i].end);
+    }
+    char text[16];
+    text_escape(text, sizeof text, "a\0b", 3);
+    assert_string_equal(text, "a\\x00b");
+}
+
 static void unprintable_bytes_become_question_marks(void **state)
 {
     (void)state;
@@ -199,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utf8_follows_rfc_3629),
+        cmocka_unit_test(escaped_text_is_printable_and_bounded),
         cmocka_unit_test(unprintable_bytes_become_question_marks),
         cmocka_unit_test(texts_that_look_like_others_are_unprintable),
         cmocka_unit_test(a_typing_mistake_has_a_nearest_name),
