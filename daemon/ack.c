@@ -231,8 +231,10 @@ void work_abandon(struct work *work, const struct error *error)
     atomic_store(&work->lost, true);
     work->abandoned = true;
     admission_abandon(work);
-    list_remove(&pipeline->stages[work->stage], &work->node);
+    pipeline_leave(work);
     list_push(&pipeline->zombies, &work->node);
+    if (atomic_load(&work->at) > STAGE_READ)
+        reads_end_key(work);
     work->lease->job = NULL;
     if (error) {
         char input[LABEL_INPUT_BYTES_MAX + 1];

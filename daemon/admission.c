@@ -185,6 +185,17 @@ bool admission_pass(struct work *work)
     return through;
 }
 
+bool admission_step_aside(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    bool aside = admission->jobs == 0;
+    if (aside)
+        leave_line(admission, work);
+    pthread_mutex_unlock(&admission->lock);
+    return aside;
+}
+
 /* Under the lock. */
 static void keep(struct admission *admission, struct work *work, size_t need)
 {

@@ -2,13 +2,13 @@
  * admission.h - the memory that jobs hold from before they are decoded to their end.
  *
  * Exact, and first come, first served: a job gets all that it needs at once, and while one waits
- * nobody else is let past. On the loop the jobs in STAGE_ADMIT try in their order; a worker that
- * carries a small job on by itself tries once, and only where nobody waits. What a job holds is
- * given back on the loop, or by the worker that carried it to its end. What no
- * worker can begin soon would take memory for nothing, which the pools then keep: beyond `jobs_now`
- * admitted jobs a large one is let in only where it needs no new memory, and beyond `jobs_max`
- * any one only where all are small together. All functions may be called on any thread, each by who
- * has the work.
+ * nobody else is let past, unless it waits for memory of abandoned jobs alone. On the loop the
+ * jobs in STAGE_ADMIT try in their order; a worker that carries a small job on by itself tries
+ * once, and only where nobody waits. What a job holds is given back on the loop, or by the worker
+ * that carried it to its end. What no worker can begin soon would take memory for nothing, which
+ * the pools then keep: beyond `jobs_now` admitted jobs a large one is let in only where it needs no
+ * new memory, and beyond `jobs_max` any one only where all are small together. All functions may be
+ * called on any thread, each by who has the work.
  */
 #ifndef GPUIMGD_DAEMON_ADMISSION_H
 #define GPUIMGD_DAEMON_ADMISSION_H
@@ -50,6 +50,10 @@ bool admission_try(struct work *work);
 /* For a work that is not in the line, on the worker that shall carry it on: as admission_try where
  * nobody waits; else, and where there is no room, it is in the line. */
 bool admission_pass(struct work *work);
+
+/* For a work that admission_try has just refused. true: no job that goes on holds memory, so that
+ * abandoned ones have what it lacks; it has left the line, and admission_wait puts it back. */
+bool admission_step_aside(struct work *work);
 
 /* All memory that the work needs at most. */
 size_t admission_need(const struct work *work);

@@ -262,7 +262,8 @@ static void on_watchdog(uv_timer_t *timer)
     if (pipeline_healthy(daemon->pipeline))
         notify_watchdog();
     else
-        log_error("a job stands still past its deadline: the watchdog is not fed");
+        log_error("jobs stand still, one past its deadline or all of them waiting: the watchdog is "
+                  "not fed");
 }
 
 /* Of daemons elsewhere nobody here can ask; ten leases without an end is dead enough. */

@@ -1,4 +1,7 @@
-/* deadline.c - jobs that end otherwise than they should: too late, or because the daemon ends. */
+/*
+ * deadline.c - jobs that end otherwise than they should: too late, or because the daemon ends; and
+ * whether any job moves at all.
+ */
 
 #include "conf/log.h"
 #include "daemon/clock.h"
@@ -106,6 +109,48 @@ void pipeline_on_tick(uv_timer_t *timer)
     pipeline_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         uv_timer_stop(&pipeline->tick);
+}
+
+/* ---- health --------------------------------------------------------------------------------- */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
+{
+    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
+        list_each (node, &pipeline->stages[stage])
+            if (work_overdue(container_of(node, struct work, node), now_ns, grace_s))
+                return true;
+    return false;
+}
+
+/* Whether jobs wait before their decode although none is at work, and none has come that far for
+ * the grace. A job that waits for Redis is not meant. */
+static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
+{
+    uint64_t moved_ns = later(pipeline->moved_ns, pipeline->awake_ns);
+    bool waited = false;
+    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
+        list_each (node, &pipeline->stages[stage]) {
+            const struct work *work = container_of(node, struct work, node);
+            if (work->out)
+                return false;
+            waited |= stage <= STAGE_ADMIT && !work->reading &&
+                      now_ns > clock_after_s(later(work->entered_ns, moved_ns), grace_s);
+        }
+    }
+    return waited;
+}
+
+bool pipeline_healthy(const struct pipeline *pipeline)
+{
+    /* Twice the grace: a worker that hangs is replaced after once. */
+    double grace_s = 2 * pipeline->parts.options->hang_grace_s + 1;
+    uint64_t now_ns = clock_now_ns();
+    return !is_late(pipeline, now_ns, grace_s) && !stands_still(pipeline, now_ns, grace_s);
 }
 
 /* ---- ending early --------------------------------------------------------------------------- */

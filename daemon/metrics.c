@@ -99,7 +99,8 @@ bool metrics_alive(const struct metrics *metrics, uint64_t now_ns, char *why, si
         return false;
     }
     if (!metrics->moving) {
-        snprintf(why, size, "a job stands still past its deadline");
+        snprintf(why, size, "jobs stand still: one is past its deadline, or all wait and none "
+                            "moves");
         return false;
     }
     snprintf(why, size, "%s", metrics_state_names[metrics->state]);

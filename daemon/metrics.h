@@ -93,7 +93,7 @@ struct metrics {
     double began_s;       /* the daemon's start, since 1970 */
     enum metrics_state state;
     char why[ERROR_TEXT_MAX]; /* of METRICS_FAILED */
-    bool moving;          /* no job stands still past its deadline */
+    bool moving;          /* pipeline_healthy */
     char daemon[INSTANCE_BYTES_MAX];
     char engine[32], engine_description[160];
 

@@ -13,7 +13,6 @@
 
 /* ---- the stages ----------------------------------------------------------------------------- */
 
-static void enter_read(struct work *work);
 static void enter_admit(struct work *work);
 static void enter_decode(struct work *work);
 static void enter_on_worker(struct work *work);
@@ -22,7 +21,7 @@ static void enter_gpu(struct work *work);
 /* Of the errands that wait for a worker the one nearest to its end goes first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {"ask", work_enter_ask, NULL, 0},
-    [STAGE_READ] = {"read", enter_read, work_read, 0},
+    [STAGE_READ] = {"read", reads_enter, work_read, 0},
     [STAGE_ADMIT] = {"admit", enter_admit, NULL, 0},
     [STAGE_DECODE] = {"decode", enter_decode, work_decode, 1},
     [STAGE_GPU] = {"gpu", enter_gpu, work_compute, 2},
@@ -32,41 +31,37 @@ const struct stage_row stage_table[STAGE_COUNT] = {
 
 void pipeline_enter(struct work *work, enum stage stage)
 {
+    struct pipeline *pipeline = work->pipeline;
+    work->entered_ns = clock_now_ns();
+    if (stage > STAGE_ADMIT)
+        pipeline->moved_ns = work->entered_ns;
     work->stage = stage;
     atomic_store(&work->at, stage);
-    list_push(&work->pipeline->stages[stage], &work->node);
+    list_push(&pipeline->stages[stage], &work->node);
     fault_point("enter", stage_table[stage].name, work->job.id);
     stage_table[stage].enter(work);
 }
 
+void pipeline_leave(struct work *work)
+{
+    struct pipeline *pipeline = work->pipeline;
+    list_remove(&pipeline->stages[work->stage], &work->node);
+    if (work->stage == STAGE_READ && work->refused)
+        pipeline->read_stalled = false; /* the next one may need less */
+    if (work->stage == STAGE_ADMIT && work->aside)
+        reads_recall(pipeline); /* its input was in the way */
+    work->refused = work->aside = false;
+}
+
 void pipeline_move(struct work *work, enum stage stage)
 {
-    list_remove(&work->pipeline->stages[work->stage], &work->node);
+    pipeline_leave(work);
     pipeline_enter(work, stage);
-}
-
-/* The bytes that a reply brought are in the pool now, or gone. */
-static void end_key_read(struct work *work)
-{
-    if (work->large_read && work->pipeline->queue)
-        queue_read_release(work->pipeline->queue);
-    work->large_read = false;
-}
-
-static void release_file(struct work *work)
-{
-    if (work->file.memory) {
-        pool_give(work->pipeline->file_pool, &work->file);
-        work->pipeline->read_stalled = false;
-    }
-    free(work->loaded);
-    work->loaded = NULL;
-    end_key_read(work);
 }
 
 void work_release(struct work *work)
 {
-    release_file(work);
+    reads_release(work);
     admission_release(work);
     plan_clear(&work->plan);
 }
@@ -140,7 +135,7 @@ void pipeline_advance(struct work *work)
     enum stage next = work->stage + 1;
     bool held = strips_hold(work);
     if (work->stage == STAGE_DECODE) {
-        release_file(work);
+        reads_release(work);
         admission_keep_encoder(work);
     }
     if (pipeline->failed && next <= STAGE_GPU && !held && work->error.status == STATUS_OK)
@@ -155,73 +150,6 @@ void pipeline_advance(struct work *work)
     pipeline_pump(pipeline);
 }
 
-/* ---- read ----------------------------------------------------------------------------------- */
-
-static void on_key_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
-{
-    struct work *work = context;
-    struct pipeline *pipeline = work->pipeline;
-    work->reading = NULL;
-    if (error) {
-        work->error = *error;
-        pipeline_advance(work);
-        return;
-    }
-    work->loaded = bytes;
-    work->large_read = length >= QUEUE_READ_LARGE;
-    work->file_bytes = length;
-    enter_read(work);
-    pipeline_pump(pipeline);
-}
-
-static void start_errand(struct work *work)
-{
-    work->out = true;
-    work->errand.priority = stage_table[work->stage].priority;
-    workers_submit(work->pipeline->parts.workers, &work->errand);
-}
-
-static void start_read(struct work *work)
-{
-    if (!work->job.input.key || work->loaded) {
-        start_errand(work);
-        return;
-    }
-    work->reading = queue_read(work->pipeline->queue, work->job.input.key, work->input_bytes_max,
-                               on_key_read, work);
-    if (work->reading)
-        return;
-    error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
-              work->job.input.key);
-    pipeline_move(work, STAGE_ACK);
-}
-
-/* Where others wait, it is pump's to start it. */
-static void enter_read(struct work *work)
-{
-    if (!work->pipeline->reads_wait)
-        start_read(work);
-}
-
-/* First come, first served: while one that was refused for want of room tries again, those behind
- * it wait, or small files would take all the room that a large one waits for. */
-static void pump_reads(struct pipeline *pipeline)
-{
-    if (!pipeline->reads_wait || pipeline->read_stalled)
-        return;
-    pipeline->reads_wait = false;
-    list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
-        struct work *work = container_of(node, struct work, node);
-        bool refused = work->refused;
-        if (!work->out && !work->reading)
-            start_read(work);
-        if (refused) {
-            pipeline->reads_wait = true;
-            return;
-        }
-    }
-}
-
 /* ---- admit ---------------------------------------------------------------------------------- */
 
 static void enter_admit(struct work *work)
@@ -230,30 +158,62 @@ static void enter_admit(struct work *work)
     admission_wait(work);
 }
 
+static bool admit(struct work *work)
+{
+    if (!admission_try(work))
+        return false;
+    uint64_t now_ns = clock_now_ns();
+    work->ms[STAGE_ADMIT] = clock_ms(work->admit_ns, now_ns);
+    if (work->traced)
+        witness_admit(work, now_ns);
+    pipeline_move(work, work->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
+    return true;
+}
+
+/* One that was refused because abandoned jobs have the memory is no reason for the next to wait. */
+static bool lets_pass(struct work *work)
+{
+    if (!work->aside && !list_empty(&work->pipeline->zombies))
+        work->aside = admission_step_aside(work);
+    return work->aside;
+}
+
+/* Those that stepped aside have their places in the line again. */
+static void recall_admits(struct pipeline *pipeline)
+{
+    list_each (node, &pipeline->stages[STAGE_ADMIT]) {
+        struct work *work = container_of(node, struct work, node);
+        if (work->aside)
+            admission_wait(work);
+        work->aside = false;
+    }
+}
+
 static void pump_admits(struct pipeline *pipeline)
 {
-    struct list *waiting = &pipeline->stages[STAGE_ADMIT];
-    while (!list_empty(waiting)) {
-        struct work *work = container_of(list_first(waiting), struct work, node);
-        if (!admission_try(work))
+    list_each_safe (node, after, &pipeline->stages[STAGE_ADMIT]) {
+        struct work *work = container_of(node, struct work, node);
+        if (!admit(work) && !lets_pass(work))
             return;
-        uint64_t now_ns = clock_now_ns();
-        work->ms[STAGE_ADMIT] = clock_ms(work->admit_ns, now_ns);
-        if (work->traced)
-            witness_admit(work, now_ns);
-        pipeline_move(work, work->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
     }
 }
 
 void pipeline_pump(struct pipeline *pipeline)
 {
     pump_admits(pipeline);
-    pump_reads(pipeline);
+    reads_pump(pipeline);
     pipeline_offer_places(pipeline);
     tell_if_idle(pipeline);
 }
 
 /* ---- workers and engine --------------------------------------------------------------------- */
+
+void work_start_errand(struct work *work)
+{
+    work->out = true;
+    work->errand.priority = stage_table[work->stage].priority;
+    workers_submit(work->pipeline->parts.workers, &work->errand);
+}
 
 /* A work comes back from a worker or from the engine; false: it had been answered long ago. */
 static bool take_back(struct work *work)
@@ -262,6 +222,8 @@ static bool take_back(struct work *work)
     if (!work->abandoned)
         return true;
     pipeline_recycle(work, &work->pipeline->zombies);
+    reads_recall(work->pipeline);
+    recall_admits(work->pipeline);
     pipeline_pump(work->pipeline);
     return false;
 }
@@ -401,7 +363,7 @@ static void catch_up(struct work *work)
     enum stage at = atomic_load(&work->at);
     if (work->traced)
         witness_back(work);
-    list_remove(&work->pipeline->stages[work->stage], &work->node);
+    pipeline_leave(work);
     list_push(&work->pipeline->stages[at], &work->node);
     work->stage = at;
 }
@@ -409,22 +371,19 @@ static void catch_up(struct work *work)
 void work_errand_done(struct errand *errand)
 {
     struct work *work = container_of(errand, struct work, errand);
-    struct pipeline *pipeline = work->pipeline;
     if (work->abandoned && strips_hold(work)) {
         strips_withdraw(work);
         return;
     }
     if (!take_back(work))
         return;
-    if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled)) {
-        /* Unless room was made while the errand came back, somebody who has room will make some. */
-        pipeline->read_stalled = pool_usage(pipeline->file_pool).used > 0;
-        work->refused = pipeline->reads_wait = true;
-        pipeline_pump(pipeline);
+    if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled) &&
+        !atomic_load(&work->lost) && !work->pipeline->failed) {
+        reads_refuse(work);
         return;
     }
     if (!work->loaded)
-        end_key_read(work);
+        reads_end_key(work);
     catch_up(work);
     if (work->arrival.awaited)
         judge_task(work);
@@ -433,13 +392,13 @@ void work_errand_done(struct errand *errand)
 
 static void enter_on_worker(struct work *work)
 {
-    start_errand(work);
+    work_start_errand(work);
 }
 
 static void enter_decode(struct work *work)
 {
     strips_begin(work);
-    start_errand(work);
+    work_start_errand(work);
 }
 
 static void enter_gpu(struct work *work)
@@ -454,7 +413,7 @@ static void enter_gpu(struct work *work)
         return;
     }
     if (engine_is_synchronous(pipeline->parts.engine)) {
-        start_errand(work);
+        work_start_errand(work);
         return;
     }
     work->out = true;
@@ -514,8 +473,15 @@ uint32_t pipeline_zombies(const struct pipeline *pipeline)
 
 uint32_t pipeline_waiting(const struct pipeline *pipeline)
 {
-    uint32_t line = (uint32_t)pipeline->stages[STAGE_ADMIT].length;
-    return admission_is_short(&pipeline->admission) ? line : 0;
+    bool is_short = admission_is_short(&pipeline->admission);
+    uint32_t waiting = 0;
+    list_each (node, &pipeline->stages[STAGE_ADMIT])
+        waiting += is_short || container_of(node, struct work, node)->aside;
+    list_each (node, &pipeline->stages[STAGE_READ]) {
+        const struct work *work = container_of(node, struct work, node);
+        waiting += !work->out && !work->reading;
+    }
+    return waiting;
 }
 
 const char *pipeline_stage_name(uint32_t stage)
@@ -549,20 +515,6 @@ double pipeline_oldest_s(const struct pipeline *pipeline)
         }
     }
     return clock_ms(oldest, now) / 1e3;
-}
-
-bool pipeline_healthy(const struct pipeline *pipeline)
-{
-    /* Twice the grace: a worker that hangs is replaced after once. */
-    double grace_s = 2 * pipeline->parts.options->hang_grace_s + 1;
-    uint64_t now = clock_now_ns();
-    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
-        list_each (node, &pipeline->stages[stage]) {
-            if (work_overdue(container_of(node, struct work, node), now, grace_s))
-                return false;
-        }
-    }
-    return true;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

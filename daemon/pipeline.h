@@ -65,7 +65,8 @@ uint32_t pipeline_in_stage(const struct pipeline *pipeline, uint32_t stage);
 struct pool_usage pipeline_file_usage(const struct pipeline *pipeline);
 struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline);
 double pipeline_oldest_s(const struct pipeline *pipeline);  /* 0 when there is none */
-/* Whether every job moves or is within its time: what the watchdog wants to know. */
+/* Whether every job is within its time, and jobs that wait before their decode are not all that
+ * there is while none comes past admission: what the watchdog wants to know. */
 bool pipeline_healthy(const struct pipeline *pipeline);
 /* Calls drained (once) as soon as nothing is unfinished. */
 void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context);

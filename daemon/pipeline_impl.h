@@ -1,8 +1,8 @@
 /*
  * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
- * intake.c (from lease to job), ack.c (the end), deadline.c (ends that come too early or too late),
- * strips.c (rows that go to the device while others are decoded), arrival.c (rows that are encoded
- * while others come from it), witness.c (what a trace hears).
+ * intake.c (from lease to job), reads.c (inputs), ack.c (the end), deadline.c (ends that come too
+ * early or too late), strips.c (rows that go to the device while others are decoded), arrival.c
+ * (rows that are encoded while others come from it), witness.c (what a trace hears).
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
@@ -27,6 +27,8 @@ struct pipeline {
     _Atomic bool failed; /* set on the loop; a worker looks before it begins another stage */
     bool reads_wait;   /* there may be reads that were not started when they came */
     bool read_stalled; /* the first read that waits needs room that is not there */
+    uint64_t files_given; /* how often an input's memory went back to the pool */
+    uint64_t moved_ns;    /* when a job last came past admission, or to its end */
     uv_timer_t tick;
     uv_async_t strips; /* a decode has come so far */
     uv_async_t arrivals; /* the first rows of a result are there */
@@ -50,6 +52,8 @@ extern const struct stage_row stage_table[STAGE_COUNT];
 /* pipeline.c. The one place where a work comes to a stage: its first, and from one to another. */
 void pipeline_enter(struct work *work, enum stage stage);
 void pipeline_move(struct work *work, enum stage stage);
+/* Takes the work off the list of its stage. */
+void pipeline_leave(struct work *work);
 /* A stage has ended, well or badly: on to the next one, or to the end. */
 void pipeline_advance(struct work *work);
 /* Starts whatever can start now. Called after each event that may have freed something. */
@@ -59,6 +63,8 @@ void pipeline_offer_places(struct pipeline *pipeline);
 void pipeline_note_length(struct pipeline *pipeline, const struct work *work);
 /* A work that nothing points to any more becomes a free place. */
 void pipeline_recycle(struct work *work, struct list *from);
+/* Has a worker carry out the stage that the work is at. */
+void work_start_errand(struct work *work);
 /* On the worker's run and the loop's done of every errand. */
 void work_run_errand(struct errand *errand, struct worker_tools *tools);
 void work_errand_done(struct errand *errand);
@@ -75,6 +81,19 @@ void witness_end(struct work *work);
 void work_set_task(struct work *work);
 /* Gives back all memory but the job itself; idempotent. */
 void work_release(struct work *work);
+
+/* reads.c. The stage's enter. */
+void reads_enter(struct work *work);
+/* Starts the reads that waited, as far as there is room. */
+void reads_pump(struct pipeline *pipeline);
+/* A worker found no room for the work's input. */
+void reads_refuse(struct work *work);
+/* Memory of abandoned jobs came back: reads that stepped aside are in the line again. */
+void reads_recall(struct pipeline *pipeline);
+/* Gives the input's memory back; idempotent. */
+void reads_release(struct work *work);
+/* The bytes that a reply of Redis brought are in the pool now, or gone: others may have theirs. */
+void reads_end_key(struct work *work);
 
 /* intake.c: the queue's events. */
 void intake_leased(void *context, struct lease *lease);

@@ -77,12 +77,15 @@ struct work {
     bool out;               /* with a worker or with the engine */
     bool again;             /* set by the read that found no room */
     bool refused;           /* a read found no room: it comes before younger ones */
+    bool aside;             /* only abandoned jobs could make room for it: it holds nobody up */
     bool large_read;        /* `loaded` is one of the large ones that Redis is asked for */
     bool give_back;         /* ends as if it had never been fetched */
     bool computed;          /* the engine had something to do */
     bool unfit;             /* bad in itself: it could never begin */
 
     uint64_t fetched_ns, deadline_ns;
+    uint64_t entered_ns;    /* the stage whose list it is on */
+    uint64_t files_given;   /* the pipeline's, when its read began */
     double queue_ms;        /* -1: not known */
     double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
     uint64_t admit_ns;      /* when the wait for admission began */

@@ -180,7 +180,8 @@ static void values_are_cancelled(struct rig *rig)
     rig_saw_jobs(rig, "twin");
     cJSON *second = world_result_from(w, "gpuimgd:reply:second", 20);
     rig_saw(rig, "second: %s", second ? json_text(second, "status") : "none");
-    rig_saw_if(rig, json_at(second, "outputs.0.values.stats.mean.0"), "with values", "without values");
+    rig_saw_if(rig, json_at(second, "outputs.0.values.stats.mean.0"), "with values",
+               "without values");
     cJSON_Delete(second);
 }
 

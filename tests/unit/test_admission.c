@@ -139,6 +139,33 @@ static void no_more_than_can_soon_begin(void **state)
     assert_int_equal(pinned_used(bench), 0);
 }
 
+/* What abandoned jobs hold is not waited for: one that needs it leaves the line to the others. */
+static void nobody_waits_for_the_abandoned(void **state)
+{
+    struct bench *bench = *state;
+    struct admission *admission = &bench->pipeline.admission;
+    struct work hung = work_of(bench, 10, 100 * MIB), running = work_of(bench, 10, MIB),
+                large = work_of(bench, 10, 100 * MIB), small = work_of(bench, 10, MIB);
+    assert_true(admission_pass(&hung));
+    assert_true(admission_pass(&running));
+    admission_abandon(&hung);
+    assert_false(admission_pass(&large));
+    assert_false(admission_step_aside(&large)); /* the one that runs may make room */
+    assert_false(admission_pass(&small));
+    admission_release(&running);
+    assert_false(admission_try(&large));
+    assert_true(admission_step_aside(&large));
+    assert_int_equal(admission->line, 1);
+    assert_true(admission_try(&small));
+    admission_release(&hung); /* its worker has come back */
+    admission_wait(&large);
+    assert_int_equal(admission->line, 1);
+    assert_true(admission_try(&large));
+    admission_release(&large);
+    admission_release(&small);
+    assert_int_equal(pinned_used(bench), 0);
+}
+
 /* The pool has 64 MiB, and may have twice as much, but not for a job for which nobody has time. */
 static void no_new_memory_for_those_in_reserve(void **state)
 {
@@ -183,6 +210,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_gets_what_it_needs_or_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nobody_overtakes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_more_than_can_soon_begin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_waits_for_the_abandoned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_new_memory_for_those_in_reserve, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_fails, set_up, tear_down),
     };

@@ -1,0 +1,203 @@
+/*
+ * room.c - memory that a worker which hangs will not give back, and jobs that need more than is
+ * left.
+ *
+ * The victim hangs at its decode while a flag is up: at first as a job that takes long, and after
+ * its time as an abandoned one, which keeps its memory. The large one needs more than the victim
+ * leaves; small ones fit beside it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/script.h"
+#include "tests/faults/rig.h"
+#include "tests/tools/http.h"
+#include "tests/tools/prometheus.h"
+
+#define SMALL 12
+
+/* Half of it is for input files. */
+#define HOST_BYTES "--host_bytes=8M"
+#define FILE_BYTES (5 << 19) /* two do not fit into 4 MiB */
+
+/* ---- what the daemon says -------------------------------------------------------------------- */
+
+static const char *place(struct rig *rig)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "unix:%s/http", rig->world.folder);
+    return text;
+}
+
+static const char *listen_option(struct rig *rig)
+{
+    static char text[160];
+    snprintf(text, sizeof text, "--metrics_listen=%s", place(rig));
+    return text;
+}
+
+/* Waits until the path answers so, with the word in its body. */
+static void saw_answer(struct rig *rig, const char *path, int status, const char *word)
+{
+    double deadline = process_now() + patience(20);
+    for (;;) {
+        struct http_reply reply = http_request(place(rig), "GET", path);
+        bool so = reply.status == status && strstr(reply.body, word);
+        bool ends = so || process_now() > deadline;
+        if (ends)
+            rig_saw(rig, "%s %d%s", path, reply.status, so ? "" : " otherwise");
+        http_free(&reply);
+        if (ends)
+            return;
+        process_sleep(0.02);
+    }
+}
+
+/* Waits until so many jobs wait for memory. */
+static void saw_waiting(struct rig *rig, double wanted)
+{
+    double deadline = process_now() + patience(20), waiting = -1;
+    while (waiting != wanted && process_now() < deadline) {
+        struct prometheus read;
+        struct http_reply reply = http_request(place(rig), "GET", "/metrics");
+        if (prometheus_read(&read, reply.body))
+            waiting = prometheus_value(&read, "gpuimgd_jobs_waiting", NULL);
+        prometheus_free(&read);
+        http_free(&reply);
+        process_sleep(0.02);
+    }
+    rig_saw(rig, "%g wait for memory", waiting);
+}
+
+/* ---- the jobs -------------------------------------------------------------------------------- */
+
+/* A small picture in a large file. */
+static void put_large_file(struct rig *rig, const char *name)
+{
+    struct picture_jpeg how = {.width = 160, .height = 120};
+    struct picture_file file = picture_jpeg(&how);
+    uint8_t *bytes = calloc(1, FILE_BYTES);
+    if (!bytes || file.length > FILE_BYTES)
+        abort();
+    memcpy(bytes, file.bytes, file.length);
+    world_put(&rig->world, name, bytes, FILE_BYTES);
+    free(bytes);
+    picture_free(&file);
+}
+
+/* A daemon with a victim at its decode. timeout_s: the victim's. */
+static struct process *start_with_victim(struct rig *rig, const char *bound, double timeout_s)
+{
+    struct process *daemon =
+        rig_start(rig, 0, rig_hang_while(rig, "hung", "run=decode,match=victim"), bound,
+                  listen_option(rig), "--input_bytes_max=4M", "--workers=3", "--inflight=24",
+                  "--renew_s=0.2", rig_option_s("hang_grace_s", 0.3), NULL);
+    rig_push_text(rig, "victim", "{'id':'victim','input':'large.jpg','output':'v.png',"
+                                 "'ops':['invert'],'timeout_s':%g}", patience(timeout_s));
+    rig_saw_if(rig, rig_met(rig, "hung", 20), "it hangs", "it does not hang");
+    return daemon;
+}
+
+static void push_large(struct rig *rig, const char *id)
+{
+    rig_push_text(rig, id, "{'id':'%s','input':'large.jpg','output':'%s.png','ops':['invert']}",
+                  id, id);
+    saw_waiting(rig, 1);
+}
+
+/* Small ones pass while the large one waits, which is done once the worker has come back. */
+static void pass_and_come_back(struct rig *rig)
+{
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+    push_large(rig, "large");
+    rig_push(rig, "n", SMALL);
+    rig_wait_for(rig, 1 + SMALL, 10);
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "large");
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "large");
+}
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+static void file_of_a_hung_worker(struct rig *rig)
+{
+    put_large_file(rig, "large.jpg");
+    start_with_victim(rig, HOST_BYTES, 0.5);
+    pass_and_come_back(rig);
+}
+
+/* 18 MB decoded, and 18 MB of result: two do not fit into 48 MiB. */
+static void picture_of_a_hung_worker(struct rig *rig)
+{
+    world_put_photo(&rig->world, "large.jpg", 3000, 2000);
+    start_with_victim(rig, "--pinned_bytes=48M", 0.5);
+    pass_and_come_back(rig);
+}
+
+/* The large one is at the head of the line and goes away, while the victim has its time still. */
+static void first_in_line_is_cancelled(struct rig *rig)
+{
+    put_large_file(rig, "large.jpg");
+    start_with_victim(rig, HOST_BYTES, 50);
+    push_large(rig, "large");
+    rig_push(rig, "n", SMALL);
+    saw_waiting(rig, 1 + SMALL);
+    freeReplyObject(redis_command(rig->world.client,
+                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:delayed "
+                                  "gpuimgd:waits:large gpuimgd:result:large large",
+                                  script_text(SCRIPT_ID_CANCEL)));
+    rig_wait_for(rig, 1 + SMALL, 10);
+    rig_saw_jobs(rig, "large");
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "victim");
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+}
+
+static void health_while_one_waits(struct rig *rig)
+{
+    put_large_file(rig, "large.jpg");
+    start_with_victim(rig, HOST_BYTES, 0.5);
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "victim");
+    saw_answer(rig, "/healthz", 200, "running");
+    push_large(rig, "large");
+    saw_answer(rig, "/healthz", 503, "none moves");
+    saw_answer(rig, "/readyz", 503, "none moves");
+    rig_push(rig, "n", 1);
+    saw_answer(rig, "/healthz", 200, "running");
+    saw_answer(rig, "/healthz", 503, "none moves");
+    rig_lower(rig, "hung");
+    saw_answer(rig, "/healthz", 200, "running");
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+    rig_saw_jobs(rig, "large");
+}
+
+static const struct fault_case cases[] = {
+    {.name = "an input beside that of a hung worker", .injected = "there is no room",
+     .run = file_of_a_hung_worker, .quick = true,
+     .expected = "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; "
+                 "large: no result; large: done, attempt 1"},
+    {.name = "a picture beside that of a hung worker", .injected = "there is no room",
+     .run = picture_of_a_hung_worker, .quick = true,
+     .expected = "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; "
+                 "large: no result; large: done, attempt 1"},
+    {.name = "the first of those that wait for room", .injected = "cancel",
+     .run = first_in_line_is_cancelled, .quick = true,
+     .expected = "it hangs; 1 wait for memory; 13 wait for memory; large: cancelled cancelled, "
+                 "attempt 1; 12 done once; victim: no result; victim: done, attempt 1"},
+    {.name = "health, while one waits for room", .injected = "a worker hangs",
+     .run = health_while_one_waits, .quick = true,
+     .expected = "it hangs; victim: failed timeout, attempt 1; /healthz 200; 1 wait for memory; "
+                 "/healthz 503; /readyz 503; /healthz 200; /healthz 503; /healthz 200; 1 done "
+                 "once; large: done, attempt 1"},
+    {.name = NULL},
+};
+
+const struct fault_group room_faults = {"room", cases};
