@@ -71,10 +71,24 @@ static _Noreturn void on_error(png_structp png, png_const_charp message)
     leave(state);
 }
 
+/* Whether libpng warns only of data that follow the last row, or the end of a stream whose checksum
+ * is right. */
+static bool is_harmless(const char *message)
+{
+    static const char *const harmless[] = {"Extra compressed data", "Too much image data",
+                                           "Too many IDATs found"};
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (strstr(message, harmless[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* No pixel depends on other chunks. libpng only warns of a fault that zlib finds after the last
+ * row, but if that is a wrong checksum, the rows may be wrong. */
 static void on_warning(png_structp png, png_const_charp message)
 {
-    (void)png;
-    (void)message; /* about ancillary chunks: no pixel depends on them */
+    if (strncmp(message, "IDAT: ", 6) == 0 && !is_harmless(message))
+        on_error(png, message);
 }
 
 static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
@@ -161,7 +175,7 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
 /* Reads up to the first IDAT. Only after setjmp(state->jump). Of the ancillary chunks only the
  * colour profile is looked at, and only where it is wanted: the others are passed over without
  * being inflated, but with their CRC checked. A flawed profile costs the profile, not the
- * picture, so libpng's "benign" errors become errors only from the pixels on. */
+ * picture: libpng's "benign" errors are warnings here, and on_warning tells which ones matter. */
 static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, bool want_icc)
 {
@@ -187,7 +201,6 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
         png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, profile, 1);
     png_set_read_fn(png, state, source_read);
     png_read_info(png, state->info);
-    png_set_benign_errors(png, 0);
 }
 
 /* ---- probe ---- */
