@@ -52,6 +52,7 @@ void web_destroy(struct web *web)
 
 #include "daemon/clock.h"
 #include "daemon/exposition.h"
+#include "daemon/history.h"
 #include "daemon/status_json.h"
 #include "daemon/status_page.inc"
 
@@ -86,16 +87,18 @@ struct seat {
     uint64_t since_ns;
 };
 
-enum { ROUTES = 5 };
+enum { ROUTES = 6 };
 
 struct web {
     struct listener listener;
     struct MHD_Daemon *server;
     pthread_mutex_t lock;
-    struct metrics shown; /* under the lock */
+    struct metrics shown;   /* under the lock */
+    struct history history; /* under the lock */
 
     /* The server's thread: */
     struct metrics seen;
+    struct history seen_history; /* a copy, only while its document is made */
     struct document documents[ROUTES];
     struct seat seats[CONNECTIONS_MAX];
     bool nice;
@@ -114,21 +117,30 @@ static struct page page_of(unsigned status, char *text)
     return (struct page){status, text, text ? strlen(text) : 0};
 }
 
-static struct page show_status(const struct metrics *metrics, uint64_t now_ns)
+static struct page show_status(struct web *web, uint64_t now_ns)
 {
-    (void)metrics, (void)now_ns;
+    (void)web, (void)now_ns;
     return page_of(MHD_HTTP_OK, strdup(status_page));
 }
 
-static struct page show_json(const struct metrics *metrics, uint64_t now_ns)
+static struct page show_json(struct web *web, uint64_t now_ns)
 {
-    return page_of(MHD_HTTP_OK, status_json_write(metrics, now_ns));
+    return page_of(MHD_HTTP_OK, status_json_write(&web->seen, now_ns));
 }
 
-static struct page show_metrics(const struct metrics *metrics, uint64_t now_ns)
+static struct page show_history(struct web *web, uint64_t now_ns)
+{
+    (void)now_ns;
+    pthread_mutex_lock(&web->lock);
+    web->seen_history = web->history;
+    pthread_mutex_unlock(&web->lock);
+    return page_of(MHD_HTTP_OK, history_json_write(&web->seen_history));
+}
+
+static struct page show_metrics(struct web *web, uint64_t now_ns)
 {
     struct page page = {.status = MHD_HTTP_OK};
-    page.text = exposition_write(metrics, now_ns, &page.length);
+    page.text = exposition_write(&web->seen, now_ns, &page.length);
     return page;
 }
 
@@ -141,17 +153,17 @@ static struct page show_verdict(bool good, const char *why)
     return page_of(good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, line);
 }
 
-static struct page show_health(const struct metrics *metrics, uint64_t now_ns)
+static struct page show_health(struct web *web, uint64_t now_ns)
 {
     char why[ERROR_TEXT_MAX + 64];
-    bool good = metrics_alive(metrics, now_ns, why, sizeof why);
+    bool good = metrics_alive(&web->seen, now_ns, why, sizeof why);
     return show_verdict(good, why);
 }
 
-static struct page show_readiness(const struct metrics *metrics, uint64_t now_ns)
+static struct page show_readiness(struct web *web, uint64_t now_ns)
 {
     char why[ERROR_TEXT_MAX + 64];
-    bool good = metrics_ready(metrics, now_ns, why, sizeof why);
+    bool good = metrics_ready(&web->seen, now_ns, why, sizeof why);
     return show_verdict(good, why);
 }
 
@@ -161,11 +173,12 @@ static struct page show_readiness(const struct metrics *metrics, uint64_t now_ns
 static const struct route {
     const char *path, *type, *policy;
     bool kept; /* while the snapshot is the same, for a while */
-    struct page (*show)(const struct metrics *metrics, uint64_t now_ns);
+    struct page (*show)(struct web *web, uint64_t now_ns);
 } routes[ROUTES] = {
     {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, true, show_status},
     {"/metrics", EXPOSITION_TYPE, NO_POLICY, true, show_metrics},
     {"/status.json", "application/json", NO_POLICY, true, show_json},
+    {"/history.json", "application/json", NO_POLICY, true, show_history},
     {"/healthz", PLAIN_TYPE, NO_POLICY, false, show_health},
     {"/readyz", PLAIN_TYPE, NO_POLICY, false, show_readiness},
 };
@@ -214,7 +227,7 @@ static const struct document *document_of(struct web *web, size_t index)
         now_ns - document->made_ns < DOCUMENT_NS)
         return document;
     drop_document(document);
-    struct page page = route->show(&web->seen, now_ns);
+    struct page page = route->show(web, now_ns);
     *document = (struct document){
         .response = respond(page.text, page.length, route->type, route->policy),
         .status = page.status,
@@ -336,6 +349,7 @@ struct web *web_create(const char *listen, const struct metrics *metrics, struct
     }
     pthread_mutex_init(&web->lock, NULL);
     web->shown = *metrics;
+    history_add(&web->history, metrics);
     for (size_t i = 0; i < CONNECTIONS_MAX; i++)
         web->seats[i].fd = -1;
     web->server = MHD_start_daemon(
@@ -362,6 +376,7 @@ void web_publish(struct web *web, const struct metrics *metrics)
     if (pthread_mutex_trylock(&web->lock) != 0)
         return;
     web->shown = *metrics;
+    history_add(&web->history, metrics);
     pthread_mutex_unlock(&web->lock);
 }
 

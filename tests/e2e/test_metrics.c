@@ -149,6 +149,7 @@ static void documents(void **state)
     check_document("/metrics", "text/plain; version=0.0.4; charset=utf-8", "gpuimgd_jobs_total");
     check_document("/metrics?x=1", "text/plain; version=0.0.4; charset=utf-8", "gpuimgd_info");
     check_document("/status.json", "application/json", "\"version\"");
+    check_document("/history.json", "application/json", "\"samples\"");
     check_document("/healthz", "text/plain; charset=utf-8", "running");
     assert_true(says("/readyz", 200, "running"));
     check_refused("GET", "/metrics/", 404);
@@ -310,6 +311,27 @@ static void check_totals(struct prometheus read)
     assert_true(VALUE(read, "gpuimgd_pool_limit_bytes", "pool", "pinned") > 0);
 }
 
+/* From a sample before all jobs, forward in time, to these counts. */
+static void check_history(double done, double ended)
+{
+    struct http_reply json = get("/history.json");
+    cJSON *root = cJSON_Parse(json.body), *sample;
+    const cJSON *samples = json_at(root, "samples"), *last = NULL;
+    assert_true(cJSON_GetArraySize(samples) >= 2);
+    assert_true(json_number(cJSON_GetArrayItem(samples, 0), "jobs.done") == 0);
+    cJSON_ArrayForEach(sample, samples) {
+        assert_true(!last || json_number(sample, "time") > json_number(last, "time"));
+        assert_true(!last || json_number(sample, "jobs.done") >= json_number(last, "jobs.done"));
+        last = sample;
+    }
+    assert_true(json_number(last, "jobs.done") == done);
+    assert_true(json_number(last, "jobs.failed") + json_number(last, "jobs.dead") == ended);
+    assert_true(json_number(last, "times.decode.sum_s") > 0);
+    assert_true(json_number(last, "times.decode.count") == 41);
+    cJSON_Delete(root);
+    http_free(&json);
+}
+
 static void counters_follow_the_jobs(void **state)
 {
     (void)state;
@@ -337,6 +359,7 @@ static void counters_follow_the_jobs(void **state)
     assert_string_equal(json_text(root, "errors.0.error.code"), "write_failed");
     cJSON_Delete(root);
     http_free(&json);
+    check_history(40, 4);
     rmdir(folder);
     free(folder);
     check_stop(daemon);

@@ -20,11 +20,13 @@
 
 #include "daemon/clock.h"
 #include "daemon/exposition.h"
+#include "daemon/history.h"
 #include "daemon/listener.h"
 #include "daemon/status_json.h"
 #include "daemon/web.h"
 #include "tests/tools/prometheus.h"
 #include "tests/tools/text_file.h"
+#include "tests/tools/world.h"
 
 static struct prometheus read_exposition(const struct metrics *metrics, uint64_t now_ns)
 {
@@ -298,6 +300,47 @@ static void health_and_readiness(void **state)
     free(m);
 }
 
+/* ---- the last two minutes -------------------------------------------------------------------- */
+
+static void history_is_bounded(void **state)
+{
+    (void)state;
+    struct history *history = calloc(1, sizeof *history);
+    struct metrics *m = calloc(1, sizeof *m);
+    m->device_count = 1;
+    for (uint64_t second = 1; second <= 300; second++) {
+        m->generation++;
+        m->taken_ns = second * NS_PER_S;
+        m->taken_s = 1e9 + (double)second;
+        m->totals.done = 10 * second;
+        m->totals.times[METRICS_ENCODE].counts[3] = second;
+        m->totals.times[METRICS_ENCODE].sum_s = (double)second / 4;
+        m->devices[0].activity.any_s = (double)second / 2;
+        history_add(history, m);
+    }
+    m->generation++; /* a change of state, at once: it replaces the last sample */
+    m->taken_ns += NS_PER_S / 10;
+    m->totals.done++;
+    history_add(history, m);
+    char *json = history_json_write(history);
+    cJSON *root = cJSON_Parse(json), *samples = cJSON_GetObjectItem(root, "samples");
+    assert_int_equal(cJSON_GetArraySize(samples), HISTORY_SAMPLES);
+    const cJSON *first = cJSON_GetArrayItem(samples, 0);
+    const cJSON *last = cJSON_GetArrayItem(samples, HISTORY_SAMPLES - 1);
+    assert_true(json_number(first, "time") == 1e9 + 180);
+    assert_true(json_number(first, "jobs.done") == 1800);
+    assert_true(json_number(first, "times.encode.count") == 180);
+    assert_true(json_number(first, "times.encode.sum_s") == 45);
+    assert_true(json_number(cJSON_GetArrayItem(json_at(first, "devices"), 0), "busy_s") == 90);
+    assert_int_equal(cJSON_GetArraySize(json_at(first, "times.job.counts")), METRICS_BUCKETS + 1);
+    assert_true(json_number(last, "generation") == 301);
+    assert_true(json_number(last, "jobs.done") == 3001);
+    cJSON_Delete(root);
+    free(json);
+    free(m);
+    free(history);
+}
+
 /* ---- where to listen ------------------------------------------------------------------------- */
 
 static void addresses_are_taken_or_refused(void **state)
@@ -425,6 +468,7 @@ int main(void)
         cmocka_unit_test(durations_fall_into_their_buckets),
         cmocka_unit_test(the_latest_errors_are_kept),
         cmocka_unit_test(health_and_readiness),
+        cmocka_unit_test(history_is_bounded),
         cmocka_unit_test(addresses_are_taken_or_refused),
         cmocka_unit_test(localhost_is_not_looked_up),
         cmocka_unit_test(hosts_are_taken_or_refused),
