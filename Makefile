@@ -135,7 +135,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics \
         check-peers check-faults coverage \
-        check-scale chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
+        check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # and not only a file that is not there: behind .SECONDARY that forces nothing
 .DELETE_ON_ERROR:
@@ -162,6 +162,7 @@ help:
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
 ## make soak          50,000 jobs, three daemons, 1,000 kills -9
 ## make check-scale   Sentinel and Cluster failovers, moving slots and many daemons, in full
+## make check-fleet   what 100 daemons cost one Redis: idle, woken, loaded, cut off; a table with bounds (FLEET=)
 ## make chaos         10,000 jobs, two daemons, 20 kills -9: every job has exactly one result
 ## make fuzz          libFuzzer (clang) on every parser: make fuzz FUZZ_SECONDS=600 [FUZZ="job png"]
 ## make bench         the daemon against its own codec floor: make bench FOLDER=/some/photographs
@@ -371,6 +372,9 @@ soak: deps
 check-scale: deps
 	@$(MAKE) --no-print-directory build-tests
 	@GPUIMGD_SCALE=full tests/run.sh $(O) tests/scale/
+check-fleet: deps
+	@$(MAKE) --no-print-directory all $(O)/tests/tools/fleet
+	@$(O)/tests/tools/fleet --daemon $(O)/gpuimgd $(FLEET)
 chaos: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/tools/chaos --daemon $(O)/gpuimgd $(CHAOS)

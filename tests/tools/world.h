@@ -20,7 +20,7 @@
 #include "tests/tools/raster.h"
 #include "tests/tools/redis_server.h"
 
-#define WORLD_DAEMONS_MAX 8
+#define WORLD_DAEMONS_MAX 100
 
 struct world {
     char folder[64];
