@@ -18,7 +18,7 @@ static const struct {
 } scripts[SCRIPT_ID_COUNT] = {
 #define ROW(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1}
     ROW(FETCH), ROW(START), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP),
-    ROW(LEAVE), ROW(CANCEL), ROW(REVIVE),
+    ROW(LEAVE), ROW(CANCEL), ROW(REVIVE), ROW(DEAD),
 #undef ROW
 };
 

@@ -24,6 +24,7 @@ enum script {
     SCRIPT_ID_LEAVE,
     SCRIPT_ID_CANCEL, /* this one and those below: of who pushes jobs, no daemon calls them */
     SCRIPT_ID_REVIVE,
+    SCRIPT_ID_DEAD,
     SCRIPT_ID_COUNT
 };
 

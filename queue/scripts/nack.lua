@@ -11,6 +11,8 @@
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another has it), -1 stale (the job is gone)}
 --
+-- Writes KEYS 6 .. ":errors", too: of each dead job its result, with a digest of its text and the
+-- time put before it.
 -- The delay grows fourfold with each attempt, to an hour at most, and ends where the job expires.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears 0 or
 -- -1, for the token is gone.
@@ -24,6 +26,7 @@ local DELAY_LAST_MS = 3600000
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list') or wrong_type(jobs, 'list')
     or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
+    or wrong_type(dead .. ':errors', 'list')
 if wrong then return wrong end
 
 -- include parts/now.lua
@@ -45,6 +48,15 @@ local function post(result, id_key, reply_key)
         push_bounded(results, result, results_max)
     end
     if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
+end
+
+-- include parts/dead_error.lua
+local function give_up(raw, result)
+    local errors = dead .. ':errors'
+    local record = string.format('{"of":"%s","time":%.3f', digest_of(raw), now / 1000)
+    push_bounded(dead, raw, dead_max)
+    redis.call('LPUSH', errors, record .. (result:byte() == 123 and ',' .. result:sub(2) or '}'))
+    redis.call('LTRIM', errors, 0, redis.call('LLEN', dead) + SLACK - 1)
 end
 
 local function give_back(job, number, attempt)
@@ -90,7 +102,7 @@ while a <= #ARGV do
             redis.call('HSET', job, 'state', 'delayed')
             redis.call('ZADD', delayed, string.format('%.0f', due), number)
         else
-            push_bounded(dead, redis.call('HGET', job, 'raw') or '', dead_max)
+            give_up(redis.call('HGET', job, 'raw') or '', result)
             for _, value in ipairs(values) do store(unpack(value)) end
             if result ~= '' then post(result, id_key, reply_key) end
             redis.call('DEL', job)

@@ -454,6 +454,14 @@ static void test_unwritable_output(void **state)
     char *raw = redis_string(w->client, "LINDEX gpuimgd:dead 0");
     assert_non_null(strstr(raw, "locked/x.png"));
     free(raw);
+    char *why = redis_string(w->client, "LINDEX gpuimgd:dead:errors 0");
+    cJSON *record = cJSON_Parse(why);
+    assert_string_equal(json_text(record, "error.code"), "write_failed");
+    assert_string_equal(json_text(record, "input.path"), "good.jpg");
+    assert_true(json_number(record, "attempt") == 3 && json_number(record, "time") > 1e9);
+    assert_true(*json_text(record, "daemon") && strlen(json_text(record, "of")) > 41);
+    cJSON_Delete(record);
+    free(why);
 
     /* Once the cause is gone, the command of the manual tries it again. */
     assert_int_equal(chmod(folder, 0755), 0);

@@ -271,6 +271,110 @@ static void test_dead_is_trimmed(void **state)
     expect("dead3 dead2", "LRANGE t:dead 0 -1");
 }
 
+/* ---- why they died ---- */
+
+/* Gives jobs up with the texts and results "<name><i>". */
+static void die(const char *name, int first, int last)
+{
+    for (int i = first; i <= last; i++) {
+        char keys[256], args[256];
+        redis_integer(redis, "HSET t:job:1 raw %s%d state leased attempt 3 token A:1", name, i);
+        snprintf(keys, sizeof keys, NACK_KEYS "t:job:1");
+        snprintf(args, sizeof args, "2000 9 2000 3 100 1 A:1 retry {\"job\":\"%s%d\"} 0 0 0", name,
+                 i);
+        expect_reply(eval(SCRIPT_ID_NACK, keys, args), args, "0 2");
+    }
+}
+
+/* The dead job at this place has this text, and the error of this one ("": none). */
+static void expect_dead(int place, const char *text, const char *error)
+{
+    char args[32], wanted[64];
+    snprintf(args, sizeof args, "%d 1", place);
+    snprintf(wanted, sizeof wanted, ",\"job\":\"%s\"}", error);
+    redisReply *reply = eval(SCRIPT_ID_DEAD, "t:dead", args);
+    assert_int_equal(reply->elements, 2);
+    assert_string_equal(reply->element[0]->str, text);
+    const char *record = reply->element[1]->str;
+    if (*error ? strncmp(record, "{\"of\":\"", 7) || !strstr(record, wanted) : *record)
+        fail_msg("the error of %s is \"%s\"", text, record);
+    freeReplyObject(reply);
+}
+
+static void test_the_error_of_a_dead_job(void **state)
+{
+    (void)state;
+    expect("2", "LPUSH t:dead old new"); /* by an older daemon */
+    die("x", 1, 3);
+    expect_dead(0, "x3", "x3");
+    expect_dead(2, "x1", "x1");
+    expect_dead(3, "new", "");
+    expect_dead(4, "old", "");
+    redisReply *reply = eval(SCRIPT_ID_DEAD, "t:dead", "1 100");
+    assert_int_equal(reply->elements, 8);
+    assert_string_equal(reply->element[0]->str, "x2");
+    freeReplyObject(reply);
+    expect_reply(eval(SCRIPT_ID_DEAD, "t:dead", "5 100"), "past the end", "");
+    /* When it died, by Redis's clock. */
+    reply = redis_command(redis, "TIME");
+    double now = atof(reply->element[0]->str);
+    freeReplyObject(reply);
+    char *record = redis_string(redis, "LINDEX t:dead:errors 0");
+    const char *time = strstr(record, "\"time\":");
+    assert_non_null(time);
+    assert_in_range(atof(time + 7), now - 60, now + 1);
+    free(record);
+    /* The error goes with its job, either way. */
+    expect_reply(eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "x2 1"), "retry", "1");
+    expect_reply(eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "x2 1"), "retry", "0");
+    expect_reply(eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "old 0"), "drop", "1");
+    expect("x3 x1 new", "LRANGE t:dead 0 -1");
+    expect("x2", "LRANGE t:jobs 0 -1");
+    expect("2", "LLEN t:dead:errors");
+    expect_dead(1, "x1", "x1");
+}
+
+static void test_errors_of_dead_jobs_that_were_moved_by_hand(void **state)
+{
+    (void)state;
+    die("x", 1, 5);
+    expect("x1", "LMOVE t:dead t:jobs RIGHT LEFT");
+    expect("1", "LREM t:dead 1 x4");
+    die("x", 1, 1); /* and again */
+    expect("x1 x5 x3 x2", "LRANGE t:dead 0 -1");
+    for (int i = 0; i < 4; i++) {
+        static const char *const left[] = {"x1", "x5", "x3", "x2"};
+        expect_dead(i, left[i], left[i]);
+    }
+    /* Those of jobs that are gone do not pile up. */
+    die("y", 1, 300);
+    redis_integer(redis, "LTRIM t:dead 0 9");
+    die("z", 1, 1);
+    expect("11", "LLEN t:dead");
+    expect("111", "LLEN t:dead:errors");
+    expect_dead(10, "y291", "y291");
+    redis_integer(redis, "DEL t:dead");
+    expect_reply(eval(SCRIPT_ID_DEAD, "t:dead", "0 100"), "none", "");
+}
+
+/* Of jobs with the same text each has its own. */
+static void test_errors_of_equal_dead_jobs(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 3; i++) {
+        char args[128];
+        redis_integer(redis, "HSET t:job:1 raw same state leased attempt 3 token A:1");
+        snprintf(args, sizeof args, "9 9 9 3 100 1 A:1 retry {\"job\":\"n%d\"} 0 0 0", i);
+        expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1", args), args, "0 2");
+    }
+    expect_dead(0, "same", "n3");
+    expect_dead(1, "same", "n2");
+    expect_dead(2, "same", "n1");
+    expect_reply(eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "same 1"), "retry", "1");
+    expect_dead(0, "same", "n2");
+    expect_dead(1, "same", "n1");
+}
+
 static void test_alone(void **state)
 {
     (void)state;
@@ -527,7 +631,8 @@ static const struct {
     {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
      "t:lease t:inst t:jobs t:alone t:alone:owner"},
     {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
-     "t:lease t:results t:jobs t:delayed t:alone t:dead"},
+     "t:lease t:results t:jobs t:delayed t:alone t:dead t:dead:errors"},
+    {SCRIPT_ID_REVIVE, "t:dead t:jobs", "x 1", "t:dead t:jobs t:dead:errors"},
     {SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:result:x t:unique:x t:waits:x t:delayed",
      "9 9 1 A:1 r 2 0 0", "t:lease t:results t:delayed"},
     {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:delayed t:waits:x t:result:x", "x",
@@ -625,6 +730,9 @@ int main(void)
         TEST(test_nack_retry_waits_longer_each_time_then_dead),
         TEST(test_the_delay_ends_at_an_hour),
         TEST(test_dead_is_trimmed),
+        TEST(test_the_error_of_a_dead_job),
+        TEST(test_errors_of_dead_jobs_that_were_moved_by_hand),
+        TEST(test_errors_of_equal_dead_jobs),
         TEST(test_alone),
         TEST(test_alone_is_released_when_it_may_not_go_on),
         TEST(test_with_one_attempt_nothing_runs_alone),
