@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
@@ -11,6 +12,8 @@
 
 /* The list is read in pieces: it may hold 100,000 jobs of 64 KiB. */
 #define PIECE 100
+/* With their errors: Redis computes a digest of each, 64 KiB in 0.1 ms. */
+#define ERRORS_PIECE 20
 
 const struct ctl_option ctl_dead_options[] = {
     {"all", 'a', NULL, "retry, drop: every dead job"},
@@ -19,7 +22,8 @@ const struct ctl_option ctl_dead_options[] = {
 
 struct dead {
     struct ctl *ctl;
-    char list[160], jobs[160], never[160];
+    bool whole; /* print all that is known of each */
+    char list[160], errors[160], jobs[160], never[160];
 };
 
 /* ---- list ---------------------------------------------------------------------------------- */
@@ -33,18 +37,20 @@ static const char *input_of(const cJSON *job)
     return *path ? path : show_text(input, "key");
 }
 
-/* Why it died stands in its result, where that is still kept. */
-static cJSON *result_of(struct dead *dead, const cJSON *job)
+/* What is kept of a death: the record beside the list, or, of a job that an older daemon gave up,
+ * its result if that is still there. */
+static cJSON *death_of(struct dead *dead, const cJSON *job, const char *record)
 {
     char *key = NULL;
     const char *id = show_text(job, "id");
-    if (!*id || asprintf(&key, "%s:result:%s", dead->ctl->options.namespace, id) < 0)
-        return NULL;
+    cJSON *death = cJSON_Parse(record);
+    if (death || !*id || asprintf(&key, "%s:result:%s", dead->ctl->options.namespace, id) < 0)
+        return death;
     redisReply *reply = client_ask(dead->ctl->client, "GET", key, NULL);
-    cJSON *result = reply && reply->type == REDIS_REPLY_STRING ? cJSON_Parse(reply->str) : NULL;
+    death = reply && reply->type == REDIS_REPLY_STRING ? cJSON_Parse(reply->str) : NULL;
     freeReplyObject(reply);
     free(key);
-    return result;
+    return death;
 }
 
 /* A member of the list: the job, or the text where that is no JSON. */
@@ -59,26 +65,89 @@ static cJSON *job_json(long long number, cJSON *job, const char *text)
     return json;
 }
 
-static int print_one(struct dead *dead, long long number, const char *text)
+static int print_json(long long number, cJSON *job, const char *text, const cJSON *death)
+{
+    static const char *const members[] = {"input", "error", "attempt", "daemon", "time"};
+    cJSON *line = job_json(number, job, text);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        cJSON *member = cJSON_GetObjectItemCaseSensitive(death, members[i]);
+        if (member)
+            cJSON_AddItemReferenceToObject(line, members[i], member);
+    }
+    return ctl_print_json(line);
+}
+
+static void put_error(const cJSON *death)
+{
+    const cJSON *error = cJSON_GetObjectItemCaseSensitive(death, "error");
+    if (error)
+        out_line("%s (%s)", show_text(error, "message"), show_text(error, "code"));
+    else
+        out_line("the daemon's log says why");
+}
+
+/* All that is known of one, a line for each thing. */
+static void print_whole(long long number, const cJSON *job, const char *text, const cJSON *death)
+{
+    char date[40] = "";
+    time_t died = (time_t)show_number(death, "time");
+    struct tm utc;
+    if (died > 0 && gmtime_r(&died, &utc))
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
+    out_put("#%lld", number);
+    if (*show_text(job, "id"))
+        out_put(" %s", show_text(job, "id"));
+    out_end();
+    out_line("input    %s", job ? input_of(job) : "");
+    out_put("error    ");
+    put_error(death);
+    if (*date)
+        out_line("died     %s", date);
+    if (death)
+        out_line("attempt  %.0f, by %s, as job %.0f", show_number(death, "attempt"),
+                 show_text(death, "daemon"), show_number(death, "job"));
+    out_line("job      %s", text);
+}
+
+/* record: "" where there is none. */
+static int print_one(struct dead *dead, long long number, const char *text, const char *record)
 {
     int status = CTL_OK;
-    cJSON *job = cJSON_Parse(text);
-    cJSON *result = result_of(dead, job);
-    const cJSON *error = cJSON_GetObjectItemCaseSensitive(result, "error");
+    cJSON *job = cJSON_Parse(text), *death = death_of(dead, job, record);
+    char shown[24];
+    snprintf(shown, sizeof shown, "#%lld", number);
     if (dead->ctl->json) {
-        cJSON *line = job_json(number, job, text);
-        if (error)
-            cJSON_AddItemReferenceToObject(line, "error", (cJSON *)error);
-        status = ctl_print_json(line);
+        status = print_json(number, job, text, death);
+    } else if (dead->whole) {
+        print_whole(number, job, text, death);
     } else {
-        char shown[24];
-        snprintf(shown, sizeof shown, "#%lld", number);
-        out_line("%5s  %-16s %s: %s", shown, show_text(job, "id"), job ? input_of(job) : text,
-                 error ? show_text(error, "message") : "the daemon's log says why");
+        out_put("%5s  %-16s %s: ", shown, show_text(job, "id"), job ? input_of(job) : text);
+        put_error(death);
     }
-    cJSON_Delete(result);
+    cJSON_Delete(death);
     cJSON_Delete(job);
     return status;
+}
+
+/* The texts of up to ERRORS_PIECE entries, each followed by its record; NULL: no answer. */
+static redisReply *piece_with_errors(struct dead *dead, long long from, long long count)
+{
+    const char *script = script_text(SCRIPT_ID_DEAD);
+    char first[24], many[24];
+    snprintf(first, sizeof first, "%lld", from);
+    snprintf(many, sizeof many, "%lld", count < ERRORS_PIECE ? count : ERRORS_PIECE);
+    redisReply *reply = client_ask(dead->ctl->client, "EVAL", script, "2", dead->list, dead->never,
+                                   first, many, NULL);
+    if (client_good(dead->ctl->client, reply, "EVAL"))
+        return reply;
+    freeReplyObject(reply);
+    return NULL;
+}
+
+/* How many jobs the reply has. */
+static size_t jobs_in(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
 }
 
 /* Entries from..from + PIECE - 1 as a reply; NULL: no answer. */
@@ -100,12 +169,13 @@ static int list(struct dead *dead)
     if (!client_integer(dead->ctl->client, &count, "LLEN", dead->list, NULL))
         return ctl_no_answer(dead->ctl);
     while (number < count && number < (long long)limit && status == CTL_OK) {
-        redisReply *reply = piece(dead, number, (long long)limit - number);
+        redisReply *reply = piece_with_errors(dead, number, (long long)limit - number);
         if (!reply)
             return ctl_no_answer(dead->ctl);
-        size_t got = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+        size_t got = jobs_in(reply);
         for (size_t i = 0; i < got && status == CTL_OK; i++)
-            status = print_one(dead, ++number, reply->element[i]->str);
+            status = print_one(dead, ++number, reply->element[2 * i]->str,
+                               reply->element[2 * i + 1]->str);
         freeReplyObject(reply);
         if (got == 0)
             break;
@@ -117,44 +187,13 @@ static int list(struct dead *dead)
     return status;
 }
 
-/* ---- retry and drop ------------------------------------------------------------------------ */
+/* ---- finding ------------------------------------------------------------------------------- */
 
-/* Moves the oldest one behind all other jobs. false: no answer. */
-static bool move_oldest(struct dead *dead, bool *moved)
-{
-    redisReply *reply = client_ask(dead->ctl->client, "LMOVE", dead->list, dead->jobs, "RIGHT",
-                                   "LEFT", NULL);
-    *moved = reply && reply->type == REDIS_REPLY_STRING;
-    freeReplyObject(reply);
-    return reply != NULL;
-}
-
-/* One that is to be tried again or dropped. */
+/* One that was asked for. */
 struct choice {
     long long number;  /* in the list, when it was found */
     redisReply *entry; /* its text; NULL: it is not there, which was said */
 };
-
-/* By its text: its number changes when another one dies. */
-static int act_on(struct dead *dead, const struct choice *choice, bool retry)
-{
-    const char *script = script_text(SCRIPT_ID_REVIVE);
-    const char *argv[] = {"EVAL", script, "3", dead->list, dead->jobs, dead->never,
-                          choice->entry->str, retry ? "1" : "0"};
-    size_t lengths[] = {4, strlen(script), 1, strlen(dead->list), strlen(dead->jobs),
-                        strlen(dead->never), choice->entry->len, 1};
-    client_send(dead->ctl->client, 8, argv, lengths);
-    redisReply *reply = client_take(dead->ctl->client);
-    int status = CTL_OK;
-    if (!client_good(dead->ctl->client, reply, "EVAL")) {
-        status = ctl_no_answer(dead->ctl);
-    } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
-        ctl_say("number %lld is not in the list any more", choice->number);
-        status = CTL_FAILED;
-    }
-    freeReplyObject(reply);
-    return status;
-}
 
 /* The number in "#12"; 0: it is an id. */
 static long long number_of(const char *name)
@@ -209,6 +248,71 @@ static struct choice find(struct dead *dead, const char *name, int *status)
     return choice;
 }
 
+/* ---- show ---------------------------------------------------------------------------------- */
+
+/* Jobs that died since it was found stand before it. */
+static int show_one(struct dead *dead, const struct choice *choice)
+{
+    redisReply *reply = piece_with_errors(dead, choice->number - 1, ERRORS_PIECE);
+    if (!reply)
+        return ctl_no_answer(dead->ctl);
+    const char *record = "";
+    for (size_t i = 0; i < jobs_in(reply) && !*record; i++)
+        if (strcmp(reply->element[2 * i]->str, choice->entry->str) == 0)
+            record = reply->element[2 * i + 1]->str;
+    int status = print_one(dead, choice->number, choice->entry->str, record);
+    freeReplyObject(reply);
+    return status;
+}
+
+static int show(struct dead *dead, int count, char **names)
+{
+    int worst = CTL_OK;
+    dead->whole = true;
+    for (int i = 0; i < count && worst != CTL_UNAVAILABLE; i++) {
+        int status;
+        struct choice choice = find(dead, names[i], &status);
+        if (choice.entry)
+            status = show_one(dead, &choice);
+        freeReplyObject(choice.entry);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+/* ---- retry and drop ------------------------------------------------------------------------ */
+
+/* Moves the oldest one behind all other jobs. false: no answer. */
+static bool move_oldest(struct dead *dead, bool *moved)
+{
+    redisReply *reply = client_ask(dead->ctl->client, "LMOVE", dead->list, dead->jobs, "RIGHT",
+                                   "LEFT", NULL);
+    *moved = reply && reply->type == REDIS_REPLY_STRING;
+    freeReplyObject(reply);
+    return reply != NULL;
+}
+
+/* By its text: its number changes when another one dies. */
+static int act_on(struct dead *dead, const struct choice *choice, bool retry)
+{
+    const char *script = script_text(SCRIPT_ID_REVIVE);
+    const char *argv[] = {"EVAL", script, "3", dead->list, dead->jobs, dead->never,
+                          choice->entry->str, retry ? "1" : "0"};
+    size_t lengths[] = {4, strlen(script), 1, strlen(dead->list), strlen(dead->jobs),
+                        strlen(dead->never), choice->entry->len, 1};
+    client_send(dead->ctl->client, 8, argv, lengths);
+    redisReply *reply = client_take(dead->ctl->client);
+    int status = CTL_OK;
+    if (!client_good(dead->ctl->client, reply, "EVAL")) {
+        status = ctl_no_answer(dead->ctl);
+    } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
+        ctl_say("number %lld is not in the list any more", choice->number);
+        status = CTL_FAILED;
+    }
+    freeReplyObject(reply);
+    return status;
+}
+
 /* Names it on a line, or, jobs not NULL, as a member of that. */
 static void say_one(const struct choice *choice, bool retry, cJSON *jobs)
 {
@@ -245,7 +349,7 @@ static int act_on_all(struct dead *dead, bool retry)
     long long count = 0, done = 0;
     bool moved = true;
     if (!client_integer(dead->ctl->client, &count, "LLEN", dead->list, NULL) ||
-        (!retry && count > 0 && !client_integer(dead->ctl->client, &done, "DEL", dead->list, NULL)))
+        (!retry && count > 0 && !client_integer(dead->ctl->client, &done, "DEL", dead->list, dead->errors, NULL)))
         return ctl_no_answer(dead->ctl);
     if (!retry)
         return say_count(dead, count, false, NULL);
@@ -289,18 +393,22 @@ static int act_on_some(struct dead *dead, int count, char **names, bool retry)
 
 int ctl_dead(struct ctl *ctl, int count, char **operands)
 {
-    static const char *const verbs[] = {"list", "retry", "drop"};
+    static const char *const verbs[] = {"list", "show", "retry", "drop"};
     struct dead dead = {.ctl = ctl};
     const char *verb = count > 0 ? operands[0] : "list";
     bool retry = strcmp(verb, "retry") == 0, drop = strcmp(verb, "drop") == 0;
     bool all = ctl_value(ctl, "all") != NULL, listing = strcmp(verb, "list") == 0;
-    if (!retry && !drop && !listing) {
-        const char *near = text_nearest(verb, verbs, 3);
-        return ctl_usage(ctl, "dead has list, retry and drop, not \"%s\"%s%s%s", verb,
+    bool showing = strcmp(verb, "show") == 0;
+    if (!retry && !drop && !listing && !showing) {
+        const char *near = text_nearest(verb, verbs, 4);
+        return ctl_usage(ctl, "dead has list, show, retry and drop, not \"%s\"%s%s%s", verb,
                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (listing && count > 1)
         return ctl_usage(ctl, "dead list takes no operand, here is \"%s\"", operands[1]);
+    if (showing && (all || count == 1))
+        return ctl_usage(ctl, "dead show needs ids, or numbers of the list such as '#1'%s",
+                         all ? "; it does not take --all" : "");
     if (!listing && all == (count > 1))
         return ctl_usage(ctl, all ? "--all stands for every dead job; here is \"%s\" beside it"
                                   : "dead %s needs ids, numbers of the list such as '#1' (in "
@@ -313,9 +421,12 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
     if (status)
         return status;
     snprintf(dead.list, sizeof dead.list, "%s:dead", ctl->options.namespace);
+    snprintf(dead.errors, sizeof dead.errors, "%s:dead:errors", ctl->options.namespace);
     snprintf(dead.jobs, sizeof dead.jobs, "%s:jobs", ctl->options.namespace);
     snprintf(dead.never, sizeof dead.never, "%s:never", ctl->options.namespace);
     if (listing)
         return list(&dead);
+    if (showing)
+        return show(&dead, count - 1, operands + 1);
     return all ? act_on_all(&dead, retry) : act_on_some(&dead, count - 1, operands + 1, retry);
 }

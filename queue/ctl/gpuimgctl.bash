@@ -58,7 +58,7 @@ _gpuimgctl()
     dead)
         options="--all --limit -a -n"
         if ((COMP_CWORD == 2)); then
-            COMPREPLY=($(compgen -W "list retry drop" -- "$word"))
+            COMPREPLY=($(compgen -W "list show retry drop" -- "$word"))
             [[ $word == -* ]] || return
         fi ;;
     esac

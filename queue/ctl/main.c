@@ -62,8 +62,8 @@ const struct ctl_command ctl_commands[] = {
      "q or Ctrl-C ends it. Where standard output is no terminal, and with --json, each drawing is\n"
      "printed behind the last one.\n"
      "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_top},
-    {"dead", "list | retry [JOB...] | drop [JOB...]",
-     "list the jobs that were given up, try them again, forget them", ctl_dead_options,
+    {"dead", "list | show JOB... | retry [JOB...] | drop [JOB...]",
+     "list the jobs that were given up, show why, try them again, forget them", ctl_dead_options,
      "JOB is an id (of several dead jobs with it, the one that died last), or a number of the\n"
      "list: '#1' died last. Write it in quotes: a bare # begins a comment in a shell. Each job that\n"
      "is tried again or dropped is named.\n"

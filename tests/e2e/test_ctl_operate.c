@@ -185,16 +185,37 @@ static void test_dead(void **state)
     ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
                      "ctl submit $at one.png -o wall/x.png --id walled --wait",
                "dead   ", "(write_failed)", ", 1 dead", NULL);
-    ctl_expect(w, 0, "ctl dead list $at", "  #1  walled           one.png: ", NULL);
-    cJSON *lines = ctl_json(w, 0, "ctl dead list $at --json");
+    /* Its error is kept with it, whatever becomes of its result. */
+    freeReplyObject(redis_command(w->client, "DEL %s:result:walled", w->ns));
+    ctl_expect(w, 0, "ctl dead list $at", "  #1  walled           one.png: ", "wall/x.png",
+               " (write_failed)\n", NULL);
+    ctl_expect(w, 0, "ctl dead show $at walled", "#1 walled\ninput    one.png\nerror    ",
+               " (write_failed)\ndied     20", " UTC\nattempt  3, by ", ", as job ",
+               "\njob      {", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl dead show $at '#1' --json");
+    assert_string_equal(json_text(lines, "0.job.id"), "walled");
+    assert_string_equal(json_text(lines, "0.input.path"), "one.png");
+    assert_string_equal(json_text(lines, "0.error.code"), "write_failed");
+    assert_true(json_number(lines, "0.attempt") == 3 && json_number(lines, "0.time") > 1e9);
+    assert_true(*json_text(lines, "0.daemon"));
+    cJSON_Delete(lines);
+    ctl_expect(w, 1, "ctl dead show $at nosuch", "no dead job has the id nosuch", NULL);
+    ctl_expect(w, 64, "ctl dead show $at", "dead show needs ids", NULL);
+    lines = ctl_json(w, 0, "ctl dead list $at --json");
     assert_int_equal(json_number(lines, "0.number"), 1);
     assert_string_equal(json_text(lines, "0.job.id"), "walled");
     assert_string_equal(json_text(lines, "0.error.code"), "write_failed");
     cJSON_Delete(lines);
-    freeReplyObject(redis_command(w->client, "DEL %s:result:walled", w->ns));
     ctl_expect(w, 0, "chmod 755 out/wall; ctl dead retry $at walled && ctl result $at -w walled",
                "1 dead job tried again", "done   walled -> wall/x.png", NULL);
-    assert_int_equal(redis_integer(w->client, "LLEN %s:dead", w->ns), 0);
+    assert_int_equal(redis_integer(w->client, "EXISTS %s:dead %s:dead:errors", w->ns, w->ns), 0);
+    /* Of one that an older daemon gave up, its result says why as long as that is kept. */
+    redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"old\"}", w->ns);
+    ctl_expect(w, 0, "ctl dead list $at", "old              a.png: the daemon's log says why", NULL);
+    freeReplyObject(redis_command(w->client, "SET %s:result:old {\"error\":{\"code\":\"c\","
+                                  "\"message\":\"m\"}}", w->ns));
+    ctl_expect(w, 0, "ctl dead show $at old", "#1 old\ninput    a.png\nerror    m (c)\n", NULL);
+    redis_integer(w->client, "DEL %s:dead", w->ns);
     stop();
 }
 
@@ -257,7 +278,7 @@ static void test_hostile_texts(void **state)
 {
     static const char *const lines[] = {
         "ctl result $at torn", "ctl result $at wild", "ctl cancel $at wild", "ctl dead list $at",
-        "ctl status $at", "ctl top -n 1 $at"};
+        "ctl dead show $at '#1'", "ctl status $at", "ctl top -n 1 $at"};
     static const char stats[] = "{\"engine\":\"\\u001b[31m\",\"state\":\"\\u009b2J\"}";
     static const char wild[] = "{\"status\":\"\\u001b[5m\",\"error\":{\"code\":\"\\u001b[7m\","
                                "\"message\":\"\\u009b2J\"},\"outputs\":[{\"error\":{},"
