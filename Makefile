@@ -133,7 +133,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
         check-peers check-faults coverage \
         check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -159,6 +159,7 @@ help:
 ## make check-fresh   make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
 ## make check-tls     Redis behind TLS, by the stunnel recipe of gpuimgd.conf(5)
 ## make check-metrics what /metrics exposes, the alert rules and the dashboard, by promtool
+## make check-page    the status page in headless Chromium: values, charts, schemes, widths, policy
 ## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
 ## make soak          50,000 jobs, three daemons, 1,000 kills -9
 ## make check-scale   Sentinel and Cluster failovers, moving slots and many daemons, in full
@@ -353,6 +354,10 @@ check-metrics: deps
 	@tests/deps.sh promtool $(O)/promtool
 	@$(MAKE) --no-print-directory all
 	@PROMTOOL=$(CURDIR)/$(O)/promtool/promtool tests/scripts/test_metrics.sh $(O)
+check-page: deps
+	@tests/deps.sh page
+	@$(MAKE) --no-print-directory all
+	@/usr/bin/python3 -B tests/page/check_page.py $(O)
 check-tls: deps
 	@tests/deps.sh tls
 	@$(MAKE) --no-print-directory all

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what the build and the tests need, and says what; with the argument `peers` what the
-# comparisons with other libraries need, with `build` what it takes to
-# build all, with `demo` what that needs, with `bench-peers`, `bench-linear`, `bench-alone`, `png`,
-# `fuzz`, `valgrind`, `tls` and `deb` what those targets need besides. Looks first, by
-# function rather than by package, so that a machine that has everything (from wherever) is left
-# alone. Fails only if something is missing that the target cannot do without.
+# Installs what the build and the tests need, and says what. With an argument, something else:
+# `build` what is needed to build all of it, `demo` what make demo needs, and `peers`,
+# `bench-peers`, `bench-linear`, `bench-alone`, `png`, `fuzz`, `valgrind`, `page`, `tls` and `deb`
+# what those targets need besides. Looks first, by function rather than by package, so that a
+# machine that has everything (from wherever) is left alone. Fails only if something is missing that
+# the target cannot do without.
 # `promtool FOLDER` puts Prometheus's checker into the folder and installs nothing: its package
 # would start a server.
 set -eu
@@ -89,6 +89,9 @@ elif [ "${1:-}" = png ]; then
     need_library libdeflate libdeflate-dev
 elif [ "${1:-}" = valgrind ]; then
     need_command valgrind valgrind
+elif [ "${1:-}" = page ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
+    need_command "${CHROMIUM:-chromium}" chromium
 elif [ "${1:-}" = tls ]; then
     need_command stunnel stunnel4
     need_command openssl openssl
