@@ -16,7 +16,10 @@ cd "$(dirname "$0")/../.."
 readonly work=$PWD/build/service
 readonly folder=/root/gpuimgd
 declare -rA codenames=([12]=bookworm [13]=trixie)
-copy="" passed=0 failed=0
+copy="" passed=0 failed=0 settings=()
+for name in GPUIMGD_TEST_JOBS GPUIMGD_TEST_SLOW GPUIMGD_TEST_TIMEOUT; do
+    [ -z "${!name:-}" ] || settings+=(--setenv="$name=${!name}")
+done
 
 cleanup() {
     if [ -n "$copy" ] && [ "${KEEP:-0}" != 1 ]; then rm -rf --one-file-system "$copy"; fi
@@ -30,8 +33,8 @@ run_demo() { in_tree "$copy" $folder make demo; }
 run_check() { in_tree "$copy" $folder make check; }
 run_away() {
     in_tree "$copy" $folder tests/deps.sh build || return
-    tree_options+=(--private-network)
-    in_tree "$copy" $folder make check
+    tree_options=(--private-network "${settings[@]}") # not the packages that were fetched before
+    in_tree "$copy" $folder sh -c 'make check && ! command -v redis-server'
 }
 say_row() { printf 'Debian %s %-34s %s\n' "$1" "$2" "$3"; }
 
@@ -46,9 +49,7 @@ try() { # release demo|check|away
     mkdir "$copy$folder"
     git archive HEAD | tar -x -C "$copy$folder"
     mkdir -p "$work/fresh-$1.debs/partial"
-    tree_options=(--bind="$work/fresh-$1.debs:/var/cache/apt/archives"
-        ${GPUIMGD_TEST_JOBS:+--setenv=GPUIMGD_TEST_JOBS="$GPUIMGD_TEST_JOBS"}
-        ${GPUIMGD_TEST_SLOW:+--setenv=GPUIMGD_TEST_SLOW="$GPUIMGD_TEST_SLOW"})
+    tree_options=(--bind="$work/fresh-$1.debs:/var/cache/apt/archives" "${settings[@]}")
     "run_$2" >"$log" 2>&1 || status=$?
     end=$(grep -aE '^[0-9]+ passed, ' "$log" | tail -1) || true # the demo has no such line
     if [ $status -eq 0 ]; then
