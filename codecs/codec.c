@@ -94,6 +94,11 @@ bool codec_has_alpha(const struct codec *codec)
     return codec->has_alpha;
 }
 
+bool codec_is_lossless(const struct codec *codec)
+{
+    return codec->lossless;
+}
+
 const char *const *codec_names(void)
 {
     return names;

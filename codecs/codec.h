@@ -97,6 +97,8 @@ const struct codec *codec_by_suffix(const char *path);
 const char *codec_name(const struct codec *codec);
 /* Whether the format can hold alpha: PNG yes, JPEG no (the plan then flattens). */
 bool codec_has_alpha(const struct codec *codec);
+/* Whether decoding gives back the very pixels that were encoded. */
+bool codec_is_lossless(const struct codec *codec);
 /* NULL-terminated list of the names. */
 const char *const *codec_names(void);
 

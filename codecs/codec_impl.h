@@ -23,6 +23,7 @@
 struct codec {
     const char *name;            /* in jobs and results */
     const char *const *suffixes; /* with the dot, lower case, NULL-terminated */
+    bool lossless;               /* pixels come back as they were */
     const char *magic;           /* the first bytes of every file */
     size_t magic_bytes;
     bool has_alpha;

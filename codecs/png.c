@@ -172,6 +172,19 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
     return NULL;
 }
 
+/* libpng gives no object if its version is not the one that it is called for. */
+static _Noreturn void refuse_library(struct png_state *state)
+{
+    if (state->out_of_memory)
+        error_set(state->error, STATUS_OUT_OF_MEMORY, "there is no memory to %s a PNG",
+                  state->encoding ? "write" : "decode");
+    else
+        error_set(state->error, STATUS_INTERNAL,
+                  "libpng %s refuses calls for version %s", png_get_libpng_ver(NULL),
+                  PNG_LIBPNG_VER_STRING);
+    leave(state);
+}
+
 /* Reads up to the first IDAT. Only after setjmp(state->jump). Of the ancillary chunks only the
  * colour profile is looked at, and only where it is wanted: the others are passed over without
  * being inflated, but with their CRC checked. A flawed profile costs the profile, not the
@@ -186,10 +199,8 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
     state->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
                                           state, allocate, release);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
-    if (state->info == NULL) {
-        error_set(state->error, STATUS_OUT_OF_MEMORY, "there is no memory to decode a PNG");
-        leave(state);
-    }
+    if (state->info == NULL)
+        refuse_library(state);
     png_structp png = state->png;
     png_set_user_limits(png, limits->side_max, limits->side_max);
     png_set_chunk_malloc_max(png, PNG_CHUNK_BYTES_MAX);
@@ -414,10 +425,8 @@ static void open_writer(struct png_state *state, const struct image *src,
     state->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
                                            state, allocate, release);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
-    if (state->info == NULL) {
-        error_set(state->error, STATUS_OUT_OF_MEMORY, "there is no memory to write a PNG");
-        leave(state);
-    }
+    if (state->info == NULL)
+        refuse_library(state);
     png_structp png = state->png;
     png_set_user_limits(png, SIDE_CEILING, SIDE_CEILING);
     png_set_write_fn(png, state, sink_write, sink_no_flush);
@@ -478,6 +487,7 @@ const struct codec codec_png = {
     .magic = "\x89PNG\r\n\x1A\n",
     .magic_bytes = SIGNATURE_BYTES,
     .has_alpha = true,
+    .lossless = true,
     .state_bytes = sizeof(struct png_state),
     .probe = png_probe,
     .decode = png_decode,

@@ -494,6 +494,9 @@ static enum exit_status open_parts(struct daemon *daemon)
     if (!files_open(&daemon->files, options->input_root, options->output_root, daemon->instance,
                     &error))
         return refuse(EXIT_CONFIGURATION, &error);
+    if (!selftest_codecs(&error))
+        return refuse(error.status == STATUS_OUT_OF_MEMORY ? EXIT_FAULT : EXIT_CONFIGURATION,
+                      &error);
     if (!open_engine(daemon, &error))
         return refuse(EXIT_FAULT, &error);
     if ((*options->trace || *options->timeline) && !open_trace(daemon, &error))
