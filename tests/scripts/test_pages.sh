@@ -39,6 +39,12 @@ lint() { # page; whether pages of other programs are installed here is not its b
     said=$(mandoc -Tlint -W all "$1" 2>/dev/null | grep -v 'referenced manual not found')
     equal "$said" ""
 }
+# Where a macro's text goes on in the next line, what should follow it stands alone.
+rendered() { # page
+    local torn
+    torn=$(mandoc -Tascii "$1" | col -b | grep -nE '[^ .] [,;:)]|[^ .,] \.( |$)')
+    equal "$torn" ""
+}
 references() { # page
     local name section
     grep -oE '^\.Xr (gpuimg[a-z.-]+) [0-9]' "$1" | while read -r _ name section; do
@@ -140,6 +146,7 @@ main() {
     for page in "$man"/*.[0-9]; do
         if command -v mandoc >/dev/null; then
             check "mandoc has nothing to say about ${page##*/}" lint "$page"
+            check "no punctuation stands alone in ${page##*/}" rendered "$page"
         else
             echo "ok - mandoc has nothing to say about ${page##*/} # SKIP there is no mandoc here"
         fi
