@@ -257,6 +257,7 @@ $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
 $(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(filter-out $(SANITIZE),$(CFLAGS_ALL)) -fPIC -shared -MMD -MP -o $@ $< -ldl
+$(O)/tests/unit/test_clock: | $(O)/tests/faults/shim_clock.so
 $(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 

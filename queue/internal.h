@@ -93,8 +93,12 @@ struct queue {
     int resumes_due;
     bool reap_listing;         /* the list of daemons is being read */
     bool reap_more;            /* REAP could not name all daemons that are gone */
-    bool reap_expired;         /* the REAP that is out, or the next of its batches, takes expired
-                                  leases too */
+    bool reap_expired;         /* the REAP that is out, or the next of its batches, looks for
+                                  expired leases too */
+    bool reap_second;          /* and takes those that had ended by look_time */
+    long long look_time;       /* when it looked for the first time, by Redis's clock, Unix ms; -1:
+                                  not since the connection came up */
+    uint64_t look_ms;          /* the same by uv_now */
     bool greeted;              /* version and eviction policy were looked at */
 
     bool waiting;

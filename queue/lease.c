@@ -13,6 +13,7 @@
 #include "queue/result.h"
 
 #define REAP_JITTER 0.2 /* of reap_s, to both sides: daemons started together drift apart */
+#define LOOK_AGAIN 1.5  /* of renew_s: a live daemon has renewed its leases by the second look */
 
 /* ---- RENEW -------------------------------------------------------------------------------- */
 
@@ -60,6 +61,15 @@ void lease_lose(struct entry *entry)
         queue->events.lost(queue->events.context, &entry->lease);
 }
 
+/* Even when the right to it has expired, because Redis's clock stepped, nothing else begins. */
+static bool runs_alone(struct queue *queue)
+{
+    list_each(node, &queue->running)
+        if (container_of(node, struct lease, node)->alone)
+            return true;
+    return false;
+}
+
 static void renewed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -70,7 +80,7 @@ static void renewed(void *context, redisReply *reply)
         return;
     }
     queue_accepted(queue, SCRIPT_ID_RENEW);
-    if (script_reply_integer(reply, 0) == 0 && !queue->fetch_out)
+    if (script_reply_integer(reply, 0) == 0 && !queue->fetch_out && !runs_alone(queue))
         queue->alone = false;
     for (size_t i = 2; i < reply->elements; i++)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
@@ -241,6 +251,32 @@ static void bury(struct queue *queue, struct entry *entry)
     job_clear(&job);
 }
 
+enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
+
+static uint64_t look_again_ms(const struct queue *queue)
+{
+    return (uint64_t)ceil(LOOK_AGAIN * queue->config.renew_s * 1000);
+}
+
+/* By the loop's clock, which does not step. */
+static bool second_look_is_due(const struct queue *queue)
+{
+    return queue->look_time >= 0 &&
+           uv_now(queue->loop) - queue->look_ms >= look_again_ms(queue);
+}
+
+/* After a REAP with nothing more to take: leases that have ended by this time are taken at the next
+ * look, unless they are renewed. A first look that is too young to be followed stays. */
+static void note_look(struct queue *queue, long long time, bool expired)
+{
+    if (queue->look_time < 0 || queue->reap_second || time < queue->look_time) {
+        queue->look_time = time;
+        queue->look_ms = uv_now(queue->loop);
+    }
+    if (expired && (double)look_again_ms(queue) < queue->config.reap_s * 1000)
+        queue_timer_start(queue, TIMER_REAP, look_again_ms(queue));
+}
+
 static void reaped(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -250,24 +286,27 @@ static void reaped(void *context, redisReply *reply)
         queue_close_check(queue);
         return;
     }
-    if (!script_reply_is_array(reply, 2)) {
+    if (!script_reply_is_array(reply, REAPED_HEAD)) {
         queue_refused(queue, SCRIPT_ID_REAP, reply, false);
         queue_close_check(queue);
         return;
     }
     queue_accepted(queue, SCRIPT_ID_REAP);
-    for (size_t i = 2; i + 2 < reply->elements; i += 3) {
+    for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = fetch_entry(queue, reply, i, counter);
         if (entry)
             bury(queue, entry);
     }
-    long long back = script_reply_integer(reply, 0);
+    long long back = script_reply_integer(reply, REAPED_BACK);
     if (back > 0) {
         log_info("%lld jobs of daemons that are gone went back to the queue", back);
         fetch_wake(queue);
     }
-    if (script_reply_integer(reply, 1) == 1 || queue->reap_more)
+    if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more)
         lease_reap(queue, queue->reap_expired);
+    else if (queue->reap_expired)
+        note_look(queue, script_reply_integer(reply, REAPED_TIME),
+                  script_reply_integer(reply, REAPED_EXPIRED) > 0);
     queue_close_check(queue);
 }
 
@@ -306,7 +345,10 @@ static void send_reap(struct queue *queue, const redisReply *names)
     script_call_number(call, config->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, QUEUE_BATCH_MAX);
-    script_call_text(call, queue->reap_expired ? "1" : "0");
+    if (queue->reap_second)
+        script_call_number(call, (uint64_t)queue->look_time);
+    else
+        script_call_text(call, "-1");
     add_gone(call, queue, names);
     queue->reap_out = queue->counter;
     if (!script_call_send(call, queue->redis, reaped, queue))
@@ -331,6 +373,7 @@ void lease_reap(struct queue *queue, bool expired_too)
     const char *argv[] = {"ZRANGE", key, "0", "-1"};
     size_t lengths[] = {6, strlen(key), 1, 2};
     queue->reap_expired = expired_too;
+    queue->reap_second = expired_too && second_look_is_due(queue);
     queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0, listed, queue);
     free(key);
 }

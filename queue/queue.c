@@ -253,6 +253,7 @@ static void main_up(void *context)
         lease_reap(queue, false);
     }
     /* After an outage all leases look expired: their daemons get the time to renew them. */
+    queue->look_time = -1;
     lease_reap_later(queue);
     pump_all(queue);
     read_pump(queue);
@@ -360,6 +361,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
     if (queue->config.attempts < 1)
         queue->config.attempts = 1;
     queue->horizon = -1;
+    queue->look_time = -1;
     list_init(&queue->running);
     list_init(&queue->asks);
     list_init(&queue->asked);

@@ -2,11 +2,17 @@
 --
 -- KEYS  1 lease  2 inst  3 jobs  4 alone  5 alone:owner
 -- ARGV  1 namespace  2 INST of the reaper  3 its fetch counter  4 lease, ms  5 attempts
---       6 bytes of a job that may be sent  7 leases to take at most  8 take expired ones too
---       (1, 0), then each INST that is known to be gone
--- Reply {jobs put back, 1 if there is more to take, then for each job without an attempt left
---       number, attempt, text (or, if it is over ARGV 6, {its length, its beginning})}
+--       6 bytes of a job that may be sent  7 leases to take at most  8 the time of the reaper's
+--       first look: leases that had ended by then are taken (-1: none), then each INST that is
+--       known to be gone
+-- Reply {jobs put back, 1 if there is more to take, the time now, leases that ended since the first
+--       look, then for each job without an attempt left number, attempt, text (or, if it is
+--       over ARGV 6, {its length, its beginning})}
 --
+-- A lease that had ended by the first look, and still has such an end, was not renewed in between:
+-- its daemon is gone. All live leases seem to have ended when Redis's clock steps forward; by the
+-- second look they have been renewed. Where the clock has gone back since the first look, that look
+-- says nothing.
 -- A job without an attempt left is leased to the reaper (state burying), which writes its error
 -- result and ends it with NACK. So id, meta and reply_to come from the one JSON parser there is.
 -- Crash windows: one atomic step. A reaper that dies before its NACK lets that lease expire, and
@@ -24,17 +30,18 @@ if wrong then return wrong end
 -- include parts/now.lua
 -- Over maxmemory Redis permits any write to a script that began with one which only frees.
 redis.call('ZREM', lease, '')
+local looked = tonumber(ARGV[8])
+if looked > now then looked = -1 end
 -- An entry outlives its daemon for a while, so that one which starts again there can tell.
-redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', now - 10 * lease_ms))
+redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', looked - 10 * lease_ms))
 
 -- include parts/own.lua
 -- include parts/own_add.lua
 -- include parts/text.lua
-local over, reply = {}, {0, 0}
-if ARGV[8] == '1' then
-    over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', now),
-                      'LIMIT', 0, limit + 1)
-end
+local over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', looked),
+                        'LIMIT', 0, limit + 1)
+local reply = {0, 0, now, redis.call('ZCOUNT', lease, string.format('(%.0f', looked),
+                                     string.format('%.0f', now))}
 for i = 9, #ARGV do
     local theirs = own(ARGV[i] .. ':')
     local numbers = redis.pcall('SRANDMEMBER', theirs, math.max(0, limit + 1 - #over))

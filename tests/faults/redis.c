@@ -402,7 +402,7 @@ static void two_reapers(struct rig *rig)
     size_t back = 0;
     int took_part = 0;
     for (size_t i = 0; i < 2; i++)
-        rig_start(rig, i, NULL, "--reap_s=0.05", NULL);
+        rig_start(rig, i, NULL, "--reap_s=0.05", "--renew_s=0.05", NULL);
     freeReplyObject(redis_command(rig->world.client, "EVAL %s 0 %s", seed,
                                   "{\"id\":\"nID\",\"input\":\"p.jpg\",\"ops\":[\"stats\"]}"));
     for (int i = 1; i <= 300; i++)

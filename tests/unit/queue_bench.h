@@ -28,6 +28,7 @@ struct bench {
     struct redis_server *server;
     redisContext *redis;
     uv_loop_t loop;
+    struct bench *first;       /* whose server, connection and loop this one shares; NULL: none */
     struct queue *queue;
     struct queue_config config;
     char inst[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
@@ -124,14 +125,19 @@ static inline void wake(uv_timer_t *timer)
         assert_true(condition);                                                                    \
     } while (0)
 
+static inline uv_loop_t *loop_of(struct bench *bench)
+{
+    return bench->first ? &bench->first->loop : &bench->loop;
+}
+
 static inline void turn(struct bench *bench)
 {
     static uv_timer_t timer;
-    uv_timer_init(&bench->loop, &timer);
+    uv_timer_init(loop_of(bench), &timer);
     uv_timer_start(&timer, wake, 5, 0);
-    uv_run(&bench->loop, UV_RUN_ONCE);
+    uv_run(loop_of(bench), UV_RUN_ONCE);
     uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&bench->loop, UV_RUN_NOWAIT);
+    uv_run(loop_of(bench), UV_RUN_NOWAIT);
 }
 
 static inline void run_ms(struct bench *bench, unsigned ms)
@@ -145,7 +151,7 @@ static inline void start_queue(struct bench *bench)
 {
     struct queue_events events = {bench, on_leased, on_lost, on_settled, on_ruled};
     struct error error = {0};
-    bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
+    bench->queue = queue_create(loop_of(bench), &bench->config, &events, &error);
     assert_non_null(bench->queue);
     queue_start(bench->queue);
 }
@@ -201,6 +207,28 @@ static inline void tear_down(struct bench *bench)
         redisFree(bench->redis);
     redis_server_stop(bench->server);
     free(bench->bytes);
+    free(bench);
+}
+
+/* One more daemon, of another host, beside the first one. */
+static inline struct bench *set_up_beside(struct bench *first, const char *host)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    bench->first = first;
+    bench->server = first->server;
+    bench->redis = first->redis;
+    bench->config = first->config;
+    snprintf(bench->inst, sizeof bench->inst, "%s%s", host, strchr(first->inst, ':'));
+    snprintf(bench->daemon, sizeof bench->daemon, "%s%s", host, strchr(first->daemon, ':'));
+    bench->config.instance = bench->inst;
+    return bench;
+}
+
+/* Before the first one's tear_down. */
+static inline void tear_down_beside(struct bench *bench)
+{
+    if (bench->queue)
+        close_queue(bench, 0);
     free(bench);
 }
 

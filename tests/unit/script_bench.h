@@ -133,4 +133,24 @@ static inline void fetch(const char *inst, int counter, int places, int may_alon
     fetch_marked(inst, counter, places, may_alone, running, "-1 0", expected);
 }
 
+#define REAP_KEYS "t:lease t:inst t:jobs t:alone t:alone:owner"
+
+/* looked: 1 for the leases that a test ended at 1 ms, 0 for none. Expects the reply without the time and
+ * the count of leases that ended since. */
+static inline void reap(const char *inst, long long looked, const char *gone,
+                        const char *expected)
+{
+    char args[256];
+    snprintf(args, sizeof args, "t %s 9 10000 3 20 64 %lld %s", inst, looked, gone);
+    redisReply *reply = eval(SCRIPT_ID_REAP, REAP_KEYS, args);
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 4) {
+        freeReplyObject(reply->element[2]);
+        freeReplyObject(reply->element[3]);
+        reply->elements -= 2;
+        memmove(&reply->element[2], &reply->element[4],
+                (reply->elements - 2) * sizeof *reply->element);
+    }
+    expect_reply(reply, args, expected);
+}
+
 #endif

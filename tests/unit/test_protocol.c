@@ -1,7 +1,6 @@
 /* test_protocol.c - each script of the protocol against a real Redis, transition by transition. */
 #include "tests/unit/script_bench.h"
 
-#define REAP_KEYS "t:lease t:inst t:jobs t:alone t:alone:owner"
 #define NACK_KEYS "t:lease t:results t:jobs t:delayed t:alone t:dead "
 
 static void nack(const char *number, const char *token, const char *kind, const char *expected)
@@ -11,13 +10,6 @@ static void nack(const char *number, const char *token, const char *kind, const 
     snprintf(args, sizeof args, "100 60000 2 3 100 %s %s %s result 1 0 1 bytes 100", number, token,
              kind);
     expect_reply(eval(SCRIPT_ID_NACK, keys, args), args, expected);
-}
-
-static void reap(const char *inst, int expired, const char *gone, const char *expected)
-{
-    char args[256];
-    snprintf(args, sizeof args, "t %s 9 10000 3 20 64 %d %s", inst, expired, gone);
-    expect_reply(eval(SCRIPT_ID_REAP, REAP_KEYS, args), args, expected);
 }
 
 static void expire(const char *number)
@@ -449,6 +441,28 @@ static void test_reap_expired(void **state)
     expect("c", "LRANGE t:dead 0 -1");
 }
 
+/* What had ended by the first look is taken, unless the clock has gone back since. */
+static void test_reap_takes_what_had_ended_by_the_first_look(void **state)
+{
+    (void)state;
+    expect("3", "LPUSH t:jobs a b c");
+    fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
+    expect("0", "ZADD t:lease 1000 1 2000 2");
+    redisReply *reply = eval(SCRIPT_ID_REAP, REAP_KEYS, "t B 9 10000 3 20 64 -1");
+    long long now = reply->element[2]->integer;
+    assert_true(now > 1600000000000);
+    assert_int_equal(reply->element[3]->integer, 2);
+    freeReplyObject(reply);
+    reap("B", now + 3600000, "", "0 0");
+    reply = eval(SCRIPT_ID_REAP, REAP_KEYS, "t B 9 10000 3 20 64 1999");
+    assert_int_equal(reply->element[0]->integer, 1);
+    assert_int_equal(reply->element[3]->integer, 1);
+    freeReplyObject(reply);
+    expect("2 3", "ZRANGE t:lease 0 -1");
+    reap("B", 2000, "", "1 0");
+    reap("B", now, "", "0 0");
+}
+
 static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
 {
     (void)state;
@@ -737,6 +751,7 @@ int main(void)
         TEST(test_alone_is_released_when_it_may_not_go_on),
         TEST(test_with_one_attempt_nothing_runs_alone),
         TEST(test_reap_expired),
+        TEST(test_reap_takes_what_had_ended_by_the_first_look),
         TEST(test_a_burial_is_resumed_without_an_attempt_back),
         TEST(test_reap_of_a_dead_daemon),
         TEST(test_reap_says_when_there_is_more),

@@ -189,8 +189,7 @@ static void test_the_daemon_of_the_first_dies(void **state)
     (void)state;
     lay_out_two();
     expect("0", "ZADD t:lease XX 1 1");
-    expect_reply(eval(SCRIPT_ID_REAP, "t:lease t:inst t:jobs t:alone t:alone:owner",
-                      "t B 9 10000 3 20 64 1"), "REAP", "1 0");
+    reap("B", 1, "", "1 0");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 1 10000 3 20 1 0");
     assert_int_equal(reply->elements, 6 + 3); /* the second waits on */
     freeReplyObject(reply);
@@ -200,8 +199,7 @@ static void test_the_daemon_of_the_first_dies(void **state)
     fetch("B", 2, 1, 1, 0, "0 -1 0 0 2 1 b");
     start("2", "B:2", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
     expect("0", "ZADD t:lease XX 1 2");
-    expect_reply(eval(SCRIPT_ID_REAP, "t:lease t:inst t:jobs t:alone t:alone:owner",
-                      "t C 9 10000 3 20 64 1"), "REAP", "1 0");
+    reap("C", 1, "", "1 0");
     fetch("C", 1, 1, 1, 0, "0 -1 0 0 2 2 b");
     start("2", "C:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
 }
