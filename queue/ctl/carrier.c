@@ -1,12 +1,14 @@
 #include "queue/ctl/carrier.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "queue/ctl/show.h"
 
 /* A picture whose client died goes away by itself; until then its job may wait in the queue. */
 #define PICTURE_TTL_S "86400"
@@ -24,18 +26,25 @@ static int find(const struct carrier *carrier, uint64_t number)
     return -1;
 }
 
-const char *carrier_out(const struct carrier *carrier, uint64_t number)
+const char *const *carrier_outs(const struct carrier *carrier, uint64_t number)
 {
     int place = find(carrier, number);
-    return place >= 0 ? carrier->places[place].out : NULL;
+    return place >= 0 ? (const char *const *)carrier->places[place].outs : NULL;
+}
+
+static void clear_place(struct carrier *carrier, int place)
+{
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+        free(carrier->places[place].outs[i]);
+        carrier->places[place].outs[i] = NULL;
+    }
+    carrier->places[place].number = 0;
 }
 
 void carrier_clear(struct carrier *carrier)
 {
-    for (int i = 0; i < CARRIER_PLACES; i++) {
-        free(carrier->places[i].out);
-        carrier->places[i].out = NULL;
-    }
+    for (int i = 0; i < CARRIER_PLACES; i++)
+        clear_place(carrier, i);
 }
 
 /* ---- there --------------------------------------------------------------------------------- */
@@ -72,15 +81,17 @@ static bool keep_place(struct carrier *carrier, const struct source_file *file, 
 {
     char out[PATH_MAX];
     int place = find(carrier, 0);
-    if (!recipe_place(carrier->recipe, file, number, out, error))
-        return false;
-    char *copy = *out ? strdup(out) : NULL;
-    if (place < 0 || (*out && !copy)) {
+    assert(place >= 0);
+    for (size_t i = 0; i < carrier->recipe->output_count; i++) {
+        bool ok = recipe_place(carrier->recipe, file, number, i, out, error);
+        carrier->places[place].outs[i] = ok && *out ? strdup(out) : NULL;
+        if (ok && (!*out || carrier->places[place].outs[i]))
+            continue;
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for it");
+        clear_place(carrier, place);
         return false;
     }
     carrier->places[place].number = number;
-    carrier->places[place].out = copy;
     carrier->used++;
     return true;
 }
@@ -88,12 +99,12 @@ static bool keep_place(struct carrier *carrier, const struct source_file *file, 
 bool carrier_send(struct carrier *carrier, const struct source_file *file, uint64_t number,
                   struct error *error)
 {
-    char in[320], out[320];
+    char in[320];
     size_t length = 0;
     uint8_t *bytes = read_file(file->path, carrier->bytes_max, &length, error);
     if (!bytes)
         return false;
-    recipe_keys(carrier->recipe, number, in, out);
+    recipe_input_key(carrier->recipe, number, in);
     const char *argv[] = {"SET", in, (const char *)bytes, "EX", PICTURE_TTL_S};
     size_t lengths[] = {3, strlen(in), length, 2, strlen(PICTURE_TTL_S)};
     redisReply *reply = client_ask_words(carrier->client, 5, argv, lengths);
@@ -105,83 +116,89 @@ bool carrier_send(struct carrier *carrier, const struct source_file *file, uint6
 
 /* ---- and back ------------------------------------------------------------------------------ */
 
-static void make_parents(const char *path)
+/* What to say of one that was not written, so that somebody can take it from Redis. */
+static bool note(struct carrier *carrier, cJSON *unwritten, const char *key, const char *path,
+                 const struct error *error)
 {
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *at = folder + 1; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        mkdir(folder, 0777); /* what is wrong shows itself when the file is made */
-        *at = '/';
-    }
+    double left_s = RECIPE_OUTPUT_TTL_S;
+    redisReply *left = client_ask(carrier->client, "PTTL", key, NULL);
+    if (left && left->type == REDIS_REPLY_INTEGER && left->integer >= 0)
+        left_s = (double)left->integer / 1000;
+    bool there = !left || left->type != REDIS_REPLY_INTEGER || left->integer != -2;
+    freeReplyObject(left);
+    cJSON *item = cJSON_CreateObject();
+    return cJSON_AddItemToArray(unwritten, item) &&
+           cJSON_AddStringToObject(item, "path", path) &&
+           cJSON_AddStringToObject(item, "message", error->text) &&
+           (!there || (cJSON_AddStringToObject(item, "key", key) &&
+                       cJSON_AddNumberToObject(item, "left_s", left_s)));
 }
 
-/* Whole or not at all: under a name of its own first. */
-static bool write_file(const char *path, const char *bytes, size_t length, struct error *error)
+/* One result to its file. */
+static void fetch(struct carrier *carrier, const char *key, const char *path, cJSON *unwritten)
 {
-    char temporary[PATH_MAX + 16];
-    make_parents(path);
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary);
-    mode_t mask = umask(0);
-    umask(mask);
-    bool ok = fd >= 0 && fchmod(fd, 0666 & ~mask) == 0;
-    for (size_t at = 0; ok && at < length;) {
-        ssize_t got = write(fd, bytes + at, length - at);
-        if (got > 0)
-            at += (size_t)got;
-        else
-            ok = got < 0 && errno == EINTR;
-    }
-    int reason = errno;
-    if (fd >= 0 && close(fd) != 0 && ok) {
-        reason = errno;
-        ok = false;
-    }
-    if (ok && rename(temporary, path) != 0) {
-        reason = errno;
-        ok = false;
-    }
-    if (!ok && fd >= 0)
-        unlink(temporary);
-    if (!ok)
-        error_set(error, STATUS_WRITE_FAILED, "%.200s: %s", path, strerror(reason));
-    return ok;
-}
-
-static bool fetch(struct carrier *carrier, const char *key, const char *path, struct error *error)
-{
+    struct error error = {0};
     redisReply *reply = client_ask(carrier->client, "GET", key, NULL);
-    bool ok = false;
-    carrier->redis_lost = !reply;
-    if (reply && reply->type == REDIS_REPLY_STRING)
-        ok = write_file(path, reply->str, reply->len, error);
-    else if (reply)
-        error_set(error, STATUS_INPUT_MISSING, "its result is not in Redis any more (%.200s)", key);
+    if (!reply)
+        error_set(&error, STATUS_INTERNAL, "%s", client_why(carrier->client));
+    else if (reply->type != REDIS_REPLY_STRING)
+        error_set(&error, STATUS_INPUT_MISSING, "it is not in Redis any more (%.200s)", key);
+    else
+        place_write(carrier->rules, path, reply->str, reply->len, &error);
     freeReplyObject(reply);
-    return ok;
+    if (error.status)
+        note(carrier, unwritten, key, path, &error);
 }
 
-bool carrier_fetch(struct carrier *carrier, uint64_t number, const char *status,
-                   struct error *error)
+cJSON *carrier_fetch(struct carrier *carrier, uint64_t number, const cJSON *result)
+{
+    const char *const *outs = carrier_outs(carrier, number);
+    const cJSON *outputs = cJSON_GetObjectItemCaseSensitive(result, "outputs");
+    cJSON *unwritten = cJSON_CreateArray();
+    bool done = strcmp(show_text(result, "status"), "done") == 0;
+    char key[320];
+    for (size_t i = 0; outs && i < JOB_OUTPUTS_MAX; i++) {
+        const cJSON *output = cJSON_GetArrayItem(outputs, (int)i);
+        if (!outs[i] || cJSON_HasObjectItem(output, "error") ||
+            (!done && !cJSON_HasObjectItem(output, "bytes")))
+            continue;
+        recipe_output_key(carrier->recipe, number, i, key);
+        fetch(carrier, key, outs[i], unwritten);
+    }
+    return unwritten;
+}
+
+static bool is_unwritten(const cJSON *unwritten, const char *key)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, unwritten)
+        if (strcmp(show_text(item, "key"), key) == 0)
+            return true;
+    return false;
+}
+
+void carrier_end(struct carrier *carrier, uint64_t number, const char *status,
+                 const cJSON *unwritten)
 {
     int place = find(carrier, number);
-    char in[320], out[320];
-    bool ok = true;
+    const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
+    size_t lengths[JOB_OUTPUTS_MAX + 2] = {3};
+    char keys[JOB_OUTPUTS_MAX + 1][320];
+    int count = 1;
     if (place < 0)
-        return true;
-    recipe_keys(carrier->recipe, number, in, out);
-    carrier->redis_lost = false;
-    if (strcmp(status, "done") == 0 && carrier->places[place].out)
-        ok = fetch(carrier, out, carrier->places[place].out, error);
-    if (!carrier->redis_lost && strcmp(status, "dead") != 0) {
-        redisReply *reply = client_ask(carrier->client, "DEL", in, out, NULL);
-        carrier->redis_lost = !reply;
-        freeReplyObject(reply);
+        return;
+    recipe_input_key(carrier->recipe, number, keys[0]);
+    argv[count++] = keys[0];
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+        recipe_output_key(carrier->recipe, number, i, keys[i + 1]);
+        if (carrier->places[place].outs[i] && !is_unwritten(unwritten, keys[i + 1]))
+            argv[count++] = keys[i + 1];
     }
-    free(carrier->places[place].out);
-    carrier->places[place].out = NULL;
-    carrier->places[place].number = 0;
+    for (int i = 1; i < count; i++)
+        lengths[i] = strlen(argv[i]);
+    /* One that is lost leaves them to their end in time. */
+    if (strcmp(status, "dead") != 0)
+        freeReplyObject(client_ask_words(carrier->client, count, argv, lengths));
+    clear_place(carrier, place);
     carrier->used--;
-    return ok && !carrier->redis_lost;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "queue/ctl/client.h"
+#include "queue/ctl/place.h"
 #include "queue/ctl/recipe.h"
 
 /* Jobs that wait for each other's bytes: enough for several daemons, and some 200 MB of
@@ -19,10 +20,11 @@
 struct carrier {
     struct client *client;
     const struct recipe *recipe;
+    const struct place_rules *rules;
     uint64_t bytes_max;      /* of a picture */
     struct {
         uint64_t number;     /* 0: free */
-        char *out;           /* the file that the result goes to, or NULL */
+        char *outs[JOB_OUTPUTS_MAX]; /* the files that results go to; NULL: none */
     } places[CARRIER_PLACES];
     unsigned used;
     bool redis_lost;         /* why the last call failed: the client says it */
@@ -32,12 +34,15 @@ bool carrier_full(const struct carrier *carrier);
 /* Puts the picture under its key. false: not done, with a sentence, or redis_lost. */
 bool carrier_send(struct carrier *carrier, const struct source_file *file, uint64_t number,
                   struct error *error);
-/* The job has ended with this status: writes what was made by one that is done, and takes its keys
- * away; the picture of a dead one stays, so that it can be tried again. false as carrier_send. */
-bool carrier_fetch(struct carrier *carrier, uint64_t number, const char *status,
-                   struct error *error);
-/* The file of a job that is under way; NULL: there is none. */
-const char *carrier_out(const struct carrier *carrier, uint64_t number);
+/* Writes the results that a job has made to their files. Gives an array, for cJSON_Delete, of an
+ * object for each that was not written: path, message, and key and left_s if Redis has it still. */
+cJSON *carrier_fetch(struct carrier *carrier, uint64_t number, const cJSON *result);
+/* The job is over: takes its keys away, but for those of unwritten results. The picture of a dead
+ * one stays, so that it can be tried again. */
+void carrier_end(struct carrier *carrier, uint64_t number, const char *status,
+                 const cJSON *unwritten);
+/* The files of a job that is under way, by its outputs; NULL: there is none. */
+const char *const *carrier_outs(const struct carrier *carrier, uint64_t number);
 void carrier_clear(struct carrier *carrier);
 
 #endif

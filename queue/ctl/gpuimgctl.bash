@@ -18,7 +18,7 @@ _gpuimgctl_value() # option text
     case $1 in
     --ops) _gpuimgctl_ops "$2" ;;
     --format) COMPREPLY=($(compgen -W "jpeg png" -- "$2")) ;;
-    --config | -c | --ops-file | --out | -o)
+    --config | -c | --ops-file | --job-file | -j | --out | -o)
         compopt -o filenames
         COMPREPLY=($(compgen -f -- "$2")) ;;
     --quality | --set | --id | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
@@ -50,7 +50,8 @@ _gpuimgctl()
     case $command in
     submit)
         options="--out --no-output --ops --ops-file --format --quality --set --recursive --null
-            --keys --id --first --wait --timeout --verbose -o -r -0 -k -w -v" ;;
+            --keys --force --job-file --id --first --wait --timeout --verbose
+            -o -r -0 -k -f -j -w -v" ;;
     result) options="--wait --timeout -w" ;;
     pause) options="--for" ;;
     drain) options="--timeout" ;;

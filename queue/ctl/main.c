@@ -40,7 +40,11 @@ const struct ctl_command ctl_commands[] = {
      "%n is the picture's name without suffix, %e the result's suffix, %p the folders between\n"
      "the one given with -r and the picture, %i the picture's number from 1, %% a percent sign.\n"
      "A folder stands for FOLDER/%p%n.%e. Of pictures whose results would have the same name the\n"
-     "first one is sent.\n"
+     "first one is sent. No result replaces a picture that is sent, nor, with --keys and without\n"
+     "--force, any file that is there.\n"
+     "\n"
+     "A job file holds one job as JSON. Its input is replaced by each picture; the paths and keys\n"
+     "of its outputs, and its id, are patterns. Without --wait the ids of all jobs are printed.\n"
      "\n"
      "OPS are names with commas between, each with parameters behind a colon:\n"
      "grayscale,resize:width=512,height=512,sobel:border=zero. A value is JSON, or else a text.\n"
@@ -65,8 +69,8 @@ const struct ctl_command ctl_commands[] = {
     {"dead", "list | show JOB... | retry [JOB...] | drop [JOB...]",
      "list the jobs that were given up, show why, try them again, forget them", ctl_dead_options,
      "JOB is an id (of several dead jobs with it, the one that died last), or a number of the\n"
-     "list: '#1' died last. Write it in quotes: a bare # begins a comment in a shell. Each job that\n"
-     "is tried again or dropped is named.\n"
+     "list: '#1' died last. Write it in quotes: a bare # begins a comment in a shell. Jobs that\n"
+     "are tried again or dropped are named.\n"
      "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as of submit.\n", ctl_dead},
     {"cancel", "ID...", "end jobs that wait or run, by their id", NULL,
      "Every job with the id that was sent before is meant, one that is sent later is not. A job\n"

@@ -133,20 +133,21 @@ cJSON *ops_parse(const char *text, struct error *error)
     return NULL;
 }
 
-/* All of a file, NUL-terminated; more than a job may have is cut, and then refused as JSON. */
-static char *read_text(const char *path, size_t *length, struct error *error)
+char *ops_read_file(const char *path, size_t *length, struct error *error)
 {
-    FILE *file = fopen(path, "re");
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "re");
     char *text = file ? malloc(JOB_BYTES_MAX + 1) : NULL;
     *length = text ? fread(text, 1, JOB_BYTES_MAX, file) : 0;
     if (!text || ferror(file)) {
-        error_set(error, STATUS_INPUT_UNREADABLE, "cannot read %s: %s", path, strerror(errno));
+        error_set(error, STATUS_INPUT_UNREADABLE, "cannot read %s: %s",
+                  standard ? "standard input" : path, strerror(errno));
         free(text);
         text = NULL;
     } else {
         text[*length] = '\0';
     }
-    if (file)
+    if (file && !standard)
         fclose(file);
     return text;
 }
@@ -176,7 +177,7 @@ cJSON *ops_load(const char *path, struct error *error)
 {
     size_t length;
     struct error wrong = {0};
-    char *text = read_text(path, &length, error);
+    char *text = ops_read_file(path, &length, error);
     cJSON *ops = NULL;
     if (text && json_check(text, length, NULL, &wrong) != STATUS_OK)
         error_set(error, STATUS_BAD_JSON, "%s: %s", path, wrong.text);

@@ -19,6 +19,10 @@ cJSON *ops_parse(const char *text, struct error *error);
 /* The same from a file that holds the array as JSON. */
 cJSON *ops_load(const char *path, struct error *error);
 
+/* A file that holds JSON, - being standard input; malloc'd, NULL with a sentence. More than a job
+ * may have is cut, and then no JSON any more. */
+char *ops_read_file(const char *path, size_t *length, struct error *error);
+
 /* The operations of the build, in the order of their table. */
 extern const char *const ops_names[];
 extern const size_t ops_count;

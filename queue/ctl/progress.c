@@ -33,7 +33,8 @@ void progress_begin(struct progress *progress, bool json, bool verbose)
 
 uint64_t progress_ended(const struct progress *progress)
 {
-    return progress->done + progress->failed + progress->dead + progress->cancelled;
+    return progress->done + progress->failed + progress->dead + progress->cancelled +
+           progress->unwritten;
 }
 
 void progress_hide(struct progress *progress)
@@ -43,25 +44,40 @@ void progress_hide(struct progress *progress)
     progress->shown = false;
 }
 
+static int print_unwritten(const cJSON *result, const cJSON *unwritten)
+{
+    cJSON *line = cJSON_Duplicate(result, true);
+    if (line && cJSON_AddItemToObject(line, "unwritten", cJSON_Duplicate(unwritten, true)))
+        return ctl_print_json(line);
+    cJSON_Delete(line);
+    return ctl_print_json(NULL);
+}
+
 void progress_result(struct progress *progress, const cJSON *result, const char *text,
-                     const char *name, const char *file)
+                     const char *name, const char *const *files, const cJSON *unwritten)
 {
     const char *status = show_text(result, "status");
-    bool done = strcmp(status, "done") == 0;
-    progress->done += done;
-    if (strcmp(status, "dead") == 0)
+    bool lost = cJSON_GetArraySize(unwritten) > 0, done = strcmp(status, "done") == 0;
+    if (done && lost)
+        progress->unwritten++;
+    else if (done)
+        progress->done++;
+    else if (strcmp(status, "dead") == 0)
         progress->dead++;
     else if (strcmp(status, "cancelled") == 0)
         progress->cancelled++;
     else
-        progress->failed += !done;
-    if (!progress->json && done && !progress->verbose)
+        progress->failed++;
+    /* What is not written was said. */
+    if (!progress->json && done && (lost || !progress->verbose))
         return;
     progress_hide(progress);
-    if (progress->json)
+    if (progress->json && lost)
+        print_unwritten(result, unwritten);
+    else if (progress->json)
         ctl_print_text(text);
     else
-        show_result(result, name, file);
+        show_result(result, name, files);
 }
 
 /* ---- the bar ------------------------------------------------------------------------------- */
@@ -145,34 +161,49 @@ static int print_json(const struct progress *progress, bool waited, double secon
         cJSON_AddNumberToObject(json, "failed", (double)progress->failed);
         cJSON_AddNumberToObject(json, "dead", (double)progress->dead);
         cJSON_AddNumberToObject(json, "cancelled", (double)progress->cancelled);
+        cJSON_AddNumberToObject(json, "unwritten", (double)progress->unwritten);
     }
     cJSON_AddNumberToObject(json, "seconds", seconds);
     return ctl_print_json(json);
 }
 
+static void put_count(const char *what, uint64_t count)
+{
+    char text[SHOW_BYTES];
+    if (count > 0)
+        out_put(", %s %s", show_count((double)count, text), what);
+}
+
+/* Standard output has the jobs' ids then. */
+static void say_sent(const struct progress *progress)
+{
+    char sent[SHOW_BYTES], refused[SHOW_BYTES];
+    show_count((double)progress->sent, sent);
+    if (progress->refused > 0)
+        ctl_say("%s sent, %s not sent", sent, show_count((double)progress->refused, refused));
+    else
+        ctl_say("%s sent", sent);
+}
+
 void progress_end(struct progress *progress, bool waited)
 {
     double seconds = progress_now_s() - progress->began_s;
-    char a[SHOW_BYTES], b[SHOW_BYTES], c[SHOW_BYTES];
+    char count[SHOW_BYTES], age[SHOW_BYTES];
     progress_hide(progress);
     if (progress->json) {
-        if (print_json(progress, waited, seconds) != CTL_OK)
-            return;
+        print_json(progress, waited, seconds);
     } else if (!waited) {
-        out_put("%s sent", show_count((double)progress->sent, a));
+        say_sent(progress);
     } else {
-        out_put("%s done in %s", show_count((double)progress->done, a), show_age(seconds, b));
+        out_put("%s done in %s", show_count((double)progress->done, count),
+                show_age(seconds, age));
         if (progress->done > 1 && seconds > 0)
-            out_put(" (%s images/s)", show_rate((double)progress->done / seconds, c));
-        if (progress->failed > 0)
-            out_put(", %s failed", show_count((double)progress->failed, a));
-        if (progress->dead > 0)
-            out_put(", %s dead", show_count((double)progress->dead, a));
-        if (progress->cancelled > 0)
-            out_put(", %s cancelled", show_count((double)progress->cancelled, a));
-    }
-    if (!progress->json && progress->refused > 0)
-        out_put(", %s not sent", show_count((double)progress->refused, a));
-    if (!progress->json)
+            out_put(" (%s images/s)", show_rate((double)progress->done / seconds, count));
+        put_count("failed", progress->failed);
+        put_count("dead", progress->dead);
+        put_count("cancelled", progress->cancelled);
+        put_count("not written", progress->unwritten);
+        put_count("not sent", progress->refused);
         out_end();
+    }
 }

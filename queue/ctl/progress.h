@@ -17,7 +17,8 @@
 struct progress {
     bool bar, json, verbose;   /* verbose: a line for each job */
     uint64_t total;            /* pictures, as far as known; 0: not known yet */
-    uint64_t sent, done, failed, dead, cancelled, refused; /* refused: never sent */
+    uint64_t sent, done, failed, dead, cancelled;
+    uint64_t unwritten, refused; /* done, but a result is in no file; never sent */
     double began_s, drawn_s;   /* CLOCK_MONOTONIC */
     struct { double at_s; uint64_t ended; } samples[PROGRESS_SAMPLES]; /* a ring: for the rate */
     unsigned sample;
@@ -26,9 +27,10 @@ struct progress {
 };
 
 void progress_begin(struct progress *progress, bool json, bool verbose);
-/* One result: text is the line as it came; name and file as of show_result. */
+/* One result: text is the line as it came; name and files as of show_result. unwritten: as of
+ * carrier_fetch, or NULL. */
 void progress_result(struct progress *progress, const cJSON *result, const char *text,
-                     const char *name, const char *file);
+                     const char *name, const char *const *files, const cJSON *unwritten);
 uint64_t progress_ended(const struct progress *progress);
 /* Draws the bar, where there is one, at most ten times a second. */
 void progress_draw(struct progress *progress);

@@ -13,36 +13,126 @@
 #include "conf/suffix.h"
 #include "conf/text.h"
 #include "queue/ctl/ops.h"
+#include "queue/ctl/pattern.h"
 #include "queue/job.h"
 #include "queue/json.h"
 
-/* A result that nobody fetches, because this client died, goes away by itself. */
-#define OUTPUT_TTL_S 3600
+static cJSON *get(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
 
-/* ---- from the command line ---------------------------------------------------------------- */
+/* Takes the value over, in any case; replaces what has the name. */
+static bool put(cJSON *object, const char *name, cJSON *value)
+{
+    if (value && (get(object, name) ? cJSON_ReplaceItemInObjectCaseSensitive(object, name, value)
+                                    : cJSON_AddItemToObject(object, name, value)))
+        return true;
+    cJSON_Delete(value);
+    return false;
+}
+
+/* The object that holds output `index` of a job: the job itself, or an element of its outputs. */
+static cJSON *holder_of(const cJSON *job, size_t index)
+{
+    const cJSON *list = get(job, "outputs");
+    return list ? cJSON_GetArrayItem(list, (int)index) : (cJSON *)job;
+}
+
+/* The pattern of an output's place, "" if it has none. */
+static const char *place_of(const cJSON *output)
+{
+    const char *text = cJSON_GetStringValue(cJSON_IsString(output) ? output : get(output, "path"));
+    return text ? text : "";
+}
+
+static const char *format_of(const cJSON *output)
+{
+    return cJSON_GetStringValue(get(output, "format"));
+}
+
+/* ---- the template -------------------------------------------------------------------------- */
+
+static int out_of_memory(const char *what)
+{
+    ctl_say("out of memory for %s", what);
+    return CTL_FAULT;
+}
+
+/* The value of meta as it stands there: a tree would round its numbers. */
+static bool keep_meta(cJSON *job, const struct json_member *meta)
+{
+    char *text = meta->at ? strndup(meta->at, meta->length) : NULL;
+    bool ok = !meta->at || (text && put(job, "meta", cJSON_CreateRaw(text)));
+    free(text);
+    return ok;
+}
+
+static int read_template(struct recipe *recipe, struct ctl *ctl)
+{
+    const char *name = ctl_value(ctl, "job-file");
+    struct error error = {0};
+    struct json_member meta = {.name = "meta"};
+    size_t length;
+    if (!name)
+        return (recipe->job = cJSON_CreateObject()) ? CTL_OK : out_of_memory("a job");
+    char *text = ops_read_file(name, &length, &error);
+    if (!text) {
+        ctl_say("%s", error.text);
+        return CTL_NO_INPUT;
+    }
+    bool good = json_check(text, length, &meta, &error) == STATUS_OK;
+    recipe->job = good ? cJSON_ParseWithLength(text, length) : NULL;
+    bool kept = recipe->job && keep_meta(recipe->job, &meta);
+    free(text);
+    if (!good)
+        return ctl_usage(ctl, "%s: %s", name, error.text);
+    if (!kept)
+        return out_of_memory("a job");
+    if (!cJSON_IsObject(recipe->job))
+        return ctl_usage(ctl, "%s holds no job, which is a JSON object", name);
+    cJSON_DeleteItemFromObjectCaseSensitive(recipe->job, "input"); /* each FILE is one */
+    return CTL_OK;
+}
 
 static int read_ops(struct recipe *recipe, struct ctl *ctl)
 {
     const char *text = ctl_value(ctl, "ops"), *file = ctl_value(ctl, "ops-file");
     struct error error = {0};
+    cJSON *ops = NULL;
     if (text && file)
         return ctl_usage(ctl, "--ops and --ops-file say both what is to be done");
-    if (text)
-        recipe->ops = ops_parse(text, &error);
-    else if (file)
-        recipe->ops = ops_load(file, &error);
+    if (!text && !file)
+        return CTL_OK;
+    if (get(recipe->job, "ops") || get(recipe->job, "outputs"))
+        return ctl_usage(ctl, "--ops%s and the job of --job-file say both what is to be done",
+                         file ? "-file" : "");
+    ops = text ? ops_parse(text, &error) : ops_load(file, &error);
     if (error.status == STATUS_INPUT_UNREADABLE) {
         ctl_say("%s", error.text);
         return CTL_NO_INPUT;
     }
-    return error.status ? ctl_usage(ctl, "%s", error.text) : CTL_OK;
+    if (error.status)
+        return ctl_usage(ctl, "%s", error.text);
+    return put(recipe->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
+}
+
+/* Numbers keep their digits, but for keys whose values are looked at. */
+static cJSON *read_value(const char *key, const char *text)
+{
+    static const char *const trees[] = {"output", "outputs", "ops", "id"};
+    struct error ignored = {0};
+    if (json_check(text, strlen(text), NULL, &ignored) != STATUS_OK)
+        return cJSON_CreateString(text);
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
+        if (strcmp(key, trees[i]) == 0)
+            return cJSON_Parse(text);
+    return cJSON_CreateRaw(text);
 }
 
 /* --set=key=value, as often as there are keys. */
-static int read_extra(struct recipe *recipe, struct ctl *ctl)
+static int read_sets(struct recipe *recipe, struct ctl *ctl)
 {
-    struct error ignored;
-    recipe->extra = cJSON_CreateObject();
     for (int i = 0; i < ctl->value_count; i++) {
         const char *text = ctl->values[i].value, *equals = strchr(text, '=');
         if (strcmp(ctl->values[i].name, "set") != 0)
@@ -50,65 +140,131 @@ static int read_extra(struct recipe *recipe, struct ctl *ctl)
         if (!equals || equals == text)
             return ctl_usage(ctl, "--set is \"%s\"; it must be a job's key, = and its value", text);
         char *key = strndup(text, (size_t)(equals - text));
-        ignored = (struct error){0};
-        bool is_json = json_check(equals + 1, strlen(equals + 1), NULL, &ignored) == STATUS_OK;
-        cJSON *value = is_json ? cJSON_CreateRaw(equals + 1) : cJSON_CreateString(equals + 1);
-        bool ok = key && value && cJSON_AddItemToObject(recipe->extra, key, value);
-        free(key);
-        if (!ok) {
-            cJSON_Delete(value);
-            ctl_say("out of memory for --set");
-            return CTL_FAULT;
+        if (key && strcmp(key, "input") == 0) {
+            free(key);
+            return ctl_usage(ctl, "--set is \"%s\"; each FILE is the input of a job", text);
         }
+        bool ok = key && put(recipe->job, key, read_value(key, equals + 1));
+        free(key);
+        if (!ok)
+            return out_of_memory("--set");
     }
-    if (*recipe->reply_to && (cJSON_HasObjectItem(recipe->extra, "meta") ||
-                              cJSON_HasObjectItem(recipe->extra, "reply_to")))
+    if (*recipe->reply_to && (get(recipe->job, "meta") || get(recipe->job, "reply_to")))
         return ctl_usage(ctl, "--wait and --keys have a use of their own for meta and reply_to");
     return CTL_OK;
 }
+
+static int read_id(struct recipe *recipe, struct ctl *ctl)
+{
+    cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(recipe->job, "id");
+    const char *given = ctl_value(ctl, "id"), *id = given ? given : cJSON_GetStringValue(own);
+    char made[sizeof recipe->run + 8];
+    bool is_text = !own || cJSON_IsString(own);
+    snprintf(made, sizeof made, "%s-%%i", recipe->run);
+    if (!id && !*recipe->reply_to && !get(recipe->job, "unique"))
+        id = made; /* to ask for its result */
+    recipe->id = id ? strdup(id) : NULL;
+    cJSON_Delete(own);
+    if (!is_text)
+        return ctl_usage(ctl, "the job's id is no string");
+    return id && !recipe->id ? out_of_memory("an id") : CTL_OK;
+}
+
+/* ---- where results go ---------------------------------------------------------------------- */
 
 static bool has_picture_suffix(const char *name)
 {
     return source_is_picture(source_suffix(name));
 }
 
-static int check_format(const struct recipe *recipe, const struct ctl *ctl)
+static int check_format(struct ctl *ctl, const char **format)
 {
-    const char *format = recipe->format;
-    if (!format || strcmp(format, "jpeg") == 0 || strcmp(format, "png") == 0)
+    *format = ctl_value(ctl, "format");
+    if (*format && strcmp(*format, "jpg") == 0)
+        *format = "jpeg";
+    if (!*format || strcmp(*format, "jpeg") == 0 || strcmp(*format, "png") == 0)
         return CTL_OK;
-    return ctl_usage(ctl, "--format is \"%s\"; it must be jpeg or png", format);
+    return ctl_usage(ctl, "--format is \"%s\"; it must be jpeg or png", *format);
 }
 
-static int read_out(struct recipe *recipe, struct ctl *ctl)
+/* The pattern that --out stands for. */
+static int read_pattern(struct recipe *recipe, struct ctl *ctl, const char *out, bool formatted,
+                        char pattern[PATH_MAX])
 {
-    const char *out = ctl_value(ctl, "out");
     const char *root = recipe->output_root;
     size_t length = strlen(root);
-    if (ctl_value(ctl, "no-output"))
-        return out ? ctl_usage(ctl, "--out and --no-output say both where results go") : CTL_OK;
-    if (!out || !*out)
-        return ctl_usage(ctl, "--out is missing: a folder, or a pattern such as edges/%%n.png; "
-                              "--no-output where the values of operations are all that you want");
     if (!recipe->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
             return ctl_usage(ctl, "--out is \"%s\", which is not below output_root (%s); with "
                                   "--keys it may be anywhere", out, root);
         out += length + 1;
     }
-    if (suffix_of_others(out) && !recipe->format)
+    if (suffix_of_others(out) && !formatted)
         return ctl_usage(ctl, "--out is \"%s\", which ends in %s; jpg, jpeg and png are written",
                          out, suffix_of_others(out));
-    bool pattern = strchr(out, '%') != NULL, folder = !pattern && !has_picture_suffix(out);
-    recipe->single = !pattern && !folder;
+    bool folder = !strchr(out, '%') && !has_picture_suffix(out);
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
-    if (strlen(out) + 20 > sizeof recipe->out)
+    if (strlen(out) + 20 > PATH_MAX)
         return ctl_usage(ctl, "--out is too long");
     if (strcmp(out, ".") == 0 && !recipe->keys)
-        strcpy(recipe->out, "%p%n.%e");
+        strcpy(pattern, "%p%n.%e");
     else
-        snprintf(recipe->out, sizeof recipe->out, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
+        snprintf(pattern, PATH_MAX, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
     return CTL_OK;
+}
+
+static bool add_output(cJSON *job, const char *pattern, const char *format, double quality)
+{
+    if (!format && quality == 0)
+        return cJSON_AddStringToObject(job, "output", pattern) != NULL;
+    cJSON *output = cJSON_AddObjectToObject(job, "output");
+    return output && cJSON_AddStringToObject(output, "path", pattern) &&
+           (!format || cJSON_AddStringToObject(output, "format", format)) &&
+           (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality));
+}
+
+static int read_out(struct recipe *recipe, struct ctl *ctl)
+{
+    const char *out = ctl_value(ctl, "out"), *format;
+    bool none = ctl_value(ctl, "no-output") != NULL;
+    double quality = 0;
+    char pattern[PATH_MAX];
+    int status = check_format(ctl, &format);
+    if (status)
+        return status;
+    if (!ctl_number(ctl, "quality", 1, 100, &quality))
+        return CTL_USAGE;
+    if (get(recipe->job, "output") || get(recipe->job, "outputs")) {
+        none = none && ctl_value(ctl, "job-file");
+        return out || none || format || quality > 0
+                   ? ctl_usage(ctl, "the job says itself where results go, and how: --%s is one "
+                                    "too many", out       ? "out"
+                                                : none    ? "no-output"
+                                                : format  ? "format"
+                                                          : "quality")
+                   : CTL_OK;
+    }
+    if (none)
+        return out ? ctl_usage(ctl, "--out and --no-output say both where results go") : CTL_OK;
+    if (!out || !*out)
+        return ctl_usage(ctl, "--out is missing: a folder, or a pattern such as edges/%%n.png; "
+                              "--no-output where the values of operations are all that you want");
+    status = read_pattern(recipe, ctl, out, format != NULL, pattern);
+    if (!status && !add_output(recipe->job, pattern, format, quality))
+        status = out_of_memory("--out");
+    return status;
+}
+
+static void count_outputs(struct recipe *recipe)
+{
+    const cJSON *list = get(recipe->job, "outputs");
+    int count = list ? cJSON_GetArraySize(list) : 1;
+    recipe->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
+    for (size_t i = 0; i < recipe->output_count; i++) {
+        const char *place = place_of(get(holder_of(recipe->job, i), "output"));
+        if (*place && !strchr(place, '%'))
+            recipe->single = place;
+    }
 }
 
 static int read_roots(struct recipe *recipe, struct ctl *ctl)
@@ -139,90 +295,56 @@ int recipe_read(struct recipe *recipe, struct ctl *ctl)
     memset(recipe, 0, sizeof *recipe);
     recipe->keys = ctl_value(ctl, "keys") != NULL;
     recipe->ns = ctl->options.namespace;
-    recipe->format = ctl_value(ctl, "format");
-    recipe->id = ctl_value(ctl, "id");
     name_run(recipe);
     if (recipe->keys || ctl_value(ctl, "wait"))
         snprintf(recipe->reply_to, sizeof recipe->reply_to, "%s:reply:%s", recipe->ns,
                  recipe->run);
-    if (!ctl_number(ctl, "quality", 1, 100, &recipe->quality))
-        return CTL_USAGE;
-    int status = check_format(recipe, ctl);
+    int status = read_template(recipe, ctl);
     status = status ? status : read_ops(recipe, ctl);
-    status = status ? status : read_extra(recipe, ctl);
+    status = status ? status : read_sets(recipe, ctl);
+    status = status ? status : read_id(recipe, ctl);
     status = status ? status : read_roots(recipe, ctl);
-    return status ? status : read_out(recipe, ctl);
+    status = status ? status : read_out(recipe, ctl);
+    if (!status)
+        count_outputs(recipe);
+    return status;
 }
 
 void recipe_clear(struct recipe *recipe)
 {
-    cJSON_Delete(recipe->ops);
-    cJSON_Delete(recipe->extra);
-    recipe->ops = recipe->extra = NULL;
+    cJSON_Delete(recipe->job);
+    free(recipe->id);
+    recipe->job = NULL;
+    recipe->id = NULL;
 }
 
-/* ---- patterns ------------------------------------------------------------------------------ */
+/* ---- the job of a picture ------------------------------------------------------------------ */
 
-static bool append(char *to, size_t size, const char *text, size_t length)
+static bool expand(const char *pattern, const struct source_file *file, uint64_t number,
+                   const char *format, char to[PATH_MAX], struct error *error)
 {
-    size_t at = strlen(to);
-    if (at + length + 1 > size)
-        return false;
-    memcpy(to + at, text, length);
-    to[at + length] = '\0';
-    return true;
-}
-
-static bool expand(const char *pattern, const struct recipe *recipe,
-                   const struct source_file *file, uint64_t number, char *to, size_t size)
-{
-    const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
-    const char *suffix = source_suffix(name);
-    const char *format = !recipe->format                        ? suffix
-                         : strcmp(recipe->format, "jpeg") == 0 ? "jpg"
-                                                                : recipe->format;
-    size_t stem = strlen(name) - strlen(suffix) - (*suffix ? 1 : 0);
-    char digits[24];
-    bool ok = true;
-    snprintf(digits, sizeof digits, "%" PRIu64, number);
-    *to = '\0';
-    for (; *pattern && ok; pattern++) {
-        if (*pattern == '.' && pattern[1] == '%' && pattern[2] == 'e' && !*format)
-            pattern += 2; /* a name without a suffix stays one */
-        else if (*pattern != '%')
-            ok = append(to, size, pattern, 1);
-        else if (*++pattern == 'n')
-            ok = append(to, size, name, stem);
-        else if (*pattern == 'e')
-            ok = append(to, size, format, strlen(format));
-        else if (*pattern == 'p')
-            ok = append(to, size, file->within, strlen(file->within));
-        else if (*pattern == 'i')
-            ok = append(to, size, digits, strlen(digits));
-        else
-            ok = *pattern == '%' && append(to, size, "%", 1);
-    }
-    return ok;
+    if (pattern_expand(pattern, file, number, format, to, PATH_MAX))
+        return true;
+    error_set(error, STATUS_BAD_JOB, "the pattern %s makes no name: it is too long, or a %% stands "
+              "before something other than n, e, p, i and %%", pattern);
+    return false;
 }
 
 bool recipe_place(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                  char out[PATH_MAX], struct error *error)
+                  size_t index, char out[PATH_MAX], struct error *error)
 {
-    *out = '\0';
-    if (*recipe->out && !expand(recipe->out, recipe, file, number, out, PATH_MAX)) {
-        error_set(error, STATUS_BAD_JOB, "the pattern %s makes no name: it is too long, or a %% "
-                  "stands before something other than n, e, p, i and %%", recipe->out);
-        return false;
-    }
-    return true;
+    const cJSON *output = get(holder_of(recipe->job, index), "output");
+    return expand(place_of(output), file, number, format_of(output), out, error);
 }
 
-/* ---- the job ------------------------------------------------------------------------------- */
-
-void recipe_keys(const struct recipe *recipe, uint64_t number, char in[320], char out[320])
+void recipe_input_key(const struct recipe *recipe, uint64_t number, char key[320])
 {
-    snprintf(in, 320, "%s:img:%s:%" PRIu64, recipe->ns, recipe->run, number);
-    snprintf(out, 320, "%s:img:%s:%" PRIu64 ":out", recipe->ns, recipe->run, number);
+    snprintf(key, 320, "%s:img:%s:%" PRIu64, recipe->ns, recipe->run, number);
+}
+
+void recipe_output_key(const struct recipe *recipe, uint64_t number, size_t index, char key[320])
+{
+    snprintf(key, 320, "%s:img:%s:%" PRIu64 ":out%zu", recipe->ns, recipe->run, number, index + 1);
 }
 
 /* The file's path below input_root, or false with a sentence. */
@@ -245,38 +367,56 @@ static bool below_root(const struct recipe *recipe, const struct source_file *fi
     return true;
 }
 
-static bool add_input(const struct recipe *recipe, cJSON *job, const char *path, const char *key)
+/* Instead of a path on this machine: a key, which has no suffix that could tell the format. */
+static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, const char *out,
+                    uint64_t number, size_t index)
 {
+    const char *suffix = source_suffix(out);
+    char key[320];
+    cJSON *place = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
+    recipe_output_key(recipe, number, index, key);
+    cJSON_DeleteItemFromObjectCaseSensitive(place, "path");
+    bool ok = place && cJSON_AddStringToObject(place, "key", key) &&
+              (get(place, "format") || !source_is_picture(suffix) ||
+               cJSON_AddStringToObject(place, "format",
+                                       strcasecmp(suffix, "png") == 0 ? "png" : "jpeg")) &&
+              (get(place, "ttl_s") ||
+               cJSON_AddNumberToObject(place, "ttl_s", RECIPE_OUTPUT_TTL_S));
+    if (ok)
+        return put(holder, "output", place);
+    cJSON_Delete(place);
+    return false;
+}
+
+/* What is a pattern in the template becomes a name in the job. */
+static bool fill_output(const struct recipe *recipe, cJSON *job, const struct source_file *file,
+                        uint64_t number, size_t index, struct error *error)
+{
+    cJSON *holder = holder_of(job, index), *output = get(holder, "output");
+    bool is_key = cJSON_IsString(get(output, "key"));
+    const char *pattern = is_key ? cJSON_GetStringValue(get(output, "key")) : place_of(output);
+    char name[PATH_MAX];
+    if (!*pattern)
+        return true; /* values alone, or something that the check of the whole job refuses */
+    if (!expand(pattern, file, number, format_of(output), name, error))
+        return false;
+    bool ok = is_key                    ? put(output, "key", cJSON_CreateString(name))
+              : recipe->keys            ? use_key(recipe, holder, output, name, number, index)
+              : cJSON_IsString(output) ? put(holder, "output", cJSON_CreateString(name))
+                                        : put(output, "path", cJSON_CreateString(name));
+    if (!ok)
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
+    return ok;
+}
+
+static bool add_input(const struct recipe *recipe, cJSON *job, const char *path, uint64_t number)
+{
+    char key[320];
     if (!recipe->keys)
         return cJSON_AddStringToObject(job, "input", path) != NULL;
     cJSON *input = cJSON_AddObjectToObject(job, "input");
+    recipe_input_key(recipe, number, key);
     return input && cJSON_AddStringToObject(input, "key", key);
-}
-
-/* A pattern for a key's format: the key has no suffix that could tell. */
-static const char *format_of(const struct recipe *recipe, const char *out)
-{
-    const char *suffix = source_suffix(out);
-    if (recipe->format || !recipe->keys || !source_is_picture(suffix))
-        return recipe->format;
-    return strcasecmp(suffix, "png") == 0 ? "png" : "jpeg";
-}
-
-static bool add_output(const struct recipe *recipe, cJSON *job, const char *out, const char *key)
-{
-    const char *format = format_of(recipe, out);
-    if (!*recipe->out)
-        return true;
-    if (!recipe->keys && !format && recipe->quality == 0)
-        return cJSON_AddStringToObject(job, "output", out) != NULL;
-    cJSON *output = cJSON_AddObjectToObject(job, "output");
-    return output &&
-           cJSON_AddStringToObject(output, recipe->keys ? "key" : "path",
-                                   recipe->keys ? key : out) &&
-           (!format || cJSON_AddStringToObject(output, "format", format)) &&
-           (recipe->quality == 0 ||
-            cJSON_AddNumberToObject(output, "quality", recipe->quality)) &&
-           (!recipe->keys || cJSON_AddNumberToObject(output, "ttl_s", OUTPUT_TTL_S));
 }
 
 /* A name for people; one that is no UTF-8 gets question marks. */
@@ -290,17 +430,19 @@ static bool add_meta(cJSON *job, const char *name, uint64_t number)
            cJSON_AddStringToObject(meta, "file", shown);
 }
 
-static bool add_extra(const struct recipe *recipe, cJSON *job)
+static bool is_about_results(const char *key)
+{
+    return strcmp(key, "output") == 0 || strcmp(key, "outputs") == 0 || strcmp(key, "ops") == 0;
+}
+
+/* The template's keys: those about results, or the others. */
+static bool add_template(const struct recipe *recipe, cJSON *job, bool about_results)
 {
     const cJSON *item;
-    cJSON_ArrayForEach(item, recipe->extra)
-    {
-        cJSON *copy = cJSON_Duplicate(item, true);
-        if (!copy || !cJSON_AddItemToObject(job, item->string, copy)) {
-            cJSON_Delete(copy);
+    cJSON_ArrayForEach(item, recipe->job)
+        if (is_about_results(item->string) == about_results &&
+            !put(job, item->string, cJSON_Duplicate(item, true)))
             return false;
-        }
-    }
     return true;
 }
 
@@ -313,49 +455,55 @@ static bool add_time(cJSON *job)
     return cJSON_AddRawToObject(job, "pushed", text) != NULL;
 }
 
-static char *write_job(const struct recipe *recipe, const struct source_file *file,
-                       uint64_t number, const char *input, const char *out, const char *id)
+/* NULL with the error set. */
+static cJSON *make_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
+                       const char *input, const char *id, struct error *error)
 {
-    char in_key[320], out_key[320], *text = NULL;
-    recipe_keys(recipe, number, in_key, out_key);
     cJSON *job = cJSON_CreateObject();
-    if (job && add_input(recipe, job, input, in_key) && add_output(recipe, job, out, out_key) &&
-        (!recipe->ops ||
-         cJSON_AddItemReferenceToObject(job, "ops", recipe->ops)) &&
-        (!id || cJSON_AddStringToObject(job, "id", id)) &&
-        (!*recipe->reply_to ||
-         (add_meta(job, file->path, number) &&
-          cJSON_AddStringToObject(job, "reply_to", recipe->reply_to))) &&
-        (cJSON_HasObjectItem(recipe->extra, "pushed") || add_time(job)) && add_extra(recipe, job))
-        text = cJSON_PrintUnformatted(job);
+    bool ok = job && add_input(recipe, job, input, number) && add_template(recipe, job, true);
+    for (size_t i = 0; i < recipe->output_count && ok; i++)
+        ok = fill_output(recipe, job, file, number, i, error);
+    ok = ok && (!id || cJSON_AddStringToObject(job, "id", id)) &&
+         (!*recipe->reply_to ||
+          (add_meta(job, file->path, number) &&
+           cJSON_AddStringToObject(job, "reply_to", recipe->reply_to))) &&
+         (get(recipe->job, "pushed") || add_time(job)) && add_template(recipe, job, false);
+    if (ok)
+        return job;
+    error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
     cJSON_Delete(job);
-    return text;
+    return NULL;
 }
 
-char *recipe_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                 struct error *error)
+/* As the daemon will read it. */
+static bool check_job(const struct recipe *recipe, const char *text, struct error *error)
 {
-    char path[PATH_MAX], out[PATH_MAX], id[PATH_MAX];
-    const char *input = NULL;
     struct job job;
     /* The time is bounded by the daemon's own option, which need not be this host's. */
     struct job_rules rules = {recipe->ns, 86400};
-    if ((!recipe->keys && !below_root(recipe, file, path, &input, error)) ||
-        !recipe_place(recipe, file, number, out, error))
-        return NULL;
-    if (recipe->id && !expand(recipe->id, recipe, file, number, id, sizeof id)) {
-        error_set(error, STATUS_BAD_JOB, "the pattern %s makes no id", recipe->id);
-        return NULL;
-    }
-    char *text = write_job(recipe, file, number, input, out, recipe->id ? id : NULL);
-    if (!text) {
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
-        return NULL;
-    }
     enum status status = job_parse(&job, text, strlen(text), &rules, error);
     job_clear(&job);
-    if (status == STATUS_OK)
+    return status == STATUS_OK;
+}
+
+char *recipe_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
+                 char id[JOB_ID_BYTES_MAX + 1], struct error *error)
+{
+    char path[PATH_MAX], name[PATH_MAX] = "";
+    const char *input = NULL;
+    *id = '\0';
+    if ((!recipe->keys && !below_root(recipe, file, path, &input, error)) ||
+        (recipe->id && !expand(recipe->id, file, number, NULL, name, error)))
+        return NULL;
+    cJSON *job = make_job(recipe, file, number, input, recipe->id ? name : NULL, error);
+    char *text = job ? cJSON_PrintUnformatted(job) : NULL;
+    cJSON_Delete(job);
+    if (job && !text)
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
+    if (text && check_job(recipe, text, error)) {
+        text_copy(id, JOB_ID_BYTES_MAX + 1, name);
         return text;
+    }
     free(text);
     return NULL;
 }

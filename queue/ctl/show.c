@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/limits.h"
 #include "conf/text.h"
 #include "queue/ctl/out.h"
 
@@ -130,18 +131,21 @@ static bool failed_as_a_whole(const cJSON *result)
     return true;
 }
 
-void show_result(const cJSON *result, const char *name, const char *file)
+void show_result(const cJSON *result, const char *name, const char *const *files)
 {
     const cJSON *output;
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
     const char *status = show_text(result, "status");
     bool explained = false, whole = failed_as_a_whole(result);
+    size_t index = 0;
     char word[SHOW_BYTES];
     /* "cancelled" is longer, and rare */
     out_put("%-6s %s", show_word(result, "status", word, sizeof word), name);
-    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
+    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs")) {
+        const char *file = files && index < JOB_OUTPUTS_MAX ? files[index++] : NULL;
         if (strcmp(status, "done") == 0 || (!whole && cJSON_HasObjectItem(output, "error")))
             explained = show_output(output, file) || explained;
+    }
     if (!explained)
         show_error(result);
     if (strcmp(status, "done") == 0)

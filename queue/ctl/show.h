@@ -28,8 +28,8 @@ double show_number(const cJSON *json, const char *name);
 /* The same text where it is one word for a screen: as much as fits. */
 const char *show_word(const cJSON *json, const char *name, char *word, size_t size);
 
-/* Prints one result as a line: how it ended, of which input (name), and its outputs. file: where a
- * result is that came through Redis, or NULL. */
-void show_result(const cJSON *result, const char *name, const char *file);
+/* Prints one result as a line: how it ended, of which input (name), and its outputs. files: where
+ * those are now that came through Redis, by outputs; or NULL. */
+void show_result(const cJSON *result, const char *name, const char *const *files);
 
 #endif

@@ -3,12 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "queue/ctl/carrier.h"
 #include "queue/ctl/claims.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/harvest.h"
+#include "queue/ctl/out.h"
 #include "queue/ctl/overview.h"
+#include "queue/ctl/place.h"
 #include "queue/ctl/progress.h"
 #include "queue/ctl/recipe.h"
 #include "queue/ctl/show.h"
@@ -28,8 +31,10 @@
 const struct ctl_option ctl_submit_options[] = {
     {"out", 'o', "OUT", "where results go: a folder, a file or a pattern"},
     {"no-output", 0, NULL, "make no pictures: only the values of operations"},
+    {"force", 'f', NULL, "with --keys: replace files that were there before, but no picture"},
     {"ops", 0, "OPS", "operations, with commas between them"},
     {"ops-file", 0, "FILE", "operations as a JSON array in a file"},
+    {"job-file", 'j', "FILE", "a job whose outputs are patterns, for each picture; - reads it"},
     {"format", 0, "FORMAT", "jpeg or png; without it, by the suffix of OUT"},
     {"quality", 0, "N", "of JPEG, 1 to 100"},
     {"set", 0, "KEY=JSON", "a further key of each job, such as timeout_s=5 (may be repeated)"},
@@ -49,18 +54,21 @@ struct submit {
     struct recipe recipe;
     struct source *source;
     struct carrier carrier;
-    struct claims claims;
+    struct claims claims;       /* names of results */
+    struct place_rules rules;
+    struct source_options options;
     struct harvest harvest;
     struct progress progress;
     bool wait, first, sourced; /* sourced: no more pictures */
     double timeout_s;          /* 0: none */
     uint64_t number;           /* the last picture's */
     size_t count, bytes;       /* of the batch */
-    char *jobs[BATCH_MAX];
+    struct { char *job, *file, id[JOB_ID_BYTES_MAX + 1]; } batch[BATCH_MAX];
     char list[160];
     double heard_s, look_s;    /* the last result; the pause before the next look */
     bool told_away, told_idle; /* each is said once, until it is over */
-    bool unwritten;            /* a result could not be written */
+    bool occupied;             /* a picture was refused because of where its result would go */
+    bool scanned;              /* all operands are known to rules */
     bool unclaimed;            /* there is no more room for names of results */
     int status;                /* not 0: over */
 };
@@ -69,8 +77,10 @@ struct submit {
 
 static void clear_batch(struct submit *submit)
 {
-    while (submit->count > 0)
-        free(submit->jobs[--submit->count]);
+    while (submit->count > 0) {
+        free(submit->batch[--submit->count].job);
+        free(submit->batch[submit->count].file);
+    }
     submit->bytes = 0;
 }
 
@@ -118,6 +128,35 @@ static bool is_to_be_sent_again(struct submit *submit, const redisReply *reply)
     return true;
 }
 
+/* The ids, for whoever does not wait here: gpuimgctl result shows what became of them. */
+static void print_ids(struct submit *submit)
+{
+    for (size_t i = 0; i < submit->count && !submit->wait; i++) {
+        const char *id = submit->batch[i].id;
+        if (submit->ctl->json) {
+            cJSON *line = cJSON_CreateObject();
+            if (*id)
+                cJSON_AddStringToObject(line, "id", id);
+            cJSON_AddStringToObject(line, "file", submit->batch[i].file);
+            ctl_print_json(line);
+        } else if (*id) {
+            out_line("%s", id);
+        }
+    }
+}
+
+static void say_unsure(struct submit *submit, bool answered)
+{
+    submit->status = ctl_no_answer(submit->ctl);
+    ctl_say("%" PRIu64 " jobs had been sent; %s", submit->progress.sent,
+            answered ? "no more are"
+                     : "whether the last few are in the queue is not known, since Redis went away "
+                       "before it answered");
+    if (!answered && *submit->batch[0].id)
+        ctl_say("those have the ids from %s to %s", submit->batch[0].id,
+                submit->batch[submit->count - 1].id);
+}
+
 static void push_batch(struct submit *submit)
 {
     const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", submit->list};
@@ -125,23 +164,20 @@ static void push_batch(struct submit *submit)
     if (submit->count == 0 || submit->status || (submit->wait && !client_up(submit->client)))
         return;
     for (size_t i = 0; i < submit->count; i++) {
-        argv[i + 2] = submit->jobs[i];
-        lengths[i + 2] = strlen(submit->jobs[i]);
+        argv[i + 2] = submit->batch[i].job;
+        lengths[i + 2] = strlen(argv[i + 2]);
     }
     client_send(submit->client, (int)submit->count + 2, argv, lengths);
     redisReply *reply = client_take(submit->client);
     if (client_good(submit->client, reply, argv[0])) {
         submit->progress.sent += submit->count;
+        print_ids(submit);
     } else if (is_to_be_sent_again(submit, reply)) {
         freeReplyObject(reply);
         return;
     } else {
         progress_hide(&submit->progress);
-        submit->status = ctl_no_answer(submit->ctl);
-        ctl_say("%" PRIu64 " jobs had been sent; %s", submit->progress.sent,
-                reply ? "no more are"
-                      : "whether the last few are in the queue is not known, since Redis went away "
-                        "before it answered");
+        say_unsure(submit, reply != NULL);
     }
     freeReplyObject(reply);
     clear_batch(submit);
@@ -172,64 +208,138 @@ static bool is_one_too_many(struct submit *submit)
     submit->status =
         recipe->single
             ? ctl_usage(submit->ctl, "all results would be written to %s; a pattern such as "
-                                     "edges/%%n.png, or a folder, tells them apart", recipe->out)
+                                     "edges/%%n.png, or a folder, tells them apart", recipe->single)
             : ctl_usage(submit->ctl, "all jobs would have the id %s; a pattern such as %s-%%i "
                                      "tells them apart", id, id);
     return true;
 }
 
-/* cat.jpg and cat.png with --format, or a/1.png and b/1.png: one result would be lost. `out` is the
- * name that the picture's would have, "" for none. */
-static bool is_taken(struct submit *submit, const struct source_file *file, char out[PATH_MAX])
+/* ---- where results go ---------------------------------------------------------------------- */
+
+/* cat.jpg and cat.png with --format, or a/1.png and b/1.png: one result would be lost. */
+static bool is_claimed(const struct submit *submit, const struct source_file *file, size_t index,
+                       const char *out, struct error *error)
 {
-    struct error error = {0};
-    if (!recipe_place(&submit->recipe, file, submit->number, out, &error))
-        *out = '\0'; /* recipe_job says why */
-    const char *holder = *out ? claims_holder(&submit->claims, out) : NULL;
-    if (!holder)
+    const char *holder = claims_holder(&submit->claims, out);
+    char other[PATH_MAX];
+    struct error ignored = {0};
+    if (holder)
+        error_set(error, STATUS_PATH_REFUSED, "not sent: its result would have the name of that of "
+                  "%.120s, %.120s; %%i or %%p in --out tells them apart", holder, out);
+    for (size_t i = 0; i < index; i++)
+        if (recipe_place(&submit->recipe, file, submit->number, i, other, &ignored) &&
+            strcmp(other, out) == 0)
+            error_set(error, STATUS_PATH_REFUSED, "not sent: two of its results would be %.200s",
+                      out);
+    return error->status != STATUS_OK;
+}
+
+/* Pictures that come later in the command line are no less to be kept. */
+static void note_operands(struct submit *submit)
+{
+    struct source_file file;
+    enum source_step step;
+    submit->scanned = true;
+    for (int i = 0; i < submit->options.count; i++) {
+        struct source_options one = submit->options;
+        one.names += i;
+        one.count = 1;
+        struct source *source = strcmp(*one.names, "-") == 0 ? NULL : source_open(&one);
+        while (source && (step = source_next(source, &file)) != SOURCE_END)
+            if (step == SOURCE_FILE)
+                place_add_input(&submit->rules, file.path);
+        source_close(source);
+    }
+}
+
+/* Whether there is a file that the result must not replace. */
+static bool is_occupied(struct submit *submit, const char *out, struct error *error)
+{
+    char path[2 * PATH_MAX];
+    struct stat about;
+    bool keys = submit->recipe.keys;
+    snprintf(path, sizeof path, "%s%s%s", keys ? "" : submit->recipe.output_root, keys ? "" : "/",
+             out);
+    if (lstat(path, &about) != 0)
         return false;
-    error_set(&error, STATUS_PATH_REFUSED, "not sent: its result would have the name of that of "
-              "%.120s, %.120s; %%i or %%p in --out tells them apart", holder, out);
-    refuse(submit, file->path, &error);
+    if (!submit->scanned)
+        note_operands(submit);
+    /* Without keys it is the daemon that writes, and it replaces results. */
+    if (keys || place_input(&submit->rules, path))
+        place_check(&submit->rules, path, error);
+    return error->status != STATUS_OK;
+}
+
+/* false with a sentence: another picture's result, or a file, has the name. */
+static bool check_places(struct submit *submit, const struct source_file *file,
+                         struct error *error)
+{
+    char out[PATH_MAX];
+    struct error ignored = {0}; /* recipe_job says it */
+    for (size_t i = 0; i < submit->recipe.output_count; i++) {
+        if (!recipe_place(&submit->recipe, file, submit->number, i, out, &ignored) || !*out)
+            continue;
+        if (is_claimed(submit, file, i, out, error) || is_occupied(submit, out, error)) {
+            submit->occupied = true;
+            return false;
+        }
+    }
     return true;
 }
 
-static void claim(struct submit *submit, const char *out, const char *picture)
+static void claim(struct submit *submit, const struct source_file *file)
 {
-    if (!*out || submit->unclaimed || claims_add(&submit->claims, out, picture))
+    char out[PATH_MAX];
+    struct error ignored = {0};
+    for (size_t i = 0; i < submit->recipe.output_count && !submit->unclaimed; i++)
+        submit->unclaimed =
+            recipe_place(&submit->recipe, file, submit->number, i, out, &ignored) && *out &&
+            !claims_add(&submit->claims, out, file->path);
+    if (!submit->unclaimed)
         return;
-    submit->unclaimed = true;
     progress_hide(&submit->progress);
     ctl_say("that is %" PRIu64 " pictures: further ones whose results have the same name are "
             "not noticed", submit->number);
 }
 
+/* ---- pictures ------------------------------------------------------------------------------ */
+
+/* The picture's bytes, where they travel. false with a sentence, or the submit over. */
+static bool carry(struct submit *submit, const struct source_file *file, struct error *error)
+{
+    if (!submit->recipe.keys || carrier_send(&submit->carrier, file, submit->number, error))
+        return true;
+    if (submit->carrier.redis_lost) {
+        progress_hide(&submit->progress);
+        if (!client_interrupted() && !is_late(submit))
+            submit->status = ctl_no_answer(submit->ctl);
+    }
+    return false;
+}
+
 static void add_picture(struct submit *submit, const struct source_file *file)
 {
     struct error error = {0};
-    char out[PATH_MAX];
+    char *job = NULL, *name = strdup(file->path);
     submit->number++;
-    if (is_one_too_many(submit) || is_taken(submit, file, out))
+    place_add_input(&submit->rules, file->path);
+    if (!is_one_too_many(submit) && check_places(submit, file, &error))
+        job = recipe_job(&submit->recipe, file, submit->number, submit->batch[submit->count].id,
+                         &error);
+    if (job && name && carry(submit, file, &error)) {
+        if (!submit->unclaimed)
+            claim(submit, file);
+        submit->batch[submit->count].job = job;
+        submit->batch[submit->count++].file = name;
+        submit->bytes += strlen(job);
         return;
-    char *job = recipe_job(&submit->recipe, file, submit->number, &error);
-    if (job && submit->recipe.keys &&
-        !carrier_send(&submit->carrier, file, submit->number, &error)) {
-        free(job);
-        job = NULL;
-        if (submit->carrier.redis_lost) {
-            progress_hide(&submit->progress);
-            if (!client_interrupted() && !is_late(submit))
-                submit->status = ctl_no_answer(submit->ctl);
-            return;
-        }
     }
-    if (!job) {
+    if (!name)
+        error_set(&error, STATUS_OUT_OF_MEMORY, "out of memory for its name");
+    free(job);
+    free(name);
+    if (error.status)
         refuse(submit, file->path, &error);
-        return;
-    }
-    claim(submit, out, file->path);
-    submit->jobs[submit->count++] = job;
-    submit->bytes += strlen(job);
 }
 
 /* One turn: up to a batch of pictures, as far as they are there and there is room for them. */
@@ -255,22 +365,33 @@ static void send_some(struct submit *submit)
 
 /* ---- results ------------------------------------------------------------------------------ */
 
+static void say_unwritten(struct submit *submit, const char *file, const cJSON *unwritten)
+{
+    const cJSON *item;
+    char left[SHOW_BYTES];
+    if (cJSON_GetArraySize(unwritten) > 0)
+        progress_hide(&submit->progress);
+    cJSON_ArrayForEach(item, unwritten)
+        if (*show_text(item, "key"))
+            ctl_say("%s: the result cannot be written: %s; Redis has it for another %s as the "
+                    "string %s", file, show_text(item, "message"),
+                    show_age(show_number(item, "left_s"), left), show_text(item, "key"));
+        else
+            ctl_say("%s: the result cannot be written: %s", file, show_text(item, "message"));
+}
+
 static void on_result(void *context, const cJSON *result, const char *text, uint64_t number,
                       const char *file)
 {
     struct submit *submit = context;
-    struct error error = {0};
-    progress_result(&submit->progress, result, text, file,
-                    carrier_out(&submit->carrier, number));
-    if (submit->recipe.keys &&
-        !carrier_fetch(&submit->carrier, number, show_text(result, "status"), &error)) {
-        progress_hide(&submit->progress);
-        if (submit->carrier.redis_lost)
-            ctl_say("%s: %s", file, client_why(submit->client));
-        else
-            ctl_say("%s: the result cannot be written: %s", file, error.text);
-        submit->unwritten = true;
-    }
+    struct carrier *carrier = &submit->carrier;
+    cJSON *unwritten = submit->recipe.keys ? carrier_fetch(carrier, number, result) : NULL;
+    say_unwritten(submit, file, unwritten);
+    progress_result(&submit->progress, result, text, file, carrier_outs(carrier, number),
+                    unwritten);
+    if (submit->recipe.keys)
+        carrier_end(carrier, number, show_text(result, "status"), unwritten);
+    cJSON_Delete(unwritten);
     submit->heard_s = progress_now_s();
     submit->progress.note[0] = '\0';
 }
@@ -408,20 +529,18 @@ static int finish(struct submit *submit)
         ctl_say("%" PRIu64 " files in folders were left out: their suffix is not jpg, jpeg or png",
                 left_out);
     if (progress->refused > 0 && progress->sent == 0)
-        return CTL_NO_INPUT;
+        return submit->occupied ? CTL_FAILED : CTL_NO_INPUT;
     if (progress->sent == 0) {
         ctl_say("there was no picture to send");
         return CTL_NO_INPUT;
     }
-    return progress->refused > 0 || progress->done < progress_ended(progress) || submit->unwritten
-               ? CTL_FAILED
-               : CTL_OK;
+    return progress->refused > 0 || progress->done < progress_ended(progress) ? CTL_FAILED : CTL_OK;
 }
 
 static int run(struct submit *submit, int count, char **operands)
 {
     struct ctl *ctl = submit->ctl;
-    struct source_options options = {
+    submit->options = (struct source_options){
         .names = operands,
         .count = count,
         .recursive = ctl_value(ctl, "recursive") != NULL,
@@ -431,7 +550,7 @@ static int run(struct submit *submit, int count, char **operands)
     int status = ctl_connect(ctl);
     if (status)
         return status;
-    submit->source = source_open(&options);
+    submit->source = source_open(&submit->options);
     if (!submit->source) {
         ctl_say("out of memory for the pictures' names");
         return CTL_FAULT;
@@ -440,6 +559,7 @@ static int run(struct submit *submit, int count, char **operands)
     snprintf(submit->list, sizeof submit->list, "%s:jobs", ctl->options.namespace);
     submit->carrier = (struct carrier){.client = ctl->client,
                                        .recipe = &submit->recipe,
+                                       .rules = &submit->rules,
                                        .bytes_max = ctl->options.input_bytes_max};
     submit->harvest = (struct harvest){.client = ctl->client,
                                        .list = submit->recipe.reply_to,
@@ -449,7 +569,7 @@ static int run(struct submit *submit, int count, char **operands)
     progress_begin(&submit->progress, ctl->json,
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
-        submit->progress.total = count_pictures(&options);
+        submit->progress.total = count_pictures(&submit->options);
     submit->heard_s = progress_now_s();
     submit->look_s = LOOK_FIRST_S;
     client_catch_interrupt();
@@ -460,24 +580,41 @@ static int run(struct submit *submit, int count, char **operands)
     return finish(submit);
 }
 
+/* What options are of no use without, or cannot go together with. */
+static int check_operands(const struct submit *submit, int count, char **operands)
+{
+    const struct ctl *ctl = submit->ctl;
+    const char *job = ctl_value(ctl, "job-file");
+    if (count == 0)
+        return ctl_usage(ctl, "FILE is missing: which pictures are to be sent?");
+    if (submit->timeout_s > 0 && !submit->wait)
+        return ctl_usage(ctl, "--timeout is of no use without --wait or --keys");
+    if (submit->rules.force && !ctl_value(ctl, "keys"))
+        return ctl_usage(ctl, "--force is of no use without --keys: the daemon replaces files");
+    for (int i = 0; i < count; i++)
+        if (job && strcmp(job, "-") == 0 && strcmp(operands[i], "-") == 0)
+            return ctl_usage(ctl, "--job-file and FILE are both standard input");
+    return CTL_OK;
+}
+
 int ctl_submit(struct ctl *ctl, int count, char **operands)
 {
     struct submit submit = {.ctl = ctl};
-    if (count == 0)
-        return ctl_usage(ctl, "FILE is missing: which pictures are to be sent?");
     submit.wait = ctl_value(ctl, "wait") || ctl_value(ctl, "keys");
     submit.first = ctl_value(ctl, "first") != NULL;
+    submit.rules.force = ctl_value(ctl, "force") != NULL;
     if (!ctl_number(ctl, "timeout", 0.001, 1e9, &submit.timeout_s))
         return CTL_USAGE;
-    if (submit.timeout_s > 0 && !submit.wait)
-        return ctl_usage(ctl, "--timeout is of no use without --wait or --keys");
-    int status = recipe_read(&submit.recipe, ctl);
+    int status = check_operands(&submit, count, operands);
+    if (!status)
+        status = recipe_read(&submit.recipe, ctl);
     if (!status)
         status = run(&submit, count, operands);
     clear_batch(&submit);
     harvest_clear(&submit.harvest);
     carrier_clear(&submit.carrier);
     claims_clear(&submit.claims);
+    claims_clear(&submit.rules.inputs);
     source_close(submit.source);
     recipe_clear(&submit.recipe);
     return status;

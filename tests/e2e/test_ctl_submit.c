@@ -142,7 +142,7 @@ static void test_names_that_a_terminal_obeys(void **state)
     start();
     check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; ctl submit $at \"in/$evil.png\" -o x -w");
     check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png");
-    check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png --json");
+    check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got-2.png --json");
     check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm -r in/*title*");
     stop();
 #undef EVIL
@@ -211,9 +211,77 @@ static void test_keys(void **state)
                NULL);
     ctl_expect(w, 66, "ctl submit $at --keys in/cat.jpg -o got --input_bytes_max=9",
                "at most 9 are allowed", NULL);
+    /* What could not be written is there for whoever needs it. */
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
-    assert_int_equal(left->elements, 0);
+    assert_int_equal(left->elements, 1);
+    assert_true(redis_integer(w->client, "TTL %s", left->element[0]->str) > 3000);
     freeReplyObject(left);
+    stop();
+}
+
+/* The only copy of a picture is what its user cares for: neither its name, nor another one for the
+ * same file, nor --force lets a result replace it. */
+static void test_pictures_are_kept(void **state)
+{
+    (void)state;
+    start();
+#define KEPT "; echo $?; cmp in/cat.jpg own/cat.jpg && cmp in/one.png own/1.png && echo kept"
+    ctl_expect(w, 0, "mkdir -p own/hard own/soft; cp in/cat.jpg own; cp in/one.png own/1.png; "
+                     "ln own/cat.jpg own/hard; ln -s ../cat.jpg own/soft", NULL);
+    ctl_expect(w, 0, "(cd own; ctl submit $at cat.jpg --keys --out .)" KEPT,
+               "cat.jpg: ./cat.jpg is the picture cat.jpg, which no result replaces",
+               "0 done in ", ", 1 not sent\n1\nkept\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own" KEPT, "not sent\n1\nkept\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own/hard" KEPT,
+               "own/hard/cat.jpg is the picture own/cat.jpg", "not sent\n1\nkept\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own/soft" KEPT,
+               "own/soft/cat.jpg is the picture own/cat.jpg", "not sent\n1\nkept\n", NULL);
+    /* One that has not been sent yet. */
+    ctl_expect(w, 0, "ctl submit $at own/cat.jpg own/1.png -kf -o own/%i.png" KEPT,
+               "own/cat.jpg: own/1.png is the picture own/1.png", "1 done in ",
+               "not sent\n1\nkept\n", NULL);
+    /* A folder that is both roots. */
+    ctl_expect(w, 1, "ln in/one.png in/other.png; "
+                     "ctl submit $at --output_root=$PWD/in in/one.png -o other.png --wait; "
+                     "status=$?; rm in/other.png; exit $status",
+               "in/other.png is the picture in/one.png", NULL);
+    stop();
+#undef KEPT
+}
+
+/* Neither is any other file, without --force. */
+static void test_files_are_kept(void **state)
+{
+    (void)state;
+    ctl_expect(w, 1, "echo mine > kept.png; ctl submit $at in/one.png -k -o kept.png",
+               "in/one.png: kept.png exists; --force replaces it", ", 1 not sent", NULL);
+    ctl_expect(w, 0, "cat kept.png", "mine\n", NULL);
+    assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
+    /* One that comes while the job runs. */
+    struct process process = ctl_begin(w, "ctl submit $at in/one.png -k -o late.png --json");
+    assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
+    ctl_expect(w, 0, "echo mine > late.png", NULL);
+    start();
+    struct ctl_run run = ctl_end(&process);
+    assert_int_equal(run.status, 1);
+    assert_non_null(strstr(run.err, "the result cannot be written: late.png exists; --force "
+                                    "replaces it; Redis has it for another "));
+    cJSON *result = cJSON_ParseWithOpts(run.out, NULL, false);
+    assert_string_equal(json_text(result, "unwritten.0.path"), "late.png");
+    const char *key = json_text(result, "unwritten.0.key");
+    assert_non_null(strstr(run.err, key));
+    assert_in_range(json_number(result, "unwritten.0.left_s"), 1, 3600);
+    assert_non_null(strstr(run.out, "\"sent\":1,\"not_sent\":0,\"done\":0,"));
+    assert_non_null(strstr(run.out, "\"unwritten\":1,"));
+    char *bytes = redis_string(w->client, "GETRANGE %s 1 3", key);
+    assert_string_equal(bytes, "PNG");
+    free(bytes);
+    cJSON_Delete(result);
+    ctl_clear(&run);
+    ctl_expect(w, 0, "cat late.png", "mine\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at in/one.png -k -o late.png --force; head -c 4 late.png",
+               "1 done in ", "PNG", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x --force", "of no use without --keys", NULL);
     stop();
 }
 
@@ -453,11 +521,12 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, forget)
     const struct CMUnitTest tests[] = {
         TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
-        TEST(test_same_names), TEST(test_names_that_a_terminal_obeys),
-        TEST(test_wait), TEST(test_keys), TEST(test_results_as_they_come),
-        TEST(test_lines_are_whole), TEST(test_many), TEST(test_result), TEST(test_no_daemon),
-        TEST(test_redis_restarts), TEST(test_redis_restarts_while_pictures_travel),
-        TEST(test_interrupt_without_redis), TEST(test_redis_full),
+        TEST(test_same_names), TEST(test_names_that_a_terminal_obeys), TEST(test_wait),
+        TEST(test_keys), TEST(test_pictures_are_kept), TEST(test_files_are_kept),
+        TEST(test_results_as_they_come), TEST(test_lines_are_whole), TEST(test_many),
+        TEST(test_result), TEST(test_no_daemon), TEST(test_redis_restarts),
+        TEST(test_redis_restarts_while_pictures_travel), TEST(test_interrupt_without_redis),
+        TEST(test_redis_full),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, open_world, close_world);
