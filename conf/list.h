@@ -27,6 +27,11 @@ struct list {
     for (struct list_node *node = (list)->head.next, *after = node->next; node != &(list)->head;   \
          node = after, after = node->next)
 
+/* The same from the last node to the first. */
+#define list_each_back_safe(node, before, list)                                                    \
+    for (struct list_node *node = (list)->head.prev, *before = node->prev; node != &(list)->head;  \
+         node = before, before = node->prev)
+
 static inline void list_init(struct list *list)
 {
     list->head.prev = list->head.next = &list->head;

@@ -45,9 +45,16 @@ bool work_withdraw(struct work *work)
     return true;
 }
 
+static bool is_under_way(const struct work *work)
+{
+    return atomic_load(&work->deadline_ns) != CLOCK_STANDS;
+}
+
 bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s)
 {
-    uint64_t from_ns = work->deadline_ns;
+    uint64_t from_ns = atomic_load(&work->deadline_ns);
+    if (from_ns == CLOCK_STANDS)
+        return false;
     if (from_ns < work->pipeline->awake_ns)
         from_ns = work->pipeline->awake_ns;
     if (from_ns < work->arrival.over_ns) /* until then its worker had to wait */
@@ -75,7 +82,7 @@ static bool replace_worker(struct work *work, const struct error *error)
 static bool check_deadline(struct work *work, uint64_t now)
 {
     struct pipeline *pipeline = work->pipeline;
-    if (now < work->deadline_ns)
+    if (now < atomic_load(&work->deadline_ns))
         return true;
     struct error error = {0};
     set_late(work, &error);
@@ -87,6 +94,24 @@ static bool check_deadline(struct work *work, uint64_t now)
     if (is_on_engine(work) || !work_overdue(work, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(work, &error);
+}
+
+/* Who has waited for so long without being under way goes back with its attempt, for a daemon that
+ * has time or room. The youngest goes first: what goes back last is fetched first, so that the
+ * order stays. */
+static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
+{
+    for (enum stage stage = STAGE_READ; stage <= STAGE_DECODE; stage++) {
+        list_each_back_safe (node, before, &pipeline->stages[stage]) {
+            struct work *work = container_of(node, struct work, node);
+            if (is_under_way(work) || now < work->waits_until_ns || !work_withdraw(work))
+                continue;
+            log_info("job %" PRIu64 ": it goes back after %.1f s of waiting in stage %s",
+                     work->number, clock_ms(work->fetched_ns, now) / 1e3, stage_table[stage].name);
+            work->give_back = true;
+            pipeline_move(work, STAGE_ACK);
+        }
+    }
 }
 
 void pipeline_on_tick(uv_timer_t *timer)
@@ -103,6 +128,7 @@ void pipeline_on_tick(uv_timer_t *timer)
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
             usable = check_deadline(container_of(node, struct work, node), now) && usable;
+    send_back_waiting(pipeline, now);
     if (!usable)
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
     engine_reap(pipeline->parts.engine);
@@ -127,7 +153,7 @@ static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double gra
     return false;
 }
 
-/* Whether jobs wait before their decode although none is at work, and none has come that far for
+/* Whether jobs wait before their decode although none is under way, and none has come that far for
  * the grace. A job that waits for Redis is not meant. */
 static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
 {
@@ -136,9 +162,9 @@ static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, doubl
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
         list_each (node, &pipeline->stages[stage]) {
             const struct work *work = container_of(node, struct work, node);
-            if (work->out)
+            if (is_under_way(work))
                 return false;
-            waited |= stage <= STAGE_ADMIT && !work->reading &&
+            waited |= !work->reading &&
                       now_ns > clock_after_s(later(work->entered_ns, moved_ns), grace_s);
         }
     }

@@ -27,6 +27,12 @@ void work_take_bounds(struct work *work, const struct options *options)
     work->sync = options->sync_outputs;
 }
 
+/* A job waits in one daemon for as long as its work may take at most. */
+static void bound_wait(struct work *work, uint64_t now_ns)
+{
+    work->waits_until_ns = clock_after_s(now_ns, work->pipeline->parts.options->job_timeout_s);
+}
+
 static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
 {
     struct list_node *node = list_pop(&pipeline->free);
@@ -43,6 +49,8 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     work->errand.run = work_run_errand;
     work->errand.done = work_errand_done;
     work->fetched_ns = clock_now_ns();
+    work->deadline_ns = CLOCK_STANDS;
+    bound_wait(work, work->fetched_ns);
     work->queue_ms = -1;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         work->ms[stage] = -1;
@@ -133,7 +141,7 @@ static void parse(struct work *work, const struct lease *lease)
             log_error("job %s: no memory to read it; it goes back", work_label(work, label));
         return;
     }
-    work->deadline_ns = clock_after_s(work->fetched_ns, work->job.timeout_s);
+    work->left_ns = (uint64_t)(work->job.timeout_s * NS_PER_S);
     if (work->job.pushed > 0) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
@@ -161,7 +169,6 @@ void intake_leased(void *context, struct lease *lease)
         queue_give_back(pipeline->queue, lease);
         return;
     }
-    work->deadline_ns = clock_after_s(work->fetched_ns, pipeline->parts.options->job_timeout_s);
     if (!uv_is_active((uv_handle_t *)&pipeline->tick)) {
         pipeline->ticked_ns = clock_now_ns();
         uv_timer_again(&pipeline->tick);
@@ -243,7 +250,7 @@ void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, 
     if (ruling == QUEUE_CANCELLED) {
         cancel(work);
     } else if (work->stage == STAGE_ASK) {
-        work->deadline_ns = clock_after_s(clock_now_ns(), work->job.timeout_s);
+        bound_wait(work, clock_now_ns());
         work->give_back = ruling == QUEUE_WAITS;
         if (ruling == QUEUE_EXPIRED)
             error_set(&work->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "

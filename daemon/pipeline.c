@@ -281,6 +281,7 @@ static void run_stage(struct work *work, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&work->at);
     uint64_t begin_ns = clock_now_ns();
+    work_start_clock(work);
     fault_point("run", stage_table[stage].name, work->job.id);
     stage_table[stage].run(work, tools);
     uint64_t end_ns = clock_now_ns();

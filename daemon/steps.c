@@ -130,6 +130,23 @@ void work_build_plan(struct work *work)
     work->error = work->outputs[0].error;
 }
 
+void work_start_clock(struct work *work)
+{
+    if (atomic_load(&work->deadline_ns) == CLOCK_STANDS)
+        atomic_store(&work->deadline_ns, clock_now_ns() + work->left_ns);
+}
+
+/* Between read and decode the work waits for others. One that found no room has not begun. */
+static void stop_clock(struct work *work)
+{
+    uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&work->deadline_ns);
+    if (now_ns >= deadline_ns && !work->again)
+        work_set_late(work);
+    if (!work->again)
+        work->left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    atomic_store(&work->deadline_ns, CLOCK_STANDS);
+}
+
 /* The earlier of the job's deadline and the given time from now. */
 static uint64_t deadline_within(const struct work *work, double seconds)
 {
@@ -147,7 +164,7 @@ static void take_codec_error(struct work *work, const struct error *error)
         work->error = *error;
 }
 
-void work_read(struct work *work, struct worker_tools *tools)
+static void read_and_probe(struct work *work, struct worker_tools *tools)
 {
     struct error error = {0};
     work->again = false;
@@ -163,6 +180,12 @@ void work_read(struct work *work, struct worker_tools *tools)
         work_build_plan(work);
     else
         take_codec_error(work, &error);
+}
+
+void work_read(struct work *work, struct worker_tools *tools)
+{
+    read_and_probe(work, tools);
+    stop_clock(work);
 }
 
 /* ---- decode --------------------------------------------------------------------------------- */

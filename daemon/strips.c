@@ -21,8 +21,10 @@ static bool is_wanted(const struct work *work)
 void strips_begin(struct work *work)
 {
     work->in_strips = is_wanted(work);
-    if (work->in_strips)
-        work_set_task(work);
+    if (!work->in_strips)
+        return;
+    work_start_clock(work); /* the task has the deadline, and a worker begins at once */
+    work_set_task(work);
 }
 
 static void on_rows(void *context, uint32_t rows)

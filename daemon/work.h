@@ -2,11 +2,12 @@
  * work.h - one leased job on its way through the stages.
  *
  * A work belongs to the loop, except while its errand is with a worker or its task with the
- * engine; then only the fields of that stage may be touched, by whoever has it. Five words cross
+ * engine; then only the fields of that stage may be touched, by whoever has it. Six words cross
  * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; `at`,
- * by which the loop knows what the worker is at; `rows_bytes`, how far a decode has come whose rows
- * the loop copies meanwhile (strips.c), with the task, which is the loop's in that time; and
- * `arrival`, how much of a result is there that a worker encodes while its task is out (arrival.c).
+ * by which the loop knows what the worker is at, and `deadline_ns`, until when; `rows_bytes`, how
+ * far a decode has come whose rows the loop copies meanwhile (strips.c), with the task, which is
+ * the loop's in that time; and `arrival`, how much of a result is there that a worker encodes while
+ * its task is out (arrival.c).
  */
 #ifndef GPUIMGD_DAEMON_WORK_H
 #define GPUIMGD_DAEMON_WORK_H
@@ -28,6 +29,8 @@
 #include "queue/job.h"
 #include "queue/label.h"
 #include "queue/queue.h"
+
+#define CLOCK_STANDS UINT64_MAX
 
 enum stage {
     STAGE_ASK, /* only jobs that must not be started unasked */
@@ -83,8 +86,13 @@ struct work {
     bool computed;          /* the engine had something to do */
     bool unfit;             /* bad in itself: it could never begin */
 
-    uint64_t fetched_ns, deadline_ns;
+    uint64_t fetched_ns;
     uint64_t entered_ns;    /* the stage whose list it is on */
+    /* The clock of timeout_s runs while a worker reads the input, and from the beginning of the
+     * decode to the end. Who has the work starts and stops it; the loop looks. */
+    _Atomic uint64_t deadline_ns; /* CLOCK_STANDS: it does not run */
+    uint64_t left_ns;       /* of timeout_s, while it does not run */
+    uint64_t waits_until_ns; /* if it does not run by then, the work goes back */
     uint64_t files_given;   /* the pipeline's, when its read began */
     double queue_ms;        /* -1: not known */
     double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
@@ -137,6 +145,8 @@ void work_compute(struct work *work, struct worker_tools *tools);
 void work_encode(struct work *work, struct worker_tools *tools);
 /* How log lines name it, while it has its lease. Returns `label`. */
 const char *work_label(const struct work *work, char label[LABEL_BYTES]);
+/* Starts the clock of timeout_s, unless it runs. */
+void work_start_clock(struct work *work);
 /* Its deadline has passed: timeout, naming the stage that it is at. */
 void work_set_late(struct work *work);
 

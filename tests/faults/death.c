@@ -397,25 +397,77 @@ static void several_poisons(struct rig *rig)
 
 /* ---- workers that hang ----------------------------------------------------------------------- */
 
-/* Who waits for a worker is answered at the deadline, whatever the worker is at. */
-static void late_before_its_turn(struct rig *rig)
+#define SLOW 8
+
+/* One worker, whose decodes take so long each, and jobs with so much time each. */
+static struct process *start_slow(struct rig *rig, double decode_s, const char *option)
 {
     char fault[96];
-    snprintf(fault, sizeof fault, "run=read,action=hang,match=victim,seconds=%g", patience(2));
-    struct process *daemon = rig_start(rig, 0, fault, "--workers=1", NULL);
-    rig_push(rig, "victim", 1);
-    for (int i = 0; i < 2; i++) {
+    snprintf(fault, sizeof fault, "run=decode,action=hang,seconds=%g", patience(decode_s));
+    return rig_start(rig, 0, fault, "--workers=1", "--inflight=8", option, NULL);
+}
+
+static void push_with_time(struct rig *rig, const char *input, double timeout_s)
+{
+    for (int i = 0; i < SLOW; i++) {
         char id[24];
-        snprintf(id, sizeof id, "late%d", i);
-        rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
-                      id, patience(0.2));
+        snprintf(id, sizeof id, "n%d", i);
+        rig_push_text(rig, id, "{'id':'%s','input':'%s','output':'%s.jpg','timeout_s':%g,"
+                               "'ops':['invert',{'op':'resize','width':64}]}",
+                      id, input, id, patience(timeout_s));
     }
-    rig_wait_for(rig, 2, 20);
-    rig_saw_jobs(rig, "late");
-    rig_saw_if(rig, rig_answered(rig, "victim") == 0, "the first one works", "and the first one");
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "victim");
+}
+
+/* What a job waits for its worker is not counted: all together take several times as long as each
+ * may. */
+static void wait_for_the_one_worker(struct rig *rig, const char *input, double decode_s,
+                                    double timeout_s)
+{
+    struct process *daemon = start_slow(rig, decode_s, NULL);
+    push_with_time(rig, input, timeout_s);
+    rig_wait(rig, 30);
+    rig_saw_done(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_saw(rig, "%zu went back", process_log_count(daemon, 0, "it goes back"));
+}
+
+static void small_ones_wait(struct rig *rig)
+{
+    wait_for_the_one_worker(rig, "p.jpg", 0.6, 1.5);
+}
+
+/* Read long before they are decoded, where a small one goes from file to file at once. */
+static void large_ones_wait(struct rig *rig)
+{
+    world_put_photo(&rig->world, "large.jpg", 3000, 2000);
+    wait_for_the_one_worker(rig, "large.jpg", 0.6, 2);
+}
+
+/* Those whose turn does not come within job_timeout_s go back, and are fetched again in their
+ * order. */
+static void waiting_ones_go_back(struct rig *rig)
+{
+    struct world *w = &rig->world;
+    struct process *daemon = start_slow(rig, 0.25, rig_option_s("job_timeout_s", 0.6));
+    push_with_time(rig, "p.jpg", 0.6);
+    rig_saw_if(rig, world_until(w, 20, SLOW, "LLEN %s:results", w->ns), "all answered",
+               "not all answered");
+    bool in_order = true;
+    for (int i = 0; i < SLOW; i++) {
+        char *text = redis_string(w->client, "LINDEX %s:results %d", w->ns, -1 - i);
+        cJSON *result = cJSON_Parse(text);
+        const char *id = json_text(result, "id");
+        in_order = in_order && id[0] == 'n' && id[1] == '0' + i;
+        cJSON_Delete(result);
+        free(text);
+    }
+    rig_saw_if(rig, in_order, "in their order", "not in their order");
+    rig_wait(rig, 1);
+    rig_saw_done(rig, "n");
+    rig_saw_attempts(rig, "n", 1);
+    rig_saw_if(rig, process_log_count(daemon, 0, "it goes back") > 0, "some went back",
+               "none went back");
 }
 
 static void three_of_four_workers_hang(struct rig *rig)
@@ -555,10 +607,15 @@ static const struct fault_case cases[] = {
      .run = as_many_hang_as_there_are_places, .quick = true,
      .expected = "exit 70; victim0: failed timeout, attempt 1; victim1: failed timeout, attempt "
                  "1; 3 done once"},
-    {.name = "2 jobs behind a worker", .injected = "it takes longer than they have",
-     .run = late_before_its_turn, .quick = true,
-     .expected = "late0: failed timeout, attempt 1; late1: failed timeout, attempt 1; the first "
-                 "one works; 1 done once; 0 workers replaced"},
+    {.name = "8 small jobs, 1 worker", .injected = "together they take longer than each may",
+     .run = small_ones_wait, .quick = true,
+     .expected = "8 done once; all at attempt 1; 0 workers replaced; 0 went back"},
+    {.name = "8 large jobs, 1 worker", .injected = "together they take longer than each may",
+     .run = large_ones_wait, .quick = true,
+     .expected = "8 done once; all at attempt 1; 0 workers replaced; 0 went back"},
+    {.name = "8 jobs, 1 worker", .injected = "together they take longer than job_timeout_s",
+     .run = waiting_ones_go_back, .quick = true,
+     .expected = "all answered; in their order; 8 done once; all at attempt 1; some went back"},
     {.name = "a worker", .injected = "it comes back after its replacement",
      .run = hung_worker_comes_back, .quick = true,
      .expected = "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; "
