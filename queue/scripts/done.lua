@@ -1,7 +1,7 @@
 -- DONE: ends leases with their results; many a call.
 --
 -- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it has an id, unique:ID,
---       waits:ID and delayed if it is unique, the reply list if it has one, and the key of each
+--       waits:ID and wake if it is unique, the reply list if it has one, and the key of each
 --       value
 -- ARGV  1 results_max (0: no bound)  2 life of kept results, ms, then for each lease number,
 --       token, result, has an id (2: and is unique, 1, 0), has a reply list (1, 0), count of values,
@@ -45,8 +45,8 @@ while a <= #ARGV do
     local job = next_key()
     local one = {result = result, id_key = has_id ~= '0' and next_key(), values = {}}
     if has_id == '2' then
-        one.number, one.unique, one.waits, one.delayed = number, next_key(), next_key(), next_key()
-        wrong = wrong or wrong_type(one.delayed, 'zset')
+        one.number, one.unique, one.waits, one.wake = number, next_key(), next_key(), next_key()
+        wrong = wrong or wrong_type(one.wake, 'list')
     end
     one.reply_key = has_reply and next_key()
     for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
@@ -66,7 +66,7 @@ redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values) do store(unpack(value)) end
     post(one.result, one.id_key, one.reply_key)
-    if one.unique then release(one.number, one.unique, one.waits, one.delayed) end
+    if one.unique then release(one.number, one.unique, one.waits, one.wake) end
 end
 if #posted > 0 then
     local over = redis.call('LPUSH', results, unpack(posted)) - results_max

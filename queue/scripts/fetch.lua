@@ -2,6 +2,7 @@
 -- there it does neither.
 --
 -- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq  8 cancel  9 paused
+--       10 wake
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
 --       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
@@ -11,10 +12,12 @@
 --
 -- An entry `@cancel:SERIAL:ID` is the fence that CANCEL put behind all that waited: from there on
 -- the cancel with that serial is for numbers that were given before (see cancel.lua).
+-- Jobs that were woken (parts/wake.lua) are moved to :jobs here: half as many as this call may take,
+-- so that a million of them do not hold up all others, and more while :jobs is short.
 -- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
 -- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
-local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, wake =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -22,14 +25,15 @@ local places, lease_ms, attempts, bytes_max =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string')
+    or wrong_type(seq, 'string') or wrong_type(wake, 'list')
 if wrong then return wrong end
 -- include parts/horizon.lua
-local over, is_paused, refusal = -1, false, nil
-if redis.call('EXISTS', cancel, paused) > 0 then
+local over, is_paused, is_waking, refusal = -1, false, false, nil
+if redis.call('EXISTS', cancel, paused, wake) > 0 then
     over, refusal = horizon(cancel)
     if refusal then return refusal end
     is_paused = redis.call('EXISTS', paused) == 1
+    is_waking = redis.call('EXISTS', wake) == 1
 end
 local counter = redis.call('GET', seq)
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
@@ -60,25 +64,31 @@ local function used(number, state)
     return tonumber(job[2]) or 0
 end
 
--- Due jobs go to the end of :jobs that is taken from, the longest due one last; those with one
--- attempt left to :alone. They wait under no id any more.
+-- Jobs with one attempt left go to :alone.
+local function ready(number, attempt, push)
+    if attempt >= 1 and attempts - attempt <= 1 then
+        redis.call('HSET', ns .. ':job:' .. number, 'state', 'alone')
+        redis.call('LPUSH', alone, number)
+    else
+        redis.call('HSET', ns .. ':job:' .. number, 'state', 'ready')
+        redis.call(push, jobs, '@' .. number)
+    end
+end
+-- include parts/woken.lua
+
+-- Due jobs go to the end of :jobs that is taken from, the longest due one last; followers, of which
+-- there may be many, to the other. They wait under no id any more.
 local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
                        'LIMIT', 0, math.max(places, 64))
 for i = #due, 1, -1 do
     redis.call('ZREM', delayed, due[i])
     local attempt = used(due[i], 'delayed')
-    local id = attempt and redis.call('HGET', ns .. ':job:' .. due[i], 'waits')
-    if id then
-        redis.pcall('SREM', ns .. ':waits:' .. id, due[i])
+    local waits = attempt and redis.call('HMGET', ns .. ':job:' .. due[i], 'waits', 'follows')
+    if waits and waits[1] then
+        redis.pcall('SREM', ns .. ':waits:' .. waits[1], due[i])
         redis.call('HDEL', ns .. ':job:' .. due[i], 'waits')
     end
-    if attempt and attempt >= 1 and attempts - attempt <= 1 then
-        redis.call('HSET', ns .. ':job:' .. due[i], 'state', 'alone')
-        redis.call('LPUSH', alone, due[i])
-    elseif attempt then
-        redis.call('HSET', ns .. ':job:' .. due[i], 'state', 'ready')
-        redis.call('RPUSH', jobs, '@' .. due[i])
-    end
+    if waits then ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH') end
 end
 
 -- include parts/own.lua
@@ -150,6 +160,10 @@ local function pass_fence(id, serial, last)
     end
 end
 
+if is_waking and not claimed then
+    move_woken(math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
+end
+
 -- Each call drops a bounded number of forged entries, so that none takes long.
 local pops = claimed and 0 or 2 * places + 64
 while #mine < places and pops > 0 do
@@ -196,7 +210,9 @@ if left == 0 and over >= FENCED then
 end
 
 local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
-local reply = {left, next_due and math.max(0, next_due - now) or -1, dropped, claimed and 1 or 0,
+local due_ms = next_due and math.max(0, next_due - now) or -1
+if is_waking and redis.call('EXISTS', wake) == 1 then due_ms = 0 end
+local reply = {left, due_ms, dropped, claimed and 1 or 0,
                over, 0}
 for i = 1, #taken do reply[#reply + 1] = taken[i] end
 return reply

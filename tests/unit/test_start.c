@@ -39,7 +39,7 @@ static void done(const char *number, const char *token, const char *id, const ch
 {
     char keys[256], args[256];
     snprintf(keys, sizeof keys,
-             "t:lease t:results t:job:%s t:result:%s t:unique:%s t:waits:%s t:delayed", number, id,
+             "t:lease t:results t:job:%s t:result:%s t:unique:%s t:waits:%s t:wake", number, id,
              id, id);
     snprintf(args, sizeof args,
              "100 60000 %s %s {\"id\":\"%s\",\"job\":%s,\"status\":\"%s\"} 2 0 0", number, token,
@@ -51,8 +51,8 @@ static void bury(const char *number, const char *token, const char *id, const ch
 {
     char keys[256], args[256];
     snprintf(keys, sizeof keys,
-             "t:lease t:results t:jobs t:delayed t:alone t:dead t:job:%s t:result:%s t:unique:%s "
-             "t:waits:%s", number, id, id, id);
+             "t:lease t:results t:jobs t:delayed t:alone t:dead t:wake t:job:%s t:result:%s "
+             "t:unique:%s t:waits:%s", number, id, id, id);
     snprintf(args, sizeof args,
              "100 60000 9 1 100 %s %s retry {\"id\":\"%s\",\"job\":%s,\"status\":\"dead\"} 2 0 0",
              number, token, id, number);
@@ -62,7 +62,7 @@ static void bury(const char *number, const char *token, const char *id, const ch
 static void cancel(const char *id, const char *expected)
 {
     char keys[512];
-    snprintf(keys, sizeof keys, "t:jobs t:cancel t:delayed t:waits:%s t:result:%s", id, id);
+    snprintf(keys, sizeof keys, "t:jobs t:cancel t:wake t:waits:%s t:result:%s", id, id);
     expect_reply(eval(SCRIPT_ID_CANCEL, keys, id), id, expected);
 }
 
@@ -120,7 +120,7 @@ static void test_a_retry_waits_no_longer_than_it_lasts(void **state)
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_timed("1", "A:1", "''", 0, -1, end, "1 ");
     expect_reply(eval(SCRIPT_ID_NACK,
-                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:job:1",
+                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:wake t:job:1",
                       "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
     char *score = redis_string(redis, "ZSCORE t:delayed 1");
     assert_true(atoll(score) == end);
@@ -128,6 +128,14 @@ static void test_a_retry_waits_no_longer_than_it_lasts(void **state)
 }
 
 /* ---- one job with an id at a time --------------------------------------------------------- */
+
+/* So many leases, whatever the time until the next delayed job. */
+static void fetch_some(const char *arguments, size_t leases)
+{
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, arguments);
+    assert_int_equal(reply->elements, 6 + 3 * leases);
+    freeReplyObject(reply);
+}
 
 /* a and b have the same id; both are leased, a is the first. */
 static void lay_out_two(void)
@@ -231,6 +239,139 @@ static void test_a_first_one_that_is_not_there_holds_nothing(void **state)
     fetch("B", 4, 1, 1, 0, "0 -1 0 0 5 1 e");
 }
 
+/* Jobs 100 and up wait for job 1, as START leaves them. */
+static void put_followers(int count)
+{
+    freeReplyObject(redis_command(redis,
+                                  "EVAL %s 0 %d",
+                                  "for n = 100, 99 + ARGV[1] do\n"
+                                  "  redis.call('HSET', 't:job:' .. n, 'raw', 'f', 'state',\n"
+                                  "             'delayed', 'attempt', 0, 'follows', 1,\n"
+                                  "             'waits', 'x')\n"
+                                  "  redis.call('ZADD', 't:delayed', 4e12, n)\n"
+                                  "  redis.call('SADD', 't:waits:x', n)\n"
+                                  "end", count));
+}
+
+/* All commands so far, those of scripts included. */
+static long long commands(void)
+{
+    long long sum = 0;
+    char *info = redis_string(redis, "INFO commandstats");
+    for (const char *at = info; (at = strstr(at, ":calls=")) != NULL; at++)
+        sum += atoll(at + 7);
+    free(info);
+    return sum;
+}
+
+/* A script's cost must not grow with the number of jobs that wait for its job. */
+static void test_the_end_of_the_first_costs_the_same_for_many(void **state)
+{
+    (void)state;
+    long long costs[2];
+    for (int i = 0; i < 2; i++) {
+        empty(NULL);
+        lay_out_two();
+        put_followers(i == 0 ? 1 : 5000);
+        long long before = commands();
+        done("1", "A:1", "x", "done", "0 1");
+        costs[i] = commands() - before;
+    }
+    assert_int_equal(costs[0], costs[1]);
+    for (int i = 0; i < 2; i++) {
+        empty(NULL);
+        lay_out_two();
+        put_followers(i == 0 ? 1 : 5000);
+        long long before = commands();
+        cancel("x", "nil");
+        costs[i] = commands() - before;
+    }
+    assert_int_equal(costs[0], costs[1]);
+    for (int i = 0; i < 10; i++) {
+        long long before = commands();
+        freeReplyObject(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 64 10000 3 20 1 0"));
+        assert_in_range(commands() - before, 100, 2000);
+    }
+}
+
+/* Any daemon goes on where another one stopped, also after Redis was killed. A job that is pushed
+ * meanwhile waits for those in the list, not for all that are to come. */
+static void test_followers_are_woken_in_parts(void **state)
+{
+    (void)state;
+    lay_out_two();
+    put_followers(1000);
+    done("1", "A:1", "x", "done", "0 1");
+    redisFree(redis);
+    redis_server_restart(server);
+    redis = redis_server_connect(server);
+    expect("1001", "ZCARD t:delayed");
+    size_t taken = 0;
+    bool seen = false;
+    for (int i = 0; redis_integer(redis, "EXISTS t:wake t:jobs") > 0; i++) {
+        char args[64];
+        snprintf(args, sizeof args, "t %c %d 8 10000 3 20 1 0", 'B' + i % 3, i);
+        redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
+        assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+        taken += (reply->elements - 6) / 3;
+        freeReplyObject(reply);
+        assert_in_range(redis_integer(redis, "LLEN t:jobs"), 0, 64);
+        if (i == 10)
+            redis_integer(redis, "LPUSH t:jobs lone");
+        if (i > 10 && !seen)
+            seen = redis_integer(redis, "EXISTS t:job:3") == 1; /* the lone job has its number */
+        if (i == 25)
+            assert_true(seen);
+        assert_true(i < 400);
+    }
+    assert_int_equal(taken, 1001 + 1);
+    expect("0", "ZCARD t:delayed");
+    expect("1002", "ZCARD t:lease");
+}
+
+/* Jobs that were pushed before the followers were woken come first. */
+static void test_followers_do_not_jump_the_queue(void **state)
+{
+    (void)state;
+    lay_out_two();
+    expect("2", "LPUSH t:jobs c d");
+    done("1", "A:1", "x", "done", "0 1");
+    fetch("B", 1, 3, 1, 0, "0 -1 0 0 3 1 c 4 1 d 2 1 b");
+    /* Nor do those that look by themselves, for somebody took keys away. */
+    start("2", "B:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
+    expect("1", "DEL t:result:x");
+    start("3", "B:1", "x", "1 ");
+    start("2", "B:1", "x", "2 ");
+    expect("0", "ZADD t:delayed XX 0 2");
+    expect("1", "LPUSH t:jobs e");
+    fetch("B", 2, 2, 1, 0, "0 -1 0 0 5 1 e 2 1 b");
+}
+
+/* A new first one while the followers of the last one are woken: each is woken once, and waits. */
+static void test_one_that_waits_again_is_not_woken_again(void **state)
+{
+    (void)state;
+    lay_out_two();
+    put_followers(200);
+    done("1", "A:1", "x", "cancelled", "0 1");
+    fetch_some("t B 1 2 10000 3 20 1 0", 2);
+    redisReply *two = redis_command(redis, "ZRANGE t:lease 0 1");
+    start(two->element[0]->str, "B:1", "x", "1 ");
+    start(two->element[1]->str, "B:1", "x", "2 ");
+    size_t taken = 0;
+    for (int i = 2; redis_integer(redis, "EXISTS t:wake t:jobs") > 0; i++) {
+        char args[64];
+        snprintf(args, sizeof args, "t B %d 64 10000 3 20 1 0", i);
+        redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
+        taken += (reply->elements - 6) / 3;
+        freeReplyObject(reply);
+        assert_true(i < 50);
+    }
+    assert_int_equal(taken, 199);
+    expect(two->element[1]->str, "SMEMBERS t:waits:x");
+    freeReplyObject(two);
+}
+
 static void test_an_older_result_does_not_stop_the_first(void **state)
 {
     (void)state;
@@ -318,11 +459,28 @@ static void test_cancel_wakes_what_waits(void **state)
     start("3", "B:2", "x", "1 ");
 }
 
-/* So many leases, whatever the time until the next delayed job. */
-static void fetch_some(const char *arguments, size_t leases)
+/* They only need their answer: they go before jobs that wait, but take no more than their part. */
+static void test_cancelled_ones_are_answered_first(void **state)
 {
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, arguments);
-    assert_int_equal(reply->elements, 6 + 3 * leases);
+    (void)state;
+    lay_out_two();
+    expect("2", "LPUSH t:jobs c d");
+    cancel("x", "nil");
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 1 10000 3 20 1 0");
+    assert_int_equal(reply->elements, 6 + 3);
+    assert_string_equal(reply->element[6]->str, "2");
+    freeReplyObject(reply);
+    start("2", "B:1", "x", "5 ");
+    for (int i = 0; i < 40; i++)
+        redis_integer(redis, "LPUSH t:jobs e f");
+    put_followers(300);
+    cancel("x", "nil");
+    reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 2 8 10000 3 20 1 0");
+    int cancelled = 0;
+    for (size_t i = 6; i < reply->elements; i += 3)
+        cancelled += atoi(reply->element[i]->str) >= 100;
+    assert_int_equal(reply->elements, 6 + 8 * 3);
+    assert_int_equal(cancelled, 4);
     freeReplyObject(reply);
 }
 
@@ -341,12 +499,12 @@ static void test_only_the_end_of_the_first_wakes(void **state)
     expect("4", "LPUSH t:jobs e f g"); /* and the fence */
     fetch_some("t B 2 3 10000 3 20 1 0", 3);
     start("5", "B:2", "x", "2 ");
-    expect("0", "ZADD t:delayed XX 4000000000000 5");
     done("2", "B:1", "x", "cancelled", "0 1");
     done("3", "A:2", "x", "failed", "0 1");
-    expect("4000000000000", "ZSCORE t:delayed 5");
+    expect("0", "EXISTS t:wake");
     done("1", "A:1", "x", "done", "0 1");
-    expect("0", "ZSCORE t:delayed 5");
+    expect("1", "LLEN t:wake");
+    expect("0", "EXISTS t:waits:x");
 }
 
 static void test_cancel_of_what_has_ended(void **state)
@@ -355,7 +513,7 @@ static void test_cancel_of_what_has_ended(void **state)
     expect("OK", "SET t:result:x kept");
     cancel("x", "kept");
     redisReply *reply =
-        eval(SCRIPT_ID_CANCEL, "t:jobs t:cancel t:delayed t:waits: t:result:", "''");
+        eval(SCRIPT_ID_CANCEL, "t:jobs t:cancel t:wake t:waits: t:result:", "''");
     assert_int_equal(reply->type, REDIS_REPLY_ERROR);
     assert_non_null(strstr(reply->str, "0 bytes"));
     freeReplyObject(reply);
@@ -415,11 +573,16 @@ int main(void)
         TEST(test_a_first_one_that_died),
         TEST(test_the_daemon_of_the_first_dies),
         TEST(test_a_first_one_that_is_not_there_holds_nothing),
+        TEST(test_the_end_of_the_first_costs_the_same_for_many),
+        TEST(test_followers_are_woken_in_parts),
+        TEST(test_followers_do_not_jump_the_queue),
+        TEST(test_one_that_waits_again_is_not_woken_again),
         TEST(test_an_older_result_does_not_stop_the_first),
         TEST(test_cancel_of_what_nobody_has_looked_at),
         TEST(test_a_second_cancel_reaches_further),
         TEST(test_a_fence_that_is_gone),
         TEST(test_cancel_wakes_what_waits),
+        TEST(test_cancelled_ones_are_answered_first),
         TEST(test_only_the_end_of_the_first_wakes),
         TEST(test_cancel_of_what_has_ended),
         TEST(test_old_cancels_make_room),

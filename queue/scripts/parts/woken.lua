@@ -1,0 +1,28 @@
+-- Moves up to `count` of the jobs that DONE, NACK and CANCEL woke to :jobs. Followers go after all
+-- jobs that wait there. Cancelled ones go before: they only need their answer.
+local function woken(number, push)
+    local key = ns .. ':job:' .. number
+    local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt')
+    if job.err or job[1] ~= 'delayed' or not job[2] then return end
+    redis.call('ZREM', delayed, number)
+    redis.pcall('SREM', ns .. ':waits:' .. job[2], number)
+    redis.call('HDEL', key, 'waits')
+    ready(number, tonumber(job[3]) or 0, push)
+end
+
+local function move_woken(count)
+    while count > 0 do
+        local name = redis.call('LINDEX', wake, 0)
+        if not name then return end
+        local set = wake .. ':' .. name
+        local numbers = redis.pcall('SPOP', set, count)
+        if numbers.err then
+            redis.call('DEL', set)
+            numbers = {}
+        end
+        if #numbers < count then redis.call('LPOP', wake) end
+        count = count - math.max(1, #numbers)
+        local push = name:match('^cancel:') and 'RPUSH' or 'LPUSH'
+        for _, number in ipairs(numbers) do woken(number, push) end
+    end
+end
