@@ -128,6 +128,32 @@ void image_info_clear(struct image_info *info)
     info->icc_bytes = 0;
 }
 
+void image_info_drop_icc(struct image_info *info)
+{
+    free(info->icc);
+    info->icc = NULL;
+}
+
+enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, size_t length,
+                           const struct codec_limits *limits, struct image_info *info,
+                           struct error *error)
+{
+    struct image_info again;
+    if (info->icc || info->icc_bytes == 0)
+        return STATUS_OK;
+    enum status status = codec_probe(context, bytes, length, limits, &again, error);
+    if (status == STATUS_OK && again.icc_bytes != info->icc_bytes)
+        status = error_set(error, STATUS_INTERNAL,
+                           "the colour profile has %zu bytes, but had %zu when it was probed",
+                           again.icc_bytes, info->icc_bytes);
+    if (status == STATUS_OK) {
+        info->icc = again.icc;
+        again.icc = NULL;
+    }
+    image_info_clear(&again);
+    return status;
+}
+
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,
@@ -146,6 +172,15 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
         return error_set(error, STATUS_DECODE_LIMIT, "the time for decoding was over at its start");
     return info->codec->decode(state_of(context, info->codec), bytes, length, info, request,
                                limits, dst, error);
+}
+
+size_t codec_encoded_bytes(const struct codec *codec, uint32_t width, uint32_t height,
+                           uint32_t channels, int quality, size_t icc_bytes)
+{
+    enum { header_bytes = 4096 };
+    /* A profile lies in segments of 64 KiB, or is deflated. */
+    size_t profile = channels >= 3 ? icc_bytes + icc_bytes / 1024 : 0;
+    return header_bytes + profile + codec->encoded_bytes(width, height, channels, quality);
 }
 
 enum status codec_encode(struct codec_context *context, const struct image *src,

@@ -45,7 +45,7 @@ struct image_info {
     size_t codec_bytes;      /* memory that the library itself will take to decode, an upper
                                 estimate: a progressive JPEG's coefficients, a few rows else */
     uint8_t *icc;            /* RGB ICC profile, malloc'd, or NULL; owned by this struct */
-    size_t icc_bytes;
+    size_t icc_bytes;        /* stays after image_info_drop_icc */
 };
 
 struct decode_request {
@@ -109,6 +109,13 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
                         const struct codec_limits *limits, struct image_info *info,
                         struct error *error) MUST_CHECK;
 void image_info_clear(struct image_info *info);
+/* Frees the profile and keeps its size; codec_read_icc reads it again. */
+void image_info_drop_icc(struct image_info *info);
+/* Reads the profile that was dropped, from the same file. Does nothing if there is none, or if it
+ * is there. Errors as codec_probe's. */
+enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, size_t length,
+                           const struct codec_limits *limits, struct image_info *info,
+                           struct error *error) MUST_CHECK;
 
 /* Decodes into dst, whose sides are info's, scaled as the request says, and whose channels are 1
  * of DECODE_LUMA, else info->channels. Every byte of every row (not the padding) is written on
@@ -117,6 +124,11 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,
                          struct error *error) MUST_CHECK;
+
+/* About how many bytes a result of this size will have at most. Only a JPEG of noise can have more.
+ * quality: of JPEG. */
+size_t codec_encoded_bytes(const struct codec *codec, uint32_t width, uint32_t height,
+                           uint32_t channels, int quality, size_t icc_bytes);
 
 /* Encodes src (1 or 3 channels; 4 only where codec_has_alpha). encode_failed, out_of_memory,
  * timeout, or what flush or rows_needed returned. */

@@ -38,6 +38,7 @@ struct codec {
     enum status (*encode)(void *state, const struct image *src,
                           const struct encode_request *request, struct codec_sink *sink,
                           struct error *error);
+    size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels, int quality);
     void (*close)(void *state); /* frees what the state keeps; NULL: nothing */
 };
 

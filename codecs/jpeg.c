@@ -200,6 +200,16 @@ static void jpeg_close(void *opaque)
     jpeg_coefficients_free(&state->coefficients);
 }
 
+/* A coefficient takes less than a byte on average, and two at high qualities, but in noise; there are
+ * as many as samples, in whole blocks. Colours have 4:2:0, so half as many samples as luma. */
+static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels, int quality)
+{
+    enum { mcu = 2 * DCTSIZE, high_quality = 90 };
+    size_t across = (width + mcu - 1) / mcu * mcu, down = (height + mcu - 1) / mcu * mcu;
+    size_t samples = across * down + (channels >= 3 ? across * down / 2 : 0);
+    return quality > high_quality ? 2 * samples : samples;
+}
+
 static const char *const suffixes[] = {".jpg", ".jpeg", NULL};
 
 const struct codec codec_jpeg = {
@@ -212,5 +222,6 @@ const struct codec codec_jpeg = {
     .probe = jpeg_probe,
     .decode = jpeg_decode,
     .encode = jpeg_encode,
+    .encoded_bytes = jpeg_encoded_bytes,
     .close = jpeg_close,
 };

@@ -479,6 +479,15 @@ static enum status png_encode(void *opaque, const struct image *src,
     return status;
 }
 
+/* What deflate cannot make smaller it stores, in blocks of 16 KiB with 5 bytes each; each IDAT has
+ * CHUNK_OVERHEAD. */
+static size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels, int quality)
+{
+    (void)quality;
+    size_t rows = ((size_t)width * channels + 1) * height;
+    return rows + rows / 1024;
+}
+
 static const char *const suffixes[] = {".png", NULL};
 
 const struct codec codec_png = {
@@ -492,4 +501,5 @@ const struct codec codec_png = {
     .probe = png_probe,
     .decode = png_decode,
     .encode = png_encode,
+    .encoded_bytes = png_encoded_bytes,
 };

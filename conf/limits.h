@@ -84,6 +84,17 @@
  * is small. */
 #define SMALL_JOB_BYTES (4 * MIB)
 
+/* host_bytes has three users: input files have a half of it, memory that workers keep from one
+ * progressive JPEG to the next an eighth, and the rest is for all else that a job needs on the heap
+ * after it was admitted (daemon/admission.h). */
+#define HOST_FILES_PART 2
+#define HOST_KEPT_PART  8
+
+/* Before a job is admitted, it keeps no more of a plan and of a colour profile than this: six passes,
+ * and a display's profile. Larger ones are measured, freed, and made again. */
+#define PLAN_KEPT_BYTES (8 * KIB)
+#define ICC_KEPT_BYTES  (4 * KIB)
+
 /* Encoders write through a buffer of this size a worker: most outputs are one write(2). */
 #define SINK_BYTES (1 * MIB)
 /* Outputs that go to Redis are held in memory until DONE is acknowledged, all of a job's in one

@@ -221,6 +221,7 @@ void work_enter_ack(struct work *work)
         answer_with_repeat(work);
     else
         answer(work, &work->error, false);
+    work_drop_results(work); /* what is answered is the queue's, in the result's text */
     pipeline_note_length(work->pipeline, work);
     work_release(work);
 }

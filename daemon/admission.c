@@ -5,17 +5,17 @@
 #include "daemon/pipeline_impl.h"
 #include "daemon/work.h"
 
-void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max,
+void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
                     size_t jobs_now, size_t jobs_max)
 {
-    *admission = (struct admission){.engine = engine, .codec_bytes_max = codec_bytes_max,
+    *admission = (struct admission){.engine = engine, .lane_bytes_max = lane_bytes_max,
                                     .jobs_now = jobs_now, .jobs_max = jobs_max};
     pthread_mutex_init(&admission->lock, NULL);
 }
 
 void admission_close(struct admission *admission)
 {
-    assert(admission->codec_bytes == 0 && admission->line == 0);
+    assert(admission->lane_bytes == 0 && admission->line == 0);
     pthread_mutex_destroy(&admission->lock);
 }
 
@@ -23,9 +23,9 @@ struct pool_usage admission_usage(const struct admission *admission)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&admission->lock;
     pthread_mutex_lock(lock);
-    struct pool_usage usage = {.budget = admission->codec_bytes_max,
-                               .held = admission->codec_bytes,
-                               .used = admission->codec_bytes};
+    struct pool_usage usage = {.budget = admission->lane_bytes_max,
+                               .held = admission->lane_bytes,
+                               .used = admission->lane_bytes};
     pthread_mutex_unlock(lock);
     return usage;
 }
@@ -87,17 +87,34 @@ static size_t encoder_need(const struct work *work)
     return need;
 }
 
-/* The libraries' own: the decoder's, then the encoder's. */
-static size_t codec_need(const struct work *work)
+/* All but results: the decoder's need and then the encoder's, the plan, and the profile. */
+static size_t working_need(const struct work *work)
 {
-    size_t need = encoder_need(work);
-    return need > work->info.codec_bytes ? need : work->info.codec_bytes;
+    size_t encoder = encoder_need(work), decoder = work->info.codec_bytes;
+    return (encoder > decoder ? encoder : decoder) + work->plan_bytes + work->info.icc_bytes;
+}
+
+/* What waits for Redis: values, and outputs that go to keys. */
+static size_t results_need(const struct work *work)
+{
+    size_t keys = 0;
+    for (size_t i = 0; i < work->job.output_count; i++) {
+        const struct work_output *output = &work->outputs[i];
+        const struct job_output *wanted = &work->job.outputs[i];
+        if (output->error.status != STATUS_OK || !output->codec || !wanted->place.key)
+            continue;
+        const struct plan_variant *variant = &work->plan.variants[output->variant];
+        keys += codec_encoded_bytes(output->codec, variant->width, variant->height,
+                                    variant->channels, wanted->quality, work->info.icc_bytes);
+    }
+    return work->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
 }
 
 size_t admission_need(const struct work *work)
 {
     const struct plan *plan = &work->plan;
-    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes + codec_need(work);
+    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes + working_need(work) +
+           results_need(work);
 }
 
 /* ---- the count ------------------------------------------------------------------------------ */
@@ -136,29 +153,33 @@ static bool lack_memory(struct admission *admission)
     return false;
 }
 
-/* Under the lock. */
+/* Under the lock. Results whose largest size is beyond the lane get all that is left of it: most are
+ * smaller, and the job then runs while nobody else has any. */
 static bool take(struct admission *admission, struct work *work)
 {
-    size_t need = codec_need(work), bytes = admission_need(work);
-    if (need > admission->codec_bytes_max) {
+    size_t working = working_need(work), results = results_need(work);
+    if (working > admission->lane_bytes_max) {
         error_set(&work->error, STATUS_OVER_BUDGET,
-                  "decoding and encoding need %zu bytes; half of host_bytes, %zu, is all there is",
-                  need, admission->codec_bytes_max);
+                  "decoding and encoding need %zu bytes; three eighths of host_bytes, %zu, is all "
+                  "there is", working, admission->lane_bytes_max);
         return true;
     }
+    if (results > admission->lane_bytes_max - working)
+        results = admission->lane_bytes_max - working;
     admission->is_short = false;
-    if (!is_soon(admission, work, bytes))
+    if (!is_soon(admission, work, admission_need(work)))
         return false;
-    if (need > admission->codec_bytes_max - admission->codec_bytes)
+    if (working + results > admission->lane_bytes_max - admission->lane_bytes)
         return lack_memory(admission);
     enum engine_reserved reserved =
         engine_reserve(admission->engine, &work->plan, &work->memory, &work->error);
     if (reserved == ENGINE_WAIT)
         return lack_memory(admission);
     if (reserved == ENGINE_RESERVED) {
-        admission->codec_bytes += need;
-        work->codec_bytes = need;
-        count(admission, work, bytes);
+        admission->lane_bytes += working + results;
+        work->lane_bytes = working + results;
+        work->results_room = results;
+        count(admission, work, admission_need(work));
     }
     return true;
 }
@@ -199,19 +220,33 @@ bool admission_step_aside(struct work *work)
 /* Under the lock. */
 static void keep(struct admission *admission, struct work *work, size_t need)
 {
-    if (work->codec_bytes <= need)
+    if (work->lane_bytes <= need)
         return;
-    admission->codec_bytes -= work->codec_bytes - need;
-    work->codec_bytes = need;
+    admission->lane_bytes -= work->lane_bytes - need;
+    work->lane_bytes = need;
 }
 
 void admission_keep_encoder(struct work *work)
 {
     struct admission *admission = admission_of(work);
-    size_t need = encoder_need(work);
+    size_t need = encoder_need(work) + work->plan_bytes + work->info.icc_bytes;
     pthread_mutex_lock(&admission->lock);
-    keep(admission, work, need);
+    keep(admission, work, need + work->results_room);
     pthread_mutex_unlock(&admission->lock);
+}
+
+bool admission_extend(struct work *work, size_t bytes)
+{
+    struct admission *admission = admission_of(work);
+    pthread_mutex_lock(&admission->lock);
+    bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes;
+    if (fits) {
+        admission->lane_bytes += bytes;
+        work->lane_bytes += bytes;
+        work->results_room += bytes;
+    }
+    pthread_mutex_unlock(&admission->lock);
+    return fits;
 }
 
 bool admission_release(struct work *work)
@@ -220,7 +255,8 @@ bool admission_release(struct work *work)
     if (!work->admitted && !work->in_line)
         return false;
     pthread_mutex_lock(&admission->lock);
-    keep(admission, work, 0);
+    assert(work->results_bytes <= work->lane_bytes);
+    keep(admission, work, work->results_bytes);
     leave_line(admission, work);
     uncount(admission, work);
     bool others_wait = admission->line > 0;
@@ -228,6 +264,16 @@ bool admission_release(struct work *work)
     engine_release(admission->engine, &work->memory);
     work->admitted = false;
     return others_wait;
+}
+
+void admission_settle(struct work *work)
+{
+    struct admission *admission = admission_of(work);
+    if (work->lane_bytes == 0)
+        return;
+    pthread_mutex_lock(&admission->lock);
+    keep(admission, work, 0);
+    pthread_mutex_unlock(&admission->lock);
 }
 
 void admission_abandon(struct work *work)

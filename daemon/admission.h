@@ -1,5 +1,10 @@
 /*
- * admission.h - the memory that jobs hold from before they are decoded to their end.
+ * admission.h - the memory that jobs hold from before they are decoded until Redis has their result.
+ *
+ * A job needs memory of two kinds: pinned memory of the engine's pool, and heap, for which three
+ * eighths of host_bytes are a lane. The lane counts the codecs' own memory, the plan, the
+ * colour profile, and the results that Redis must acknowledge: values, and outputs that go to keys.
+ * The last ones stay counted after admission_release, until admission_settle.
  *
  * Exact, and first come, first served: a job gets all that it needs at once, and while one waits
  * nobody else is let past, unless it waits for memory of abandoned jobs alone. On the loop the
@@ -24,7 +29,7 @@ struct work;
 struct admission {
     struct engine *engine;
     pthread_mutex_t lock;                /* guards what follows */
-    size_t codec_bytes, codec_bytes_max; /* lane of host_bytes for the libraries' own memory */
+    size_t lane_bytes, lane_bytes_max;   /* heap that is reserved, and may be */
     size_t line;                         /* works that wait, or are on their way to wait */
     size_t jobs, jobs_now, jobs_max;     /* that hold memory */
     size_t bytes;                        /* which they have asked for */
@@ -32,11 +37,11 @@ struct admission {
 };
 
 /* jobs_now: how many can be under way at once; jobs_max: and how many wait for that beside them. */
-void admission_open(struct admission *admission, struct engine *engine, size_t codec_bytes_max,
+void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
                     size_t jobs_now, size_t jobs_max);
 void admission_close(struct admission *admission);
 
-/* Of the libraries' own memory. */
+/* Of the lane. */
 struct pool_usage admission_usage(const struct admission *admission);
 
 /* Whether those in the line wait for memory, and not for others to end. */
@@ -57,11 +62,16 @@ bool admission_step_aside(struct work *work);
 
 /* All memory that the work needs at most. */
 size_t admission_need(const struct work *work);
-/* What was decoded needs no decoder any more: keeps what the encoder will take. */
+/* What was decoded needs no decoder any more: keeps what the encoder will take, and the results. */
 void admission_keep_encoder(struct work *work);
-/* Gives all of it back, the place in the line too. Idempotent. true: that may be what the next one
+/* While an output that goes to a key is encoded: that many bytes more than were reserved for it.
+ * Never waits; false: the lane has no room now. */
+bool admission_extend(struct work *work, size_t bytes);
+/* Gives all of it back but work->results_bytes, the place in the line too. Idempotent. true: that may be what the next one
  * in the line waits for. */
 bool admission_release(struct work *work);
+/* Gives back what the results took, after they were freed. Idempotent. */
+void admission_settle(struct work *work);
 /* The work was answered while a worker or the engine has it: it keeps its memory, and no longer
  * counts as one that goes on. */
 void admission_abandon(struct work *work);

@@ -18,8 +18,9 @@ void work_take_bounds(struct work *work, const struct options *options)
         .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
         .jpeg_warnings_max = JPEG_WARNINGS_MAX,
         .lenient = options->lenient,
-        /* All workers' together: as much again as they may have in use. */
-        .kept_bytes_max = options->workers > 0 ? options->host_bytes / 2 / options->workers : 0,
+        /* All workers' together have an eighth of host_bytes. */
+        .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
+                                                     options->workers : 0,
     };
     work->plan_limits = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     work->input_bytes_max = options->input_bytes_max;

@@ -62,11 +62,11 @@ void pipeline_move(struct work *work, enum stage stage)
 void work_release(struct work *work)
 {
     reads_release(work);
+    work_drop_plan(work);
     admission_release(work);
-    plan_clear(&work->plan);
 }
 
-static void drop_values(struct work *work)
+void work_drop_results(struct work *work)
 {
     for (size_t i = 0; i < work->job.output_count; i++) {
         free(work->outputs[i].value.value);
@@ -82,7 +82,8 @@ void pipeline_recycle(struct work *work, struct list *from)
     work_release(work);
     if (work->traced)
         witness_end(work);
-    drop_values(work);
+    work_drop_results(work);
+    admission_settle(work);
     free(work->repeat);
     work->repeat = NULL;
     image_info_clear(&work->info);
@@ -354,6 +355,8 @@ void work_run_errand(struct errand *errand, struct worker_tools *tools)
         run_stage(work, tools);
     while (carry_on(work));
     bool carried_out = work->carried && atomic_load(&work->at) == STAGE_ENCODE;
+    if (carried_out)
+        work_drop_plan(work);
     /* Its memory is free at once, though the loop may hear of it later. */
     errand->patient = carried_out && !admission_release(work);
 }
@@ -526,9 +529,11 @@ static void open_admission(struct pipeline *pipeline)
 {
     const struct pipeline_parts *parts = &pipeline->parts;
     size_t now = parts->options->workers + engine_slots(parts->engine), most = now + (now + 1) / 2;
+    size_t host = parts->options->host_bytes;
     if (parts->ahead_max == 0)
         now = most = parts->options->inflight;
-    admission_open(&pipeline->admission, parts->engine, parts->options->host_bytes / 2, now, most);
+    admission_open(&pipeline->admission, parts->engine,
+                   host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
 }
 
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
@@ -552,7 +557,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pthread_mutex_init(&pipeline->arrival_lock, NULL);
     pthread_cond_init(&pipeline->arrival_news, NULL);
     open_admission(pipeline);
-    pipeline->file_pool = pool_create("files", options->host_bytes / 2, POOL_SEGMENT_BYTES,
+    pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART, POOL_SEGMENT_BYTES,
                                       &pool_backend_pages);
     pipeline->job_ms = -1;
     pipeline->works = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->works);

@@ -79,8 +79,10 @@ void witness_task(struct work *work);
 void witness_end(struct work *work);
 /* Sets up the work's task, which nothing has been done with yet. */
 void work_set_task(struct work *work);
-/* Gives back all memory but the job itself; idempotent. */
+/* Gives back all memory but the job itself and its results; idempotent. */
 void work_release(struct work *work);
+/* Frees values and encoded outputs; idempotent. */
+void work_drop_results(struct work *work);
 
 /* reads.c. The stage's enter. */
 void reads_enter(struct work *work);

@@ -116,6 +116,16 @@ static struct plan_source choose_decode(struct work *work, const struct plan_tar
     return source;
 }
 
+/* What the plan and its values take of the heap. */
+static void measure_plan(struct work *work)
+{
+    work->plan_bytes = plan_bytes(&work->plan);
+    work->values_bytes = 0;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        if (work->outputs[i].error.status == STATUS_OK)
+            work->values_bytes += plan_values_bytes(&work->plan, work->outputs[i].variant);
+}
+
 void work_build_plan(struct work *work)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
@@ -124,6 +134,7 @@ void work_build_plan(struct work *work)
     if (plan_build(&work->plan, &source, targets, count, &work->plan_limits, &work->error) !=
         STATUS_OK)
         return;
+    measure_plan(work);
     for (size_t i = 0; i < work->job.output_count; i++)
         if (work->outputs[i].error.status == STATUS_OK)
             return;
@@ -145,6 +156,43 @@ static void stop_clock(struct work *work)
     if (!work->again)
         work->left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
     atomic_store(&work->deadline_ns, CLOCK_STANDS);
+}
+
+/* Builds the plan again, for what there is memory now. Outputs that failed the first time are left
+ * out from the start; the others must come to the same. */
+static void restore_plan(struct work *work)
+{
+    struct plan measured = work->plan;
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    size_t count = take_targets(work, targets);
+    if (plan_build(&work->plan, &measured.source, targets, count, &work->plan_limits,
+                   &work->error) != STATUS_OK)
+        return;
+    if (work->plan.input_bytes != measured.input_bytes ||
+        work->plan.output_bytes != measured.output_bytes ||
+        work->plan.scratch_bytes != measured.scratch_bytes ||
+        plan_bytes(&work->plan) > work->plan_bytes)
+        error_set(&work->error, STATUS_INTERNAL, "the plan is not the one that was admitted");
+}
+
+/* Before the job is admitted little of what it will need may lie on the heap. */
+static void drop_large(struct work *work)
+{
+    if (work->error.status != STATUS_OK) {
+        work_drop_plan(work);
+        return;
+    }
+    if (work->info.icc_bytes > ICC_KEPT_BYTES)
+        image_info_drop_icc(&work->info);
+    work->plan_dropped = work->plan_bytes > PLAN_KEPT_BYTES;
+    if (work->plan_dropped)
+        plan_drop_passes(&work->plan);
+}
+
+void work_drop_plan(struct work *work)
+{
+    image_info_drop_icc(&work->info);
+    plan_drop_passes(&work->plan);
 }
 
 /* The earlier of the job's deadline and the given time from now. */
@@ -180,6 +228,7 @@ static void read_and_probe(struct work *work, struct worker_tools *tools)
         work_build_plan(work);
     else
         take_codec_error(work, &error);
+    drop_large(work);
 }
 
 void work_read(struct work *work, struct worker_tools *tools)
@@ -190,14 +239,28 @@ void work_read(struct work *work, struct worker_tools *tools)
 
 /* ---- decode --------------------------------------------------------------------------------- */
 
+/* What was too large to keep before the job was admitted. */
+static void restore_large(struct work *work, struct worker_tools *tools)
+{
+    struct error error = {0};
+    if (work->plan_dropped)
+        restore_plan(work);
+    if (codec_read_icc(tools->codec, work->file.memory, work->file_bytes, &work->limits,
+                       &work->info, &error) != STATUS_OK)
+        take_codec_error(work, &error);
+}
+
 void work_decode(struct work *work, struct worker_tools *tools)
 {
     struct error error = {0};
+    work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
+    restore_large(work, tools);
+    if (work->error.status != STATUS_OK)
+        return;
     struct image image = plan_input(&work->plan, work->memory.input);
     struct decode_request request = work->decode;
     plan_put_constants(&work->plan, work->memory.input);
     strips_watch(work, &request);
-    work->limits.deadline_ns = deadline_within(work, work->decode_timeout_s);
     if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
                      &work->limits, &image, &error) != STATUS_OK)
         take_codec_error(work, &error);
@@ -228,20 +291,39 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
 
 struct memory_sink {
     struct codec_sink sink;
+    struct work *work;
     struct queue_value *value;
     size_t capacity;
     size_t others; /* bytes of the job's other keys */
 };
+
+/* Room in the budget for so many bytes of keys in all. */
+static enum status need_room(struct work *work, size_t bytes, struct error *error)
+{
+    size_t needed = bytes + work->values_bytes;
+    if (bytes > KEY_OUTPUTS_BYTES_MAX)
+        return error_set(error, STATUS_ENCODE_FAILED,
+                         "the job's keys have more than %llu bytes, which is all they may hold",
+                         KEY_OUTPUTS_BYTES_MAX);
+    if (needed <= work->results_room || admission_extend(work, needed - work->results_room))
+        return STATUS_OK;
+    size_t most = pipeline_codec_usage(work->pipeline).budget;
+    if (needed > most)
+        return error_set(error, STATUS_OVER_BUDGET,
+                         "the job's keys need more than %zu bytes; three eighths of host_bytes, "
+                         "%zu, is all there is", bytes, most);
+    return error_set(error, STATUS_OUT_OF_MEMORY,
+                     "the job's keys need more than the %zu bytes that were reserved for them, and "
+                     "host_bytes has no more at the moment", work->results_room);
+}
 
 static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
 {
     struct memory_sink *self = container_of(sink, struct memory_sink, sink);
     struct queue_value *value = self->value;
     size_t needed = value->bytes + used;
-    if (needed + self->others > KEY_OUTPUTS_BYTES_MAX)
-        return error_set(error, STATUS_ENCODE_FAILED,
-                         "the job's keys have more than %llu bytes, which is all they may hold",
-                         KEY_OUTPUTS_BYTES_MAX);
+    if (need_room(self->work, needed + self->others, error) != STATUS_OK)
+        return error->status;
     if (needed > self->capacity) {
         size_t capacity = self->capacity * 2 > needed ? self->capacity * 2 : needed;
         uint8_t *grown = realloc(value->value, capacity);
@@ -254,6 +336,15 @@ static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct 
     memcpy(value->value + value->bytes, sink->buffer, used);
     value->bytes = needed;
     return STATUS_OK;
+}
+
+/* Gives back what the buffer grew in advance. */
+static void end_value(struct memory_sink *sink)
+{
+    uint8_t *shrunk = sink->value->bytes < sink->capacity
+                          ? realloc(sink->value->value, sink->value->bytes) : NULL;
+    if (shrunk)
+        sink->value->value = shrunk;
 }
 
 static struct encode_request encode_request(struct work *work, size_t index)
@@ -327,6 +418,7 @@ static void encode_to_key(struct work *work, size_t index, const struct image *i
                                          .ttl_s = work->job.outputs[index].ttl_s};
     struct memory_sink sink = {
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_memory},
+        .work = work,
         .value = &output->value};
     for (size_t i = 0; i < index; i++)
         sink.others += work->outputs[i].value.bytes;
@@ -334,6 +426,7 @@ static void encode_to_key(struct work *work, size_t index, const struct image *i
         free(output->value.value);
         output->value = (struct queue_value){0};
     }
+    end_value(&sink);
     output->bytes = sink.sink.total;
 }
 
@@ -344,6 +437,15 @@ static void take_values(struct work *work, struct work_output *output)
     output->values = plan_values(&work->plan, output->variant, work->memory.output);
     if (!output->values)
         error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an output's values");
+}
+
+/* What stays of the job until Redis has acknowledged it. */
+static void measure_results(struct work *work)
+{
+    size_t bytes = work->values_bytes;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        bytes += work->outputs[i].value.bytes;
+    work->results_bytes = bytes < work->lane_bytes ? bytes : work->lane_bytes;
 }
 
 /* The job's error is that of its first output which is worth trying again, or else of the first
@@ -391,5 +493,6 @@ void work_encode(struct work *work, struct worker_tools *tools)
     }
     if (!arrival_ends_well(work))
         forget(&work->outputs[0]);
+    measure_results(work);
     judge(work);
 }

@@ -117,7 +117,12 @@ struct work {
     struct decode_request decode;
     struct plan plan;
     struct engine_memory memory;
-    size_t codec_bytes;        /* reserved for the libraries' own memory; admission's */
+    bool plan_dropped;         /* its passes are to be built again after admission */
+    size_t plan_bytes;         /* of its passes, whether they are there or not */
+    size_t values_bytes;       /* that its values take at most */
+    size_t lane_bytes;         /* heap that is reserved; admission's */
+    size_t results_room;       /* of that, for results; admission's */
+    size_t results_bytes;      /* of that, what the results took; its worker's, then admission's */
     size_t admitted_bytes;     /* all that it asked for; admission's */
     bool admitted, counted;    /* holds memory, and counts among those that do; admission's */
     struct engine_task task;
@@ -137,6 +142,8 @@ void work_take_bounds(struct work *work, const struct options *options);
 void work_check_operations(struct work *work);
 /* Formats, decode path and plan, of the job and what the header says (steps.c). */
 void work_build_plan(struct work *work);
+/* Frees what encoding is the last to need: the plan and the colour profile. Idempotent. */
+void work_drop_plan(struct work *work);
 
 /* What happens on a worker in each stage (steps.c). Each sets work->error where it fails. */
 void work_read(struct work *work, struct worker_tools *tools);

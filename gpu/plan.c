@@ -557,13 +557,18 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     return STATUS_OK;
 }
 
-void plan_clear(struct plan *plan)
+void plan_drop_passes(struct plan *plan)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
         free(plan->variants[i].passes);
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;
     }
+}
+
+void plan_clear(struct plan *plan)
+{
+    plan_drop_passes(plan);
     plan->constants_bytes = 0;
 }
 
@@ -621,6 +626,20 @@ bool plan_has_values(const struct plan *plan, size_t variant)
         if (result->passes[p].values)
             return true;
     return false;
+}
+
+size_t plan_values_bytes(const struct plan *plan, size_t variant)
+{
+    /* Four bytes of a count become eleven characters at most; nodes, names and other numbers are
+     * few per pass. */
+    enum { text_per_byte = 3, pass_bytes = 2048 };
+    assert(variant < plan->variant_count);
+    const struct plan_variant *result = &plan->variants[variant];
+    size_t bytes = 0;
+    for (uint32_t p = 0; p < result->pass_count; p++)
+        if (result->passes[p].values)
+            bytes += pass_bytes + text_per_byte * result->passes[p].work_bytes;
+    return bytes;
 }
 
 /* The pass's name, with its number where it is not the first of this name. */

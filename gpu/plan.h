@@ -101,6 +101,8 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
 void plan_clear(struct plan *plan); /* idempotent */
 /* Heap memory that the passes take. */
 size_t plan_bytes(const struct plan *plan);
+/* Frees the passes; sizes stay, for plan_build with the same source and targets gives them again. */
+void plan_drop_passes(struct plan *plan);
 
 /* Computes the constants and writes them to their place in the input buffer. The caller does so
  * once per buffer, on any thread, before the plan is run or submitted: 64 MiB of tables, the most
@@ -118,6 +120,8 @@ bool plan_has_values(const struct plan *plan, size_t variant);
  * as it is ("histogram", the second one "histogram_2"). The caller's; NULL: no memory. Any
  * thread. */
 cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output);
+/* About how much memory plan_values and its text take at most; 0: there are none. */
+size_t plan_values_bytes(const struct plan *plan, size_t variant);
 /* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */
 void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
 void plan_print_memory(const struct plan *plan, FILE *out);

@@ -515,7 +515,7 @@ static void test_over_budget(void **state)
     struct process *narrow = world_start(w, 1, "--host_bytes=1M", "--input_bytes_max=512K", NULL);
     check_ready(narrow);
     check_failed(check_answer(w, "{'input':'coefficients.jpg','output':'x.png'}"), "over_budget",
-                 "decoding", "half of host_bytes, 524288", NULL);
+                 "decoding", "three eighths of host_bytes, 393216", NULL);
     push_good();
     check_done(check_next(w));
     check_stop(narrow);

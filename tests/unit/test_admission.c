@@ -9,7 +9,7 @@
 
 #include "daemon/pipeline_impl.h"
 
-#define CODEC_BYTES 1000
+#define LANE_BYTES 1000
 #define PINNED_BYTES (128 * MIB)
 #define JOBS 4
 
@@ -27,7 +27,7 @@ static int set_up(void **state)
     memset(&bench, 0, sizeof bench);
     if (engine_open(&config, &bench.engine, &error) != STATUS_OK)
         return -1;
-    admission_open(&bench.pipeline.admission, bench.engine, CODEC_BYTES, JOBS - 1, JOBS);
+    admission_open(&bench.pipeline.admission, bench.engine, LANE_BYTES, JOBS - 1, JOBS);
     *state = &bench;
     return 0;
 }
@@ -61,20 +61,20 @@ static void each_gets_what_it_needs_or_waits(void **state)
                 c = work_of(bench, 1, MIB);
     assert_true(admission_pass(&a));
     assert_true(admission_pass(&b));
-    assert_int_equal(admission->codec_bytes, CODEC_BYTES);
+    assert_int_equal(admission->lane_bytes, LANE_BYTES);
     assert_int_equal(pinned_used(bench), 2 * MIB);
     assert_false(admission_pass(&c)); /* not one byte more */
     assert_int_equal(pinned_used(bench), 2 * MIB);
     assert_int_equal(admission->line, 1);
     admission_keep_encoder(&a); /* there is none that needs anything */
-    assert_int_equal(admission->codec_bytes, 400);
+    assert_int_equal(admission->lane_bytes, 400);
     assert_true(admission_try(&c));
     assert_int_equal(admission->line, 0);
     struct work *all[] = {&a, &b, &c};
     for (int twice = 0; twice < 2; twice++)
         for (size_t i = 0; i < 3; i++)
             admission_release(all[i]);
-    assert_int_equal(admission->codec_bytes, 0);
+    assert_int_equal(admission->lane_bytes, 0);
     assert_int_equal(pinned_used(bench), 0);
 }
 
@@ -192,16 +192,82 @@ static void no_new_memory_for_those_in_reserve(void **state)
 static void what_never_fits_fails(void **state)
 {
     struct bench *bench = *state;
-    struct work codec = work_of(bench, CODEC_BYTES + 1, MIB),
+    struct work codec = work_of(bench, LANE_BYTES + 1, MIB),
                 pinned = work_of(bench, 1, PINNED_BYTES + 1);
     assert_true(admission_pass(&codec));
     assert_int_equal(codec.error.status, STATUS_OVER_BUDGET);
     assert_true(admission_pass(&pinned));
     assert_int_equal(pinned.error.status, STATUS_OVER_BUDGET);
-    assert_int_equal(bench->pipeline.admission.codec_bytes, 0);
+    assert_int_equal(bench->pipeline.admission.lane_bytes, 0);
     assert_int_equal(bench->pipeline.admission.line, 0);
     admission_release(&codec);
     admission_release(&pinned);
+}
+
+/* A job whose one output of 8 x 8 pixels goes to a key as PNG. */
+static struct work keyed_work(struct bench *bench)
+{
+    struct work work = work_of(bench, 100, MIB);
+    work.job.output_count = 1;
+    work.job.outputs[0].place.key = "k";
+    work.outputs[0].codec = codec_by_name("png");
+    work.plan.variants[0] = (struct plan_variant){.width = 8, .height = 8, .channels = 3};
+    return work;
+}
+
+/* What waits for Redis stays reserved behind the release, and no more of it than there is. */
+static void results_stay_until_settled(void **state)
+{
+    struct bench *bench = *state;
+    struct admission *admission = &bench->pipeline.admission;
+    admission->lane_bytes_max = 10000;
+    struct work a = keyed_work(bench), b = keyed_work(bench), c = work_of(bench, 10000, MIB);
+    size_t most = codec_encoded_bytes(a.outputs[0].codec, 8, 8, 3, 0, 0);
+    assert_true(most >= 8 * (8 * 3 + 1) && most < 5000);
+    a.plan_bytes = 30, a.info.icc_bytes = 7, a.values_bytes = 20;
+    assert_true(admission_pass(&a));
+    size_t profile = codec_encoded_bytes(a.outputs[0].codec, 8, 8, 3, 0, 7) - most;
+    assert_int_equal(a.results_room, most + profile + 20);
+    assert_int_equal(admission->lane_bytes, 100 + 30 + 7 + a.results_room);
+    assert_true(admission_pass(&b));
+    assert_false(admission_extend(&b, 10000 - admission->lane_bytes + 1));
+    assert_true(admission_extend(&b, 1000));
+    assert_int_equal(b.results_room, most + 1000);
+    admission_keep_encoder(&a);
+    assert_int_equal(a.lane_bytes, 30 + 7 + a.results_room);
+    a.results_bytes = 300;
+    b.results_bytes = 0;
+    admission_release(&a);
+    admission_release(&b);
+    admission_settle(&b);
+    assert_int_equal(admission->lane_bytes, 300);
+    assert_int_equal(pinned_used(bench), 0);
+    assert_false(admission_pass(&c)); /* Redis is away */
+    assert_true(admission_is_short(admission));
+    admission_settle(&a);
+    admission_settle(&a);
+    assert_true(admission_try(&c));
+    admission_release(&c);
+    assert_int_equal(admission->lane_bytes, 0);
+}
+
+/* Results that may be larger than the lane get all of it, which they have for themselves. */
+static void results_beyond_the_lane(void **state)
+{
+    struct bench *bench = *state;
+    struct work large = keyed_work(bench), next = work_of(bench, 1, MIB);
+    assert_true(admission_pass(&large));
+    assert_int_equal(large.error.status, STATUS_OK);
+    assert_int_equal(large.results_room, LANE_BYTES - 100);
+    assert_false(admission_pass(&next));
+    admission_release(&large);
+    assert_true(admission_try(&next));
+    admission_release(&next);
+    large = keyed_work(bench);
+    large.plan_bytes = LANE_BYTES - 99;
+    assert_true(admission_pass(&large));
+    assert_int_equal(large.error.status, STATUS_OVER_BUDGET);
+    admission_release(&large);
 }
 
 int main(void)
@@ -213,6 +279,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_waits_for_the_abandoned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_new_memory_for_those_in_reserve, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_fails, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_stay_until_settled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_beyond_the_lane, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
 }
