@@ -14,10 +14,18 @@
 #define MIB (1024ull * KIB)
 #define GIB (1024ull * MIB)
 
+/* Up to so many nodes a job's tree is kept while the job is in flight: more than a usual job has,
+ * 10 KB with names and short strings. */
+#define JOB_NODES_MAX 64
 /* A job is a page of JSON: 16 outputs of 32 operations at ~100 bytes each come to 50 KiB. */
 #define JOB_BYTES_MAX (64 * KIB)
 /* job > outputs > output > ops > op > parameter > matrix row is 7 deep; meta is the user's. */
 #define JOB_DEPTH_MAX 16
+/* Texts of all jobs in flight: of the job, and of the result that repeats its meta and its paths.
+ * No more jobs are fetched than have room if each is as large as can be: numbers of its operations
+ * may be printed with three times as many digits as they were given with. 4,096 usual jobs fit. */
+#define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX)
+#define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
 #define JOB_OPS_MAX 32
 #define JOB_OUTPUTS_MAX 16
@@ -143,6 +151,8 @@ static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");
 static_assert((unsigned long long)SIDE_CEILING * SIDE_CEILING * CHANNELS_MAX < (1ull << 40),
               "byte sizes of any image must be far from overflow in 64 bits");
 static_assert(BUFFER_ALIGN % STRIDE_ALIGN == 0, "a buffer's first row must be aligned too");
+static_assert(JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX >= QUEUE_BATCH_MAX,
+              "an idle daemon must be able to fetch a whole batch");
 static_assert(JOB_ID_BYTES_MAX < JOB_BYTES_MAX, "an id must fit its job");
 
 #endif

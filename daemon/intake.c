@@ -1,6 +1,7 @@
 /* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -152,6 +153,20 @@ static void parse(struct work *work, const struct lease *lease)
     work_check_operations(work);
 }
 
+/* From here on the job is in as little memory as it can be. */
+static void pack(struct work *work, struct lease *lease)
+{
+    if (!lease->raw)
+        return;
+    if (!job_pack(&work->job, lease->raw_bytes) && !work->give_back) {
+        work->give_back = true;
+        log_error("job %" PRIu64 ": no memory to keep it; it goes back", lease->number);
+    }
+    pipeline_count_text(work, work->job.bytes + lease->raw_bytes);
+    free(lease->raw);
+    lease->raw = NULL;
+}
+
 static enum stage first_stage(const struct work *work)
 {
     const struct job *job = &work->job;
@@ -175,6 +190,7 @@ void intake_leased(void *context, struct lease *lease)
         uv_timer_again(&pipeline->tick);
     }
     parse(work, lease);
+    pack(work, lease);
     work->unfit = work->error.status != STATUS_OK;
     if (pipeline->failed && work->error.status == STATUS_OK)
         work->give_back = true;
@@ -236,6 +252,7 @@ static void cancel(struct work *work)
 static void repeat(struct work *work, const char *kept)
 {
     work->repeat = result_repeat(kept, &work->job, work->number);
+    pipeline_count_text(work, work->repeat ? strlen(work->repeat) : 0);
     if (!work->repeat)
         error_set(&work->error, STATUS_INTERNAL,
                   "the kept result of the first job with this id cannot be repeated");

@@ -88,6 +88,7 @@ void pipeline_recycle(struct work *work, struct list *from)
     work->repeat = NULL;
     image_info_clear(&work->info);
     job_clear(&work->job);
+    pipeline->text_bytes -= work->text_bytes;
     list_remove(from, &work->node);
     list_push(&pipeline->free, &work->node);
 }
@@ -111,14 +112,29 @@ static size_t places_ahead(const struct pipeline *pipeline)
     return (size_t)(all_ms < at_most * pipeline->job_ms ? all_ms / pipeline->job_ms : at_most);
 }
 
+void pipeline_count_text(struct work *work, size_t bytes)
+{
+    work->text_bytes += bytes;
+    work->pipeline->text_bytes += bytes;
+}
+
+/* How many jobs may come, of whatever size. */
+static size_t places_for_texts(const struct pipeline *pipeline)
+{
+    if (pipeline->text_bytes >= JOB_TEXTS_BYTES)
+        return 0;
+    return (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX;
+}
+
 void pipeline_offer_places(struct pipeline *pipeline)
 {
     if (!pipeline->queue)
         return;
     bool open = !pipeline->paused && !pipeline->failed;
     size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline);
-    size_t free = pipeline->free.length;
-    queue_set_places(pipeline->queue, open && free > kept ? (uint32_t)(free - kept) : 0);
+    size_t free = pipeline->free.length > kept ? pipeline->free.length - kept : 0;
+    size_t texts = places_for_texts(pipeline);
+    queue_set_places(pipeline->queue, open ? (uint32_t)(free < texts ? free : texts) : 0);
 }
 
 static void tell_if_idle(struct pipeline *pipeline)

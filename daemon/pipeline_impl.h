@@ -17,6 +17,7 @@ struct pipeline {
     struct pool *file_pool;
     struct admission admission;
 
+    size_t text_bytes; /* of all jobs in flight: JOB_TEXTS_BYTES at most */
     struct work *works; /* `inflight` and ahead_max of them */
     struct list free;
     struct list stages[STAGE_COUNT];
@@ -59,6 +60,8 @@ void pipeline_advance(struct work *work);
 /* Starts whatever can start now. Called after each event that may have freed something. */
 void pipeline_pump(struct pipeline *pipeline);
 void pipeline_offer_places(struct pipeline *pipeline);
+/* Counts texts of the work from here until its end. */
+void pipeline_count_text(struct work *work, size_t bytes);
 /* Learns from a job that ends how long jobs are. */
 void pipeline_note_length(struct pipeline *pipeline, const struct work *work);
 /* A work that nothing points to any more becomes a free place. */

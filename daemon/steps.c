@@ -129,10 +129,14 @@ static void measure_plan(struct work *work)
 void work_build_plan(struct work *work)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
+    if (job_unpack(&work->job, &work->error) != STATUS_OK)
+        return;
     size_t count = take_targets(work, targets);
     struct plan_source source = choose_decode(work, targets, count);
-    if (plan_build(&work->plan, &source, targets, count, &work->plan_limits, &work->error) !=
-        STATUS_OK)
+    enum status status =
+        plan_build(&work->plan, &source, targets, count, &work->plan_limits, &work->error);
+    job_repack(&work->job);
+    if (status != STATUS_OK)
         return;
     measure_plan(work);
     for (size_t i = 0; i < work->job.output_count; i++)
@@ -164,9 +168,13 @@ static void restore_plan(struct work *work)
 {
     struct plan measured = work->plan;
     struct plan_target targets[JOB_OUTPUTS_MAX];
+    if (job_unpack(&work->job, &work->error) != STATUS_OK)
+        return;
     size_t count = take_targets(work, targets);
-    if (plan_build(&work->plan, &measured.source, targets, count, &work->plan_limits,
-                   &work->error) != STATUS_OK)
+    enum status status = plan_build(&work->plan, &measured.source, targets, count,
+                                    &work->plan_limits, &work->error);
+    job_repack(&work->job);
+    if (status != STATUS_OK)
         return;
     if (work->plan.input_bytes != measured.input_bytes ||
         work->plan.output_bytes != measured.output_bytes ||

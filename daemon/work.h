@@ -69,6 +69,7 @@ struct work {
     struct lease *lease;     /* NULL once abandoned */
     uint64_t number, fetch;  /* the lease's, for a worker that outlives it */
     struct job job;
+    size_t text_bytes;      /* counted in the pipeline's */
     enum stage stage;       /* the list that it is on: the loop's */
     _Atomic enum stage at;  /* how far a worker has carried it: `stage`, or beyond */
     bool carried;           /* small enough for one worker to carry it from file to file */

@@ -539,10 +539,3 @@ enum status job_parse(struct job *job, const char *text, size_t length,
         read_job(&check, job);
     return error->status;
 }
-
-void job_clear(struct job *job)
-{
-    cJSON_Delete(job->root);
-    cJSON_Delete(job->meta);
-    memset(job, 0, sizeof *job);
-}

@@ -1,8 +1,9 @@
 /*
  * job.h - a job as users push it: strict JSON in, a checked struct out.
  *
- * Loop thread only. A job owns its parsed JSON; every string points into it. `ops` pass through
- * as opaque cJSON, and formats as names: the operation table in gpu and the codecs judge them.
+ * A job owns its parsed JSON; every string points into it, or into a copy after job_pack. `ops` pass
+ * through as opaque cJSON, and formats as names: the operation table in gpu and the codecs judge
+ * them. Parsing is for the loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_JOB_H
 #define GPUIMGD_QUEUE_JOB_H
@@ -34,11 +35,15 @@ struct job_output {
     bool progressive;
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX, each a string or an object with
-                             "op"; never NULL (an empty array where the job has none) */
+                             "op"; an empty array where the job has none. NULL only after job_pack,
+                             until job_unpack */
+    char *ops_text;       /* the same as text, of a packed job */
 };
 
 struct job {
-    cJSON *root;
+    cJSON *root;          /* NULL of a packed job */
+    char *texts;          /* its strings then */
+    size_t bytes;         /* after job_pack: about what all of it takes on the heap */
     const char *id;       /* or NULL */
     bool unique;          /* one job with this id at a time; there is an id */
     cJSON *meta;          /* or NULL; its own, beside the one in root */
@@ -68,5 +73,14 @@ struct job_rules {
 enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error) MUST_CHECK;
 void job_clear(struct job *job); /* idempotent */
+
+/* Frees what a job that waits need not hold (job_pack.c): the tree below meta, whose text is kept,
+ * and the whole tree if it has more than JOB_NODES_MAX nodes; then ops are NULL. length: of the text
+ * that it was parsed from. false: memory is short, and nothing else has changed. */
+bool job_pack(struct job *job, size_t length);
+/* On any thread: ops are there until job_repack, which is due then. Both do nothing for a job that
+ * was small enough to keep its tree. out_of_memory. */
+enum status job_unpack(struct job *job, struct error *error) MUST_CHECK;
+void job_repack(struct job *job);
 
 #endif

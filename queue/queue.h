@@ -24,8 +24,8 @@ struct queue;
 struct lease {
     struct list_node node;  /* the queue's */
     uint64_t number;
-    char *raw;              /* the job's text, NUL-terminated behind raw_bytes; NULL if it was
-                               over JOB_BYTES_MAX */
+    char *raw;              /* the job's text, NUL-terminated after raw_bytes; NULL if it was over
+                               JOB_BYTES_MAX. malloc'd: the daemon frees it early and sets NULL */
     size_t raw_bytes;
     char *head;             /* of such a text: its first bytes, JOB_EXCERPT_BYTES_MAX at most */
     size_t head_bytes;

@@ -8,6 +8,7 @@
 #include "conf/text.h"
 
 #define FIRST_BYTES 512 /* of a usual result */
+#define SLACK_BYTES 1024 /* room that a text keeps although it does not need it */
 
 static void put(struct writer *writer, const char *bytes, size_t length)
 {
@@ -128,6 +129,10 @@ char *writer_finish(struct writer *writer)
 {
     put(writer, "", 1);
     char *text = writer->text;
+    if (!writer->failed && writer->room - writer->length > SLACK_BYTES) {
+        char *shrunk = realloc(text, writer->length);
+        text = shrunk ? shrunk : text;
+    }
     if (writer->failed) {
         free(text);
         text = NULL;
