@@ -141,6 +141,12 @@
 #define INFLIGHT_AHEAD_MS 10
 #define INFLIGHT_AHEAD_MAX 128
 
+/* What the daemon takes at most beside pinned_bytes and host_bytes: so much for itself, and so much
+ * more per worker and per job of `inflight`. Test: tests/faults/ceiling.c. */
+#define HEAP_BASE_BYTES   (160 * MIB)
+#define HEAP_WORKER_BYTES (32 * MIB)
+#define HEAP_JOB_BYTES    (40 * KIB)
+
 /* Jobs a FETCH, DONE or RENEW call: 64 cost Redis 15 us each, 8 cost 25, one alone 80. */
 #define QUEUE_BATCH_MAX 64
 

@@ -35,7 +35,7 @@ struct fault_group {
     const struct fault_case *cases; /* ended by one without a name */
 };
 extern const struct fault_group death_faults, redis_faults, condition_faults, disk_faults,
-    memory_faults, room_faults, gpu_faults, library_faults;
+    memory_faults, ceiling_faults, room_faults, gpu_faults, library_faults;
 
 struct rig {
     struct world world;

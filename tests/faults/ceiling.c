@@ -1,0 +1,294 @@
+/*
+ * ceiling.c - jobs that are made to take memory; the daemon stays below its ceiling.
+ *
+ * Both workers are held while the daemon fetches as many jobs as it will, with `inflight` at 4,096.
+ * Then Redis freezes and the workers go on, so that each job keeps all that it has until there is
+ * an answer, which comes when nothing moves any more. The highest resident memory must be below
+ * pinned_bytes, host_bytes and the constant that README names (conf/limits.h); then each job has
+ * its result.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/limits.h"
+#include "tests/faults/rig.h"
+
+#define WORKERS 2
+#define PINNED_BYTES (80 * MIB)
+#define HOST_BYTES   (128 * MIB)
+#define JOBS_EACH_MAX 256
+
+/* A text that grows; cut at the size of a job, which then is no JSON any more. */
+struct text {
+    char bytes[JOB_BYTES_MAX + 1];
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(text->bytes + text->length, sizeof text->bytes - text->length, format,
+                           args);
+    va_end(args);
+    text->length += (size_t)length;
+    if (text->length > JOB_BYTES_MAX)
+        text->length = JOB_BYTES_MAX;
+}
+
+/* ---- the attacks ----------------------------------------------------------------------------- */
+
+/* 57 MB of tables from 5 KB: three outputs of 32 resizes each. */
+static void write_tables(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"p.jpg\",\"outputs\":[", id);
+    for (int output = 0; output < 3; output++) {
+        add(text, "%s{\"output\":\"%s-%d.png\",\"ops\":[", output ? "," : "", id, output);
+        for (int op = 0; op < JOB_OPS_MAX; op++)
+            add(text, "%s{\"op\":\"resize\",\"width\":%d,\"height\":%d,\"fit\":\"exact\"}",
+                op ? "," : "", SIDE_DEFAULT - op % 2, 1 + op % 2);
+        add(text, "]}");
+    }
+    add(text, "]}");
+}
+
+/* 18.7 MB for Redis. */
+static void write_key(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"p.jpg\",\"output\":{\"key\":\"gpuimgd:img:o\","
+        "\"format\":\"png\",\"compression\":0},\"ops\":[{\"op\":\"resize\",\"width\":2500,"
+        "\"height\":2500,\"fit\":\"exact\",\"filter\":\"nearest\"}]}", id);
+}
+
+/* 4 MiB of a colour profile from 16 KB. */
+static void write_profile(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"icc.png\",\"output\":{\"path\":\"%s.png\","
+        "\"compression\":1}}", id, id);
+}
+
+/* 2.7 MB of nodes from 64 KB. */
+static void write_meta(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"p.jpg\",\"output\":\"%s.png\",\"meta\":[0", id, id);
+    while (text->length < JOB_BYTES_MAX - 8)
+        add(text, ",0");
+    add(text, "]}");
+}
+
+/* The same in an operation, which is needed; the job fails, for it is too much of a kernel. */
+static void write_kernel(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"p.jpg\",\"outputs\":[{\"output\":\"%s.png\"},{\"output\":"
+        "\"%s-2.png\",\"ops\":[{\"op\":\"convolve\",\"kernel\":[[0", id, id, id);
+    while (text->length < JOB_BYTES_MAX - 8)
+        add(text, ",0");
+    add(text, "]]}]}]}");
+}
+
+/* 3 MB of passes from 5 KB: each hash is four of them. */
+static void write_passes(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"tiny.png\",\"outputs\":[", id);
+    for (int output = 0; output < JOB_OUTPUTS_MAX; output++) {
+        add(text, "%s{\"ops\":[\"phash\"", output ? "," : "");
+        for (int op = 1; op < JOB_OPS_MAX; op++)
+            add(text, ",\"phash\"");
+        add(text, "]}");
+    }
+    add(text, "]}");
+}
+
+/* 4 MB of values from 7 KB. */
+static void write_values(struct text *text, const char *id)
+{
+    add(text, "{\"id\":\"%s\",\"input\":\"tiny.png\",\"outputs\":[", id);
+    for (int output = 0; output < JOB_OUTPUTS_MAX; output++) {
+        add(text, "%s{\"ops\":[\"histogram\"", output ? "," : "");
+        for (int op = 1; op < JOB_OPS_MAX; op++)
+            add(text, ",\"histogram\"");
+        add(text, "]}");
+    }
+    add(text, "]}");
+}
+
+static void put_inputs(struct rig *rig)
+{
+    struct picture_file icc = picture_icc(ICC_BYTES_MAX, "RGB ");
+    memset(icc.bytes + 128, 0, icc.length - 128); /* no tags, and packed to next to nothing */
+    world_put_picture(&rig->world, "icc.png", picture_png(&(struct picture_png){
+        .width = 16, .height = 16, .colour_type = 2, .level = 9, .icc = icc.bytes,
+        .icc_bytes = icc.length}));
+    picture_free(&icc);
+    world_put_picture(&rig->world, "tiny.png", picture_png(&(struct picture_png){
+        .width = 16, .height = 16, .colour_type = 2}));
+}
+
+/* ---- the measurement ------------------------------------------------------------------------- */
+
+static size_t ceiling(void)
+{
+    return PINNED_BYTES + HOST_BYTES + HEAP_BASE_BYTES + WORKERS * HEAP_WORKER_BYTES +
+           INFLIGHT_CEILING * HEAP_JOB_BYTES;
+}
+
+/* Until no more jobs come: all were fetched, or the daemon has no room for more. */
+static void wait_for_fetches(struct rig *rig)
+{
+    long long left = -1, before;
+    do {
+        before = left;
+        process_mark(&rig->world.daemons[0]);
+        process_sleep(patience(0.3));
+        left = redis_integer(rig->world.client, "LLEN %s:jobs", rig->world.ns);
+    } while (left > 0 && left != before);
+}
+
+/* Until the daemon uses no CPU time any more. */
+static void wait_for_rest(struct rig *rig, struct process *daemon, double seconds)
+{
+    double deadline = process_now() + patience(seconds), spent = -1, before;
+    do {
+        before = spent;
+        process_mark(&rig->world.daemons[0]);
+        process_sleep(patience(0.5));
+        spent = process_cpu_s(daemon);
+    } while (spent - before > 0.03 && process_now() < deadline);
+}
+
+struct attack {
+    const char *prefix;
+    void (*write)(struct text *text, const char *id);
+    unsigned jobs;
+};
+
+static void push(struct rig *rig, const struct attack *attack, unsigned number)
+{
+    static struct text text;
+    char id[32];
+    snprintf(id, sizeof id, "%s%u", attack->prefix, number);
+    text.length = 0;
+    attack->write(&text, id);
+    rig_expect(rig, "%s", id);
+    world_push_bytes(&rig->world, text.bytes, text.length);
+}
+
+/* Jobs of all kinds in turn. */
+static void push_all(struct rig *rig, const struct attack *attacks, size_t count)
+{
+    for (unsigned number = 0; number < JOBS_EACH_MAX; number++)
+        for (size_t i = 0; i < count; i++)
+            if (number < attacks[i].jobs)
+                push(rig, &attacks[i], number);
+}
+
+static void attack_with(struct rig *rig, const struct attack *attacks, size_t count)
+{
+    char fault[256];
+    rig_raise(rig, "hold");
+    snprintf(fault, sizeof fault, "run=read,action=hang,match=hold,while=%s",
+             rig_flag(rig, "hold"));
+    put_inputs(rig);
+    struct process *daemon =
+        rig_start(rig, 0, fault, "--workers=2", "--inflight=4096", "--pinned_bytes=80M",
+                  "--host_bytes=128M", "--lease_s=600", "--renew_s=20", "--command_timeout_s=600",
+                  "--job_timeout_s=600", "--hang_grace_s=600", "--stats_interval_s=600", NULL);
+    rig_push(rig, "hold", WORKERS);
+    push_all(rig, attacks, count);
+    wait_for_fetches(rig);
+    redis_server_freeze(rig->world.redis, true);
+    rig_lower(rig, "hold");
+    wait_for_rest(rig, daemon, 120);
+    size_t frozen = process_peak_kib(daemon);
+    redis_server_freeze(rig->world.redis, false);
+    bool all = rig_wait(rig, 200);
+    size_t peak = process_peak_kib(daemon), most = ceiling() / KIB;
+    fprintf(stderr, "ceiling, %s: %zu MiB while Redis stood still, %zu in all, of %zu\n",
+            count == 1 ? attacks->prefix : "mixture", frozen / 1024, peak / 1024, most / 1024);
+    rig_saw_if(rig, all, "all answered", "some without an answer");
+    if (peak < most)
+        rig_saw(rig, "below the ceiling");
+    else
+        rig_saw(rig, "%zu MiB, above %zu", peak / 1024, most / 1024);
+    rig_saw_done(rig, "");
+}
+
+static const struct attack tables = {"tables", write_tables, 24},
+                           keys = {"key", write_key, 40},
+                           profiles = {"profile", write_profile, 200},
+                           metas = {"meta", write_meta, 240},
+                           passes = {"passes", write_passes, 200},
+                           values = {"values", write_values, 80};
+
+static void attack_tables(struct rig *rig)
+{
+    attack_with(rig, &tables, 1);
+}
+
+static void attack_keys(struct rig *rig)
+{
+    attack_with(rig, &keys, 1);
+}
+
+static void attack_profiles(struct rig *rig)
+{
+    attack_with(rig, &profiles, 1);
+}
+
+static void attack_metas(struct rig *rig)
+{
+    attack_with(rig, &metas, 1);
+}
+
+static void attack_passes(struct rig *rig)
+{
+    attack_with(rig, &passes, 1);
+}
+
+static void attack_values(struct rig *rig)
+{
+    attack_with(rig, &values, 1);
+}
+
+static void attack_kernels(struct rig *rig)
+{
+    attack_with(rig, &(struct attack){"kernel", write_kernel, 240}, 1);
+}
+
+static void attack_all(struct rig *rig)
+{
+    struct attack all[] = {tables, keys, profiles, metas, passes, values};
+    size_t count = sizeof all / sizeof *all;
+    for (size_t i = 0; i < count; i++)
+        all[i].jobs = (all[i].jobs + 2) / 3;
+    attack_with(rig, all, count);
+}
+
+static const struct fault_case cases[] = {
+    {.name = "tables of 57 MB from 5 KB", .injected = "24 jobs", .run = attack_tables,
+     .limit_s = 300, .expected = "all answered; below the ceiling; 26 done once"},
+    {.name = "18.7 MB for Redis", .injected = "40 jobs, Redis frozen", .run = attack_keys,
+     .limit_s = 300, .expected = "all answered; below the ceiling; 42 done once"},
+    {.name = "profiles of 4 MiB from 16 KB", .injected = "200 jobs, Redis frozen",
+     .run = attack_profiles, .limit_s = 300,
+     .expected = "all answered; below the ceiling; 202 done once"},
+    {.name = "meta of 2.7 MB from 64 KB", .injected = "240 jobs, Redis frozen",
+     .run = attack_metas, .quick = true, .limit_s = 300,
+     .expected = "all answered; below the ceiling; 242 done once"},
+    {.name = "a kernel of 2.7 MB from 64 KB", .injected = "240 jobs, Redis frozen",
+     .run = attack_kernels, .limit_s = 300,
+     .expected = "all answered; below the ceiling; 2 done once, 240 other (kernel239: failed "
+                 "bad_op)"},
+    {.name = "passes of 3 MB from 5 KB", .injected = "200 jobs, Redis frozen",
+     .run = attack_passes, .limit_s = 300,
+     .expected = "all answered; below the ceiling; 202 done once"},
+    {.name = "values of 4 MB from 7 KB", .injected = "80 jobs, Redis frozen",
+     .run = attack_values, .limit_s = 300,
+     .expected = "all answered; below the ceiling; 82 done once"},
+    {.name = "all of these", .injected = "264 jobs, Redis frozen", .run = attack_all,
+     .limit_s = 300, .expected = "all answered; below the ceiling; 266 done once"},
+    {.name = NULL},
+};
+
+const struct fault_group ceiling_faults = {"ceiling", cases};
