@@ -101,13 +101,15 @@ static bool check_deadline(struct work *work, uint64_t now)
  * order stays. */
 static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
 {
+    char label[LABEL_BYTES];
     for (enum stage stage = STAGE_READ; stage <= STAGE_DECODE; stage++) {
         list_each_back_safe (node, before, &pipeline->stages[stage]) {
             struct work *work = container_of(node, struct work, node);
             if (is_under_way(work) || now < work->waits_until_ns || !work_withdraw(work))
                 continue;
-            log_info("job %" PRIu64 ": it goes back after %.1f s of waiting in stage %s",
-                     work->number, clock_ms(work->fetched_ns, now) / 1e3, stage_table[stage].name);
+            log_info("job %s goes back after it waited %.1f s in stage %s",
+                     work_label(work, label), clock_ms(work->fetched_ns, now) / 1e3,
+                     stage_table[stage].name);
             work->give_back = true;
             pipeline_move(work, STAGE_ACK);
         }

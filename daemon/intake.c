@@ -153,18 +153,29 @@ static void parse(struct work *work, const struct lease *lease)
     work_check_operations(work);
 }
 
+/* Keeps the beginning of the job's text only: it names a job whose input is not known. */
+static void cut_text(struct lease *lease)
+{
+    lease->head_bytes = lease->raw_bytes;
+    if (lease->head_bytes > JOB_EXCERPT_BYTES_MAX)
+        lease->head_bytes = JOB_EXCERPT_BYTES_MAX;
+    char *head = realloc(lease->raw, lease->head_bytes + 1);
+    lease->head = head ? head : lease->raw;
+    lease->raw = NULL;
+}
+
 /* From here on the job is in as little memory as it can be. */
 static void pack(struct work *work, struct lease *lease)
 {
+    char label[LABEL_BYTES];
     if (!lease->raw)
         return;
     if (!job_pack(&work->job, lease->raw_bytes) && !work->give_back) {
         work->give_back = true;
-        log_error("job %" PRIu64 ": no memory to keep it; it goes back", lease->number);
+        log_error("job %s: no memory to keep it; it goes back", work_label(work, label));
     }
     pipeline_count_text(work, work->job.bytes + lease->raw_bytes);
-    free(lease->raw);
-    lease->raw = NULL;
+    cut_text(lease);
 }
 
 static enum stage first_stage(const struct work *work)

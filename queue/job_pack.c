@@ -11,8 +11,9 @@
 #include "conf/limits.h"
 #include "queue/job.h"
 
-/* Strings of a job that point into its tree: id, reply_to, input, and three of each output. */
-#define STRINGS_MAX (4 + 3 * JOB_OUTPUTS_MAX)
+/* Strings of a job that point into its tree: id, reply_to, two each of input and named, and three of
+ * each output. */
+#define STRINGS_MAX (6 + 3 * JOB_OUTPUTS_MAX)
 
 /* Nodes of the tree, but no more than most + 1. */
 static size_t count_nodes(const cJSON *node, size_t most)
@@ -25,7 +26,8 @@ static size_t count_nodes(const cJSON *node, size_t most)
 
 static size_t list_strings(struct job *job, const char ***strings)
 {
-    const char **all[] = {&job->id, &job->reply_to, &job->input.path, &job->input.key};
+    const char **all[] = {&job->id,         &job->reply_to,  &job->input.path, &job->input.key,
+                          &job->named.path, &job->named.key};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         strings[count++] = all[i];

@@ -27,7 +27,7 @@ struct lease {
     char *raw;              /* the job's text, NUL-terminated after raw_bytes; NULL if it was over
                                JOB_BYTES_MAX. malloc'd: the daemon frees it early and sets NULL */
     size_t raw_bytes;
-    char *head;             /* of such a text: its first bytes, JOB_EXCERPT_BYTES_MAX at most */
+    char *head;             /* without raw: its first bytes, JOB_EXCERPT_BYTES_MAX at most */
     size_t head_bytes;
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
