@@ -66,9 +66,13 @@ const struct codec *codec_sniff(const uint8_t *bytes, size_t length)
 
 const struct codec *codec_by_name(const char *name)
 {
-    for (int i = 0; i < codec_count; i++)
+    for (int i = 0; i < codec_count; i++) {
         if (strcmp(table[i]->name, name) == 0)
             return table[i];
+        for (const char *const *suffix = table[i]->suffixes; *suffix != NULL; suffix++)
+            if (strcmp(*suffix + 1, name) == 0)
+                return table[i];
+    }
     return NULL;
 }
 

@@ -90,8 +90,8 @@ void codec_context_destroy(struct codec_context *context);
 
 /* By magic bytes; NULL when no codec knows them. */
 const struct codec *codec_sniff(const uint8_t *bytes, size_t length);
-/* By name ("jpeg", "png"), or by the suffix of a path (".jpg", ".jpeg", ".png", any case; NULL
- * when there is none that is known). */
+/* By name ("jpeg", "png"; also "jpg", a suffix without its dot), or by the suffix of a path
+ * (".jpg", ".jpeg", ".png", any case; NULL when there is none that is known). */
 const struct codec *codec_by_name(const char *name);
 const struct codec *codec_by_suffix(const char *path);
 const char *codec_name(const struct codec *codec);

@@ -63,38 +63,85 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     return work;
 }
 
-/* place: "outputs[1]", or "" of a job without a list. */
-static enum status check_format(const struct job_output *output, const char *place,
-                                struct error *error)
+/* "outputs[1].output", or "output" of a job without a list. */
+static const char *output_name(const struct work *work, size_t index, char text[40])
+{
+    if (work->job.listed)
+        snprintf(text, 40, "outputs[%zu].output", index);
+    else
+        strcpy(text, "output");
+    return text;
+}
+
+static enum status refuse_format(const struct job_output *output, const char *name,
+                                 struct error *error)
 {
     char known[64] = "";
+    for (const char *const *codec = codec_names(); *codec; codec++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s\"%s\"", used ? " or " : "", *codec);
+    }
+    return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\", must be %s", name,
+                     output->format, known);
+}
+
+/* The format that is asked for and the one that the path's suffix means, as far as there are such. */
+static enum status check_format(const struct work *work, size_t index, struct error *error)
+{
+    const struct job_output *output = &work->job.outputs[index];
     const char *path = output->place.path, *other = path ? suffix_of_others(path) : NULL;
+    const struct codec *meant = path ? codec_by_suffix(path) : NULL;
+    const struct codec *asked = output->format ? codec_by_name(output->format) : NULL;
+    char text[40];
+    const char *name = output_name(work, index, text);
     if (!output->format && other)
         return error_set(error, STATUS_BAD_JOB,
-                         "%s%soutput \"%.100s\" ends in %s, which is not written; end it in .jpg, "
-                         ".jpeg or .png, or give it a format", place, *place ? "." : "", path,
-                         other);
-    if (!output->format || codec_by_name(output->format))
-        return STATUS_OK;
-    for (const char *const *name = codec_names(); *name; name++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s\"%s\"", used ? " or " : "", *name);
-    }
-    return error_set(error, STATUS_BAD_JOB, "%s%soutput.format is \"%.60s\", must be %s",
-                     place, *place ? "." : "", output->format, known);
+                         "%s \"%.100s\" ends in %s, which is not written; end it in .jpg, .jpeg or "
+                         ".png, or give it a format", name, path, other);
+    if (output->format && !asked)
+        return refuse_format(output, name, error);
+    if (asked && meant && asked != meant)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.format is \"%s\", but \"%.100s\" ends as a %s does; leave the format "
+                         "out, or give the path another end", name, output->format, path,
+                         codec_name(meant));
+    if (!asked && !meant)
+        return STATUS_OK; /* as the input, whose format is not known yet */
+    return work_check_keys(work, index, asked ? asked : meant, error);
+}
+
+enum status work_check_keys(const struct work *work, size_t index, const struct codec *codec,
+                            struct error *error)
+{
+    static const struct {
+        enum job_given given;
+        const char *key, *format;
+    } keys[] = {{JOB_GIVES_QUALITY, "quality", "jpeg"},
+                {JOB_GIVES_PROGRESSIVE, "progressive", "jpeg"},
+                {JOB_GIVES_COMPRESSION, "compression", "png"}};
+    const struct job_output *output = &work->job.outputs[index];
+    const struct job_place *place = &output->place;
+    char text[40];
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if ((output->given & keys[i].given) && codec != codec_by_name(keys[i].format))
+            return error_set(error, STATUS_BAD_JOB,
+                             "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
+                             output_name(work, index, text), keys[i].key, keys[i].format,
+                             place->path ? place->path : place->key, codec_name(codec));
+    return STATUS_OK;
 }
 
 /* Refused before any work is done for it. Others that lead to the input are seen when the output
  * is begun (steps.c). */
-static enum status check_is_not_input(const struct work *work, const struct job_output *output,
-                                      const char *place, struct error *error)
+static enum status check_is_not_input(const struct work *work, size_t index, struct error *error)
 {
-    const char *from = work->job.input.path, *to = output->place.path;
+    const char *from = work->job.input.path, *to = work->job.outputs[index].place.path;
+    char text[40];
     if (!work->same_root || !from || !to || strcmp(from, to) != 0)
         return STATUS_OK;
-    return error_set(error, STATUS_BAD_JOB, "input and %s%soutput are both \"%.100s\", and "
-                     "input_root is output_root; give the output another name", place,
-                     *place ? "." : "", from);
+    return error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.100s\", and input_root is "
+                     "output_root; give the output another name", output_name(work, index, text),
+                     from);
 }
 
 static bool check_output(struct work *work, size_t index)
@@ -102,17 +149,18 @@ static bool check_output(struct work *work, size_t index)
     const struct job_output *output = &work->job.outputs[index];
     struct error *error = &work->outputs[index].error;
     bool listed = work->job.listed;
-    char place[32] = "";
-    if (listed)
-        snprintf(place, sizeof place, "outputs[%zu]", index);
-    if (check_format(output, place, error) != STATUS_OK ||
-        check_is_not_input(work, output, place, error) != STATUS_OK ||
+    if (check_format(work, index, error) != STATUS_OK ||
+        check_is_not_input(work, index, error) != STATUS_OK ||
         plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
         return false;
     if (output->place.path || output->place.key || plan_gives_values(output->ops))
         return true;
-    error_set(error, STATUS_BAD_JOB, "%s has no output, and no operation that gives values",
-              listed ? place : "the job");
+    if (listed)
+        error_set(error, STATUS_BAD_JOB,
+                  "outputs[%zu] has no output, and no operation that gives values", index);
+    else
+        error_set(error, STATUS_BAD_JOB,
+                  "the job has no output, and no operation that gives values");
     return false;
 }
 

@@ -80,7 +80,9 @@ static size_t take_targets(struct work *work, struct plan_target *targets)
     for (size_t i = 0; i < work->job.output_count; i++) {
         struct work_output *output = &work->outputs[i];
         output->codec = output_codec(&work->job.outputs[i], &work->info);
-        if (output->error.status != STATUS_OK)
+        if (output->error.status != STATUS_OK ||
+            (output->codec &&
+             work_check_keys(work, i, output->codec, &output->error) != STATUS_OK))
             continue;
         output->variant = count;
         targets[count++] = (struct plan_target){
@@ -132,6 +134,10 @@ void work_build_plan(struct work *work)
     if (job_unpack(&work->job, &work->error) != STATUS_OK)
         return;
     size_t count = take_targets(work, targets);
+    if (count == 0) {
+        work->error = work->outputs[0].error;
+        return;
+    }
     struct plan_source source = choose_decode(work, targets, count);
     enum status status =
         plan_build(&work->plan, &source, targets, count, &work->plan_limits, &work->error);

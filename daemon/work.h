@@ -141,6 +141,9 @@ struct work {
 void work_take_bounds(struct work *work, const struct options *options);
 /* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
 void work_check_operations(struct work *work);
+/* Whether all that the output asks for is of the format that it is written in. bad_job. */
+enum status work_check_keys(const struct work *work, size_t index, const struct codec *codec,
+                            struct error *error) MUST_CHECK;
 /* Formats, decode path and plan, of the job and what the header says (steps.c). */
 void work_build_plan(struct work *work);
 /* Frees what encoding is the last to need: the plan and the colour profile. Idempotent. */

@@ -257,6 +257,9 @@ static bool read_output(const struct check *check, const cJSON *item, const char
         return refuse(check, "%s.ttl_s is for an output with a key, this one has a path", where);
     output->quality = (int)quality;
     output->compression = (int)compression;
+    output->given = (member(item, "quality") ? JOB_GIVES_QUALITY : 0) |
+                    (member(item, "progressive") ? JOB_GIVES_PROGRESSIVE : 0) |
+                    (member(item, "compression") ? JOB_GIVES_COMPRESSION : 0);
     output->ttl_s = (uint32_t)ttl_s;
     return true;
 }

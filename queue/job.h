@@ -26,6 +26,13 @@ struct job_place {
 /* Of PNG: `make bench-png` shows what the others cost. */
 #define JOB_COMPRESSION_DEFAULT 3
 
+/* Keys that only some formats have. */
+enum job_given {
+    JOB_GIVES_QUALITY = 1,
+    JOB_GIVES_PROGRESSIVE = 2,
+    JOB_GIVES_COMPRESSION = 4,
+};
+
 struct job_output {
     struct job_place place; /* neither path nor key: the job gave none. Its ops are not empty then;
                                whether they give values is for others to say */
@@ -33,6 +40,7 @@ struct job_output {
     int quality;          /* 1..100, default 85 */
     int compression;      /* 0..9 */
     bool progressive;
+    unsigned given;       /* bits of enum job_given: the keys that stand in the job */
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX, each a string or an object with
                              "op"; an empty array where the job has none. NULL only after job_pack,

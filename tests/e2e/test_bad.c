@@ -208,6 +208,23 @@ static void test_bad_keys(void **state)
         {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job",
          "output.format is \"gif\", must be \"jpeg\" or \"png\""},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'PNG'}}", "bad_job", "PNG"},
+        {"{'input':'good.jpg','output':{'path':'photo.jpg','format':'png'}}", "bad_job",
+         "output.format is \"png\", but \"photo.jpg\" ends as a jpeg does; leave the format out, or "
+         "give the path another end"},
+        {"{'input':'good.jpg','outputs':[{'output':{'path':'x.PNG','format':'jpg'}}]}", "bad_job",
+         "outputs[0].output.format is \"jpg\", but \"x.PNG\" ends as a png does"},
+        {"{'input':'good.jpg','output':{'path':'x.png','quality':90}}", "bad_job",
+         "output.quality is a key of jpeg, but \"x.png\" is written as png; leave it out"},
+        {"{'input':'good.jpg','output':{'path':'x','format':'png','progressive':false}}",
+         "bad_job", "output.progressive is a key of jpeg, but \"x\" is written as png"},
+        {"{'input':'good.jpg','outputs':[{'output':{'key':'gpuimgd:img:x','format':'jpg',"
+         "'compression':3}}]}", "bad_job", "outputs[0].output.compression is a key of png, but "
+         "\"gpuimgd:img:x\" is written as jpeg; leave it out"},
+        /* Written in the format of the input. */
+        {"{'input':'good.jpg','output':{'key':'gpuimgd:img:x','compression':3}}", "bad_job",
+         "output.compression is a key of png, but \"gpuimgd:img:x\" is written as jpeg"},
+        {"{'input':'good.jpg','outputs':[{'output':{'path':'x','compression':3},'ops':['sobel']}]}",
+         "bad_job", "outputs[0].output.compression is a key of png, but \"x\" is written as jpeg"},
         {"{'input':'good.jpg','output':{'path':'x.jpg','quality':0}}", "bad_job", "quality"},
         {"{'input':'good.jpg','output':{'path':'x.jpg','quality':101}}", "bad_job", "100"},
         {"{'input':'good.jpg','output':{'path':'x.png','compression':10}}", "bad_job",

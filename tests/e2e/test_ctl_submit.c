@@ -39,6 +39,8 @@ static void test_patterns(void **state)
                  "\"input\":\"one.png\",\"output\":\"one.png\"", NULL);
     check_queued("ctl submit $at in/one.png -o %i-%n-100%%.%e --format jpeg --quality 50",
                  "{\"path\":\"1-one-100%.jpg\",\"format\":\"jpeg\",\"quality\":50}", NULL);
+    check_queued("ctl submit $at in/one.png -o x/%n.%e --format jpg",
+                 "{\"path\":\"x/one.jpg\",\"format\":\"jpeg\"}", NULL);
     check_queued("ctl submit $at -r in/album -o x", "\"output\":\"x/a.png\"",
                  "\"output\":\"x/deep/b.PNG\"", NULL);
     check_queued("ctl submit $at -r in/album -o %n.jpg", "\"a.jpg\"", "\"b.jpg\"", NULL);

@@ -302,6 +302,7 @@ static void test_output_formats(void **state)
     check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'c9.png','compression':9}}"));
     assert_true(out_size("c9.png") < out_size("c0.png"));
     check_output(w, "c9.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
+    world_put_picture(w, "c9.png", picture_png(&(struct picture_png){.width = 32, .height = 20}));
 
     /* The format: named, else the suffix's, else the input's; parents are made. */
     check_done(check_answer(w, "{'input':'f.jpg','output':"
@@ -309,6 +310,16 @@ static void test_output_formats(void **state)
     check_output(w, "deep/er/x.bin", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
     cJSON *result = check_answer(w, "{'input':'f.jpg','output':'nosuffix'}");
     assert_string_equal(json_text(result, "outputs.0.format"), "jpeg");
+    check_done(result);
+    result = check_answer(w, "{'input':'c9.png','outputs':["
+                             "{'output':{'path':'x.jpeg','format':'jpg','quality':50}},"
+                             "{'output':{'path':'x.bin','format':'jpg'}},"
+                             "{'output':{'path':'y.bin','compression':1}}]}");
+    for (int i = 0; i < 3; i++) {
+        char place[32];
+        snprintf(place, sizeof place, "outputs.%d.format", i);
+        assert_string_equal(json_text(result, place), i < 2 ? "jpeg" : "png");
+    }
     check_done(result);
     raster_clear(&luma);
     raster_clear(&edges);

@@ -290,6 +290,24 @@ static void test_failures_stay_alone(void **state)
     raster_clear(&colour);
 }
 
+/* The key does not fit the format, which is that of the input. */
+static void test_refused_after_reading(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {"", "bad_job", ""};
+    need_engine();
+    put_inputs();
+    cJSON *result = check_answer(
+        w, "{'input':'420.jpg','outputs':[{'output':'one','ops':['sobel']},"
+           "{'output':{'path':'two','compression':1},'ops':['invert']},"
+           "{'output':{'key':'gpuimgd:img:3','quality':10},'ops':['transpose']}]}");
+    check_errors(result, codes, 3);
+    assert_non_null(strstr(json_text(result, "outputs.1.error.message"),
+                           "outputs[1].output.compression is a key of png, but \"two\" is "
+                           "written as jpeg"));
+    check_ended(result, "failed", "bad_job");
+}
+
 /* Where it is worth trying again, the others are there all the same when the job is given up. */
 static void test_unwritable_beside_good(void **state)
 {
@@ -330,7 +348,8 @@ static void test_none_is_left(void **state)
 #define ALL(engine)                                                                                \
     {                                                                                              \
         ON(engine, test_alone_and_together), ON(engine, test_failures_stay_alone),                 \
-            ON(engine, test_unwritable_beside_good), ON(engine, test_none_is_left),                \
+            ON(engine, test_refused_after_reading), ON(engine, test_unwritable_beside_good),       \
+            ON(engine, test_none_is_left),                                                         \
     }
 
 int main(void)
