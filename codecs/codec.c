@@ -110,17 +110,26 @@ const char *const *codec_names(void)
 
 /* ---- work ---- */
 
+static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
+{
+    if (length == 0)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is empty (0 bytes)");
+    const char *name = codec_foreign_name(bytes, length);
+    if (name != NULL)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "the input is %s; gpuimgd reads JPEG and PNG", name);
+    return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                     "the input's %zu bytes are neither a JPEG nor a PNG", length);
+}
+
 enum status codec_probe(struct codec_context *context, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, struct image_info *info,
                         struct error *error)
 {
     *info = (struct image_info){.orientation = 1};
     const struct codec *codec = codec_sniff(bytes, length);
-    if (codec == NULL && length == 0)
-        return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is empty (0 bytes)");
     if (codec == NULL)
-        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
-                         "the input's %zu bytes are neither a JPEG nor a PNG", length);
+        return refuse_foreign(bytes, length, error);
     info->codec = codec;
     return codec->probe(state_of(context, codec), bytes, length, limits, info, error);
 }

@@ -52,6 +52,9 @@ bool codec_late(uint64_t deadline_ns);
 enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
                              const struct codec_limits *limits, struct error *error) MUST_CHECK;
 
+/* What a file is that no codec reads, with its article; NULL if it is not known (foreign.c). */
+const char *codec_foreign_name(const uint8_t *bytes, size_t length);
+
 /* Tells whoever wants to know that so many rows are complete. */
 void codec_tell_rows(const struct decode_request *request, uint32_t rows);
 

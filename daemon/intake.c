@@ -85,7 +85,7 @@ static enum status refuse_format(const struct job_output *output, const char *na
                      output->format, known);
 }
 
-/* The format that is asked for and the one that the path's suffix means, as far as there are such. */
+/* The format that is asked for, and the one that the path's suffix means, if there are such. */
 static enum status check_format(const struct work *work, size_t index, struct error *error)
 {
     const struct job_output *output = &work->job.outputs[index];

@@ -209,8 +209,8 @@ static void test_bad_keys(void **state)
          "output.format is \"gif\", must be \"jpeg\" or \"png\""},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'PNG'}}", "bad_job", "PNG"},
         {"{'input':'good.jpg','output':{'path':'photo.jpg','format':'png'}}", "bad_job",
-         "output.format is \"png\", but \"photo.jpg\" ends as a jpeg does; leave the format out, or "
-         "give the path another end"},
+         "output.format is \"png\", but \"photo.jpg\" ends as a jpeg does; leave the format out, "
+         "or give the path another end"},
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.PNG','format':'jpg'}}]}", "bad_job",
          "outputs[0].output.format is \"jpg\", but \"x.PNG\" ends as a png does"},
         {"{'input':'good.jpg','output':{'path':'x.png','quality':90}}", "bad_job",

@@ -41,8 +41,74 @@ static void test_names(void **state)
     assert_null(codec_by_name("JPEG"));
     assert_null(codec_by_name(""));
     assert_null(codec_by_name("jpegx"));
+    assert_null(codec_by_name(".jpg"));
+    assert_ptr_equal(codec_by_name("jpg"), codec_by_name("jpeg"));
     assert_true(codec_has_alpha(codec_by_name("png")));
     assert_false(codec_has_alpha(codec_by_name("jpeg")));
+}
+
+/* As the files of these formats begin, by their specifications. */
+static void test_foreign_formats(void **state)
+{
+    (void)state;
+#define FOREIGN(name, text) {name, text, sizeof text - 1}
+    static const struct {
+        const char *name, *bytes;
+        size_t length;
+    } cases[] = {
+        FOREIGN("a GIF image", "GIF89a\1\0\1\0"),
+        FOREIGN("a WebP image", "RIFF\x24\0\0\0WEBPVP8 "),
+        FOREIGN("a TIFF image", "II*\0\b\0\0\0"),
+        FOREIGN("a TIFF image", "MM\0*\0\0\0\b"),
+        FOREIGN("a BMP image", "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"),
+        FOREIGN("an AVIF image", "\0\0\0\x20" "ftypavif\0\0\0\0"),
+        FOREIGN("a HEIC image", "\0\0\0\x18" "ftypheic\0\0\0\0"),
+        FOREIGN("a HEIF image", "\0\0\0\x18" "ftypmif1\0\0\0\0"),
+        FOREIGN("a video", "\0\0\0\x18" "ftypmp42\0\0\0\0"),
+        FOREIGN("a JPEG 2000 image", "\0\0\0\fjP  \r\n\x87\n"),
+        FOREIGN("a JPEG 2000 image", "\xFF\x4F\xFF\x51\0\x2F"),
+        FOREIGN("a JPEG XL image", "\0\0\0\fJXL \r\n\x87\n"),
+        FOREIGN("a JPEG XL image", "\xFF\n\xFA\x1F"),
+        FOREIGN("a Windows icon", "\0\0\1\0\1\0\x10\x10"),
+        FOREIGN("a PNM image", "P6\n2 2\n255\n"),
+        FOREIGN("a PDF document", "%PDF-1.7\n"),
+        FOREIGN("an SVG image", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
+        FOREIGN("an SVG image", "\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!-- a -->\n<svg>"),
+        FOREIGN("an HTML page", "\r\n <!DOCTYPE HTML><title>404</title>"),
+        FOREIGN("an HTML page", "<html><body>"),
+        FOREIGN("an XML document", "<?xml version=\"1.0\"?><Error/>"),
+        FOREIGN("a JPEG in base64", "/9j/4AAQSkZJRg"),
+        FOREIGN("a data URL", "data:image/jpeg;base64,"),
+        FOREIGN("a ZIP archive", "PK\3\4\x14"),
+    };
+#undef FOREIGN
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char wanted[80];
+        struct picture_file file = {(uint8_t *)(uintptr_t)cases[i].bytes, cases[i].length};
+        snprintf(wanted, sizeof wanted, "the input is %s; gpuimgd reads JPEG and PNG",
+                 cases[i].name);
+        assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+        assert_string_equal(rig.error.text, wanted);
+        while (file.length-- > 0) /* no byte behind the end is looked at */
+            assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+    }
+}
+
+/* What only looks a little like one. */
+static void test_unknown_formats(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"BMW, a list of cars and their years", "P7", "P8\n2 2",
+                                        "<p>", "a <svg> in a text", "RIFF____WAVEfmt ", "GIF9",
+                                        "x"};
+    struct picture_file empty = {(uint8_t *)(uintptr_t) "", 0};
+    assert_int_equal(rig_probe(&rig, &empty), STATUS_UNSUPPORTED_FORMAT);
+    assert_string_equal(rig.error.text, "the input is empty (0 bytes)");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct picture_file file = {(uint8_t *)(uintptr_t)texts[i], strlen(texts[i])};
+        assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+        assert_non_null(strstr(rig.error.text, " bytes are neither a JPEG nor a PNG"));
+    }
 }
 
 static void test_suffixes(void **state)
@@ -402,6 +468,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_names),           TEST(test_suffixes),
+        TEST(test_foreign_formats), TEST(test_unknown_formats),
         TEST(test_sniff),           TEST(test_no_picture),
         TEST(test_magic_and_garbage), TEST(test_deadline_between_parts),
         TEST(test_reuse_after_failure),

@@ -1,0 +1,101 @@
+/*
+ * foreign.c - the names of formats that gpuimgd does not read, for messages.
+ *
+ * A file is told by its first bytes, as file(1) does. A wrong guess costs a wrong word.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "codecs/codec_impl.h"
+
+/* How far into a text is looked for what it is. */
+#define TEXT_BYTES 1024
+
+struct signature {
+    const char *name;
+    size_t at;
+    const char *magic;
+    size_t bytes;
+};
+#define MAGIC(name, at, magic) {name, at, magic, sizeof magic - 1}
+
+static const struct signature signatures[] = {
+    MAGIC("a GIF image", 0, "GIF8"),
+    MAGIC("a WebP image", 8, "WEBPVP8"),
+    MAGIC("a TIFF image", 0, "II*\0"),
+    MAGIC("a TIFF image", 0, "MM\0*"),
+    MAGIC("a BigTIFF image", 0, "II+\0"),
+    MAGIC("a BigTIFF image", 0, "MM\0+"),
+    MAGIC("an AVIF image", 4, "ftypavi"),
+    MAGIC("a HEIC image", 4, "ftyphei"),
+    MAGIC("a HEIC image", 4, "ftyphev"),
+    MAGIC("a HEIF image", 4, "ftypmif1"),
+    MAGIC("a HEIF image", 4, "ftypmsf1"),
+    MAGIC("a Canon raw image", 4, "ftypcrx "),
+    MAGIC("a video", 4, "ftyp"),
+    MAGIC("a JPEG 2000 image", 0, "\0\0\0\fjP  \r\n\x87\n"),
+    MAGIC("a JPEG 2000 image", 0, "\xFF\x4F\xFF\x51"),
+    MAGIC("a JPEG XL image", 0, "\0\0\0\fJXL \r\n\x87\n"),
+    MAGIC("a JPEG XL image", 0, "\xFF\x0A"),
+    MAGIC("an MNG animation", 0, "\x8AMNG\r\n\x1A\n"),
+    MAGIC("a Photoshop image", 0, "8BPS"),
+    MAGIC("a Windows icon", 0, "\0\0\1\0"),
+    MAGIC("an OpenEXR image", 0, "\x76\x2F\x31\x01"),
+    MAGIC("a QOI image", 0, "qoif"),
+    MAGIC("a PDF document", 0, "%PDF-"),
+    MAGIC("a PostScript document", 0, "%!PS"),
+    MAGIC("a ZIP archive", 0, "PK\3\4"),
+    MAGIC("a gzip archive", 0, "\x1F\x8B\b"),
+    MAGIC("a JPEG in base64", 0, "/9j/"),
+    MAGIC("a PNG in base64", 0, "iVBORw0KGgo"),
+    MAGIC("a data URL", 0, "data:image/"),
+};
+
+/* "BM" begins texts, too; the size of the second header follows the first one's 14 bytes. */
+static bool is_bmp(const uint8_t *bytes, size_t length)
+{
+    static const uint8_t header_bytes[] = {12, 40, 52, 56, 64, 108, 124};
+    return length >= 18 && memcmp(bytes, "BM", 2) == 0 &&
+           memchr(header_bytes, bytes[14], sizeof header_bytes) != NULL &&
+           memcmp(bytes + 15, "\0\0\0", 3) == 0;
+}
+
+static bool is_pnm(const uint8_t *bytes, size_t length)
+{
+    return length >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
+           memchr(" \n\r\t", bytes[2], 4) != NULL;
+}
+
+/* Of texts that are marked up. */
+static const char *markup_name(const uint8_t *bytes, size_t length)
+{
+    char text[TEXT_BYTES + 1];
+    size_t count = length < TEXT_BYTES ? length : TEXT_BYTES, skipped = 0;
+    memcpy(text, bytes, count);
+    text[count] = '\0';
+    if (strncmp(text, "\xEF\xBB\xBF", 3) == 0)
+        skipped = 3;
+    const char *begin = text + skipped + strspn(text + skipped, " \t\r\n");
+    if (*begin != '<')
+        return NULL;
+    if (strstr(begin, "<svg") != NULL)
+        return "an SVG image";
+    if (strncasecmp(begin, "<!doctype html", 14) == 0 || strncasecmp(begin, "<html", 5) == 0)
+        return "an HTML page";
+    return strncmp(begin, "<?xml", 5) == 0 ? "an XML document" : NULL;
+}
+
+const char *codec_foreign_name(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
+        const struct signature *one = &signatures[i];
+        if (length >= one->at + one->bytes &&
+            memcmp(bytes + one->at, one->magic, one->bytes) == 0)
+            return one->name;
+    }
+    if (is_bmp(bytes, length))
+        return "a BMP image";
+    if (is_pnm(bytes, length))
+        return "a PNM image";
+    return markup_name(bytes, length);
+}
