@@ -231,7 +231,7 @@ static enum stage first_stage(const struct work *work)
     const struct job *job = &work->job;
     if (work->error.status != STATUS_OK || work->give_back)
         return STAGE_ACK;
-    bool asks = job->unique || job->not_before > 0 || job->expires > 0;
+    bool asks = job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0;
     return asks || (work->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
 }
 
@@ -318,6 +318,17 @@ static void repeat(struct work *work, const char *kept)
     pipeline_move(work, STAGE_ACK);
 }
 
+static void set_expired(struct work *work)
+{
+    const struct job_time *expires = &work->job.expires;
+    if (expires->relative)
+        error_set(&work->error, STATUS_EXPIRED, "the job was not started within the %.3f s after a "
+                  "daemon first took it, when it expired", expires->seconds);
+    else
+        error_set(&work->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
+                  "expired", expires->seconds);
+}
+
 void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept)
 {
     struct pipeline *pipeline = context;
@@ -330,8 +341,7 @@ void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, 
         bound_wait(work, clock_now_ns());
         work->give_back = ruling == QUEUE_WAITS;
         if (ruling == QUEUE_EXPIRED)
-            error_set(&work->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
-                      "expired", work->job.expires);
+            set_expired(work);
         if (ruling == QUEUE_DUPLICATE)
             repeat(work, kept);
         else

@@ -12,8 +12,12 @@
 #include "queue/json.h"
 
 #define QUALITY_DEFAULT 85
-/* The year 5138: a later time was given in milliseconds. */
+/* The years 2001 and 5138. Any time since 2001 is later in milliseconds, and a number that was
+ * meant to count from now is earlier. */
+#define UNIX_SECONDS_MIN 978307200.0
 #define UNIX_SECONDS_MAX 1e11
+/* 31 years. */
+#define RELATIVE_SECONDS_MAX 1e9
 /* Values in messages are cut to this, so that the sentence around them fits ERROR_TEXT_MAX. */
 #define SHOWN_MAX 60
 
@@ -462,27 +466,65 @@ static bool read_times(const struct check *check, struct job *job)
     return true;
 }
 
+/* The seconds of "+60" or "+0.5"; 0 if the text is nothing of the kind. */
+static double relative_seconds(const char *text)
+{
+    static const char digits[] = "0123456789";
+    const char *end = text + 1 + strspn(text + (*text != '\0'), digits);
+    if (*text != '+' || end == text + 1)
+        return 0;
+    if (*end == '.')
+        end += 1 + strspn(end + 1, digits);
+    return *end || end[-1] == '.' ? 0 : strtod(text, NULL);
+}
+
+static bool refuse_start_time(const struct check *check, const cJSON *item)
+{
+    double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
+    if (value > UNIX_SECONDS_MAX && value / 1000 <= UNIX_SECONDS_MAX)
+        return refuse(check, "%s is %s, which looks like milliseconds; it must be Unix seconds, "
+                      "%.3f", item->string, shown(item), value / 1000);
+    if (value > 0 && value < UNIX_SECONDS_MIN)
+        return refuse(check, "%s is %s, before 2001; it must be Unix seconds, or \"+%g\" for so "
+                      "many seconds after a daemon first takes the job", item->string, shown(item),
+                      value);
+    return refuse(check, "%s is %s, must be Unix seconds from %.0f to %.0f, or a text such as "
+                  "\"+60\", at most \"+%.0f\"", item->string, shown(item), UNIX_SECONDS_MIN,
+                  UNIX_SECONDS_MAX, RELATIVE_SECONDS_MAX);
+}
+
 static bool read_start_time(const struct check *check, const cJSON *root, const char *key,
-                            double *seconds)
+                            struct job_time *time)
 {
     const cJSON *item = member(root, key);
     if (!item)
         return true;
-    if (!cJSON_IsNumber(item) || !(item->valuedouble > 0) || item->valuedouble > UNIX_SECONDS_MAX)
-        return refuse(check, "%s is %s, must be Unix seconds, over 0 and at most %.0f", key,
-                      shown(item), UNIX_SECONDS_MAX);
-    *seconds = item->valuedouble;
+    struct job_time read = {.relative = cJSON_IsString(item)};
+    if (read.relative)
+        read.seconds = relative_seconds(item->valuestring);
+    else if (cJSON_IsNumber(item))
+        read.seconds = item->valuedouble;
+    double low = read.relative ? 0.001 : UNIX_SECONDS_MIN;
+    double high = read.relative ? RELATIVE_SECONDS_MAX : UNIX_SECONDS_MAX;
+    if (!(read.seconds >= low && read.seconds <= high))
+        return refuse_start_time(check, item);
+    *time = read;
     return true;
 }
 
+/* Of a time that counts from Redis's clock and one that does not, START sees which is the later. */
 static bool read_start(const struct check *check, struct job *job)
 {
+    const struct job_time *begin = &job->not_before, *end = &job->expires;
     if (!read_start_time(check, job->root, "not_before", &job->not_before) ||
         !read_start_time(check, job->root, "expires", &job->expires))
         return false;
-    return job->expires == 0 || job->expires > job->not_before ||
-           refuse(check, "expires is %.3f, must be later than not_before, %.3f", job->expires,
-                  job->not_before);
+    if (begin->seconds == 0 || end->seconds == 0 || begin->relative != end->relative ||
+        end->seconds > begin->seconds)
+        return true;
+    const char *sign = begin->relative ? "+" : "";
+    return refuse(check, "expires is %s%.3f, must be later than not_before, %s%.3f", sign,
+                  end->seconds, sign, begin->seconds);
 }
 
 static bool read_job(const struct check *check, struct job *job)

@@ -26,6 +26,13 @@ struct job_place {
 /* Of PNG: `make bench-png` shows what the others cost. */
 #define JOB_COMPRESSION_DEFAULT 3
 
+/* A moment: Unix seconds by Redis's clock; or, if relative, so many seconds after the moment at
+ * which a daemon first took the job, which START keeps. seconds 0: not given. */
+struct job_time {
+    double seconds;
+    bool relative;
+};
+
 /* Keys that only some formats have. */
 enum job_given {
     JOB_GIVES_QUALITY = 1,
@@ -66,7 +73,7 @@ struct job {
     uint8_t background[3];
     bool orient;
     double pushed;        /* Unix seconds, 0 = not given, here and below */
-    double not_before, expires; /* when it may be started; the second is the later one */
+    struct job_time not_before, expires; /* when it may be started; the second is the later one */
 };
 
 struct job_rules {

@@ -17,6 +17,7 @@
 
 #include "conf/list.h"
 #include "conf/status.h"
+#include "queue/job.h"
 
 struct queue;
 
@@ -70,7 +71,7 @@ struct queue_answer {
 struct queue_conditions {
     const char *id;             /* or NULL; copied */
     bool unique;                /* needs an id */
-    double not_before, expires; /* Unix seconds; 0: none */
+    struct job_time not_before, expires;
 };
 
 enum queue_ruling {

@@ -31,7 +31,7 @@ struct ask {
     uint64_t number, fetch;
     char *id;            /* or NULL */
     bool unique;
-    double not_before_ms, expires_ms; /* negative: none */
+    struct job_time not_before, expires;
     bool sent, sent_before;
 };
 
@@ -92,7 +92,7 @@ static void rule(struct ask *ask, long long answer, const char *kept)
     };
     struct queue *queue = ask->queue;
     struct entry *entry = ask->entry;
-    bool ended_before = ask->sent_before && (ask->unique || ask->not_before_ms >= 0);
+    bool ended_before = ask->sent_before && (ask->unique || ask->not_before.seconds > 0);
     ask_free(ask);
     if (!entry || entry->lease.lost)
         return;
@@ -134,12 +134,12 @@ static void answered(void *context, redisReply *reply)
         fetch_wake(queue); /* to hear when it is due */
 }
 
-static void add_ms(struct script_call *call, double ms)
+static void add_ms(struct script_call *call, const struct job_time *time, double ms)
 {
-    if (ms < 0)
+    if (time->seconds == 0)
         script_call_text(call, "-1");
     else
-        script_call_number(call, (uint64_t)ms);
+        script_call_format(call, "%s%.0f", time->relative ? "+" : "", ms);
 }
 
 static void add_keys(struct script_call *call, const struct ask *ask)
@@ -159,8 +159,9 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
                        (unsigned long long)ask->fetch);
     script_call_text(call, ask->id ? ask->id : "");
     script_call_text(call, ask->unique ? "1" : "0");
-    add_ms(call, ask->not_before_ms);
-    add_ms(call, ask->expires_ms);
+    /* Never before, and never after: rounded to the safe side. */
+    add_ms(call, &ask->not_before, ceil(ask->not_before.seconds * 1000));
+    add_ms(call, &ask->expires, floor(ask->expires.seconds * 1000));
 }
 
 static struct script_call *build_call(struct queue *queue)
@@ -222,9 +223,8 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     ask->number = lease->number;
     ask->fetch = lease->fetch;
     ask->unique = conditions->unique;
-    /* Never before, and never after: rounded to the safe side. */
-    ask->not_before_ms = conditions->not_before > 0 ? ceil(conditions->not_before * 1000) : -1;
-    ask->expires_ms = conditions->expires > 0 ? floor(conditions->expires * 1000) : -1;
+    ask->not_before = conditions->not_before;
+    ask->expires = conditions->expires;
     list_push(&queue->asks, &ask->node);
     /* Not from inside the daemon's call, and its neighbours may come yet. */
     if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_START]))

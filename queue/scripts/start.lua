@@ -4,8 +4,8 @@
 -- KEYS  1 lease  2 delayed  3 cancel, then for each lease job:N and, if it has an id, waits:ID,
 --       unique:ID and result:ID
 -- ARGV  1 namespace  2 how long a job waits at most for another one with its id, ms, then for each
---       lease number, token, id ("": none), is it unique (1, 0), not_before, expires (Unix ms;
---       -1: none)
+--       lease number, token, id ("": none), is it unique (1, 0), not_before, expires (Unix ms; "+N":
+--       N ms after the job's first START; -1: none)
 -- Reply for each lease two: 1 yes, 2 it waits (the lease has ended, its attempt is given back),
 --       3 it has expired, 4 it is answered by the result beside this, 5 it was cancelled, 0 stale
 --       (another has it), -1 stale (the job is gone); and that result, or ""
@@ -42,6 +42,16 @@ local function wait(one, due)
         redis.call('HSET', one.job, 'waits', one.id)
     end
     return 2, ''
+end
+
+-- A time that counts from the job's first START is kept in its hash: a retry does not postpone it.
+local function time_of(one, field, text)
+    if text:sub(1, 1) ~= '+' then return tonumber(text) end
+    local kept = tonumber(redis.call('HGET', one.job, field) or nil)
+    if kept then return kept end
+    local due = now + tonumber(text:sub(2))
+    redis.call('HSET', one.job, field, string.format('%.0f', due))
+    return due
 end
 
 local function is_cancelled(one)
@@ -92,8 +102,8 @@ end
 local reply = {}
 while a <= #ARGV do
     local one = {number = next_arg(), token = next_arg(), id = next_arg(),
-                 is_unique = next_arg() == '1', not_before = tonumber(next_arg()),
-                 expires = tonumber(next_arg()), job = next_key()}
+                 is_unique = next_arg() == '1', not_before = next_arg(), expires = next_arg(),
+                 job = next_key()}
     if one.id ~= '' then
         one.waits, one.unique, one.result = next_key(), next_key(), next_key()
     end
@@ -103,6 +113,8 @@ while a <= #ARGV do
         ruling, kept = redis.call('EXISTS', one.job) == 1 and 0 or -1, ''
     else
         one.attempt, one.follows = found[2], found[3]
+        one.not_before = time_of(one, 'not_before', one.not_before)
+        one.expires = time_of(one, 'expires', one.expires)
         ruling, kept = rule(one)
     end
     reply[#reply + 1] = ruling

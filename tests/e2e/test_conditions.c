@@ -110,6 +110,30 @@ static void test_not_before(void **state)
     stop(daemon);
 }
 
+/* Seconds from when a daemon first has the job. */
+static void test_relative_times(void **state)
+{
+    (void)state;
+    struct process *daemon = start_one();
+    double wait = patience(1.5), pushed = redis_now();
+    world_push(w, "{'id':'inawhile','input':'p.jpg','output':'inawhile.png',"
+                  "'not_before':'+%.3f','expires':'+1000'}", wait);
+    check_done(check_answer(w, "{'input':'p.jpg','output':'now.png','expires':'+1000'}"));
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
+    assert_false(is_there("/inawhile.png"));
+    cJSON *result = check_next(w);
+    assert_true(redis_now() >= pushed + wait);
+    assert_string_equal(json_text(result, "id"), "inawhile");
+    assert_true(json_number(result, "attempt") == 1);
+    check_done(result);
+    check_failed(check_answer(w, "{'input':'p.jpg','output':'x.png','not_before':5}"), "bad_job",
+                 "not_before is 5, before 2001", "\"+5\"", NULL);
+    check_failed(check_answer(w, "{'input':'p.jpg','output':'x.png','expires':%.0f}",
+                              redis_now() * 1000),
+                 "bad_job", "looks like milliseconds", NULL);
+    stop(daemon);
+}
+
 static void test_expires(void **state)
 {
     (void)state;
@@ -120,30 +144,45 @@ static void test_expires(void **state)
     assert_false(is_there("/late.png"));
     check_done(check_answer(w, "{'input':'p.jpg','output':'intime.png','expires':%.3f}",
                             redis_now() + 1000));
-    check_failed(check_answer(w, "{'input':'p.jpg','output':'x.png','not_before':5,'expires':5}"),
+    check_failed(check_answer(w, "{'input':'p.jpg','output':'x.png','not_before':1e9,"
+                                 "'expires':1e9}"),
                  "bad_job", "expires", "not_before", NULL);
     stop(daemon);
 }
 
 /* A retry is a start too: the job's next attempt would come after it has expired. */
-static void test_expires_before_its_retry(void **state)
+static void check_expires_before_its_retry(const char *expires, const char *says)
 {
-    (void)state;
     static const char *const options[] = {"--retry_delay_s=600", NULL};
     struct process *daemon = world_start_with(
         w, 0, &(struct process_options){.unprivileged = true}, options);
     check_ready(daemon);
     char *folder = world_out_path(w, "locked");
     assert_int_equal(mkdir(folder, 0555), 0); /* write_failed */
-    world_push(w, "{'input':'p.jpg','output':'locked/x.png','expires':%.3f}",
-               redis_now() + patience(1.5));
+    world_push(w, "{'input':'p.jpg','output':'locked/x.png','expires':%s}", expires);
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
     cJSON *result = check_next(w);
     assert_true(json_number(result, "attempt") == 2);
-    check_failed(result, "expired", NULL);
+    check_failed(result, "expired", says, NULL);
     rmdir(folder);
     free(folder);
     stop(daemon);
+}
+
+static void test_expires_before_its_retry(void **state)
+{
+    char text[32];
+    (void)state;
+    snprintf(text, sizeof text, "%.3f", redis_now() + patience(1.5));
+    check_expires_before_its_retry(text, "the job was not started before ");
+}
+
+static void test_relative_end_before_its_retry(void **state)
+{
+    char text[32];
+    (void)state;
+    snprintf(text, sizeof text, "'+%.3f'", patience(1.5));
+    check_expires_before_its_retry(text, " s after a daemon first took it, when it expired");
 }
 
 /* ---- one job with an id at a time --------------------------------------------------------- */
@@ -327,8 +366,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, settle)
     const struct CMUnitTest tests[] = {
         TEST(test_not_before),
+        TEST(test_relative_times),
         TEST(test_expires),
         TEST(test_expires_before_its_retry),
+        TEST(test_relative_end_before_its_retry),
         TEST(test_the_second_gets_the_first_ones_result),
         TEST(test_cancel_among_many_that_wait),
         TEST(test_cancel_before_its_time),

@@ -72,7 +72,7 @@ static void test_defaults(void **state)
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
     assert_true(job.timeout_s == 60);
     assert_true(job.orient);
-    assert_true(job.pushed == 0 && job.not_before == 0 && job.expires == 0);
+    assert_true(job.pushed == 0 && job.not_before.seconds == 0 && job.expires.seconds == 0);
     assert_false(job.unique);
     assert_int_equal(job.background[0] & job.background[1] & job.background[2], 255);
     assert_null(job.id);
@@ -114,8 +114,23 @@ static void test_everything(void **state)
     assert_string_equal(meta, "{\"n\":12345678901234567890,  \"e\":[]}");
     free(meta);
     assert_string_equal(job.reply_to, "ns:reply:r");
-    assert_true(job.pushed == 1.5e9 && job.not_before == 1600000000.5 && job.expires == 1e11);
+    assert_true(job.pushed == 1.5e9);
+    assert_true(job.not_before.seconds == 1600000000.5 && !job.not_before.relative);
+    assert_true(job.expires.seconds == 1e11 && !job.expires.relative);
     assert_true(job.unique);
+    job_clear(&job);
+}
+
+static void test_relative_times(void **state)
+{
+    static const char text[] = "{\"input\":\"a\",\"output\":\"b\",\"not_before\":\"+60\","
+                               "\"expires\":\"+90.5\"}";
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_true(job.not_before.seconds == 60 && job.not_before.relative);
+    assert_true(job.expires.seconds == 90.5 && job.expires.relative);
     job_clear(&job);
 }
 
@@ -337,12 +352,37 @@ static void test_the_rest(void **state)
         {"\"orient\":1", STATUS_BAD_JOB, "orient"}, {"\"orient\":false", STATUS_OK, NULL},
         {"\"pushed\":0", STATUS_OK, NULL}, {"\"pushed\":-1", STATUS_BAD_JOB, "pushed"},
         {"\"pushed\":\"now\"", STATUS_BAD_JOB, "pushed"},
-        {"\"not_before\":5,\"expires\":5.001", STATUS_OK, NULL},
-        {"\"not_before\":5,\"expires\":5", STATUS_BAD_JOB,
-         "expires is 5.000, must be later than not_before, 5.000"},
-        {"\"not_before\":0", STATUS_BAD_JOB, "not_before is 0, must be Unix seconds, over 0"},
-        {"\"expires\":1700000000000", STATUS_BAD_JOB, "at most 100000000000"},
-        {"\"expires\":\"tomorrow\"", STATUS_BAD_JOB, "expires is \"tomorrow\""},
+        {"\"not_before\":1e9,\"expires\":1000000000.001", STATUS_OK, NULL},
+        {"\"not_before\":1e9,\"expires\":1e9", STATUS_BAD_JOB,
+         "expires is 1000000000.000, must be later than not_before, 1000000000.000"},
+        {"\"not_before\":0", STATUS_BAD_JOB, "not_before is 0, must be Unix seconds from 978307200 "
+         "to 100000000000, or a text such as \"+60\", at most \"+1000000000\""},
+        {"\"not_before\":-5", STATUS_BAD_JOB, "not_before is -5, must be Unix seconds"},
+        {"\"not_before\":5", STATUS_BAD_JOB, "not_before is 5, before 2001; it must be Unix "
+         "seconds, or \"+5\" for so many seconds after a daemon first takes the job"},
+        {"\"expires\":978307199", STATUS_BAD_JOB, "expires is 978307199, before 2001"},
+        {"\"expires\":978307200", STATUS_OK, NULL},
+        {"\"expires\":1700000000000", STATUS_BAD_JOB, "expires is 1700000000000, which looks like "
+         "milliseconds; it must be Unix seconds, 1700000000.000"},
+        {"\"not_before\":1e15", STATUS_BAD_JOB, "not_before is 1e+15, must be Unix seconds"},
+        {"\"expires\":\"tomorrow\"", STATUS_BAD_JOB, "expires is \"tomorrow\", must be"},
+        {"\"not_before\":null", STATUS_BAD_JOB, "not_before is null"},
+        {"\"not_before\":\"+60\"", STATUS_OK, NULL}, {"\"expires\":\"+0.25\"", STATUS_OK, NULL},
+        {"\"not_before\":\"+1000000000\"", STATUS_OK, NULL},
+        {"\"not_before\":\"+1000000001\"", STATUS_BAD_JOB, "is \"+1000000001\", must be"},
+        {"\"not_before\":\"60\"", STATUS_BAD_JOB, "not_before is \"60\", must be"},
+        {"\"not_before\":\"\"", STATUS_BAD_JOB, "not_before is \"\", must be"},
+        {"\"not_before\":\"+\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+0\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+-5\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+ 5\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+5.\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+.5\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+1e3\"", STATUS_BAD_JOB, "must be"},
+        {"\"not_before\":\"+60\",\"expires\":\"+60\"", STATUS_BAD_JOB,
+         "expires is +60.000, must be later than not_before, +60.000"},
+        {"\"not_before\":\"+60\",\"expires\":\"+61\"", STATUS_OK, NULL},
+        {"\"not_before\":\"+60\",\"expires\":1e9", STATUS_OK, NULL},
         {"\"unique\":true", STATUS_BAD_JOB, "unique is true, but the job has no id"},
         {"\"unique\":true,\"id\":7", STATUS_BAD_JOB, "id is 7"},
         {"\"unique\":false", STATUS_OK, NULL},
@@ -399,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_relative_times),
         cmocka_unit_test(test_shape),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_keys),

@@ -328,7 +328,7 @@ static void test_start_is_asked_in_batches(void **state)
     struct bench *bench = set_up_with_jobs(20);
     (void)state;
     for (size_t i = 0; i < 20; i++)
-        ask(bench, bench->leases[i], (struct queue_conditions){.expires = i < 5 ? 1 : 9e10});
+        ask(bench, bench->leases[i], (struct queue_conditions){.expires = {i < 5 ? 1e9 : 9e10}});
     run_until(bench, bench->ruled[QUEUE_GO] == 15 && bench->ruled[QUEUE_EXPIRED] == 5);
     assert_int_equal(calls(bench, "hmget"), 20); /* START's: none was asked twice */
     while (bench->lease_count)
@@ -346,14 +346,14 @@ static void test_a_job_that_waits_comes_back(void **state)
     redisReply *time = redis_command(bench->redis, "TIME");
     double due = atof(time->element[0]->str) + atof(time->element[1]->str) / 1e6 + 0.4;
     freeReplyObject(time);
-    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = due});
+    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = {due}});
     run_until(bench, bench->settled == 1);
     assert_int_equal(bench->ruled[QUEUE_WAITS], 1);
     assert_int_equal(redis_integer(bench->redis, "ZCARD t:delayed"), 1);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 2);
     assert_int_equal(bench->leases[0]->attempt, 1);
-    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = due});
+    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = {due}});
     run_until(bench, bench->ruled[QUEUE_GO] == 1);
     done(bench, bench->leases[0]);
     run_until(bench, bench->settled == 2);
@@ -366,10 +366,10 @@ static void test_what_ends_is_ruled_no_more(void **state)
 {
     struct bench *bench = set_up_with_jobs(3);
     (void)state;
-    ask(bench, bench->leases[0], (struct queue_conditions){.expires = 9e10});
+    ask(bench, bench->leases[0], (struct queue_conditions){.expires = {9e10}});
     done(bench, bench->leases[0]); /* before it was asked about */
     struct lease *lease = bench->leases[0];
-    ask(bench, lease, (struct queue_conditions){.expires = 9e10});
+    ask(bench, lease, (struct queue_conditions){.expires = {9e10}});
     redis_server_freeze(bench->server, true);
     run_ms(bench, 20); /* while it is asked about */
     done(bench, lease);
@@ -377,7 +377,7 @@ static void test_what_ends_is_ruled_no_more(void **state)
     /* And one that another daemon has. */
     lease = bench->leases[0];
     redis_integer(bench->redis, "HSET t:job:%llu token other:1", (unsigned long long)lease->number);
-    ask(bench, lease, (struct queue_conditions){.expires = 9e10});
+    ask(bench, lease, (struct queue_conditions){.expires = {9e10}});
     run_until(bench, bench->lost == 1);
     done(bench, lease);
     run_until(bench, bench->settled == 3);

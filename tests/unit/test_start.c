@@ -15,17 +15,26 @@ static long long now_ms(void)
 }
 
 /* Expects "ruling kept", where kept is nothing mostly. id: "''" for none. */
-static void start_timed(const char *number, const char *token, const char *id, int unique,
-                        long long not_before, long long expires, const char *expected)
+static void start_texts(const char *number, const char *token, const char *id, int unique,
+                        const char *not_before, const char *expires, const char *expected)
 {
     char keys[256], args[256];
     int length = snprintf(keys, sizeof keys, "t:lease t:delayed t:cancel t:job:%s", number);
     if (*id != '\'')
         snprintf(keys + length, sizeof keys - (size_t)length, " t:waits:%s t:unique:%s t:result:%s",
                  id, id, id);
-    snprintf(args, sizeof args, "t 10000 %s %s %s %d %lld %lld", number, token, id, unique,
+    snprintf(args, sizeof args, "t 10000 %s %s %s %d %s %s", number, token, id, unique,
              not_before, expires);
     expect_reply(eval(SCRIPT_ID_START, keys, args), args, expected);
+}
+
+static void start_timed(const char *number, const char *token, const char *id, int unique,
+                        long long not_before, long long expires, const char *expected)
+{
+    char begin[24], end[24];
+    snprintf(begin, sizeof begin, "%lld", not_before);
+    snprintf(end, sizeof end, "%lld", expires);
+    start_texts(number, token, id, unique, begin, end, expected);
 }
 
 static void start(const char *number, const char *token, const char *id, const char *expected)
@@ -125,6 +134,77 @@ static void test_a_retry_waits_no_longer_than_it_lasts(void **state)
     char *score = redis_string(redis, "ZSCORE t:delayed 1");
     assert_true(atoll(score) == end);
     free(score);
+}
+
+#define number_of(command) number_in(redis_string(redis, command))
+static long long number_in(char *text)
+{
+    long long number = atoll(text);
+    free(text);
+    return number;
+}
+
+/* Until Redis's clock shows another millisecond than any that was seen. */
+static void let_time_pass(void)
+{
+    long long seen = now_ms();
+    while (now_ms() <= seen)
+        continue;
+}
+
+static void test_a_relative_time_begins_at_the_first_start(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
+    long long before = now_ms();
+    start_texts("1", "A:1", "''", 0, "+60000", "-1", "2 ");
+    long long due = number_of("ZSCORE t:delayed 1");
+    assert_in_range(due, before + 60000, now_ms() + 60000);
+    assert_true(number_of("HGET t:job:1 not_before") == due);
+    /* Taken once more, it is due when it was. */
+    let_time_pass();
+    expect("0", "ZADD t:delayed XX 0 1");
+    fetch("A", 2, 1, 1, 0, "0 -1 0 0 1 1 a");
+    start_texts("1", "A:2", "''", 0, "+60000", "-1", "2 ");
+    assert_true(number_of("ZSCORE t:delayed 1") == due);
+    redis_integer(redis, "HSET t:job:1 not_before %lld", now_ms());
+    expect("0", "ZADD t:delayed XX 0 1");
+    fetch("A", 3, 1, 1, 0, "0 -1 0 0 1 1 a");
+    start_texts("1", "A:3", "''", 0, "+60000", "-1", "1 ");
+    start_texts("1", "B:3", "''", 0, "+60000", "-1", "0 ");
+}
+
+static void test_a_retry_does_not_postpone_a_relative_end(void **state)
+{
+    (void)state;
+    expect("1", "LPUSH t:jobs a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
+    start_texts("1", "A:1", "''", 0, "-1", "+30000", "1 ");
+    long long end = number_of("HGET t:job:1 expires");
+    assert_in_range(end, now_ms() + 1, now_ms() + 30000);
+    let_time_pass();
+    expect_reply(eval(SCRIPT_ID_NACK,
+                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:job:1",
+                      "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
+    assert_true(number_of("ZSCORE t:delayed 1") == end);
+    expect("0", "ZADD t:delayed XX 0 1");
+    fetch("A", 2, 1, 1, 0, "0 -1 0 0 1 2 a");
+    start_texts("1", "A:2", "''", 0, "-1", "+30000", "1 ");
+    assert_true(number_of("HGET t:job:1 expires") == end);
+    redis_integer(redis, "HSET t:job:1 expires %lld", now_ms());
+    start_texts("1", "A:2", "''", 0, "-1", "+30000", "3 ");
+}
+
+/* One that waits for the first with its id has its end from then on. */
+static void test_a_follower_has_its_relative_end(void **state)
+{
+    (void)state;
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
+    start("1", "A:1", "x", "1 ");
+    start_texts("2", "A:1", "x", 1, "-1", "+30000", "2 ");
+    assert_true(number_of("HGET t:job:2 expires") > now_ms());
 }
 
 /* ---- one job with an id at a time --------------------------------------------------------- */
@@ -568,6 +648,9 @@ int main(void)
         TEST(test_before_its_time_it_waits_and_keeps_its_attempt),
         TEST(test_after_its_time_it_has_expired),
         TEST(test_a_retry_waits_no_longer_than_it_lasts),
+        TEST(test_a_relative_time_begins_at_the_first_start),
+        TEST(test_a_retry_does_not_postpone_a_relative_end),
+        TEST(test_a_follower_has_its_relative_end),
         TEST(test_the_second_is_answered_by_the_first),
         TEST(test_a_first_one_that_failed_answers_too),
         TEST(test_a_first_one_that_died),
