@@ -443,8 +443,13 @@ install: all
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
 	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
-	install -m 0644 README.md queue/PROTOCOL.md daemon/METRICS.md conf/grafana.json conf/alerts.yml \
+	install -m 0644 queue/PROTOCOL.md daemon/METRICS.md conf/grafana.json conf/alerts.yml \
 	  $(DESTDIR)$(docdir)/
+	sed -f conf/installed.sed README.md > $(DESTDIR)$(docdir)/README.md
+	chmod 0644 $(DESTDIR)$(docdir)/README.md
+	install -d $(DESTDIR)$(docdir)/examples
+	install -m 0644 tests/examples/*.c $(DESTDIR)$(docdir)/examples/
+	install -m 0755 $(filter-out %.c,$(wildcard tests/examples/*)) $(DESTDIR)$(docdir)/examples/
 	for page in $(PAGES); do \
 	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)

@@ -1,0 +1,10 @@
+# README.md as `make install` puts it beside the files that it names: with their places there, and
+# without what is about the source tree.
+/^## Tests and figures/,$d
+/^| folder | holds |/,/^`conf` ←/d
+s/; before an installation, `man -l [^`]*`//
+s/ (\[figures\]([^)]*))//
+s/\[\([^]]*\)\](conf\/man\/[^)]*)/\1/g
+s/\[\(queue\|daemon\|conf\)\/\([A-Za-z.]*\)\]/[\2]/g
+s/](\(queue\|daemon\|conf\)\//](/g
+s/tests\/examples/examples/g
