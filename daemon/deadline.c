@@ -3,6 +3,8 @@
  * whether any job moves at all.
  */
 
+#include <inttypes.h>
+
 #include "conf/log.h"
 #include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"

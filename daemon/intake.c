@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <inttypes.h>
+
 #include "conf/log.h"
 #include "conf/suffix.h"
 #include "daemon/clock.h"
