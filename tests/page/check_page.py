@@ -151,7 +151,7 @@ class Check:
         status = self.ask()
         jobs = status["jobs"]
         ended = jobs["done"] + jobs["failed"] + jobs["dead"]
-        return ended >= 122 and not jobs["in_flight"] and status
+        return ended >= 123 and not jobs["in_flight"] and status
 
     # ---- the page ----
 
@@ -205,7 +205,7 @@ class Check:
             assert sample[key] == rest[key], key
         tiles = {name: (value, more) for name, value, more in shown["tiles"]}
         ended = jobs["failed"] + jobs["dead"] + jobs["cancelled"]
-        assert jobs["done"] == 120 and ended == 2, jobs
+        assert jobs["done"] == 120 and ended == 3, jobs
         assert tiles["Jobs"][1] == f"{count(jobs['done'])} done since start", tiles
         assert tiles["Queue"] == ("0 jobs", "0 redelivered"), tiles
         assert tiles["In flight"][0] == f"0 of {jobs['in_flight_limit']}", tiles
@@ -224,11 +224,11 @@ class Check:
         """What a job's sender writes is shown as it is, and never as markup."""
         shown = self.shown()
         errors = shown["sample"]["errors"]
-        assert len(shown["errors"]) == len(errors) == 2, shown["errors"]
+        assert len(shown["errors"]) == len(errors) == 3, shown["errors"]
         for row, error in zip(shown["errors"], errors):
-            assert row[1:] == [f"{error['job']}, attempt {error['attempt']}", error["code"],
-                               error["text"]], row
-        assert "<b>x</b>" in shown["errors"][0][3] + shown["errors"][1][3], shown["errors"]
+            assert row[1:] == [f"{error['job']}, attempt {error['attempt']}", error["input"],
+                               error["error"]["code"], error["error"]["message"]], row
+        assert "<b>x</b>.jpg" in [row[2] for row in shown["errors"]], shown["errors"]
         assert shown["markup"] == 0
 
     def charts_move(self):
@@ -313,7 +313,8 @@ class Check:
         self.browser = Browser(self.rig.folder)
         self.browser.before_pages(OBSERVER)
         self.push(120)
-        self.rig.push(['{"input":"<b>x</b>.jpg","output":"x.png"}', "no JSON"])
+        self.rig.push(['{"input":"<b>x</b>.jpg","output":"x.png"}', "no JSON",
+                       '{"input":"%s.jpg","output":"x.png"}' % ("long" * 50)])
         self.browser.size(1280, 900)
         self.fact("it opens with the last minutes drawn", self.opens_drawn)
         self.fact("its values are those of status.json", self.values_are_the_jsons)
