@@ -408,7 +408,7 @@ static void set_effort(png_structp png, int compression)
                    compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
 }
 
-/* Whether libpng can write it. libpng 1.6.46 and later check a profile only while they write the
+/* Whether libpng can write it. libpng 1.6.47 and later check a profile only while they write the
  * header, and then fail the whole image. Earlier versions leave a bad profile out, as we do. */
 static bool can_write_profile(const uint8_t *icc, size_t bytes)
 {
