@@ -105,7 +105,7 @@ static int read_ops(struct recipe *recipe, struct ctl *ctl)
     if (!text && !file)
         return CTL_OK;
     if (get(recipe->job, "ops") || get(recipe->job, "outputs"))
-        return ctl_usage(ctl, "--ops%s and the job of --job-file say both what is to be done",
+        return ctl_usage(ctl, "--ops%s and the job itself say both what is to be done",
                          file ? "-file" : "");
     ops = text ? ops_parse(text, &error) : ops_load(file, &error);
     if (error.status == STATUS_INPUT_UNREADABLE) {
@@ -300,11 +300,11 @@ int recipe_read(struct recipe *recipe, struct ctl *ctl)
         snprintf(recipe->reply_to, sizeof recipe->reply_to, "%s:reply:%s", recipe->ns,
                  recipe->run);
     int status = read_template(recipe, ctl);
-    status = status ? status : read_ops(recipe, ctl);
     status = status ? status : read_sets(recipe, ctl);
     status = status ? status : read_id(recipe, ctl);
     status = status ? status : read_roots(recipe, ctl);
     status = status ? status : read_out(recipe, ctl);
+    status = status ? status : read_ops(recipe, ctl);
     if (!status)
         count_outputs(recipe);
     return status;

@@ -366,6 +366,112 @@ static void test_lines_are_whole(void **state)
     ctl_clear(&run);
 }
 
+/* ---- ids, and jobs from a file ------------------------------------------------------------- */
+
+/* Who does not wait has ids to ask with: on standard output nothing else. */
+static void test_ids(void **state)
+{
+    (void)state;
+    struct ctl_run run = ctl_run(w, "ctl submit $at one.png cat.jpg -o x");
+    struct ctl_run again = ctl_run(w, "ctl submit $at one.png -o x");
+    char *jobs = queued(), first[80] = "", second[80] = "", third[80] = "";
+    assert_int_equal(sscanf(run.out, "%79s %79s %79s", first, second, third), 2);
+    assert_int_equal(sscanf(again.out, "%79s %79s", third, third), 1);
+    assert_string_not_equal(first, second);
+    assert_string_not_equal(first, third); /* of another submit */
+    assert_non_null(strstr(run.err, "2 sent\n"));
+    for (size_t i = 0; i < 3; i++) {
+        const char *const ids[] = {first, second, third};
+        char member[100];
+        snprintf(member, sizeof member, "\"id\":\"%s\"", ids[i]);
+        assert_non_null(strstr(jobs, member));
+    }
+    free(jobs);
+    ctl_clear(&run);
+    ctl_clear(&again);
+    ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id %n", "one\ncat\n", NULL);
+    cJSON *lines = ctl_json(w, 1, "ctl submit $at one.png none.png cat.jpg -o x --json");
+    assert_int_equal(cJSON_GetArraySize(lines), 3);
+    assert_int_equal(strncmp(json_text(lines, "0.id"), "ctl-", 4), 0);
+    assert_non_null(strstr(json_text(lines, "1.file"), "cat.jpg"));
+    assert_int_equal(json_number(lines, "2.sent"), 2);
+    assert_int_equal(json_number(lines, "2.not_sent"), 1);
+    cJSON_Delete(lines);
+    start();
+    ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x | while read -r id; do "
+                     "ctl result $at --wait \"$id\"; done",
+               "-> x/one.png 8x8", "-> x/cat.jpg 160x120", NULL);
+    stop();
+}
+
+#define SIZES "{\"input\":\"tried.jpg\",\"meta\":{\"n\":12345678901234567890},\"outputs\":["       \
+              "{\"output\":\"%p%n-4.%e\",\"ops\":[{\"op\":\"resize\",\"width\":4}]},"           \
+              "{\"output\":{\"path\":\"gray/%i-%n.png\",\"compression\":9},"                      \
+              "\"ops\":[\"grayscale\"]},{\"ops\":[\"stats\"]}],\"id\":\"%n of %i\"}"
+
+static void test_job_file(void **state)
+{
+    (void)state;
+    check_queued("echo '" SIZES "' > sizes.json; ctl submit $at -r in/album -j sizes.json",
+                 "{\"input\":\"album/deep/b.PNG\",\"outputs\":[{\"output\":\"deep/b-4.PNG\","
+                 "\"ops\":[{\"op\":\"resize\",\"width\":4}]},{\"output\":{\"path\":\"gray/",
+                 "-b.png\",\"compression\":9},\"ops\":[\"grayscale\"]},{\"ops\":[\"stats\"]}],"
+                 "\"id\":\"b of ",
+                 "\"meta\":{\"n\":12345678901234567890}}", NULL);
+    check_queued("echo '{\"ops\":[\"sobel\"]}' | ctl submit $at one.png -j - -o e --id it",
+                 "\"ops\":[\"sobel\"],\"output\":\"e/one.png\",\"id\":\"it\",", NULL);
+    check_queued("echo '{\"output\":{\"key\":\"gpuimgd:img:%n\",\"ttl_s\":9},\"timeout_s\":5}' | "
+                 "ctl submit $at one.png -j - --set timeout_s=7",
+                 "{\"key\":\"gpuimgd:img:one\",\"ttl_s\":9}", "\"timeout_s\":7}", NULL);
+#define BAD(status, job, options, said)                                                            \
+    ctl_expect(w, status, "echo '" job "' > bad.json; ctl submit $at one.png -j bad.json " options,\
+               said, NULL)
+    BAD(64, "{\"output\":\"%n.png\"}", "-o x", "--out is one too many");
+    BAD(64, "{\"output\":\"%n.png\"}", "--quality 5", "--quality is one too many");
+    BAD(64, "{\"outputs\":[]}", "", "must be an array of 1 to 16");
+    BAD(64, "{\"ops\":[\"sobel\"]}", "-o x --ops sobel", "say both what is to be done");
+    BAD(64, "{\"ops\":[\"sobel\"]}", "", "--out is missing");
+    BAD(64, "{\"output\":\"%x.png\"}", "", "the pattern %x.png makes no name");
+    BAD(64, "{\"output\":\"x.png\"}", "cat.jpg", "all results would be written to x.png");
+    BAD(64, "{\"output\":\"x.png\",\"id\":5}", "", "id is no string");
+    BAD(64, "{\"output\":\"x.png\",\"unique\":true}", "", "no id");
+    BAD(64, "{\"output\":\"x.png\",\"meta\":5}", "--wait", "a use of their own for meta");
+    BAD(64, "[5]", "", "bad.json holds no job");
+    BAD(64, "{\"output\":", "", "bad.json: ");
+    BAD(64, "", "-j - -", "are both standard input");
+    BAD(66, "", "-j none.json", "cannot read none.json");
+    BAD(64, "{\"output\":\"x.png\"}", "--set input=5", "each FILE is the input");
+    BAD(1, "{\"outputs\":[{\"output\":\"%n.png\"},{\"output\":\"%n.%e\"}]}", "",
+        "two of its results would be one.png");
+#undef BAD
+}
+
+/* Every result of a picture that travels comes to its own place. */
+static void test_job_file_with_keys(void **state)
+{
+    char path[128];
+    (void)state;
+    start();
+    ctl_expect(w, 0, "mkdir -p trip; cp in/one.png in/cat.jpg trip; echo '" SIZES "' | "
+                     "sed 's/\"meta\":[^}]*},//' > sizes.json; cd trip; "
+                     "ctl submit $at *.png *.jpg -k -j ../sizes.json",
+               "-> one-4.png 4x4 ", "-> gray/1-one.png 8x8 ", "{\"stats\":", "-> cat-4.jpg 4x3 ",
+               "-> gray/2-cat.png 160x120 ", "2 done in ", NULL);
+    snprintf(path, sizeof path, "%s/trip/gray/2-cat.png", w->folder);
+    struct raster gray = raster_load(path, RASTER_COLOUR);
+    assert_int_equal(gray.channels, 1);
+    raster_clear(&gray);
+    /* One that is in the way does not keep the others from their places. */
+    ctl_expect(w, 1, "rm -r trip/*-4.* trip/gray; touch trip/gray; cd trip; "
+                     "ctl submit $at cat.jpg -k -j ../sizes.json; status=$?; ls; exit $status",
+               "gray/1-cat.png: Not a directory; Redis has it for another ",
+               ":out2\n", "0 done in ", ", 1 not written\n", "cat-4.jpg\n", NULL);
+    redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
+    assert_int_equal(left->elements, 1);
+    freeReplyObject(left);
+    stop();
+}
+
 /* More than the places of those that travel by key, and than a batch. */
 static void test_many(void **state)
 {
@@ -525,8 +631,9 @@ int main(void)
         TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
         TEST(test_same_names), TEST(test_names_that_a_terminal_obeys), TEST(test_wait),
         TEST(test_keys), TEST(test_pictures_are_kept), TEST(test_files_are_kept),
-        TEST(test_results_as_they_come), TEST(test_lines_are_whole), TEST(test_many),
-        TEST(test_result), TEST(test_no_daemon), TEST(test_redis_restarts),
+        TEST(test_results_as_they_come), TEST(test_lines_are_whole), TEST(test_ids),
+        TEST(test_job_file), TEST(test_job_file_with_keys), TEST(test_many), TEST(test_result),
+        TEST(test_no_daemon), TEST(test_redis_restarts),
         TEST(test_redis_restarts_while_pictures_travel), TEST(test_interrupt_without_redis),
         TEST(test_redis_full),
     };
