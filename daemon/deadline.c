@@ -2,6 +2,7 @@
  * deadline.c - jobs that end otherwise than they should: too late, or because the daemon ends; and
  * whether any job moves at all.
  */
+#include <inttypes.h>
 
 #include <inttypes.h>
 

@@ -1,5 +1,6 @@
 /* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
