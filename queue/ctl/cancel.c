@@ -7,6 +7,7 @@
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
+#include "queue/ctl/sighting.h"
 #include "queue/script.h"
 
 #define KEYS       6
@@ -35,19 +36,36 @@ static redisReply *call(struct ctl *ctl, const char *id)
     return reply;
 }
 
-static int say(struct ctl *ctl, const char *id, const char *kept)
+static const char *sentence(enum sighting sighting, bool ended)
+{
+    if (sighting == SIGHTING_FOUND)
+        return "what waits or runs under this id is cancelled";
+    if (sighting == SIGHTING_UNKNOWN)
+        return "every job with this id that was sent so far is cancelled, if there is any: not all "
+               "that wait and run could be looked at";
+    return ended ? "no job with this id waits or runs, so none is cancelled"
+                 : "no job with this id waits or runs, and no result of one is kept; the cancel is "
+                   "noted all the same, for jobs that were sent so far";
+}
+
+static int say(struct ctl *ctl, const char *id, enum sighting sighting, const char *kept)
 {
     cJSON *result = kept ? cJSON_Parse(kept) : NULL;
-    int status = CTL_OK;
+    int status = sighting == SIGHTING_NONE && !kept ? CTL_FAILED : CTL_OK;
     if (ctl->json) {
         cJSON *json = cJSON_CreateObject();
         cJSON_AddStringToObject(json, "cancelled", id);
+        if (sighting == SIGHTING_UNKNOWN)
+            cJSON_AddNullToObject(json, "found");
+        else
+            cJSON_AddBoolToObject(json, "found", sighting == SIGHTING_FOUND);
         if (!result || !cJSON_AddItemReferenceToObject(json, "result", result))
             cJSON_AddNullToObject(json, "result");
-        status = ctl_print_json(json);
+        if (ctl_print_json(json) != CTL_OK)
+            status = CTL_FAULT;
     } else {
         char word[SHOW_BYTES];
-        out_put("%s: what waits or runs under this id is cancelled", id);
+        out_put("%s: %s", id, sentence(sighting, kept != NULL));
         if (result)
             out_put("; one has ended before (%s)", show_word(result, "status", word, sizeof word));
         out_end();
@@ -64,16 +82,21 @@ int ctl_cancel(struct ctl *ctl, int count, char **operands)
         if (!*operands[i] || strlen(operands[i]) > JOB_ID_BYTES_MAX)
             return ctl_usage(ctl, "an id has 1 to %d bytes, here is one of %zu", JOB_ID_BYTES_MAX,
                              strlen(operands[i]));
-    int status = ctl_connect(ctl);
-    for (int i = 0; i < count && !status; i++) {
+    int worst = ctl_connect(ctl);
+    if (worst)
+        return worst;
+    for (int i = 0; i < count && worst != CTL_FAULT; i++) {
+        /* Before it is cancelled, after which a job may be gone at once. */
+        enum sighting sighting = sighting_look(ctl->client, ctl->options.namespace, operands[i]);
         redisReply *reply = call(ctl, operands[i]);
         if (!reply)
             return CTL_UNAVAILABLE;
         const redisReply *kept =
             reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 ? reply->element[0] : NULL;
-        status = say(ctl, operands[i],
-                     kept && kept->type == REDIS_REPLY_STRING ? kept->str : NULL);
+        int status = say(ctl, operands[i], sighting,
+                         kept && kept->type == REDIS_REPLY_STRING ? kept->str : NULL);
+        worst = status > worst ? status : worst;
         freeReplyObject(reply);
     }
-    return status;
+    return worst;
 }

@@ -75,7 +75,9 @@ const struct ctl_command ctl_commands[] = {
     {"cancel", "ID...", "end jobs that wait or run, by their id", NULL,
      "Every job with the id that was sent before is meant, one that is sent later is not. A job\n"
      "that is cancelled gets a result with the status cancelled; a running one within renew_s.\n"
-     "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_cancel},
+     "Whether there is one is looked up among the first 10,000 that wait and run.\n"
+     "Exit status: 0, 1 there is none and no result of one, or 64, 69, 70, 78 as of submit.\n",
+     ctl_cancel},
     {"pause", "", "let no daemon of the namespace take a job; what runs goes on",
      ctl_pause_options, "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_pause},
     {"resume", "", "let the daemons take jobs again", NULL,

@@ -315,8 +315,10 @@ static void test_cancel(void **state)
     ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: what waits or runs", NULL);
     start();
     ctl_expect(w, 1, "ctl result $at -w job-1 job-2", "cancelled job-1: ", "done   job-2", NULL);
-    cJSON *lines = ctl_json(w, 0, "ctl cancel $at --json job-2 none");
+    cJSON *lines = ctl_json(w, 1, "ctl cancel $at --json job-2 none");
     assert_string_equal(json_text(lines, "0.cancelled"), "job-2");
+    assert_true(cJSON_IsFalse(json_at(lines, "0.found")));
+    assert_true(cJSON_IsFalse(json_at(lines, "1.found")));
     assert_string_equal(json_text(lines, "0.result.status"), "done");
     assert_true(cJSON_IsNull(json_at(lines, "1.result")));
     cJSON_Delete(lines);
@@ -331,6 +333,46 @@ static void test_cancel(void **state)
     assert_non_null(strstr(run.out, ", 1 cancelled\n"));
     ctl_clear(&run);
     stop();
+}
+
+/* Jobs are seen wherever they wait or run, and a cancel says so. */
+static void test_cancel_says_what_it_found(void **state)
+{
+    static const char *const jobs[] = {"ready", "delayed", "alone", "leased"};
+    char line[120], said[120];
+    (void)state;
+    ctl_expect(w, 1, "ctl cancel $at nosuch", "nosuch: no job with this id waits or runs, and no "
+               "result of one is kept", NULL);
+    freeReplyObject(redis_command(w->client, "DEL %s:jobs %s:cancel", w->ns, w->ns));
+    for (int i = 1; i <= 4; i++)
+        redis_integer(w->client, "HSET %s:job:%d raw {\"input\":\"a\",\"id\":\"%s\"}", w->ns, i,
+                      jobs[i - 1]);
+    redis_integer(w->client, "LPUSH %s:jobs @1", w->ns);
+    redis_integer(w->client, "ZADD %s:delayed 99999999999999 2", w->ns);
+    redis_integer(w->client, "LPUSH %s:alone 3", w->ns);
+    redis_integer(w->client, "ZADD %s:lease 99999999999999 4", w->ns);
+    for (int i = 0; i < 250; i++)
+        redis_integer(w->client, "LPUSH %s:jobs {\"input\":\"a.png\",\"id\":\"j%d\"}", w->ns, i);
+    redis_integer(w->client, "LPUSH %s:jobs {\"id\":\"\\u0078\",\"meta\":\"nosuch\"}", w->ns);
+    for (size_t i = 0; i < 6; i++) {
+        const char *id = i < 4 ? jobs[i] : i == 4 ? "j249" : "x";
+        snprintf(line, sizeof line, "ctl cancel $at %s", id);
+        snprintf(said, sizeof said, "%s: what waits or runs under this id is cancelled\n", id);
+        ctl_expect(w, 0, line, said, NULL);
+    }
+    ctl_expect(w, 1, "ctl cancel $at nosuch j1", "nosuch: no job with this id", "j1: what waits",
+               NULL);
+    freeReplyObject(redis_command(w->client, "SET %s:result:old {\"status\":\"done\"}", w->ns));
+    ctl_expect(w, 0, "ctl cancel $at old", "old: no job with this id waits or runs, so none is "
+               "cancelled; one has ended before (done)\n", NULL);
+    /* More than are looked at. */
+    freeReplyObject(redis_command(w->client, "EVAL %s 1 %s:jobs",
+                                  "for i = 1, 10000 do redis.call('LPUSH', KEYS[1], '{}') end",
+                                  w->ns));
+    ctl_expect(w, 0, "ctl cancel $at nosuch", "is cancelled, if there is any: not all", NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl cancel $at nosuch --json");
+    assert_true(cJSON_IsNull(json_at(lines, "0.found")));
+    cJSON_Delete(lines);
 }
 
 static void test_pause(void **state)
@@ -380,6 +422,7 @@ int main(void)
         TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_devices),
         TEST(test_devices_of_one_daemon), TEST(test_dead), TEST(test_dead_many),
         TEST(test_dead_ids_of_digits), TEST(test_hostile_texts), TEST(test_cancel),
+        TEST(test_cancel_says_what_it_found),
         TEST(test_pause), TEST(test_drain),
     };
 #undef TEST
