@@ -1,5 +1,8 @@
 #include "conf/text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 size_t text_utf8_sequence(const unsigned char *text, size_t length)
@@ -129,6 +132,37 @@ void text_escape_end(char *to, size_t size, const char *text, size_t length)
     size_t skipped = fits ? 0 : sizeof dots - 1;
     memcpy(to, dots, skipped);
     text_escape(to + skipped, size - skipped, text + at, length - at);
+}
+
+/* Beyond U+FFFF an escape is a pair of surrogates. */
+static size_t escape(uint32_t point, char to[16])
+{
+    if (point <= 0xFFFF)
+        return (size_t)snprintf(to, 16, "\\u%04" PRIx32, point);
+    return (size_t)snprintf(to, 16, "\\u%04" PRIx32 "\\u%04" PRIx32,
+                            0xD800 + ((point - 0x10000) >> 10),
+                            0xDC00 + ((point - 0x10000) & 0x3FF));
+}
+
+char *text_printable_json(const char *json)
+{
+    const unsigned char *at = (const unsigned char *)json;
+    size_t left = strlen(json);
+    char *text = malloc(6 * left + 16), *to = text; /* a byte becomes six at most */
+    while (left > 0 && text) {
+        size_t count = text_utf8_sequence(at, left);
+        if (count == 0 || text_is_control(at)) {
+            to += escape(count ? text_code_point(at) : 0xFFFD, to);
+        } else {
+            memcpy(to, at, count);
+            to += count;
+        }
+        at += count ? count : 1;
+        left -= count ? count : 1;
+    }
+    if (text)
+        *to = '\0';
+    return text;
 }
 
 bool text_copy(char *to, size_t size, const char *from)

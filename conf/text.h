@@ -31,6 +31,10 @@ void text_escape(char *to, size_t size, const char *text, size_t length);
 /* The same, cut at its beginning: the end of a path says more. */
 void text_escape_end(char *to, size_t size, const char *text, size_t length);
 
+/* One line of JSON as a malloc'd copy in which control characters are escaped and invalid UTF-8 is
+ * U+FFFD; NULL: no memory. */
+char *text_printable_json(const char *json);
+
 /* Copies at most size - 1 bytes and terminates; returns whether all of it fitted. */
 bool text_copy(char *to, size_t size, const char *from);
 

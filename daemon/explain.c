@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/limits.h"
 #include "conf/log.h"
+#include "conf/text.h"
 #include "daemon/files.h"
 #include "daemon/work.h"
 
@@ -63,6 +65,17 @@ static void read_input(struct work *work, const char *input_root)
     codec_context_destroy(context);
 }
 
+/* ---- as text ------------------------------------------------------------------------------- */
+
+/* A path or key comes from the job's author. */
+static void print_name(const char *name, FILE *out)
+{
+    char text[JOB_PATH_BYTES_MAX + 1];
+    text_copy(text, sizeof text, name);
+    text_make_printable(text);
+    fputs(text, out);
+}
+
 static const char *decode_text(const struct work *work)
 {
     if (work->decode.as == DECODE_LUMA)
@@ -75,9 +88,11 @@ static const char *decode_text(const struct work *work)
 static void print_input(const struct work *work, FILE *out)
 {
     const struct image_info *info = &work->info;
-    fprintf(out, "input    %s: %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, work->job.input.path,
-            codec_name(info->codec), info->progressive ? " (progressive)" : "", info->width,
-            info->height, info->channels);
+    fputs("input    ", out);
+    print_name(work->job.input.path, out);
+    fprintf(out, ": %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, codec_name(info->codec),
+            info->progressive ? " (progressive)" : "", info->width, info->height,
+            info->channels);
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 work->job.orient ? "" : " (ignored)");
@@ -95,8 +110,11 @@ static void print_output(const struct work *work, size_t index, FILE *out)
 {
     const struct work_output *output = &work->outputs[index];
     const struct job_place *place = &work->job.outputs[index].place;
-    fprintf(out, "output   %s: ",
-            place->path ? place->path : place->key ? place->key : "nowhere, values only");
+    fputs("output   ", out);
+    print_name(place->path  ? place->path
+               : place->key ? place->key
+                            : "nowhere, values only", out);
+    fputs(": ", out);
     if (output->error.status != STATUS_OK) {
         fprintf(out, "%s: %s\n", status_name(output->error.status), output->error.text);
         return;
@@ -108,8 +126,121 @@ static void print_output(const struct work *work, size_t index, FILE *out)
     plan_print_passes(&work->plan, output->variant, out);
 }
 
+static void print_text(const struct work *work, FILE *out)
+{
+    if (work->error.status != STATUS_OK)
+        return; /* the log has it */
+    print_input(work, out);
+    for (size_t i = 0; i < work->job.output_count; i++)
+        print_output(work, i, out);
+    plan_print_memory(&work->plan, out);
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------- */
+
+static bool add_number(cJSON *object, const char *key, double value)
+{
+    return cJSON_AddNumberToObject(object, key, value) != NULL;
+}
+
+static bool add_size(cJSON *object, uint32_t width, uint32_t height, uint32_t channels)
+{
+    return add_number(object, "width", width) && add_number(object, "height", height) &&
+           add_number(object, "channels", channels);
+}
+
+/* As in a result. */
+static bool add_error(cJSON *holder, const struct error *error)
+{
+    cJSON *item = cJSON_AddObjectToObject(holder, "error");
+    return item && cJSON_AddStringToObject(item, "code", status_name(error->status)) &&
+           cJSON_AddStringToObject(item, "message", error->text);
+}
+
+/* Takes the item over, in any case. */
+static bool add_item(cJSON *object, const char *key, cJSON *item)
+{
+    if (item && cJSON_AddItemToObject(object, key, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+static bool add_input(cJSON *json, const struct work *work)
+{
+    const struct image_info *info = &work->info;
+    cJSON *input = cJSON_AddObjectToObject(json, "input");
+    return input && cJSON_AddStringToObject(input, "path", work->job.input.path) &&
+           cJSON_AddStringToObject(input, "format", codec_name(info->codec)) &&
+           cJSON_AddBoolToObject(input, "progressive", info->progressive) &&
+           add_size(input, info->width, info->height, info->channels) &&
+           add_number(input, "orientation", info->orientation) &&
+           cJSON_AddBoolToObject(input, "oriented", work->job.orient && info->orientation != 1) &&
+           add_number(input, "bytes", (double)work->file_bytes);
+}
+
+static bool add_decode(cJSON *json, const struct work *work)
+{
+    struct image image = plan_input(&work->plan, NULL);
+    const char *as = work->decode.as == DECODE_LUMA      ? "luma"
+                     : work->decode.as == DECODE_YCC     ? "ycc"
+                     : work->info.channels == 1          ? "gray"
+                                                         : "colour";
+    cJSON *decode = cJSON_AddObjectToObject(json, "decode");
+    return decode && cJSON_AddStringToObject(decode, "as", as) &&
+           add_number(decode, "eighths", work->decode.eighths) &&
+           add_size(decode, image.width, image.height, image.channels) &&
+           add_number(decode, "bytes", (double)(image.stride * image.height));
+}
+
+static bool add_output(cJSON *list, const struct work *work, size_t index)
+{
+    const struct work_output *output = &work->outputs[index];
+    const struct job_place *place = &work->job.outputs[index].place;
+    cJSON *item = cJSON_CreateObject();
+    if (!item || !cJSON_AddItemToArray(list, item) ||
+        (place->path && !cJSON_AddStringToObject(item, "path", place->path)) ||
+        (place->key && !cJSON_AddStringToObject(item, "key", place->key)))
+        return false;
+    if (output->error.status != STATUS_OK)
+        return add_error(item, &output->error);
+    const struct plan_variant *variant = &work->plan.variants[output->variant];
+    return (!output->codec || cJSON_AddStringToObject(item, "format", codec_name(output->codec))) &&
+           add_size(item, variant->width, variant->height, variant->channels) &&
+           add_item(item, "passes", plan_json_passes(&work->plan, output->variant));
+}
+
+static bool add_plan(cJSON *json, const struct work *work)
+{
+    cJSON *outputs = NULL;
+    bool ok = add_input(json, work) && add_decode(json, work) &&
+              (outputs = cJSON_AddArrayToObject(json, "outputs"));
+    for (size_t i = 0; i < work->job.output_count && ok; i++)
+        ok = add_output(outputs, work, i);
+    return ok && add_item(json, "memory", plan_json_memory(&work->plan));
+}
+
+/* A job that would fail as a whole has its error alone. */
+static void print_json(const struct work *work, struct error *error, FILE *out)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json && (error->status == STATUS_OK ? add_plan(json, work) : add_error(json, error));
+    char *text = ok ? cJSON_PrintUnformatted(json) : NULL;
+    char *line = text ? text_printable_json(text) : NULL;
+    cJSON_Delete(json);
+    if (line)
+        fprintf(out, "%s\n", line);
+    else
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the plan as JSON");
+    free(line);
+    free(text);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* Fills in work; its error is that of the job as a whole. */
 static void explain(struct work *work, const struct options *options, const char *text,
-                    size_t length, FILE *out)
+                    size_t length)
 {
     struct job_rules rules = {options->namespace, options->job_timeout_s};
     work->same_root = files_same_folder(options->input_root, options->output_root);
@@ -120,34 +251,37 @@ static void explain(struct work *work, const struct options *options, const char
         read_input(work, options->input_root);
     if (work->error.status == STATUS_OK)
         work_build_plan(work);
-    if (work->error.status != STATUS_OK)
-        return;
-    print_input(work, out);
-    for (size_t i = 0; i < work->job.output_count; i++)
-        print_output(work, i, out);
-    plan_print_memory(&work->plan, out);
-    for (size_t i = 0; i < work->job.output_count; i++)
-        if (work->outputs[i].error.status != STATUS_OK)
-            error_set(&work->error, work->outputs[i].error.status, "%s",
-                      work->outputs[i].error.text);
 }
 
-bool explain_job(const struct options *options, const char *file, FILE *out)
+static void clear(struct work *work)
+{
+    plan_clear(&work->plan);
+    image_info_clear(&work->info);
+    job_clear(&work->job);
+    free(work->loaded);
+}
+
+bool explain_job(const struct options *options, const char *file, bool json, FILE *out)
 {
     struct error error = {0};
     struct work *work = calloc(1, sizeof *work);
     size_t length = 0;
     char *text = read_text(file, &length, &error);
-    if (work && text) {
-        explain(work, options, text, length, out);
-        error = work->error;
-        plan_clear(&work->plan);
-        image_info_clear(&work->info);
-        job_clear(&work->job);
-        free(work->loaded);
-    } else if (!work) {
+    if (!work)
         error_set(&error, STATUS_OUT_OF_MEMORY, "no memory for a job");
+    if (work && text) {
+        explain(work, options, text, length);
+        error = work->error;
     }
+    if (json)
+        print_json(work, &error, out);
+    else if (work && text)
+        print_text(work, out);
+    for (size_t i = 0; work && text && i < work->job.output_count; i++)
+        if (work->outputs[i].error.status != STATUS_OK)
+            error_set(&error, work->outputs[i].error.status, "%s", work->outputs[i].error.text);
+    if (work)
+        clear(work);
     free(text);
     free(work);
     if (fflush(out) != 0 || ferror(out))

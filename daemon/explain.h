@@ -12,8 +12,8 @@
 
 #include "conf/options.h"
 
-/* Explains the job in a file ("-": standard input). false: the job, or one of its outputs, would
- * fail; why has been logged. */
-bool explain_job(const struct options *options, const char *file, FILE *out);
+/* Explains the job in a file ("-": standard input), as text or as one line of JSON. false: the job,
+ * or one of its outputs, would fail; the log says why, and so does the JSON. */
+bool explain_job(const struct options *options, const char *file, bool json, FILE *out);
 
 #endif

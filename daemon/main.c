@@ -22,12 +22,13 @@ struct command_line {
     const char *file; /* NULL: DEFAULT_FILE, which may be missing */
     bool test;
     const char *explain; /* NULL: run */
+    bool json;
     int count;        /* of settings */
     char **settings;  /* "name=value", or "name" and behind it the value */
 };
 
 static const char usage[] =
-    "usage: gpuimgd [-c FILE] [-t | --explain JOBFILE] [--name=value ...]\n"
+    "usage: gpuimgd [-c FILE] [-t | --explain JOBFILE [--json]] [--name=value ...]\n"
     "\n"
     "Takes image jobs from a Redis list, carries them out on the GPU or the CPU, posts results.\n"
     "\n"
@@ -37,6 +38,7 @@ static const char usage[] =
     "  --explain JOBFILE\n"
     "            print how the job in the file (-: standard input) would be carried out, and\n"
     "            exit (0; 1: it would fail); reads its input, needs no Redis, writes nothing\n"
+    "  --json    explain as one line of JSON\n"
     "  -h        this help\n"
     "  -V        version\n"
     "  --sample  print a sample configuration file\n"
@@ -133,6 +135,8 @@ static int parse(struct command_line *line, int argc, char **argv)
             line->test = true;
         } else if (strcmp(argument, "--explain") == 0 && i + 1 < argc) {
             line->explain = argv[++i];
+        } else if (strcmp(argument, "--json") == 0) {
+            line->json = true;
         } else if (strcmp(argument, "-c") == 0 && i + 1 < argc) {
             line->file = argv[++i];
         } else if (strncmp(argument, "-c", 2) == 0 && argument[2]) {
@@ -148,6 +152,10 @@ static int parse(struct command_line *line, int argc, char **argv)
             fprintf(stderr, "gpuimgd: \"%s\" is not understood; -h shows what is\n", argument);
             return EXIT_USAGE;
         }
+    }
+    if (line->json && !line->explain) {
+        fputs("gpuimgd: --json is of no use without --explain\n", stderr);
+        return EXIT_USAGE;
     }
     return -1;
 }
@@ -189,7 +197,7 @@ int main(int argc, char **argv)
     }
     log_set_level(log_level_parse(options.log_level));
     if (line.explain) {
-        bool good = explain_job(&options, line.explain, stdout);
+        bool good = explain_job(&options, line.explain, line.json, stdout);
         options_clear(&options);
         return good ? EXIT_OK : EXIT_FAILURE;
     }

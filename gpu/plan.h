@@ -125,6 +125,9 @@ size_t plan_values_bytes(const struct plan *plan, size_t variant);
 /* For people: a line a pass with sizes and bytes, and the memory that the plan needs. */
 void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
 void plan_print_memory(const struct plan *plan, FILE *out);
+/* The same for programs: an array, and an object. The caller's; NULL: no memory. */
+cJSON *plan_json_passes(const struct plan *plan, size_t variant);
+cJSON *plan_json_memory(const struct plan *plan);
 
 #ifdef __cplusplus
 }

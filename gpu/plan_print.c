@@ -1,4 +1,4 @@
-/* plan_print.c - a plan as text. Bytes are those of whole rows, padding included. */
+/* plan_print.c - a plan as text and as JSON. Bytes are those of whole rows, padding included. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -69,4 +69,71 @@ void plan_print_memory(const struct plan *plan, FILE *out)
     fprintf(out, "scratch  %zu bytes: on the device, or pinned too with the CPU engine\n",
             plan->scratch_bytes);
     fprintf(out, "device   %zu bytes: input, results and scratch\n", plan->device_bytes);
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------- */
+
+static bool add_number(cJSON *object, const char *key, double value)
+{
+    return cJSON_AddNumberToObject(object, key, value) != NULL;
+}
+
+static bool add_shape(cJSON *object, const char *key, struct pass_shape shape)
+{
+    cJSON *item = cJSON_AddObjectToObject(object, key);
+    return item && add_number(item, "width", shape.width) &&
+           add_number(item, "height", shape.height) && add_number(item, "channels", shape.channels);
+}
+
+/* What a pass reads or writes, and in which buffer. */
+static bool add_transfer(cJSON *object, const char *key, struct pass_shape shape,
+                         enum pass_buffer buffer)
+{
+    cJSON *item = cJSON_AddObjectToObject(object, key);
+    return item && add_number(item, "bytes", (double)pass_shape_bytes(shape)) &&
+           cJSON_AddStringToObject(item, "buffer", place_name(buffer));
+}
+
+static bool fill_pass(cJSON *item, const struct pass *pass)
+{
+    if (!cJSON_AddStringToObject(item, "name", pass->type->name) ||
+        !add_shape(item, "from", pass->from) || !add_shape(item, "to", pass->to))
+        return false;
+    if (pass->deferred)
+        return cJSON_AddTrueToObject(item, "deferred") != NULL;
+    return add_transfer(item, "reads", pass->from, pass->from_place.buffer) &&
+           (pass->looks || add_transfer(item, "writes", pass->to, pass->to_place.buffer)) &&
+           (pass->work_bytes == 0 ||
+            add_number(item, pass->values ? "values_bytes" : "work_bytes",
+                       (double)pass->work_bytes));
+}
+
+cJSON *plan_json_passes(const struct plan *plan, size_t variant)
+{
+    cJSON *list = cJSON_CreateArray();
+    bool ok = list != NULL;
+    assert(variant < plan->variant_count);
+    for (uint32_t p = 0; p < plan->variants[variant].pass_count && ok; p++) {
+        cJSON *item = cJSON_CreateObject();
+        ok = item && cJSON_AddItemToArray(list, item) &&
+             fill_pass(item, &plan->variants[variant].passes[p]);
+    }
+    if (ok)
+        return list;
+    cJSON_Delete(list);
+    return NULL;
+}
+
+cJSON *plan_json_memory(const struct plan *plan)
+{
+    size_t pinned = pool_align(plan->input_bytes) + pool_align(plan->output_bytes);
+    cJSON *json = cJSON_CreateObject();
+    if (json && add_number(json, "pinned", (double)pinned) &&
+        add_number(json, "input", (double)plan->input_bytes) &&
+        add_number(json, "results", (double)plan->output_bytes) &&
+        add_number(json, "scratch", (double)plan->scratch_bytes) &&
+        add_number(json, "device", (double)plan->device_bytes))
+        return json;
+    cJSON_Delete(json);
+    return NULL;
 }

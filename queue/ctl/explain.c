@@ -32,8 +32,6 @@ int ctl_explain(struct ctl *ctl, int count, char **operands)
     if (count != 1)
         return ctl_usage(ctl, count ? "explain takes one file, here is a second one"
                                     : "JOBFILE is missing: which job is to be explained?");
-    if (ctl->json)
-        return ctl_usage(ctl, "explain has no --json");
     if (ctl->file) {
         arguments[last++] = "-c";
         arguments[last++] = (char *)ctl->file;
@@ -42,6 +40,8 @@ int ctl_explain(struct ctl *ctl, int count, char **operands)
         snprintf(settings[i], sizeof settings[i], "--%.500s", ctl->settings[i]);
         arguments[last++] = settings[i];
     }
+    if (ctl->json)
+        arguments[last++] = "--json";
     arguments[last++] = "--explain";
     arguments[last] = operands[0];
     run_daemon(arguments);

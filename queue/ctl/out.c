@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,32 +117,14 @@ void out_line(const char *format, ...)
     out_end();
 }
 
-/* Beyond U+FFFF an escape is a pair of surrogates. */
-static void add_escape(uint32_t point)
-{
-    char text[16];
-    if (point > 0xFFFF)
-        snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xD800 + ((point - 0x10000) >> 10),
-                 0xDC00 + ((point - 0x10000) & 0x3FF));
-    else
-        snprintf(text, sizeof text, "\\u%04x", point);
-    add(text, strlen(text));
-}
-
 void out_json(const char *json)
 {
-    const unsigned char *at = (const unsigned char *)json, *last = at + strlen(json);
-    while (at < last) {
-        size_t count = text_utf8_sequence(at, (size_t)(last - at));
-        if (count == 0)
-            add_escape(0xFFFD);
-        else if (text_is_control(at))
-            add_escape(text_code_point(at));
-        else
-            add((const char *)at, count);
-        at += count ? count : 1;
-    }
-    out_end();
+    char *text = text_printable_json(json);
+    if (text)
+        out_line("%s", text);
+    else
+        out.failed = true;
+    free(text);
 }
 
 void out_raw(const char *bytes)

@@ -131,6 +131,12 @@ static void test_explain(void **state)
     ctl_clear(&ours);
     ctl_clear(&theirs);
     ctl_expect(w, 0, JOB "ctl explain $roots - < job.json", "8 x 8 x 1", NULL);
+    cJSON *lines = ctl_json(w, 0, JOB "ctl explain --json $roots job.json");
+    assert_string_equal(json_text(lines, "0.outputs.0.passes.0.name"), "sobel");
+    cJSON_Delete(lines);
+    lines = ctl_json(w, 1, "echo '{}' | ctl explain --json -");
+    assert_string_equal(json_text(lines, "0.error.code"), "bad_job");
+    cJSON_Delete(lines);
     ctl_expect(w, 1, JOB "ctl explain --input_root=$PWD/out --output_root=$PWD/out job.json",
                "one.png", NULL);
 #undef JOB

@@ -224,6 +224,64 @@ static void test_what_would_fail(void **state)
     }
 }
 
+/* The same as one line for programs, also of a job that would fail. */
+static void test_json(void **state)
+{
+    (void)state;
+    char *out, *err;
+    free(explain("{'input':'cat.jpg','outputs':[{'output':'e.png','ops':['grayscale','sobel']},"
+                 "{'output':{'key':'gpuimgd:img:x','format':'png'},'ops':['edges']}]}", 1,
+                 "unknown_op"));
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 1);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    assert_string_equal(strchr(out, '\n'), "\n");
+    assert_string_equal(json_text(json, "input.format"), "jpeg");
+    assert_int_equal(json_number(json, "input.orientation"), 6);
+    assert_int_equal(json_number(json, "input.width"), 640);
+    assert_string_equal(json_text(json, "decode.as"), "luma");
+    assert_int_equal(json_number(json, "decode.bytes"), 273280);
+    assert_string_equal(json_text(json, "outputs.0.path"), "e.png");
+    assert_int_equal(json_number(json, "outputs.0.height"), 640);
+    assert_int_equal(cJSON_GetArraySize(json_at(json, "outputs.0.passes")), 2);
+    assert_string_equal(json_text(json, "outputs.0.passes.1.name"), "sobel");
+    assert_string_equal(json_text(json, "outputs.0.passes.1.reads.buffer"), "scratch");
+    assert_int_equal(json_number(json, "outputs.0.passes.0.reads.bytes"), 273280);
+    assert_int_equal(json_number(json, "outputs.0.passes.1.writes.bytes"), 286720);
+    assert_string_equal(json_text(json, "outputs.1.key"), "gpuimgd:img:x");
+    assert_string_equal(json_text(json, "outputs.1.error.code"), "unknown_op");
+    assert_int_equal(json_number(json, "memory.scratch"), 286720);
+    assert_int_equal(json_number(json, "memory.input"), 273280);
+    assert_int_equal(json_number(json, "memory.pinned"), 560128); /* each in steps of 256 */
+    assert_null(json_at(json, "error"));
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    free(explain("{'input':'none.png','output':'o.png'}", 1, "input_missing"));
+    assert_int_equal(run("exec \"$GPUIMGD\" --json $in $out --explain $job", &out, &err), 1);
+    json = cJSON_ParseWithOpts(out, NULL, true);
+    assert_string_equal(json_text(json, "error.code"), "input_missing");
+    assert_int_equal(cJSON_GetArraySize(json), 1);
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+}
+
+/* A job's names are its author's. */
+static void test_names_that_a_terminal_obeys(void **state)
+{
+    (void)state;
+    char *out, *err;
+    free(explain("{'input':'glass.png','output':'\342\200\256gnp.o'}", 0, ""));
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job", &out, &err), 0);
+    assert_non_null(strstr(out, "output   ???gnp.o: "));
+    free(out);
+    free(err);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --json --explain $job", &out, &err), 0);
+    assert_non_null(strstr(out, "\"path\":\"\\u202egnp.o\""));
+    free(out);
+    free(err);
+}
+
 static void test_usage(void **state)
 {
     (void)state;
@@ -237,6 +295,7 @@ static void test_usage(void **state)
         {"\"$GPUIMGD\" --input_root=/does/not/exist --explain $job", 1, "input_root"},
         {"head -c 70000 /dev/zero | \"$GPUIMGD\" $in --explain -", 1, "more than 65536 bytes"},
         {"\"$GPUIMGD\" $in --explain $job >/dev/full", 1, "cannot be printed"},
+        {"\"$GPUIMGD\" $in --json", 64, "of no use without --explain"},
         {"\"$GPUIMGD\" -h | grep -e --explain >&2", 0, "--explain JOBFILE"},
     };
     free(explain("{'input':'glass.png','output':'o.png'}", 0, ""));
@@ -269,6 +328,8 @@ int main(void)
         cmocka_unit_test(test_cropped),
         cmocka_unit_test(test_standard_input),
         cmocka_unit_test(test_what_would_fail),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_names_that_a_terminal_obeys),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_nothing_was_written),
     };

@@ -111,6 +111,25 @@ static void texts_that_look_like_others_are_unprintable(void **state)
     assert_int_equal(text_code_point((const unsigned char *)"\xf0\x9f\x98\x80"), 0x1F600);
 }
 
+static void json_is_escaped_rather_than_changed(void **state)
+{
+    static const struct {
+        const char *json, *printable;
+    } rows[] = {
+        {"", ""}, {"{\"a\":\"\xc3\xa9\"}", "{\"a\":\"\xc3\xa9\"}"},
+        {"\"\x7f\xc2\x9b\"", "\"\\u007f\\u009b\""},
+        {"\"\xe2\x80\xae\xef\xbb\xbf\"", "\"\\u202e\\ufeff\""},
+        {"\"\xf3\xa0\x80\x81\"", "\"\\udb40\\udc01\""},
+        {"\"\xff\xe2\x82\"", "\"\\ufffd\\ufffd\\ufffd\""}, {"\xff", "\\ufffd"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *text = text_printable_json(rows[i].json);
+        assert_string_equal(text, rows[i].printable);
+        free(text);
+    }
+}
+
 static void a_typing_mistake_has_a_nearest_name(void **state)
 {
     static const char *const names[] = {"ops", "input", "grayscale", "grace"};
@@ -232,6 +251,7 @@ int main(void)
         cmocka_unit_test(escaped_text_is_printable_and_bounded),
         cmocka_unit_test(unprintable_bytes_become_question_marks),
         cmocka_unit_test(texts_that_look_like_others_are_unprintable),
+        cmocka_unit_test(json_is_escaped_rather_than_changed),
         cmocka_unit_test(a_typing_mistake_has_a_nearest_name),
         cmocka_unit_test(the_first_error_is_kept),
         cmocka_unit_test(every_status_has_a_name_and_a_meaning),
