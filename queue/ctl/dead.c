@@ -349,7 +349,8 @@ static int act_on_all(struct dead *dead, bool retry)
     long long count = 0, done = 0;
     bool moved = true;
     if (!client_integer(dead->ctl->client, &count, "LLEN", dead->list, NULL) ||
-        (!retry && count > 0 && !client_integer(dead->ctl->client, &done, "DEL", dead->list, dead->errors, NULL)))
+        (!retry && count > 0 &&
+         !client_integer(dead->ctl->client, &done, "DEL", dead->list, dead->errors, NULL)))
         return ctl_no_answer(dead->ctl);
     if (!retry)
         return say_count(dead, count, false, NULL);

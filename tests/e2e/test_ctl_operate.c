@@ -211,7 +211,7 @@ static void test_dead(void **state)
     assert_int_equal(redis_integer(w->client, "EXISTS %s:dead %s:dead:errors", w->ns, w->ns), 0);
     /* Of one that an older daemon gave up, its result says why as long as that is kept. */
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"old\"}", w->ns);
-    ctl_expect(w, 0, "ctl dead list $at", "old              a.png: the daemon's log says why", NULL);
+    ctl_expect(w, 0, "ctl dead list $at", "a.png: the daemon's log says why", NULL);
     freeReplyObject(redis_command(w->client, "SET %s:result:old {\"error\":{\"code\":\"c\","
                                   "\"message\":\"m\"}}", w->ns));
     ctl_expect(w, 0, "ctl dead show $at old", "#1 old\ninput    a.png\nerror    m (c)\n", NULL);
