@@ -243,8 +243,11 @@ static bool are_devices(const char *text)
 bool options_check(const struct options *options, struct error *error)
 {
     static const char *const engines[] = {"auto", "cuda", "cpu", NULL};
+    static const char *const kinds_of_results[] = {"list", "id", "none", NULL};
     if (!is_one_of(options->engine, engines))
         return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
+    if (!is_one_of(options->results, kinds_of_results))
+        return fail(error, find_row("results"), options->results, "list, id or none");
     if (!are_devices(options->devices))
         return fail(error, find_row("devices"), options->devices, "all, or numbers such as 0,2");
     if (!log_level_parse(options->log_level))

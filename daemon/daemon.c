@@ -333,6 +333,9 @@ static struct queue_config queue_config(const struct daemon *daemon)
         .attempts = (uint32_t)options->attempts,
         .batch = (uint32_t)options->batch,
         .result_ttl_s = options->result_ttl_s,
+        .results = strcmp(options->results, "id") == 0     ? QUEUE_RESULTS_ID
+                   : strcmp(options->results, "none") == 0 ? QUEUE_RESULTS_NONE
+                                                           : QUEUE_RESULTS_LIST,
         .results_max = options->results_max,
         .dead_max = options->dead_max,
     };

@@ -31,18 +31,19 @@ static void put_escaped(FILE *out, const char *value)
     }
 }
 
-/* Labels are pairs of name and value, ended by NULL; `suffix` goes behind the name. */
+/* Labels are pairs of name and value, ended by NULL, after that of the namespace, which each sample
+ * has; `suffix` goes behind the name. */
 struct labels {
     const char *pairs[7];
 };
 
 static void put_name(const struct sheet *sheet, const char *suffix, const struct labels *labels)
 {
-    fprintf(sheet->out, "%s%s", sheet->name, suffix);
-    if (!labels->pairs[0])
-        return;
+    fprintf(sheet->out, "%s%s{namespace=\"", sheet->name, suffix);
+    put_escaped(sheet->out, sheet->metrics->namespace);
+    fputc('"', sheet->out);
     for (size_t i = 0; labels->pairs[i]; i += 2) {
-        fprintf(sheet->out, "%s%s=\"", i == 0 ? "{" : ",", labels->pairs[i]);
+        fprintf(sheet->out, ",%s=\"", labels->pairs[i]);
         put_escaped(sheet->out, labels->pairs[i + 1]);
         fputc('"', sheet->out);
     }
@@ -101,6 +102,11 @@ PLAIN(emit_waiting, m->waiting)
 PLAIN(emit_abandoned, m->abandoned)
 PLAIN(emit_oldest, m->oldest_s)
 PLAIN(emit_queue_jobs, m->queue_length)
+PLAIN(emit_queue_delayed, m->delayed)
+PLAIN(emit_queue_dead, m->dead_listed)
+PLAIN(emit_queue_dead_limit, m->dead_max)
+PLAIN(emit_queue_results, m->results)
+PLAIN(emit_queue_results_limit, m->results_max)
 PLAIN(emit_unacknowledged, m->unacknowledged)
 PLAIN(emit_redelivered, m->redelivered)
 PLAIN(emit_stale, m->stale)

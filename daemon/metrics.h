@@ -80,6 +80,9 @@ enum metrics_state {
 };
 extern const char *const metrics_state_names[METRICS_STATES];
 
+/* The option's bound, and a NUL. */
+#define METRICS_NAMESPACE_BYTES 129
+
 struct metrics_device {
     char name[32];
     struct engine_activity activity; /* since the start */
@@ -96,6 +99,7 @@ struct metrics {
     bool moving;          /* pipeline_healthy */
     char daemon[INSTANCE_BYTES_MAX];
     char engine[32], engine_description[160];
+    char namespace[METRICS_NAMESPACE_BYTES];
 
     struct metrics_totals totals;
     uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, waiting, abandoned;
@@ -103,6 +107,7 @@ struct metrics {
 
     bool redis_ready;
     char redis_reason[ERROR_TEXT_MAX + 32], redis_version[32];
+    uint64_t results, results_max, dead_listed, dead_max, delayed;
     uint64_t queue_length, unacknowledged, redelivered, stale, dropped, trimmed, reconnects;
 
     struct pool_usage pinned, files, codecs;

@@ -47,6 +47,11 @@ static void look_at_queue(struct metrics *metrics, const struct monitor_parts *p
     text_copy(metrics->redis_reason, sizeof metrics->redis_reason, view->reason);
     text_copy(metrics->redis_version, sizeof metrics->redis_version, view->version);
     metrics->queue_length = view->length;
+    metrics->results = view->results;
+    metrics->results_max = parts->options->results_max;
+    metrics->dead_listed = view->dead_listed;
+    metrics->dead_max = parts->options->dead_max;
+    metrics->delayed = view->delayed;
     metrics->unacknowledged = view->unacknowledged;
     metrics->redelivered = view->redelivered;
     metrics->stale = view->stale;
@@ -161,6 +166,9 @@ bool monitor_open(struct monitor **monitor, uv_loop_t *loop, const struct option
     metrics->taken_ns = clock_now_ns();
     metrics->taken_s = metrics->began_s = unix_now_s();
     text_copy(metrics->daemon, sizeof metrics->daemon, daemon);
+    text_copy(metrics->namespace, sizeof metrics->namespace, options->namespace);
+    metrics->results_max = options->results_max;
+    metrics->dead_max = options->dead_max;
     made->web = web_create(options->metrics_listen, metrics, error);
     if (!made->web) {
         free(made);

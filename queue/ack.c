@@ -114,10 +114,16 @@ static void answered(void *context, redisReply *reply)
     queue_close_check(queue);
 }
 
+/* Whether the result is kept at NS:result:ID. Who sends a unique job again hears of it there. */
+static bool keeps_result(const struct entry *entry)
+{
+    return entry->id && (entry->unique || entry->queue->config.results != QUEUE_RESULTS_NONE);
+}
+
 static void add_keys(struct script_call *call, const struct entry *entry)
 {
     script_call_ns_key(call, "job:%llu", (unsigned long long)entry->lease.number);
-    if (entry->id)
+    if (keeps_result(entry))
         script_call_ns_key(call, "result:%s", entry->id);
     if (entry->id && entry->unique) {
         script_call_ns_key(call, "unique:%s", entry->id);
@@ -133,14 +139,17 @@ static void add_keys(struct script_call *call, const struct entry *entry)
 
 static void add_arguments(struct script_call *call, const struct entry *entry)
 {
+    const struct queue_config *config = &entry->queue->config;
     script_call_number(call, entry->lease.number);
     script_call_format(call, "%s:%llu", entry->queue->config.instance,
                        (unsigned long long)entry->lease.fetch);
+    bool kept = keeps_result(entry), listed = config->results == QUEUE_RESULTS_LIST;
+    bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
     if (entry->kind != ACK_DONE)
         script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");
-    script_call_text(call, entry->result ? entry->result : "");
-    script_call_text(call, !entry->id ? "0" : entry->unique ? "2" : "1");
-    script_call_text(call, entry->reply_to ? "1" : "0");
+    script_call_text(call, entry->result && wanted ? entry->result : "");
+    script_call_text(call, !kept ? "0" : entry->unique ? "2" : "1");
+    script_call_text(call, entry->reply_to ? "1" : listed ? "0" : "-");
     script_call_number(call, entry->value_count);
     for (size_t i = 0; i < entry->value_count; i++) {
         script_call_bytes(call, entry->values[i].value, entry->values[i].bytes);

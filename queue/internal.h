@@ -1,5 +1,6 @@
 /*
- * internal.h - what queue.c, fetch.c, start.c, ack.c, lease.c and read.c share, and nobody else.
+ * internal.h - what queue.c, fetch.c, start.c, ack.c, lease.c, lengths.c and read.c share, and
+ * nobody else.
  *
  * A lease is on exactly one list: running (the daemon's), or waiting or sent of one of the two
  * lanes (settled; waiting to be told to Redis, or told and not yet answered).
@@ -85,6 +86,7 @@ struct queue {
     bool idle;                 /* the last FETCH left :jobs empty, or found all paused */
     long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
     bool peeking, peek_refused;
+    bool results_fill;         /* the log was told that :results is nearly full */
     bool publishing;           /* the last queue_publish has no answer yet */
     bool alone;                /* this daemon has the right to run jobs alone */
     uint64_t alone_since_ms, alone_rest_ms;
@@ -141,6 +143,9 @@ void start_check(struct queue *queue, long long horizon);
 bool start_is_sent(const struct entry *entry);
 void start_forget(struct entry *entry); /* its lease ends: no ruling comes any more */
 void start_free_all(struct queue *queue);
+
+/* lengths.c */
+void lengths_ask(struct queue *queue);
 
 /* ack.c */
 void ack_pump(struct lane *lane);

@@ -134,6 +134,7 @@ void lease_renew(struct queue *queue)
     queue_each_entry(queue, add_renewal, &renewal);
     if (renewal.count > 0 || !renewal.sent) /* without leases, the daemon's own name */
         send_renewal(&renewal);
+    lengths_ask(queue);
 }
 
 void lease_renew_cb(uv_timer_t *timer)

@@ -415,6 +415,7 @@ void queue_start(struct queue *queue)
 void queue_reload(struct queue *queue, const struct queue_config *config)
 {
     queue->config.result_ttl_s = config->result_ttl_s;
+    queue->config.results = config->results;
     queue->config.results_max = config->results_max;
     queue->config.dead_max = config->dead_max;
 }

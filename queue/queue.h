@@ -82,6 +82,13 @@ enum queue_ruling {
     QUEUE_CANCELLED  /* comes for leases with an id unasked, too */
 };
 
+/* Where results go, but for those that a job's reply_to takes. */
+enum queue_results {
+    QUEUE_RESULTS_LIST, /* NS:results, and NS:result:ID of jobs with an id */
+    QUEUE_RESULTS_ID,   /* NS:result:ID alone: of a job without an id, nowhere */
+    QUEUE_RESULTS_NONE  /* NS:result:ID of unique jobs, which need it; of others nowhere */
+};
+
 struct queue_config {
     const char *redis;          /* see address.h */
     const char *username;       /* NULL or "" = none */
@@ -94,6 +101,7 @@ struct queue_config {
     double auth_retry_s;
     uint32_t attempts, batch;
     double result_ttl_s;
+    enum queue_results results;
     uint64_t results_max, dead_max;
 };
 
@@ -117,6 +125,7 @@ struct queue_view {
     const char *reason;     /* why not READY, a sentence; "" when READY */
     bool paused;            /* NS:paused was there at the last fetch */
     uint64_t length;        /* LLEN NS:jobs at the last fetch */
+    uint64_t results, dead_listed, delayed; /* of NS:results, NS:dead, NS:delayed at a RENEW */
     uint64_t unacknowledged; /* ended, not yet acknowledged */
     uint64_t redelivered, stale, dropped, dead, trimmed; /* since start */
     uint64_t connects;      /* how often the connection came about */
@@ -128,7 +137,8 @@ struct queue_view {
 struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
                            const struct queue_events *events, struct error *error);
 void queue_start(struct queue *queue);
-/* Takes over what a reload may change: lease timings stay, result_ttl_s, results_max, dead_max. */
+/* Takes over what a reload may change: lease timings stay, result_ttl_s, results,
+ * results_max, dead_max. */
 void queue_reload(struct queue *queue, const struct queue_config *config);
 
 /* How many more leases the daemon has places for. Fetching follows this number: the queue asks

@@ -1,11 +1,12 @@
 -- DONE: ends leases with their results; many a call.
 --
--- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it has an id, unique:ID,
+-- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it is kept there, unique:ID,
 --       waits:ID and wake if it is unique, the reply list if it has one, and the key of each
 --       value
 -- ARGV  1 results_max (0: no bound)  2 life of kept results, ms, then for each lease number,
---       token, result, has an id (2: and is unique, 1, 0), has a reply list (1, 0), count of values,
---       and of each value its bytes and its life in seconds (0: for ever)
+--       token, result, is kept by its id (2: and is unique, 1, 0), has a reply list (1; 0: it goes
+--       to :results, -: nowhere), count of values, and of each value its bytes and its life in
+--       seconds (0: for ever)
 -- Reply {results trimmed, then for each lease 1 done, 0 stale (another has it), -1 stale (the job
 --       is gone)}
 --
@@ -19,11 +20,11 @@ local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list')
 if wrong then return wrong end
 
 local posted = {}
-local function post(result, id_key, reply_key)
+local function post(result, id_key, reply_key, listed)
     if reply_key and not wrong_type(reply_key, 'list') then
         redis.call('LPUSH', reply_key, result)
         redis.call('PEXPIRE', reply_key, ttl_ms)
-    else
+    elseif listed then
         posted[#posted + 1] = result
     end
     if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
@@ -41,14 +42,14 @@ local k, a = 3, 3
 local reply, ended, numbers, jobs, mine = {0}, {}, {}, {}, nil
 while a <= #ARGV do
     local number, token, result = next_arg(), next_arg(), next_arg()
-    local has_id, has_reply, count = next_arg(), next_arg() == '1', tonumber(next_arg())
+    local has_id, goes_to, count = next_arg(), next_arg(), tonumber(next_arg())
     local job = next_key()
     local one = {result = result, id_key = has_id ~= '0' and next_key(), values = {}}
     if has_id == '2' then
         one.number, one.unique, one.waits, one.wake = number, next_key(), next_key(), next_key()
         wrong = wrong or wrong_type(one.wake, 'list')
     end
-    one.reply_key = has_reply and next_key()
+    one.reply_key, one.listed = goes_to == '1' and next_key(), goes_to ~= '-'
     for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
     if redis.pcall('HGET', job, 'token') == token then
         ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
@@ -65,7 +66,7 @@ redis.call('ZREM', lease, unpack(numbers)) -- first: it only frees memory
 redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values) do store(unpack(value)) end
-    post(one.result, one.id_key, one.reply_key)
+    post(one.result, one.id_key, one.reply_key, one.listed)
     if one.unique then release(one.number, one.unique, one.waits, one.wake) end
 end
 if #posted > 0 then

@@ -2,12 +2,13 @@
 -- for its next one, or is dead where none is left.
 --
 -- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead  7 wake, then for each lease job:N,
---       result:ID if it has an id, unique:ID and waits:ID if it is unique, the reply list if it has
+--       result:ID if it is kept there, unique:ID and waits:ID if it is unique, the reply list if it has
 --       one, and the key of each value
 -- ARGV  1 results_max  2 life of kept results, ms  3 dead_max  4 attempts  5 first delay, ms, then
 --       for each lease number, token, kind (retry, back), result in case it is dead ("" for none),
---       has an id (2: and is unique, 1, 0), has a reply list (1, 0), count of values, and of each
---       value its bytes and its life in seconds (0: for ever); they are stored if it is dead
+--       is kept by its id (2: and is unique, 1, 0), has a reply list (1; 0: it goes to :results,
+--       -: nowhere), count of values, and of each value its bytes and its life in seconds (0: for
+--       ever); they are stored if it is dead
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another has it), -1 stale (the job is gone)}
 --
@@ -40,11 +41,11 @@ local function push_bounded(key, value, max)
     end
 end
 
-local function post(result, id_key, reply_key)
+local function post(result, id_key, reply_key, listed)
     if reply_key and not wrong_type(reply_key, 'list') then
         redis.call('LPUSH', reply_key, result)
         redis.call('PEXPIRE', reply_key, ttl_ms)
-    else
+    elseif listed then
         push_bounded(results, result, results_max)
     end
     if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
@@ -76,12 +77,12 @@ local k, a = 8, 6
 local reply = {0}
 while a <= #ARGV do
     local number, token, kind, result = next_arg(), next_arg(), next_arg(), next_arg()
-    local has_id, has_reply = next_arg(), next_arg() == '1'
+    local has_id, goes_to = next_arg(), next_arg()
     local job = next_key()
     local id_key = has_id ~= '0' and next_key()
     local unique, waits
     if has_id == '2' then unique, waits = next_key(), next_key() end
-    local reply_key = has_reply and next_key()
+    local reply_key = goes_to == '1' and next_key()
     local values = {}
     for i = 1, tonumber(next_arg()) do
         values[i] = {next_key(), next_arg(), tonumber(next_arg())}
@@ -104,7 +105,7 @@ while a <= #ARGV do
         else
             give_up(redis.call('HGET', job, 'raw') or '', result)
             for _, value in ipairs(values) do store(unpack(value)) end
-            if result ~= '' then post(result, id_key, reply_key) end
+            if result ~= '' then post(result, id_key, reply_key, goes_to ~= '-') end
             redis.call('DEL', job)
             if unique then release(number, unique, waits, wakes) end
         end

@@ -90,7 +90,7 @@ static bool start_daemons(struct world *w, const char *program, size_t count)
     char inflight[32];
     snprintf(inflight, sizeof inflight, "--inflight=%u", bench.inflight);
     const char *extra[] = {inflight, "--batch=64", "--workers=1", "--lease_s=60", "--renew_s=5",
-                           "--reap_s=10", "--stats_interval_s=0", NULL};
+                           "--reap_s=10", "--stats_interval_s=0", "--results_max=1000000", NULL};
     for (size_t i = 0; i < count; i++) {
         struct process_options how = {.program = program};
         struct process *daemon = world_start_with(w, i, &how, extra);

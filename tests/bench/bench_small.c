@@ -373,7 +373,8 @@ static bool start_daemon(size_t index)
     struct process_options how = {.program = bench.programs[index]};
     snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
     snprintf(engine, sizeof engine, "--engine=%s", bench.engine);
-    const char *extra[] = {workers, engine, "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL};
+    const char *extra[] = {workers, engine, "--lease_s=30", "--renew_s=5", "--reap_s=10",
+                           "--results_max=1000000", NULL};
     struct process *daemon = world_start_with(&bench.world, index, &how, extra);
     if (!world_ready(daemon))
         return false;

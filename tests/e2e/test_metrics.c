@@ -52,16 +52,21 @@ static void read_place(struct process *daemon)
     free(log);
 }
 
-static struct process *start_listening(const char *listen)
+static struct process *start_listening_with(const char *listen, const char *more)
 {
     char option[192];
     snprintf(option, sizeof option, "--metrics_listen=%s", listen);
     struct process *daemon =
         world_start_with(w, 0, &(struct process_options){.unprivileged = true},
-                         (const char *const[]){option, NULL});
+                         (const char *const[]){option, more, NULL});
     check_ready(daemon);
     read_place(daemon);
     return daemon;
+}
+
+static struct process *start_listening(const char *listen)
+{
+    return start_listening_with(listen, NULL);
 }
 
 static struct http_reply get(const char *path)
@@ -332,6 +337,41 @@ static void check_history(double done, double ended)
     http_free(&json);
 }
 
+/* Scrapes until a sample has this value. */
+static void scrape_until(const char *name, double value)
+{
+    double until = process_now() + patience(20), got;
+    do {
+        struct prometheus read = scrape();
+        got = VALUE(read, name);
+        prometheus_free(&read);
+    } while (got != value && process_now() < until);
+    if (got != value)
+        fail_msg("%s is %g", name, got);
+}
+
+static void the_lists_are_measured(void **state)
+{
+    (void)state;
+    strcpy(w->ns, "lists");
+    struct process *daemon = start_listening_with("0", "--results_max=1000");
+    struct prometheus read = scrape();
+    assert_true(prometheus_all_have(&read, "namespace", "lists"));
+    assert_true(VALUE(read, "gpuimgd_queue_results_limit") == 1000);
+    assert_true(VALUE(read, "gpuimgd_queue_dead_jobs_limit") == 100000);
+    prometheus_free(&read);
+    redis_integer(w->client, "LPUSH lists:results 1 2 3");
+    redis_integer(w->client, "LPUSH lists:dead 1 2");
+    redis_integer(w->client, "ZADD lists:delayed 99999999999999 1");
+    scrape_until("gpuimgd_queue_results", 3);
+    scrape_until("gpuimgd_queue_dead_jobs", 2);
+    scrape_until("gpuimgd_queue_delayed_jobs", 1);
+    redis_integer(w->client, "DEL lists:results lists:dead lists:delayed");
+    scrape_until("gpuimgd_queue_results", 0);
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
 static void counters_follow_the_jobs(void **state)
 {
     (void)state;
@@ -536,6 +576,7 @@ int main(void)
         cmocka_unit_test(the_page_stands_alone),
         cmocka_unit_test(other_places),
         cmocka_unit_test(foreign_names_are_refused),
+        cmocka_unit_test(the_lists_are_measured),
         cmocka_unit_test(counters_follow_the_jobs),
         cmocka_unit_test(readiness),
         cmocka_unit_test(a_crowd_that_dawdles),

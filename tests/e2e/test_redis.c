@@ -199,6 +199,25 @@ static void test_eviction_is_warned_of(void **state)
     finish(2);
 }
 
+static double expiry_of_the_daemon(void)
+{
+    redisReply *reply = redis_command(w->client, "ZRANGE gpuimgd:inst 0 0 WITHSCORES");
+    double expiry = reply->elements == 2 ? atof(reply->element[1]->str) : 0;
+    freeReplyObject(reply);
+    return expiry;
+}
+
+/* Each puts off the end of its name. */
+static void wait_for_renewals(int count)
+{
+    while (count-- > 0) {
+        double before = expiry_of_the_daemon(), until = process_now() + patience(20);
+        while (expiry_of_the_daemon() <= before && process_now() < until)
+            process_sleep(0.01);
+        assert_true(expiry_of_the_daemon() > before);
+    }
+}
+
 static void test_results_are_trimmed(void **state)
 {
     (void)state;
@@ -214,6 +233,68 @@ static void test_results_are_trimmed(void **state)
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 5);
     take_results(seen, 5);
     finish(0);
+}
+
+/* Pushes jobs with an id, without one and with a reply list, and waits for the last. */
+static void push_three(void)
+{
+    world_push(w, "{'input':'p.jpg','output':'a.png','id':'named'}");
+    world_push(w, "{'input':'p.jpg','output':'b.png'}");
+    world_push(w, "{'input':'p.jpg','output':'c.png','reply_to':'gpuimgd:reply:c'}");
+    cJSON *result = world_result_from(w, "gpuimgd:reply:c", 20);
+    check_traceable(result);
+    check_done(result);
+    assert_true(world_until(w, 20, 0, "ZCARD gpuimgd:lease"));
+}
+
+static void test_results_by_id_or_none(void **state)
+{
+    (void)state;
+    struct process *daemon = world_start(w, 0, "--results=id", NULL);
+    check_ready(daemon);
+    push_three();
+    char *kept = redis_string(w->client, "GET gpuimgd:result:named");
+    cJSON *result = cJSON_Parse(kept);
+    check_traceable(result);
+    check_done(result);
+    free(kept);
+    check_stop(daemon);
+    redis_integer(w->client, "DEL gpuimgd:result:named");
+    daemon = world_start(w, 0, "--results=none", NULL);
+    check_ready(daemon);
+    push_three();
+    assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:result:named"), 0);
+    check_stop(daemon);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    finish(0);
+}
+
+/* Who reads too slowly is told before a result is lost, once; and again only after the list was
+ * well below that. */
+static void test_results_that_nobody_reads(void **state)
+{
+    (void)state;
+    static const char warning[] = "gpuimgd:results holds ";
+    static const char full[] = " of at most 100 results (results_max)";
+    struct process *daemon = world_start(w, 0, "--results_max=100", "--renew_s=0.05", NULL);
+    check_ready(daemon);
+    for (int round = 0; round < 2; round++) {
+        size_t mark = process_log_mark(daemon);
+        for (int i = 0; i < 80; i++)
+            redis_integer(w->client, "LPUSH gpuimgd:results x");
+        assert_true(process_logged(daemon, mark, full, 20));
+        assert_int_equal(process_log_count(daemon, mark, warning), 1);
+        /* It is still nearly full, or less so: no word of it, until there is room. */
+        free(redis_string(w->client, "LTRIM gpuimgd:results 0 69"));
+        wait_for_renewals(3);
+        for (int i = 0; i < 20; i++)
+            redis_integer(w->client, "LPUSH gpuimgd:results x");
+        wait_for_renewals(3);
+        assert_int_equal(process_log_count(daemon, mark, warning), 1);
+        redis_integer(w->client, "DEL gpuimgd:results");
+        assert_true(process_logged(daemon, mark, " of at most 100 results again", 20));
+    }
+    finish(1);
 }
 
 /* A label of a name has 63 letters at most, so that no server is asked for this one. */
@@ -306,6 +387,8 @@ int main(void)
         TEST(test_acl_user),
         TEST(test_eviction_is_warned_of),
         TEST(test_results_are_trimmed),
+        TEST(test_results_by_id_or_none),
+        TEST(test_results_that_nobody_reads),
         TEST(test_host_that_is_not_found),
         TEST(test_namespace_of_a_cluster_slot),
         TEST(test_idle_daemon_answers_at_once),

@@ -55,7 +55,7 @@ stub() {
 expressions() {
     echo 'groups: [{name: dashboard, rules: ['
     sed -nE 's/^ *"expr": (".*"),?$/{record: "dashboard", expr: \1},/p' "$dashboard" |
-        sed 's/\$__rate_interval/1m/g; s/\$instance/.*/g' | awk '{ sub(/dashboard/, "r" NR); print }'
+        sed -E 's/\$__rate_interval/1m/g; s/\$(namespace|instance)/.*/g' | awk '{ sub(/dashboard/, "r" NR); print }'
     echo ']}]'
 }
 check_expressions() {
@@ -80,6 +80,7 @@ exposed() { get /metrics >"$dir/metrics" && "$PROMTOOL" check metrics <"$dir/met
 
 with_promtool() {
     check "promtool takes $alerts" "$PROMTOOL" check rules "$alerts"
+    check "the alerts fire when they should" "$PROMTOOL" test rules tests/scripts/alerts.yml
     check "promtool takes the expressions of $dashboard" check_expressions
     if has "$(ldd "$build/gpuimgd")" libmicrohttpd >/dev/null; then
         start_redis "$dir" --port || return 1

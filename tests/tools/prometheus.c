@@ -266,6 +266,17 @@ static const struct prometheus_sample *find(const struct prometheus *read,
     return NULL;
 }
 
+static bool same_beside_namespace(const struct prometheus_sample *sample,
+                                  const struct prometheus_sample *wanted)
+{
+    struct prometheus_sample rest = *sample;
+    rest.label_count = 0;
+    for (size_t i = 0; i < sample->label_count; i++)
+        if (strcmp(sample->labels[i].name, "namespace") != 0)
+            rest.labels[rest.label_count++] = sample->labels[i];
+    return same_labels(&rest, wanted);
+}
+
 double prometheus_value(const struct prometheus *read, const char *name, ...)
 {
     struct prometheus_sample wanted = {0};
@@ -279,8 +290,25 @@ double prometheus_value(const struct prometheus *read, const char *name, ...)
                  va_arg(args, const char *));
     }
     va_end(args);
-    const struct prometheus_sample *found = find(read, &wanted);
-    return found ? found->value : NAN;
+    for (size_t i = 0; i < read->sample_count; i++)
+        if (strcmp(read->samples[i].name, wanted.name) == 0 &&
+            same_beside_namespace(&read->samples[i], &wanted))
+            return read->samples[i].value;
+    return NAN;
+}
+
+bool prometheus_all_have(const struct prometheus *read, const char *label, const char *value)
+{
+    for (size_t i = 0; i < read->sample_count; i++) {
+        const struct prometheus_sample *sample = &read->samples[i];
+        bool has = false;
+        for (size_t j = 0; j < sample->label_count; j++)
+            has = has || (strcmp(sample->labels[j].name, label) == 0 &&
+                          strcmp(sample->labels[j].value, value) == 0);
+        if (!has)
+            return false;
+    }
+    return read->sample_count > 0;
 }
 
 const char *prometheus_fallen(const struct prometheus *before, const struct prometheus *after)

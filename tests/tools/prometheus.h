@@ -37,10 +37,12 @@ struct prometheus {
 bool prometheus_read(struct prometheus *read, const char *text);
 void prometheus_free(struct prometheus *read);
 
-/* The sample with this name and exactly these labels, pairs of name and value ended by NULL; NAN
- * where there is none. */
+/* The sample with this name and exactly these labels beside `namespace`, pairs of name and value
+ * ended by NULL; NAN if there is none. */
 double prometheus_value(const struct prometheus *read, const char *name, ...)
     __attribute__((sentinel));
+/* Whether every sample has this label. */
+bool prometheus_all_have(const struct prometheus *read, const char *label, const char *value);
 /* The first counter (or _count, _sum, _bucket) that is lower in `after` or missing there; NULL:
  * none. */
 const char *prometheus_fallen(const struct prometheus *before, const struct prometheus *after);

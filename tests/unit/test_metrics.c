@@ -142,12 +142,14 @@ static void labels_are_escaped(void **state)
     struct metrics *metrics = calloc(1, sizeof *metrics);
     strcpy(metrics->engine, hostile);
     strcpy(metrics->redis_version, "7.0\\");
+    strcpy(metrics->namespace, "\"{n}\\");
     metrics->device_count = 1;
     strcpy(metrics->devices[0].name, hostile);
     metrics->devices[0].activity = (struct engine_activity){.turns = 3, .tasks = 17};
     struct prometheus read = read_exposition(metrics, 0);
     assert_true(prometheus_value(&read, "gpuimgd_info", "version", GPUIMGD_VERSION, "engine",
                                  hostile, "redis", "7.0\\", NULL) == 1);
+    assert_true(prometheus_all_have(&read, "namespace", "\"{n}\\"));
     assert_true(prometheus_value(&read, "gpuimgd_device_busy_seconds_total", "device", hostile,
                                  NULL) == 0);
     assert_true(prometheus_value(&read, "gpuimgd_device_turns_total", "device", hostile,

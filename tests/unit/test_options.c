@@ -111,6 +111,7 @@ static void relations_are_checked(void **state)
         {"devices", "0,,2", "all, or numbers"},
         {"devices", "first", "all, or numbers"},
         {"log_level", "loud", "error, warning, info or debug"},
+        {"results", "ids", "list, id or none"},
         {"namespace", "a b", "without spaces"},
         {"host_bytes", "100M", "at most half of host_bytes"},
     };

@@ -409,6 +409,80 @@ static void test_a_cancel_while_they_run(void **state)
     tear_down(bench);
 }
 
+/* ---- where results go --------------------------------------------------------------------- */
+
+static void answer(struct bench *bench, size_t index, bool fails, struct queue_answer answer)
+{
+    struct lease *lease = bench->leases[index];
+    answer.result = strdup("{\"status\":\"any\"}");
+    take_off(bench, lease);
+    if (fails)
+        queue_retry(bench->queue, lease, &answer);
+    else
+        queue_done(bench->queue, lease, &answer);
+}
+
+/* Of jobs with neither, an id, a unique id, and a reply list; the last attempt of each fails. */
+static void check_results(enum queue_results results, bool fails, int listed, int kept)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.results = results;
+    bench->config.attempts = 1;
+    start_queue(bench);
+    push(bench, 5);
+    queue_set_places(bench->queue, 5);
+    run_until(bench, bench->leased == 5);
+    redis_integer(bench->redis, "HSET t:reply:wrong a b");
+    answer(bench, 4, fails, (struct queue_answer){.reply_to = "t:reply:wrong"});
+    answer(bench, 3, fails, (struct queue_answer){.id = "r", .reply_to = "t:reply:r"});
+    answer(bench, 2, fails, (struct queue_answer){.id = "u", .unique = true});
+    answer(bench, 1, fails, (struct queue_answer){.id = "i"});
+    answer(bench, 0, fails, (struct queue_answer){0});
+    run_until(bench, bench->settled == 5);
+    assert_int_equal(bench->dead, fails ? 5 : 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), listed);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:u"), 1);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:i t:result:r"), kept);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:r"), 1);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:dead:errors"), fails ? 5 : 0);
+    char *result = redis_string(bench->redis, "LINDEX t:reply:r 0");
+    assert_string_equal(result, "{\"status\":\"any\"}");
+    free(result);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
+    tear_down(bench);
+}
+
+static void test_where_results_go(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        check_results(QUEUE_RESULTS_LIST, fails, 4, 2);
+        /* One whose reply list is none goes to the list, whatever the option says. */
+        check_results(QUEUE_RESULTS_ID, fails, 1, 2);
+        check_results(QUEUE_RESULTS_NONE, fails, 1, 0);
+    }
+}
+
+static void test_lengths_are_counted(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    redis_integer(bench->redis, "RPUSH t:results a b c");
+    redis_integer(bench->redis, "RPUSH t:dead a b");
+    redis_integer(bench->redis, "ZADD t:delayed 99999999999999 7");
+    const struct queue_view *view = queue_view(bench->queue);
+    run_until(bench, view->results == 3 && view->dead_listed == 2 && view->delayed == 1);
+    /* What is no list has no length, and stops nothing. */
+    redis_integer(bench->redis, "DEL t:dead");
+    redis_integer(bench->redis, "SADD t:dead x");
+    redis_integer(bench->redis, "DEL t:results");
+    run_until(bench, view->results == 0);
+    assert_int_equal(view->dead_listed, 2);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_READY);
+    tear_down(bench);
+}
+
 static void test_paused_it_looks_seldom(void **state)
 {
     struct bench *bench = set_up_started();
@@ -419,7 +493,7 @@ static void test_paused_it_looks_seldom(void **state)
     run_until(bench, queue_view(bench->queue)->paused);
     freeReplyObject(redis_command(bench->redis, "CONFIG RESETSTAT"));
     run_ms(bench, 1000);
-    assert_in_range(calls(bench, "llen"), 1, 8); /* each block_s, 0.2 s: a FETCH */
+    assert_in_range(calls(bench, "exists"), 2, 16); /* each block_s, 0.2 s: a FETCH, which has 2 */
     assert_int_equal(calls(bench, "blmove"), 0);
     assert_int_equal(bench->leased, 0);
     redis_integer(bench->redis, "DEL t:paused");
@@ -449,6 +523,8 @@ int main(void)
         cmocka_unit_test(test_a_job_that_waits_comes_back),
         cmocka_unit_test(test_what_ends_is_ruled_no_more),
         cmocka_unit_test(test_a_cancel_while_they_run),
+        cmocka_unit_test(test_where_results_go),
+        cmocka_unit_test(test_lengths_are_counted),
         cmocka_unit_test(test_paused_it_looks_seldom),
     };
     signal(SIGPIPE, SIG_IGN);
