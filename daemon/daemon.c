@@ -78,7 +78,8 @@ static const char *engine_label(struct daemon *daemon)
     return engine_name(daemon->engine, 0);
 }
 
-static void write_stats(struct daemon *daemon)
+/* even_idle: also if it would say again that nothing happened. */
+static void write_stats(struct daemon *daemon, bool even_idle)
 {
     char line[1536];
     stats_take_activity(daemon->stats, daemon->engine);
@@ -91,7 +92,8 @@ static void write_stats(struct daemon *daemon)
         .device_bytes = engine_device_usage(daemon->engine).held,
         .engine = engine_label(daemon),
     };
-    stats_line(daemon->stats, &now, line, sizeof line);
+    if (!stats_line(daemon->stats, &now, line, sizeof line) && !even_idle)
+        return;
     log_text(LOG_LEVEL_INFO, line);
     stats_write_log(daemon->stats, line);
 }
@@ -227,7 +229,7 @@ static void on_engine(uv_async_t *async)
 
 static void on_stats(uv_timer_t *timer)
 {
-    write_stats(timer->data);
+    write_stats(timer->data, false);
 }
 
 /* What malloc keeps of the busiest moment goes back once there was nothing to do for STATUS_MS. */
@@ -381,7 +383,7 @@ static void on_signal(uv_signal_t *handle, int number)
         reload(daemon);
         break;
     case SIGUSR1:
-        write_stats(daemon);
+        write_stats(daemon, true);
         trace_draw(daemon->trace);
         break;
     case SIGUSR2:
@@ -659,7 +661,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         start(daemon);
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
         status = daemon->exit_status;
-        write_stats(daemon);
+        write_stats(daemon, true);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  stats_jobs_total(daemon->stats), status);
         *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary) ||

@@ -37,6 +37,8 @@ struct stats {
     struct engine_activity activity;             /* of the interval, all devices */
     struct engine_activity devices[DEVICES_MAX]; /* since the start */
     struct stats_totals before; /* of the intervals that are over */
+    bool idle;                  /* the last line said that nothing happened */
+    uint64_t queue_length;      /* in the last line */
     int log; /* -1: none */
 };
 
@@ -180,10 +182,18 @@ static double mean_ms(const struct interval *interval, int stage)
                : 0;
 }
 
-void stats_line(struct stats *stats, const struct stats_now *now, char *text, size_t size)
+/* No job ended or was tried, none is held, and no more wait than before. */
+static bool is_idle(const struct stats *stats, const struct stats_now *now)
+{
+    return stats->now.jobs == 0 && stats->now.retried == 0 && now->inflight == 0 &&
+           now->waiting == 0 && now->queue_length == stats->queue_length;
+}
+
+bool stats_line(struct stats *stats, const struct stats_now *now, char *text, size_t size)
 {
     struct interval *past = &stats->now;
     uint64_t end = clock_now_ns(), cpu_end = clock_thread_cpu_ns();
+    bool idle = is_idle(stats, now), news = !idle || !stats->idle;
     double seconds = clock_ms(stats->began_ns, end) / 1e3;
     double per_s = seconds > 0 ? 1 / seconds : 0;
     const struct engine_activity *activity = &stats->activity;
@@ -215,6 +225,9 @@ void stats_line(struct stats *stats, const struct stats_now *now, char *text, si
     stats->activity = (struct engine_activity){0};
     stats->began_ns = end;
     stats->began_cpu_ns = cpu_end;
+    stats->idle = idle;
+    stats->queue_length = now->queue_length;
+    return news;
 }
 
 double stats_images_per_s(const struct stats *stats)
@@ -251,6 +264,7 @@ void stats_open_log(struct stats *stats, const char *path)
     if (stats->log >= 0)
         close(stats->log);
     stats->log = -1;
+    stats->idle = false;
     if (!path || !*path)
         return;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;

@@ -52,8 +52,9 @@ void stats_add(struct stats *stats, const struct stats_job *job);
 void stats_take_activity(struct stats *stats, struct engine *engine);
 const struct engine_activity *stats_activity(const struct stats *stats, uint32_t device);
 
-/* Writes the line for the time since the last one into text and begins a new interval. */
-void stats_line(struct stats *stats, const struct stats_now *now, char *text, size_t size);
+/* Writes the line for the time since the last one into text and begins a new interval. false: it
+ * says what the last one said, that nothing happened. */
+bool stats_line(struct stats *stats, const struct stats_now *now, char *text, size_t size);
 /* Images a second over the last finished interval, for STATUS=. */
 double stats_images_per_s(const struct stats *stats);
 uint64_t stats_jobs_total(const struct stats *stats);
@@ -69,7 +70,8 @@ struct stats_totals {
 };
 void stats_totals(const struct stats *stats, struct stats_totals *totals);
 
-/* The file that lines are appended to as well; reopened on SIGHUP. "" or NULL: none. */
+/* The file that lines are appended to as well; reopened on SIGHUP, which makes the next line news.
+ * "" or NULL: none. */
 void stats_open_log(struct stats *stats, const char *path);
 void stats_write_log(struct stats *stats, const char *line);
 

@@ -297,6 +297,51 @@ static void test_usr1_prints_stats(void **state)
     check_stop(daemon);
 }
 
+/* Waits for so many more calls of scripts: RENEW comes each renew_s, whatever else happens. */
+static void wait_for_scripts(int count)
+{
+    static const char *const calls[] = {"evalsha", "eval"};
+    double until = process_now() + patience(30);
+    long long first = -1, now = 0;
+    do {
+        now = 0;
+        for (size_t i = 0; i < 2; i++) {
+            redisReply *reply = redis_command(w->client, "INFO commandstats");
+            char name[32];
+            snprintf(name, sizeof name, "cmdstat_%s:calls=", calls[i]);
+            const char *at = strstr(reply->str, name);
+            now += at ? atoll(at + strlen(name)) : 0;
+            freeReplyObject(reply);
+        }
+        first = first < 0 ? now : first;
+        process_sleep(0.02);
+    } while (now < first + count && process_now() < until);
+    assert_true(now >= first + count);
+}
+
+static void test_an_idle_daemon_is_quiet(void **state)
+{
+    (void)state;
+    struct process *daemon =
+        world_start(w, 0, "--stats_interval_s=0.05", "--renew_s=0.1", NULL);
+    check_ready(daemon);
+    for (int round = 0; round < 2; round++) {
+        assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
+        size_t mark = process_log_mark(daemon);
+        wait_for_scripts(20); /* some forty intervals; the last job's lines may come in the first */
+        assert_true(process_log_count(daemon, mark, "stats interval_s=") <= 2);
+        mark = process_log_mark(daemon);
+        world_push(w, JOB, 1, 1);
+        check_done(check_next(w));
+        assert_true(process_logged(daemon, mark, " jobs=1 done=1 ", 10));
+        assert_true(process_logged(daemon, mark, " jobs=0 done=0 ", 10)); /* and then this, once */
+    }
+    size_t mark = process_log_mark(daemon);
+    process_signal(daemon, SIGUSR1);
+    assert_true(process_logged(daemon, mark, " jobs=0 done=0 ", 10));
+    check_stop(daemon);
+}
+
 static void test_stats_log(void **state)
 {
     (void)state;
@@ -576,6 +621,7 @@ int main(void)
         TEST(test_interrupt_is_as_term),
         TEST(test_signals_while_it_starts),
         TEST(test_usr1_prints_stats),
+        TEST(test_an_idle_daemon_is_quiet),
         TEST(test_stats_log),
         TEST(test_usr2_pauses),
         TEST(test_reload),
