@@ -129,7 +129,7 @@ static void add_keys(struct script_call *call, const struct entry *entry)
         script_call_ns_key(call, "unique:%s", entry->id);
         script_call_ns_key(call, "waits:%s", entry->id);
         if (entry->kind == ACK_DONE)
-            script_call_ns_key(call, "wake");
+            script_call_ns_key(call, "woken");
     }
     if (entry->reply_to)
         script_call_key(call, entry->reply_to);
@@ -183,7 +183,7 @@ static struct script_call *build_call(struct lane *lane)
         script_call_ns_key(call, "delayed");
         script_call_ns_key(call, "alone");
         script_call_ns_key(call, "dead");
-        script_call_ns_key(call, "wake");
+        script_call_ns_key(call, "woken");
     }
     list_each(node, &lane->sent)
         add_keys(call, entry_of(node));

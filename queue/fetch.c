@@ -251,7 +251,7 @@ static void send_fetch(struct queue *queue)
     script_call_ns_key(call, "seq");
     script_call_ns_key(call, "cancel");
     script_call_ns_key(call, "paused");
-    script_call_ns_key(call, "wake");
+    script_call_ns_key(call, "woken");
     script_call_text(call, config->ns);
     script_call_text(call, config->instance);
     script_call_number(call, ++queue->counter);

@@ -16,7 +16,7 @@
 /* The script's reply: the kept result of the id, or nothing; NULL after a sentence. */
 static redisReply *call(struct ctl *ctl, const char *id)
 {
-    static const char *const names[KEYS] = {"jobs", "cancel", "wake", "waits:", "result:",
+    static const char *const names[KEYS] = {"jobs", "cancel", "woken", "waits:", "result:",
                                             "never"};
     const char *argv[KEYS + 4] = {"EVAL", script_text(SCRIPT_ID_CANCEL), "6"};
     size_t lengths[KEYS + 4];

@@ -1,7 +1,7 @@
 -- CANCEL: asks for the end of every job with an id that was pushed so far. No daemon calls it;
 -- whoever pushes jobs does.
 --
--- KEYS  1 jobs  2 cancel  3 wake  4 waits:ID  5 result:ID, and in a Cluster never
+-- KEYS  1 jobs  2 cancel  3 woken  4 waits:ID  5 result:ID, and in a Cluster never
 -- ARGV  1 ID
 -- Reply {the kept result of a job with that id, or nil}
 --
@@ -10,13 +10,13 @@
 -- before the fence, and every one that has its number already, ends as `cancelled` when START is
 -- asked about it. Those that wait for a time, or for another job, are woken for that.
 -- Crash windows: one atomic step. If the reply is lost: once more does no harm.
-local jobs, cancel, wakes, waits = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local jobs, cancel, woken, waits = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
 
 local ID_BYTES_MAX, KEPT = 128, 10000
 
 -- include parts/wrong_type.lua
-local wrong = wrong_type(jobs, 'list') or wrong_type(cancel, 'zset') or wrong_type(wakes, 'list')
+local wrong = wrong_type(jobs, 'list') or wrong_type(cancel, 'zset') or wrong_type(woken, 'list')
 if wrong then return wrong end
 if #id < 1 or #id > ID_BYTES_MAX then
     return redis.error_reply('ERR the id has ' .. #id .. ' bytes, must have 1 to ' .. ID_BYTES_MAX)
@@ -35,7 +35,7 @@ local last = tonumber(redis.call('ZSCORE', cancel, id) or 0)
 local serial = string.format('%.0f', math.max(FENCED + now, last + 1))
 redis.call('ZADD', cancel, serial, id)
 redis.call('LPUSH', jobs, '@cancel:' .. serial .. ':' .. id)
-wake(waits, wakes, 'LPUSH', 'cancel:' .. serial .. ':' .. id)
+wake(waits, woken, 'LPUSH', 'cancel:' .. serial .. ':' .. id)
 
 local kept = redis.pcall('GET', KEYS[5])
 return {type(kept) == 'string' and kept or false}

@@ -1,7 +1,7 @@
 -- DONE: ends leases with their results; many a call.
 --
 -- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it is kept there, unique:ID,
---       waits:ID and wake if it is unique, the reply list if it has one, and the key of each
+--       waits:ID and woken if it is unique, the reply list if it has one, and the key of each
 --       value
 -- ARGV  1 results_max (0: no bound)  2 life of kept results, ms, then for each lease number,
 --       token, result, is kept by its id (2: and is unique, 1, 0), has a reply list (1; 0: it goes
@@ -46,8 +46,8 @@ while a <= #ARGV do
     local job = next_key()
     local one = {result = result, id_key = has_id ~= '0' and next_key(), values = {}}
     if has_id == '2' then
-        one.number, one.unique, one.waits, one.wake = number, next_key(), next_key(), next_key()
-        wrong = wrong or wrong_type(one.wake, 'list')
+        one.number, one.unique, one.waits, one.woken = number, next_key(), next_key(), next_key()
+        wrong = wrong or wrong_type(one.woken, 'list')
     end
     one.reply_key, one.listed = goes_to == '1' and next_key(), goes_to ~= '-'
     for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
@@ -67,7 +67,7 @@ redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values) do store(unpack(value)) end
     post(one.result, one.id_key, one.reply_key, one.listed)
-    if one.unique then release(one.number, one.unique, one.waits, one.wake) end
+    if one.unique then release(one.number, one.unique, one.waits, one.woken) end
 end
 if #posted > 0 then
     local over = redis.call('LPUSH', results, unpack(posted)) - results_max

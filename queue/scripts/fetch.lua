@@ -2,7 +2,7 @@
 -- there it does neither.
 --
 -- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq  8 cancel  9 paused
---       10 wake
+--       10 woken
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
 --       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
@@ -16,7 +16,7 @@
 -- so that a million of them do not hold up all others, and more while :jobs is short.
 -- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
 -- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
-local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, wake =
+local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, woken =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local places, lease_ms, attempts, bytes_max =
@@ -25,15 +25,15 @@ local places, lease_ms, attempts, bytes_max =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string') or wrong_type(wake, 'list')
+    or wrong_type(seq, 'string') or wrong_type(woken, 'list')
 if wrong then return wrong end
 -- include parts/horizon.lua
 local over, is_paused, is_waking, refusal = -1, false, false, nil
-if redis.call('EXISTS', cancel, paused, wake) > 0 then
+if redis.call('EXISTS', cancel, paused, woken) > 0 then
     over, refusal = horizon(cancel)
     if refusal then return refusal end
     is_paused = redis.call('EXISTS', paused) == 1
-    is_waking = redis.call('EXISTS', wake) == 1
+    is_waking = redis.call('EXISTS', woken) == 1
 end
 local counter = redis.call('GET', seq)
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
@@ -211,7 +211,7 @@ end
 
 local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 local due_ms = next_due and math.max(0, next_due - now) or -1
-if is_waking and redis.call('EXISTS', wake) == 1 then due_ms = 0 end
+if is_waking and redis.call('EXISTS', woken) == 1 then due_ms = 0 end
 local reply = {left, due_ms, dropped, claimed and 1 or 0,
                over, 0}
 for i = 1, #taken do reply[#reply + 1] = taken[i] end

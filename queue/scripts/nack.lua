@@ -1,7 +1,7 @@
 -- NACK: ends leases without success; many a call. A job is given back with its attempt, or waits
 -- for its next one, or is dead where none is left.
 --
--- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead  7 wake, then for each lease job:N,
+-- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead  7 woken, then for each lease job:N,
 --       result:ID if it is kept there, unique:ID and waits:ID if it is unique, the reply list if it has
 --       one, and the key of each value
 -- ARGV  1 results_max  2 life of kept results, ms  3 dead_max  4 attempts  5 first delay, ms, then
@@ -17,7 +17,7 @@
 -- The delay grows fourfold with each attempt, to an hour at most, and ends where the job expires.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears 0 or
 -- -1, for the token is gone.
-local lease, results, jobs, delayed, alone, dead, wakes =
+local lease, results, jobs, delayed, alone, dead, woken =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local results_max, ttl_ms, dead_max, attempts, delay_ms =
     tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -27,7 +27,7 @@ local DELAY_LAST_MS = 3600000
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list') or wrong_type(jobs, 'list')
     or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
-    or wrong_type(dead .. ':errors', 'list') or wrong_type(wakes, 'list')
+    or wrong_type(dead .. ':errors', 'list') or wrong_type(woken, 'list')
 if wrong then return wrong end
 
 -- include parts/now.lua
@@ -107,7 +107,7 @@ while a <= #ARGV do
             for _, value in ipairs(values) do store(unpack(value)) end
             if result ~= '' then post(result, id_key, reply_key, goes_to ~= '-') end
             redis.call('DEL', job)
-            if unique then release(number, unique, waits, wakes) end
+            if unique then release(number, unique, waits, woken) end
         end
         reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
     end

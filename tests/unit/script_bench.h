@@ -109,7 +109,7 @@ __attribute__((format(printf, 2, 3))) static inline void expect(const char *expe
 }
 
 #define FETCH_KEYS                                                                                 \
-    "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:paused t:wake"
+    "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:paused t:woken"
 
 /* The usual call: lease of 10 s, 3 attempts, 20 bytes of a job at most. What it says of cancels and
  * of a pause is expected to be `marks`. */

@@ -1,7 +1,7 @@
 /* test_protocol.c - each script of the protocol against a real Redis, transition by transition. */
 #include "tests/unit/script_bench.h"
 
-#define NACK_KEYS "t:lease t:results t:jobs t:delayed t:alone t:dead t:wake "
+#define NACK_KEYS "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken "
 
 static void nack(const char *number, const char *token, const char *kind, const char *expected)
 {
@@ -635,7 +635,7 @@ static const struct {
     const char *typed; /* keys whose wrong type refuses the call */
 } script_calls[] = {
     {SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0",
-     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:wake"},
+     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:woken"},
     {SCRIPT_ID_START,
      "t:lease t:delayed t:cancel t:job:1 t:waits:x t:unique:x t:result:x",
      "t 1000 1 A:1 x 1 -1 -1", "t:lease t:delayed t:cancel"},
@@ -646,12 +646,12 @@ static const struct {
      "t:lease t:inst t:jobs t:alone t:alone:owner"},
     {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
      "t:lease t:results t:jobs t:delayed t:alone t:dead t:dead:errors "
-     "t:wake"},
+     "t:woken"},
     {SCRIPT_ID_REVIVE, "t:dead t:jobs", "x 1", "t:dead t:jobs t:dead:errors"},
-    {SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:result:x t:unique:x t:waits:x t:wake",
-     "9 9 1 A:1 r 2 0 0", "t:lease t:results t:wake"},
-    {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:wake t:waits:x t:result:x", "x",
-     "t:jobs t:cancel t:wake"},
+    {SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:result:x t:unique:x t:waits:x t:woken",
+     "9 9 1 A:1 r 2 0 0", "t:lease t:results t:woken"},
+    {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:woken t:waits:x t:result:x", "x",
+     "t:jobs t:cancel t:woken"},
 };
 #define SCRIPT_CALLS (sizeof script_calls / sizeof *script_calls)
 

@@ -48,7 +48,7 @@ static void done(const char *number, const char *token, const char *id, const ch
 {
     char keys[256], args[256];
     snprintf(keys, sizeof keys,
-             "t:lease t:results t:job:%s t:result:%s t:unique:%s t:waits:%s t:wake", number, id,
+             "t:lease t:results t:job:%s t:result:%s t:unique:%s t:waits:%s t:woken", number, id,
              id, id);
     snprintf(args, sizeof args,
              "100 60000 %s %s {\"id\":\"%s\",\"job\":%s,\"status\":\"%s\"} 2 0 0", number, token,
@@ -60,7 +60,7 @@ static void bury(const char *number, const char *token, const char *id, const ch
 {
     char keys[256], args[256];
     snprintf(keys, sizeof keys,
-             "t:lease t:results t:jobs t:delayed t:alone t:dead t:wake t:job:%s t:result:%s "
+             "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:%s t:result:%s "
              "t:unique:%s t:waits:%s", number, id, id, id);
     snprintf(args, sizeof args,
              "100 60000 9 1 100 %s %s retry {\"id\":\"%s\",\"job\":%s,\"status\":\"dead\"} 2 0 0",
@@ -71,7 +71,7 @@ static void bury(const char *number, const char *token, const char *id, const ch
 static void cancel(const char *id, const char *expected)
 {
     char keys[512];
-    snprintf(keys, sizeof keys, "t:jobs t:cancel t:wake t:waits:%s t:result:%s", id, id);
+    snprintf(keys, sizeof keys, "t:jobs t:cancel t:woken t:waits:%s t:result:%s", id, id);
     expect_reply(eval(SCRIPT_ID_CANCEL, keys, id), id, expected);
 }
 
@@ -129,7 +129,7 @@ static void test_a_retry_waits_no_longer_than_it_lasts(void **state)
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_timed("1", "A:1", "''", 0, -1, end, "1 ");
     expect_reply(eval(SCRIPT_ID_NACK,
-                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:wake t:job:1",
+                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
                       "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
     char *score = redis_string(redis, "ZSCORE t:delayed 1");
     assert_true(atoll(score) == end);
@@ -388,7 +388,7 @@ static void test_followers_are_woken_in_parts(void **state)
     expect("1001", "ZCARD t:delayed");
     size_t taken = 0;
     bool seen = false;
-    for (int i = 0; redis_integer(redis, "EXISTS t:wake t:jobs") > 0; i++) {
+    for (int i = 0; redis_integer(redis, "EXISTS t:woken t:jobs") > 0; i++) {
         char args[64];
         snprintf(args, sizeof args, "t %c %d 8 10000 3 20 1 0", 'B' + i % 3, i);
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
@@ -439,7 +439,7 @@ static void test_one_that_waits_again_is_not_woken_again(void **state)
     start(two->element[0]->str, "B:1", "x", "1 ");
     start(two->element[1]->str, "B:1", "x", "2 ");
     size_t taken = 0;
-    for (int i = 2; redis_integer(redis, "EXISTS t:wake t:jobs") > 0; i++) {
+    for (int i = 2; redis_integer(redis, "EXISTS t:woken t:jobs") > 0; i++) {
         char args[64];
         snprintf(args, sizeof args, "t B %d 64 10000 3 20 1 0", i);
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
@@ -581,9 +581,9 @@ static void test_only_the_end_of_the_first_wakes(void **state)
     start("5", "B:2", "x", "2 ");
     done("2", "B:1", "x", "cancelled", "0 1");
     done("3", "A:2", "x", "failed", "0 1");
-    expect("0", "EXISTS t:wake");
+    expect("0", "EXISTS t:woken");
     done("1", "A:1", "x", "done", "0 1");
-    expect("1", "LLEN t:wake");
+    expect("1", "LLEN t:woken");
     expect("0", "EXISTS t:waits:x");
 }
 
@@ -593,7 +593,7 @@ static void test_cancel_of_what_has_ended(void **state)
     expect("OK", "SET t:result:x kept");
     cancel("x", "kept");
     redisReply *reply =
-        eval(SCRIPT_ID_CANCEL, "t:jobs t:cancel t:wake t:waits: t:result:", "''");
+        eval(SCRIPT_ID_CANCEL, "t:jobs t:cancel t:woken t:waits: t:result:", "''");
     assert_int_equal(reply->type, REDIS_REPLY_ERROR);
     assert_non_null(strstr(reply->str, "0 bytes"));
     freeReplyObject(reply);

@@ -1,6 +1,6 @@
 -- Moves up to `count` of the jobs that DONE, NACK and CANCEL woke to :jobs. Followers go after all
 -- jobs that wait there. Cancelled ones go before: they only need their answer.
-local function woken(number, push)
+local function wake_one(number, push)
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt')
     if job.err or job[1] ~= 'delayed' or not job[2] then return end
@@ -12,17 +12,17 @@ end
 
 local function move_woken(count)
     while count > 0 do
-        local name = redis.call('LINDEX', wake, 0)
+        local name = redis.call('LINDEX', woken, 0)
         if not name then return end
-        local set = wake .. ':' .. name
+        local set = woken .. ':' .. name
         local numbers = redis.pcall('SPOP', set, count)
         if numbers.err then
             redis.call('DEL', set)
             numbers = {}
         end
-        if #numbers < count then redis.call('LPOP', wake) end
+        if #numbers < count then redis.call('LPOP', woken) end
         count = count - math.max(1, #numbers)
         local push = name:match('^cancel:') and 'RPUSH' or 'LPUSH'
-        for _, number in ipairs(numbers) do woken(number, push) end
+        for _, number in ipairs(numbers) do wake_one(number, push) end
     end
 end
