@@ -1,9 +1,10 @@
 /*
- * fetch.c - FETCH, the peek at an idle queue, and running jobs alone.
+ * fetch.c - FETCH, the wait of an idle daemon, and running jobs alone.
  *
  * Three ways to learn of work: the last FETCH left something in :jobs (fetch again as places come
- * free); a BLMOVE of :jobs onto itself on the second connection returns; the idle timer, for
- * delayed jobs that come due, jobs in :alone, and a peek that is down or refused.
+ * free); the second connection's wait returns, of the one daemon that watches :jobs in a BLMOVE of
+ * the list onto itself, of the others in a BLPOP of :wake; the idle timer's LOOK, for delayed jobs
+ * that come due, jobs in :alone, and a wait that is down or refused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,8 +25,14 @@ enum {
     REPLY_ALONE,
     REPLY_HORIZON,
     REPLY_PAUSED,
+    REPLY_WATCH,
     REPLY_HEAD
 };
+
+enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_HEAD };
+
+/* Two daemons that know of one delayed job do not fetch it at one moment. */
+#define DUE_JITTER_MS 20
 
 /* Takes a string out of a reply: malloc'd, and terminated by hiredis. */
 static char *take_string(redisReply *reply, size_t *bytes)
@@ -58,23 +65,46 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
     return entry;
 }
 
+/* ---- while it is idle --------------------------------------------------------------------- */
+
 static void peeked(void *context, redisReply *reply);
+
+static bool may_peek(const struct queue *queue)
+{
+    return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
+}
 
 static void peek_pump(struct queue *queue)
 {
     char seconds[32], *key = NULL;
-    if (!queue->idle || queue->peeking || queue->peek_refused || queue->closing ||
-        queue->view.paused || queue->places == 0 || !redis_up(queue->peek) ||
-        asprintf(&key, "%s:jobs", queue->config.ns) < 0)
+    bool watch = queue->watch != WATCH_NOT;
+    if (!may_peek(queue) || queue->peeking || queue->peek_refused || !redis_up(queue->peek) ||
+        asprintf(&key, "%s:%s", queue->config.ns, watch ? "jobs" : "wake") < 0)
         return;
     double block_s = fmax(queue->config.block_s, 0.01); /* 0 would be for ever */
     snprintf(seconds, sizeof seconds, "%.3f", block_s);
-    const char *argv[] = {"BLMOVE", key, key, "RIGHT", "RIGHT", seconds};
+    const char *move[] = {"BLMOVE", key, key, "RIGHT", "RIGHT", seconds};
+    const char *pop[] = {"BLPOP", key, seconds};
+    const char **argv = watch ? move : pop;
+    int argc = watch ? 6 : 3;
     size_t lengths[6];
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < argc; i++)
         lengths[i] = strlen(argv[i]);
-    queue->peeking = redis_send(queue->peek, 6, argv, lengths, block_s + 3, peeked, queue);
+    queue->waits_for_word = !watch;
+    queue->peeking = redis_send(queue->peek, argc, argv, lengths, block_s + 3, peeked, queue);
     free(key);
+}
+
+/* A word that came too late for this daemon goes to the next one: whoever watches sees the jobs
+ * that are left over, too. */
+static void hear(struct queue *queue, const redisReply *word)
+{
+    if (!may_peek(queue) || !queue_ready(queue))
+        lease_pass_watch(queue);
+    else if (word->type == REDIS_REPLY_STRING && strcmp(word->str, "watch") == 0)
+        queue->watch = WATCH;
+    else
+        fetch_wake(queue);
 }
 
 static void peeked(void *context, redisReply *reply)
@@ -90,9 +120,18 @@ static void peeked(void *context, redisReply *reply)
             queue->peek_refused = true; /* until the idle timer's next turn */
     } else if (reply->type != REDIS_REPLY_NIL) {
         redis_good(queue->peek);
-        fetch_wake(queue);
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+            hear(queue, reply->element[1]);
+        else
+            fetch_wake(queue);
     }
     peek_pump(queue);
+}
+
+void fetch_check_watch(struct queue *queue)
+{
+    if (queue->watch == WATCH && (queue->closing || queue->places == 0) && !queue->fetch_out)
+        lease_pass_watch(queue);
 }
 
 void fetch_wake(struct queue *queue)
@@ -101,12 +140,82 @@ void fetch_wake(struct queue *queue)
     fetch_pump(queue);
 }
 
+/* An empty queue, or one that is paused, is looked at again when the next delayed job is due, or
+ * after block_s. */
+static void go_idle(struct queue *queue, long long due_ms)
+{
+    double dice = erand48(queue->dice);
+    double ms = fmax(queue->config.block_s, 0.01) * 1000 * (0.75 + 0.25 * dice);
+    double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * dice);
+    if (due_ms >= 0 && due < ms)
+        ms = due;
+    queue->idle = true;
+    queue_timer_start(queue, TIMER_IDLE, (uint64_t)ms);
+}
+
+/* For all daemons of the namespace; said once. */
+static void note_paused(struct queue *queue, bool paused)
+{
+    if (paused != queue->view.paused)
+        log_info("%s:paused is %s: fetching is %s", queue->config.ns, paused ? "set" : "gone",
+                 paused ? "paused for all daemons" : "resumed");
+    queue->view.paused = paused;
+}
+
+static void looked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->looking = false;
+    if (!queue->idle || queue->closing)
+        return;
+    if (!reply) {
+        fetch_wake(queue);
+        return;
+    }
+    if (!script_reply_is_array(reply, LOOK_HEAD)) {
+        queue->idle = false;
+        queue_refused(queue, SCRIPT_ID_LOOK, reply, true);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_LOOK);
+    queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
+    note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
+    if (script_reply_integer(reply, LOOK_WORTH) == 1) {
+        fetch_wake(queue);
+        return;
+    }
+    /* Of the daemons that only look, one is enough to be there when a job comes due. */
+    go_idle(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS) : -1);
+    fetch_pump(queue);
+}
+
+static bool send_look(struct queue *queue)
+{
+    if (!queue_ready(queue) || queue->looking)
+        return false;
+    struct script_call *call = script_call_new(SCRIPT_ID_LOOK, queue->config.ns);
+    if (!call)
+        return false;
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "delayed");
+    script_call_ns_key(call, "alone");
+    script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "paused");
+    script_call_ns_key(call, "woken");
+    queue->looking = script_call_send(call, queue->redis, looked, queue);
+    return queue->looking;
+}
+
 void fetch_idle_cb(uv_timer_t *timer)
 {
     struct queue *queue = timer->data;
     queue->peek_refused = false;
-    fetch_wake(queue);
+    if (!queue->idle || queue->places == 0 || !send_look(queue))
+        fetch_wake(queue);
 }
+
+/* ---- FETCH -------------------------------------------------------------------------------- */
 
 void fetch_timer_cb(uv_timer_t *timer)
 {
@@ -153,26 +262,6 @@ static void note_dropped(struct queue *queue, long long dropped)
     queue->view.dropped += (uint64_t)dropped;
 }
 
-/* For all daemons of the namespace; said once. */
-static void note_paused(struct queue *queue, bool paused)
-{
-    if (paused != queue->view.paused)
-        log_info("%s:paused is %s: fetching is %s", queue->config.ns, paused ? "set" : "gone",
-                 paused ? "paused for all daemons" : "resumed");
-    queue->view.paused = paused;
-}
-
-/* An empty queue, or one that is paused, is looked at again when the next delayed job is due, or
- * after block_s. */
-static void go_idle(struct queue *queue, long long due_ms)
-{
-    double ms = fmax(queue->config.block_s, 0.01) * 1000;
-    if (due_ms >= 0 && (double)due_ms + 1 < ms)
-        ms = (double)due_ms + 1;
-    queue->idle = true;
-    queue_timer_start(queue, TIMER_IDLE, (uint64_t)ms);
-}
-
 static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
 {
     queue->delivering = true;
@@ -215,6 +304,7 @@ static void fetched(void *context, redisReply *reply)
     long long horizon = script_reply_integer(reply, REPLY_HORIZON);
     if (horizon != queue->horizon)
         start_check(queue, horizon);
+    queue->watch = (enum queue_watch)script_reply_integer(reply, REPLY_WATCH);
     if ((queue->view.length == 0 && !queue->alone) || queue->view.paused)
         go_idle(queue, script_reply_integer(reply, REPLY_DUE_MS));
     take_leases(queue, reply, counter);
@@ -251,6 +341,8 @@ static void send_fetch(struct queue *queue)
     script_call_ns_key(call, "seq");
     script_call_ns_key(call, "cancel");
     script_call_ns_key(call, "paused");
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
     script_call_ns_key(call, "woken");
     script_call_text(call, config->ns);
     script_call_text(call, config->instance);
@@ -261,6 +353,8 @@ static void send_fetch(struct queue *queue)
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, may_run_alone(queue));
     script_call_number(call, held(queue));
+    script_call_text(call, queue->watch != WATCH_NOT ? "watch"
+                           : queue->peeking && queue->waits_for_word ? "wait" : "none");
     queue->fetch_out = queue->counter;
     queue->fetch_ms = uv_now(queue->loop);
     if (!script_call_send(call, queue->redis, fetched, queue))

@@ -58,6 +58,13 @@ enum queue_timer {
     TIMER_COUNT
 };
 
+/* The values are FETCH's and RENEW's. */
+enum queue_watch {
+    WATCH_NOT,     /* another daemon waits on :jobs; this one waits for a word in :wake */
+    WATCH,
+    WATCH_LONELY   /* there is no other daemon in the namespace */
+};
+
 struct queue {
     uv_loop_t *loop;
     struct queue_config config; /* strings are copies */
@@ -84,6 +91,9 @@ struct queue {
     uint64_t fetch_ms;         /* when the last FETCH went */
     bool delivering;           /* leases of one reply are being handed out: no FETCH meanwhile */
     bool idle;                 /* the last FETCH left :jobs empty, or found all paused */
+    enum queue_watch watch;    /* is this daemon to wait on :jobs while it is idle? */
+    bool looking;              /* a LOOK is out */
+    bool waits_for_word;       /* the peek is a BLPOP of :wake, and not a BLMOVE of :jobs */
     long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
     bool peeking, peek_refused;
     bool results_fill;         /* the log was told that :results is nearly full */
@@ -129,6 +139,8 @@ void queue_close_check(struct queue *queue);
 /* fetch.c */
 void fetch_pump(struct queue *queue);
 void fetch_wake(struct queue *queue); /* there may be something now */
+/* Lets another daemon watch :jobs where this one does not fetch any more. */
+void fetch_check_watch(struct queue *queue);
 void fetch_timer_cb(uv_timer_t *timer);
 void fetch_idle_cb(uv_timer_t *timer);
 /* Fills an entry from number, attempt and text at index of a reply; takes the text. */
@@ -155,6 +167,7 @@ void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer
 
 /* lease.c */
 void lease_renew(struct queue *queue);
+void lease_pass_watch(struct queue *queue); /* another daemon is to watch :jobs */
 void lease_resume(struct queue *queue);
 /* Another daemon has it: tells ours, unless it has ended it already. */
 void lease_lose(struct entry *entry);

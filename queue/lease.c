@@ -21,7 +21,7 @@ struct renewal {
     struct queue *queue;
     struct entry *entries[QUEUE_BATCH_MAX];
     size_t count;
-    bool sent;
+    bool sent, pass;
 };
 
 struct search {
@@ -70,23 +70,40 @@ static bool runs_alone(struct queue *queue)
     return false;
 }
 
+enum { RENEWED_ALONE, RENEWED_HORIZON, RENEWED_WATCH, RENEWED_HEAD };
+
 static void renewed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     if (!reply)
         return;
-    if (!script_reply_is_array(reply, 2)) {
-        queue_refused(queue, SCRIPT_ID_RENEW, reply, false);
+    if (!script_reply_is_array(reply, RENEWED_HEAD)) {
+        /* An idle daemon writes nothing else: until FETCH is accepted it says that it waits. */
+        bool idle = queue->idle;
+        queue->idle = false;
+        queue_refused(queue, SCRIPT_ID_RENEW, reply, idle);
         return;
     }
     queue_accepted(queue, SCRIPT_ID_RENEW);
-    if (script_reply_integer(reply, 0) == 0 && !queue->fetch_out && !runs_alone(queue))
+    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out && !runs_alone(queue))
         queue->alone = false;
-    for (size_t i = 2; i < reply->elements; i++)
+    long long watch = script_reply_integer(reply, RENEWED_WATCH);
+    if (watch >= WATCH_NOT && watch <= WATCH_LONELY)
+        queue->watch = (enum queue_watch)watch;
+    for (size_t i = RENEWED_HEAD; i < reply->elements; i++)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
             note_lost(queue, reply->element[i]->str);
-    start_check(queue, script_reply_integer(reply, 1));
+    start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
+    fetch_check_watch(queue);
     fetch_pump(queue);
+}
+
+/* While a FETCH is out, only its reply knows who is to watch. */
+static const char *watch_word(const struct renewal *renewal)
+{
+    if (renewal->pass)
+        return "pass";
+    return renewal->queue->watch != WATCH_NOT && !renewal->queue->fetch_out ? "keep" : "none";
 }
 
 static void send_renewal(struct renewal *renewal)
@@ -101,12 +118,15 @@ static void send_renewal(struct renewal *renewal)
     script_call_ns_key(call, "inst");
     script_call_ns_key(call, "alone:owner");
     script_call_ns_key(call, "cancel");
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
     for (size_t i = 0; i < renewal->count; i++)
         script_call_ns_key(call, "job:%llu",
                            (unsigned long long)renewal->entries[i]->lease.number);
     script_call_text(call, queue->config.instance);
     script_call_ms(call, queue->config.lease_s);
     script_call_text(call, right);
+    script_call_text(call, watch_word(renewal));
     for (size_t i = 0; i < renewal->count; i++) {
         script_call_number(call, renewal->entries[i]->lease.number);
         script_call_number(call, renewal->entries[i]->lease.fetch);
@@ -135,6 +155,14 @@ void lease_renew(struct queue *queue)
     if (renewal.count > 0 || !renewal.sent) /* without leases, the daemon's own name */
         send_renewal(&renewal);
     lengths_ask(queue);
+}
+
+void lease_pass_watch(struct queue *queue)
+{
+    struct renewal renewal = {.queue = queue, .pass = true};
+    queue->watch = WATCH_NOT;
+    if (redis_up(queue->redis) && !queue->shut)
+        send_renewal(&renewal);
 }
 
 void lease_renew_cb(uv_timer_t *timer)
@@ -339,6 +367,7 @@ static void send_reap(struct queue *queue, const redisReply *names)
     script_call_ns_key(call, "jobs");
     script_call_ns_key(call, "alone");
     script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "watcher");
     script_call_text(call, config->ns);
     script_call_text(call, config->instance);
     script_call_number(call, ++queue->counter);

@@ -423,8 +423,10 @@ void queue_reload(struct queue *queue, const struct queue_config *config)
 void queue_set_places(struct queue *queue, uint32_t places)
 {
     queue->places = places;
-    if (queue->started)
-        fetch_pump(queue);
+    if (!queue->started)
+        return;
+    fetch_check_watch(queue);
+    fetch_pump(queue);
 }
 
 /* ---- the way out -------------------------------------------------------------------------- */
@@ -503,7 +505,10 @@ void queue_close_check(struct queue *queue)
         script_call_ns_key(call, "alone:owner");
         script_call_ns_key(call, "stats:%s", queue->config.instance);
         script_call_ns_key(call, "leases:%s", queue->config.instance);
+        script_call_ns_key(call, "watcher");
+        script_call_ns_key(call, "wake");
         script_call_text(call, queue->config.instance);
+        script_call_ms(call, queue->config.lease_s);
     }
     if (!script_call_send(call, queue->redis, left, queue))
         shut(queue);
@@ -525,6 +530,7 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
     queue->closed = closed;
     queue->closed_context = context;
     uv_timer_stop(&queue->timers[TIMER_IDLE]);
+    fetch_check_watch(queue);
     queue_timer_start(queue, TIMER_CLOSE, (uint64_t)ceil(fmax(timeout_s, 0) * 1000));
     /* Never from inside this call. */
     uv_timer_start(&queue->timers[TIMER_FETCH], close_check_cb, 0, 0);

@@ -72,8 +72,8 @@ bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *
                 double timeout_s, redis_reply_cb callback, void *context);
 
 /* Lets go of a connection that is up but of no use, and tries again, within 0.1 s the first time,
- * with the next server where the route has several. Until redis_good is called, tries become rarer and a
- * reason that stays the same is not said again. */
+ * with the next server where the route has several. Until redis_good is called, tries become rarer
+ * and a reason that stays the same is not said again. */
 void redis_drop(struct redis *redis, const char *reason);
 void redis_good(struct redis *redis);
 

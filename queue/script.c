@@ -17,7 +17,7 @@ static const struct {
     size_t length;
 } scripts[SCRIPT_ID_COUNT] = {
 #define ROW(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1}
-    ROW(FETCH), ROW(START), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP),
+    ROW(FETCH), ROW(LOOK), ROW(START), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP),
     ROW(LEAVE), ROW(CANCEL), ROW(REVIVE), ROW(DEAD),
 #undef ROW
 };

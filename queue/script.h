@@ -15,6 +15,7 @@
 
 enum script {
     SCRIPT_ID_FETCH,
+    SCRIPT_ID_LOOK,
     SCRIPT_ID_START,
     SCRIPT_ID_DONE,
     SCRIPT_ID_NACK,

@@ -2,13 +2,15 @@
 -- there it does neither.
 --
 -- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq  8 cancel  9 paused
---       10 woken
+--       10 watcher  11 wake  12 woken
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
 --       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
+--       10 its part among the idle ones: watch, wait (for a word in :wake), or none
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
 --       1 if this daemon has the right to run alone, the highest number that a cancel may be
---       meant for (-1: none), 1 if paused, then for each lease number, attempt, text (or, if it
---       is over ARGV 7, {its length, its beginning})}
+--       meant for (-1: none), 1 if paused, 1 if this daemon is to watch :jobs (2: and there is no
+--       other one), then for each lease number, attempt, text (or, if
+--       it is over ARGV 7, {its length, its beginning})}
 --
 -- An entry `@cancel:SERIAL:ID` is the fence that CANCEL put behind all that waited: from there on
 -- the cancel with that serial is for numbers that were given before (see cancel.lua).
@@ -16,8 +18,9 @@
 -- so that a million of them do not hold up all others, and more while :jobs is short.
 -- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
 -- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
-local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, woken =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, watcher, wake, woken =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10],
+    KEYS[11], KEYS[12]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -25,7 +28,8 @@ local places, lease_ms, attempts, bytes_max =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string') or wrong_type(woken, 'list')
+    or wrong_type(seq, 'string') or wrong_type(watcher, 'string') or wrong_type(wake, 'list')
+    or wrong_type(woken, 'list')
 if wrong then return wrong end
 -- include parts/horizon.lua
 local over, is_paused, is_waking, refusal = -1, false, false, nil
@@ -49,7 +53,7 @@ redis.call('ZADD', inst, expiry, me)
 local holder = redis.call('GET', owner)
 if is_paused then
     if holder == me then redis.call('DEL', owner) end
-    return {redis.call('LLEN', jobs), -1, 0, 0, over, 1}
+    return {redis.call('LLEN', jobs), -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0}
 end
 
 local dropped = 0
@@ -209,10 +213,36 @@ if left == 0 and over >= FENCED then
     end
 end
 
+-- include parts/watch.lua
+-- If jobs are left over, one more daemon is to fetch. The watcher that takes the last one lets
+-- another daemon watch, so that jobs go around. If nobody watches, a daemon that finds nothing does.
+local function settle_watch()
+    local watching = redis.call('GET', watcher)
+    local mine_to_settle = not watching or watching == me
+        or (watching == '-' and ARGV[10] == 'watch')
+    if left > 0 then
+        local word = redis.call('LINDEX', wake, 0)
+        local unheard = watching == '-' and word == 'watch'
+        if mine_to_settle or unheard then redis.call('DEL', watcher) end
+        if word ~= 'fetch' then say('fetch') end
+        return 0
+    end
+    if not mine_to_settle then return 0 end
+    local busy = claimed or #mine > 0
+    local others = redis.call('ZCOUNT', inst, string.format('%.0f', now), '+inf') > 1
+    if ARGV[10] == 'wait' or (busy and others) then
+        pass_watch(lease_ms)
+        return 0
+    end
+    redis.call('SET', watcher, me, 'PX', lease_ms)
+    if watching ~= me then redis.call('DEL', wake) end
+    return others and 1 or 2
+end
+local watches = settle_watch()
+
 local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 local due_ms = next_due and math.max(0, next_due - now) or -1
 if is_waking and redis.call('EXISTS', woken) == 1 then due_ms = 0 end
-local reply = {left, due_ms, dropped, claimed and 1 or 0,
-               over, 0}
+local reply = {left, due_ms, dropped, claimed and 1 or 0, over, 0, watches}
 for i = 1, #taken do reply[#reply + 1] = taken[i] end
 return reply

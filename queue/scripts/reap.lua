@@ -1,6 +1,6 @@
 -- REAP: takes leases from daemons that let them expire or whose process is gone.
 --
--- KEYS  1 lease  2 inst  3 jobs  4 alone  5 alone:owner
+-- KEYS  1 lease  2 inst  3 jobs  4 alone  5 alone:owner  6 watcher
 -- ARGV  1 namespace  2 INST of the reaper  3 its fetch counter  4 lease, ms  5 attempts
 --       6 bytes of a job that may be sent  7 leases to take at most  8 the time of the reaper's
 --       first look: leases that had ended by then are taken (-1: none), then each INST that is
@@ -17,7 +17,8 @@
 -- result and ends it with NACK. So id, meta and reply_to come from the one JSON parser there is.
 -- Crash windows: one atomic step. A reaper that dies before its NACK lets that lease expire, and
 -- the next reaper takes it; if the reply was lost, RESUME lets it expire at once.
-local lease, inst, jobs, alone, owner = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lease, inst, jobs, alone, owner, watcher =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
 local lease_ms, attempts, bytes_max, limit =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -25,6 +26,7 @@ local lease_ms, attempts, bytes_max, limit =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(jobs, 'list')
     or wrong_type(alone, 'list') or wrong_type(owner, 'string')
+    or wrong_type(watcher, 'string')
 if wrong then return wrong end
 
 -- include parts/now.lua
@@ -98,6 +100,7 @@ if #over > limit then reply[2] = 1 end
 for i = 9, #ARGV do
     local name = ARGV[i]
     if redis.call('GET', owner) == name then redis.call('DEL', owner) end
+    if redis.call('GET', watcher) == name then redis.call('DEL', watcher) end
     if redis.call('EXISTS', own(name .. ':')) == 1 then
         reply[2] = 1
     else

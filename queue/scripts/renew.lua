@@ -1,17 +1,19 @@
 -- RENEW: puts off the expiry of a daemon and of the leases that are still its own.
 --
--- KEYS  1 lease  2 inst  3 alone:owner  4 cancel, then job:N of each lease
--- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none, then for each lease
---       number, fetch counter
+-- KEYS  1 lease  2 inst  3 alone:owner  4 cancel  5 watcher  6 wake, then job:N of each lease
+-- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none  4 the watch over :jobs:
+--       keep, pass (another daemon is to watch) or none, then for each lease number, fetch counter
 -- Reply {1 if this daemon has the right to run alone, the highest number that a cancel may be
---       meant for (-1: none), then "number:fetch counter" of each lost lease}
+--       meant for (-1: none), 1 if this daemon is to watch :jobs (2: and there is no other one, 0:
+--       it is not, -1: it was not asked), then "number:fetch counter" of each lost lease}
 --
 -- Crash windows: one atomic step, and doing it twice is doing it once.
-local lease, inst, owner = KEYS[1], KEYS[2], KEYS[3]
+local lease, inst, owner, watcher, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
 local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
+    or wrong_type(watcher, 'string') or wrong_type(wake, 'list')
 if wrong then return wrong end
 -- include parts/horizon.lua
 local over, refusal = horizon(KEYS[4])
@@ -31,12 +33,27 @@ elseif held then
     held = false
 end
 
+-- include parts/watch.lua
+local watches = -1
+if ARGV[4] ~= 'none' then
+    local watching = redis.call('GET', watcher)
+    watches = 0
+    if watching and watching ~= '-' and watching ~= me then
+        watches = 0 -- another one does
+    elseif ARGV[4] == 'pass' then
+        pass_watch(lease_ms)
+    else
+        redis.call('SET', watcher, me, 'PX', lease_ms)
+        watches = redis.call('ZCOUNT', inst, string.format('%.0f', now), '+inf') > 1 and 1 or 2
+    end
+end
+
 -- include parts/own.lua
 -- include parts/own_add.lua
-local reply, mine = {held and 1 or 0, over}, {}
-for i = 4, #ARGV, 2 do
+local reply, mine = {held and 1 or 0, over, watches}, {}
+for i = 5, #ARGV, 2 do
     local number, token = ARGV[i], me .. ':' .. ARGV[i + 1]
-    if redis.pcall('HGET', KEYS[5 + (i - 4) / 2], 'token') == token then
+    if redis.pcall('HGET', KEYS[7 + (i - 5) / 2], 'token') == token then
         redis.call('ZADD', lease, expiry, number)
         mine[#mine + 1] = number
     else

@@ -69,7 +69,7 @@ static double redis_now(void)
 static char *cancel(const char *id)
 {
     redisReply *reply =
-        redis_command(w->client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:wake "
+        redis_command(w->client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
                                  "gpuimgd:waits:%s gpuimgd:result:%s %s",
                       script_text(SCRIPT_ID_CANCEL), id, id, id);
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);

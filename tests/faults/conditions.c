@@ -135,7 +135,7 @@ static void start_reply_cut(struct rig *rig)
 static void cancel(struct rig *rig, const char *id)
 {
     freeReplyObject(redis_command(rig->world.client,
-                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:wake "
+                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
                                   "gpuimgd:waits:%s gpuimgd:result:%s %s",
                                   script_text(SCRIPT_ID_CANCEL), id, id, id));
 }

@@ -216,7 +216,7 @@ static unsigned send_job(redisContext *client, const struct job *job, unsigned i
         return 2;
     }
     if (job->kind == CANCELLED) {
-        redisAppendCommand(client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:wake "
+        redisAppendCommand(client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
                                    "gpuimgd:waits:%u gpuimgd:result:%u %u",
                            script_text(SCRIPT_ID_CANCEL), id, id, id);
         return 2;

@@ -352,8 +352,9 @@ bool world_settle(struct world *world)
 
 static bool may_stay(const struct world *world, const char *key)
 {
-    static const char *const fine[] = {"seq",    "results", "dead",    "dead:errors", "trimmed",
-                                       "cancel", "result:", "img:",    "reply:",      NULL};
+    static const char *const fine[] = {"seq",     "results", "dead", "dead:errors", "trimmed",
+                                       "cancel",  "watcher", "wake", "result:",     "img:",
+                                       "reply:",  NULL};
     size_t ns = strlen(world->ns);
     if (strncmp(key, world->ns, ns) || key[ns] != ':')
         return true;

@@ -109,10 +109,26 @@ __attribute__((format(printf, 2, 3))) static inline void expect(const char *expe
 }
 
 #define FETCH_KEYS                                                                                 \
-    "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:paused t:woken"
+    "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:paused t:watcher "   \
+    "t:wake t:woken"
+
+/* Takes elements out of a reply that a test does not look at. */
+static inline void leave_out(redisReply *reply, size_t at, size_t count)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < at + count)
+        return;
+    for (size_t i = at; i < at + count; i++)
+        freeReplyObject(reply->element[i]);
+    reply->elements -= count;
+    memmove(&reply->element[at], &reply->element[at + count],
+            (reply->elements - at) * sizeof *reply->element);
+}
+
+#define FETCH_HEAD 7
+#define FETCH_WATCH 6
 
 /* The usual call: lease of 10 s, 3 attempts, 20 bytes of a job at most. What it says of cancels and
- * of a pause is expected to be `marks`. */
+ * of a pause is expected to be `marks`; who watches the list is left out. */
 static inline void fetch_marked(const char *inst, int counter, int places, int may_alone,
                                 int running, const char *marks, const char *expected)
 {
@@ -122,9 +138,11 @@ static inline void fetch_marked(const char *inst, int counter, int places, int m
         leases += strcspn(leases, " ") + (i < 3);
     snprintf(whole, sizeof whole, "%.*s %s%s", (int)(leases - expected), expected, marks,
              leases);
-    snprintf(args, sizeof args, "t %s %d %d 10000 3 20 %d %d", inst, counter, places, may_alone,
-             running);
-    expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, args), args, whole);
+    snprintf(args, sizeof args, "t %s %d %d 10000 3 20 %d %d none", inst, counter, places,
+             may_alone, running);
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
+    leave_out(reply, FETCH_WATCH, 1);
+    expect_reply(reply, args, whole);
 }
 
 static inline void fetch(const char *inst, int counter, int places, int may_alone, int running,
@@ -133,23 +151,18 @@ static inline void fetch(const char *inst, int counter, int places, int may_alon
     fetch_marked(inst, counter, places, may_alone, running, "-1 0", expected);
 }
 
-#define REAP_KEYS "t:lease t:inst t:jobs t:alone t:alone:owner"
+#define RENEW_KEYS "t:lease t:inst t:alone:owner t:cancel t:watcher t:wake"
+#define REAP_KEYS "t:lease t:inst t:jobs t:alone t:alone:owner t:watcher"
 
-/* looked: 1 for the leases that a test ended at 1 ms, 0 for none. Expects the reply without the time and
- * the count of leases that ended since. */
+/* looked: 1 for the leases that a test ended at 1 ms, 0 for none. Expects the reply without the
+ * time and the count of leases that ended since. */
 static inline void reap(const char *inst, long long looked, const char *gone,
                         const char *expected)
 {
     char args[256];
     snprintf(args, sizeof args, "t %s 9 10000 3 20 64 %lld %s", inst, looked, gone);
     redisReply *reply = eval(SCRIPT_ID_REAP, REAP_KEYS, args);
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 4) {
-        freeReplyObject(reply->element[2]);
-        freeReplyObject(reply->element[3]);
-        reply->elements -= 2;
-        memmove(&reply->element[2], &reply->element[4],
-                (reply->elements - 2) * sizeof *reply->element);
-    }
+    leave_out(reply, 2, 2);
     expect_reply(reply, args, expected);
 }
 

@@ -69,7 +69,7 @@ static long long lease_end(struct bench *bench, const char *number)
     return end;
 }
 
-/* A daemon with three leases of 5 s, which it renews seldom. Skips where the clock cannot be set. */
+/* A daemon with three leases of 5 s, which it renews seldom. Skips if the clock cannot be set. */
 static struct bench *set_up_holder(void)
 {
     struct bench *bench = set_up(start_server());

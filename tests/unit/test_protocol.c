@@ -1,6 +1,8 @@
 /* test_protocol.c - each script of the protocol against a real Redis, transition by transition. */
 #include "tests/unit/script_bench.h"
 
+#define LOOK_KEYS "t:jobs t:delayed t:alone t:alone:owner t:watcher t:paused t:woken"
+#define LEAVE_KEYS(inst) "t:inst t:alone:owner t:stats:" inst " t:leases:" inst " t:watcher t:wake"
 #define NACK_KEYS "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken "
 
 static void nack(const char *number, const char *token, const char *kind, const char *expected)
@@ -89,21 +91,20 @@ static void test_renew(void **state)
     redis_integer(redis, "HSET t:job:2 token B:1");
     redis_integer(redis, "DEL t:job:3");
     expect_reply(eval(SCRIPT_ID_RENEW,
-                      "t:lease t:inst t:alone:owner t:cancel t:job:1 t:job:2 t:job:3 t:job:1",
-                      "A 10000 keep 1 1 2 1 3 1 1 2"), "RENEW", "0 -1 2:1 3:1 1:2");
+                      RENEW_KEYS " t:job:1 t:job:2 t:job:3 t:job:1",
+                      "A 10000 keep none 1 1 2 1 3 1 1 2"), "RENEW", "0 -1 -1 2:1 3:1 1:2");
     expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* 1 was put off, 2 was not */
 }
 
 static void test_renew_of_the_right_to_run_alone(void **state)
 {
-    static const char keys[] = "t:lease t:inst t:alone:owner t:cancel";
-    (void)state;
+        (void)state;
     expect("OK", "SET t:alone:owner A PX 100");
-    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 keep"), "keep", "1 -1");
+    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none"), "keep", "1 -1 -1");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
-    expect_reply(eval(SCRIPT_ID_RENEW, keys, "B 10000 drop"), "another's", "0 -1");
+    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "B 10000 drop none"), "another's", "0 -1 -1");
     expect("A", "GET t:alone:owner");
-    expect_reply(eval(SCRIPT_ID_RENEW, keys, "A 10000 drop"), "drop", "0 -1");
+    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 drop none"), "drop", "0 -1 -1");
     expect("nil", "GET t:alone:owner");
 }
 
@@ -208,7 +209,7 @@ static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
     expect("0", "ZCARD t:lease");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0");
     assert_in_range(reply->element[1]->integer, 1, 100);
-    assert_int_equal(reply->elements, 6);
+    assert_int_equal(reply->elements, FETCH_HEAD);
     freeReplyObject(reply);
     usleep(110000);
     fetch("A", 3, 1, 1, 0, "0 -1 0 0 1 2 a");
@@ -402,7 +403,7 @@ static void test_with_one_attempt_nothing_runs_alone(void **state)
     (void)state;
     expect("1", "LPUSH t:jobs a");
     expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
-                 "0 -1 0 0 -1 0 1 1 a");
+                 "0 -1 0 0 -1 0 2 1 1 a");
     expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
                       "9 9 9 1 100 1 A:1 back '' 0 0 0"), "NACK", "0 1");
     expect("@1", "LRANGE t:jobs 0 -1");
@@ -529,15 +530,14 @@ static void test_each_daemon_has_a_set_of_its_leases(void **state)
     expect("4", "SMEMBERS t:leases:B"); /* of fetch 9, whose reply is on its way */
     reap("C", 0, "A", "1 0");
     expect("0", "EXISTS t:leases:A");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:B t:leases:B", "B"), "LEAVE",
-                 "1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000"), "LEAVE", "1");
     expect("0", "EXISTS t:leases:B");
 }
 
 /* A set that lacks leases, has others, or is none, is put right by RENEW and by RESUME. */
 static void test_a_set_of_leases_is_put_right(void **state)
 {
-    static const char renew[] = "t:lease t:inst t:alone:owner t:cancel t:job:1 t:job:2";
+    static const char renew[] = RENEW_KEYS " t:job:1 t:job:2";
     (void)state;
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
@@ -545,7 +545,7 @@ static void test_a_set_of_leases_is_put_right(void **state)
         redis_integer(redis, "DEL t:leases:A");
         if (i == 1)
             redis_integer(redis, "HSET t:leases:A a b");
-        expect_reply(eval(SCRIPT_ID_RENEW, renew, "A 10000 keep 1 1 2 1"), "RENEW", "0 -1");
+        expect_reply(eval(SCRIPT_ID_RENEW, renew, "A 10000 keep none 1 1 2 1"), "RENEW", "0 -1 -1");
         expect("1 2", "SMEMBERS t:leases:A");
     }
     redis_integer(redis, "SADD t:leases:A 77 78");
@@ -612,19 +612,134 @@ static void test_leases_of_others_cost_nothing(void **state)
     expect("936", "SCARD t:leases:else:7");
 }
 
+/* A FETCH with two places; who watches afterwards, and the word that is left for the others. */
+static void fetch_watch(const char *inst, const char *part, int watches, const char *watcher,
+                        const char *word)
+{
+    char args[128];
+    snprintf(args, sizeof args, "t %s 1 2 10000 3 20 1 0 %s", inst, part);
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
+    assert_true(reply->elements >= FETCH_HEAD);
+    assert_int_equal(reply->element[FETCH_WATCH]->integer, watches);
+    freeReplyObject(reply);
+    expect(watcher, "GET t:watcher");
+    expect(word, "LRANGE t:wake 0 -1");
+}
+
+static void test_one_daemon_watches(void **state)
+{
+    (void)state;
+    fetch_watch("A", "none", 2, "A", ""); /* there is no other one */
+    expect("1", "LPUSH t:jobs a");
+    fetch_watch("A", "watch", 2, "A", "");
+    fetch_watch("B", "none", 0, "A", "");
+    fetch_watch("A", "watch", 1, "A", ""); /* there is one now */
+    expect("1", "LPUSH t:jobs b");
+    fetch_watch("A", "watch", 0, "-", "watch"); /* has taken a job: another's turn */
+    fetch_watch("C", "wait", 0, "-", "watch");  /* nobody has heard the word yet */
+    expect("watch", "LPOP t:wake");             /* C */
+    expect("3", "LPUSH t:jobs c d e");
+    fetch_watch("C", "watch", 0, "nil", "fetch"); /* one is left: another fetches, too */
+    fetch_watch("D", "none", 0, "-", "watch");
+    /* A word that nobody has heard gives way to a newer one. */
+    expect("3", "LPUSH t:jobs f g h");
+    fetch_watch("E", "none", 0, "nil", "fetch");
+    redis_integer(redis, "DEL t:jobs");
+    fetch_watch("E", "none", 1, "E", ""); /* the word is out of date */
+    /* One that waits for a word in a call that it cannot end becomes it by that. */
+    redis_integer(redis, "DEL t:watcher");
+    fetch_watch("F", "wait", 0, "-", "watch");
+    fetch_watch("A", "none", 0, "-", "watch");
+    assert_in_range(redis_integer(redis, "PTTL t:watcher"), 5000, 10000);
+}
+
+static void renew_watch(const char *inst, const char *word, int watches, const char *watcher)
+{
+    char args[64], expected[16];
+    snprintf(args, sizeof args, "%s 10000 none %s", inst, word);
+    snprintf(expected, sizeof expected, "0 -1 %d", watches);
+    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, args), args, expected);
+    expect(watcher, "GET t:watcher");
+}
+
+static void test_the_watch_is_kept_by_renewal(void **state)
+{
+    (void)state;
+    renew_watch("A", "none", -1, "nil");
+    renew_watch("A", "keep", 2, "A");
+    expect("1", "PEXPIRE t:watcher 1000");
+    renew_watch("B", "keep", 0, "A"); /* two thought so: one of them gives in */
+    renew_watch("A", "keep", 1, "A");
+    assert_in_range(redis_integer(redis, "PTTL t:watcher"), 5000, 10000);
+    renew_watch("B", "pass", 0, "A");
+    expect("0", "EXISTS t:wake");
+    renew_watch("A", "pass", 0, "-");
+    expect("watch", "LPOP t:wake");
+    renew_watch("B", "keep", 1, "B"); /* it has heard the word, and says who it is */
+    reap("C", 0, "B", "0 0");
+    expect("nil", "GET t:watcher");
+    renew_watch("A", "keep", 2, "A");
+    renew_watch("D", "none", -1, "A");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000"), "LEAVE", "1");
+    expect("-", "GET t:watcher");
+    expect("watch", "LRANGE t:wake 0 -1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("D"), "D 1000"), "LEAVE", "1");
+    expect("0", "EXISTS t:watcher t:wake");
+}
+
+static void look(const char *expected)
+{
+    char *before = redis_string(redis, "DEBUG DIGEST");
+    expect_reply(eval(SCRIPT_ID_LOOK, LOOK_KEYS, ""), "LOOK", expected);
+    char *after = redis_string(redis, "DEBUG DIGEST");
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_look(void **state)
+{
+    (void)state;
+    look("1 0 -1 0"); /* nobody watches */
+    expect("OK", "SET t:watcher A");
+    look("0 0 -1 0");
+    expect("1", "LPUSH t:jobs a");
+    look("1 1 -1 0");
+    expect("OK", "SET t:paused 1");
+    look("0 1 -1 1");
+    expect("2", "DEL t:paused t:jobs");
+    expect("1", "LPUSH t:alone 7");
+    look("1 0 -1 0");
+    expect("OK", "SET t:alone:owner B"); /* who runs it */
+    look("0 0 -1 0");
+    expect("1", "ZADD t:delayed 1 7");
+    look("1 0 0 0");
+    expect("0", "ZADD t:delayed 99999999999999 7");
+    redisReply *reply = eval(SCRIPT_ID_LOOK, LOOK_KEYS, "");
+    assert_int_equal(reply->element[0]->integer, 0);
+    assert_true(reply->element[2]->integer > 1000000);
+    freeReplyObject(reply);
+    static const char *const typed[] = {"t:jobs", "t:alone", "t:delayed"};
+    for (size_t i = 0; i < 3; i++) { /* FETCH says which key it is */
+        freeReplyObject(redis_command(redis, "SET %s x", typed[i]));
+        reply = eval(SCRIPT_ID_LOOK, LOOK_KEYS, "");
+        assert_int_equal(reply->element[0]->integer, 1);
+        freeReplyObject(reply);
+        redis_integer(redis, "DEL %s", typed[i]);
+    }
+}
+
 static void test_leave(void **state)
 {
     (void)state;
     expect("2", "ZADD t:inst 1 A 1 B");
     expect("OK", "SET t:alone:owner B");
     expect("OK", "SET t:stats:B {}");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:A t:leases:A",
-                      "A"), "LEAVE", "1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000"), "LEAVE", "1");
     expect("B", "ZRANGE t:inst 0 -1");
     expect("B", "GET t:alone:owner");
     expect("{}", "GET t:stats:B");
-    expect_reply(eval(SCRIPT_ID_LEAVE, "t:inst t:alone:owner t:stats:B t:leases:B",
-                      "B"), "LEAVE", "1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000"), "LEAVE", "1");
     expect("0", "EXISTS t:inst t:alone:owner t:stats:B");
 }
 
@@ -635,15 +750,16 @@ static const struct {
     const char *typed; /* keys whose wrong type refuses the call */
 } script_calls[] = {
     {SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0",
-     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:woken"},
+     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:watcher t:wake "
+     "t:woken"},
     {SCRIPT_ID_START,
      "t:lease t:delayed t:cancel t:job:1 t:waits:x t:unique:x t:result:x",
      "t 1000 1 A:1 x 1 -1 -1", "t:lease t:delayed t:cancel"},
-    {SCRIPT_ID_RENEW, "t:lease t:inst t:alone:owner t:cancel t:job:1", "A 10000 keep 1 1",
-     "t:lease t:inst t:alone:owner t:cancel"},
+    {SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1", "A 10000 keep keep 1 1",
+     "t:lease t:inst t:alone:owner t:cancel t:watcher t:wake"},
     {SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9", "t:lease t:jobs t:alone"},
     {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
-     "t:lease t:inst t:jobs t:alone t:alone:owner"},
+     "t:lease t:inst t:jobs t:alone t:alone:owner t:watcher"},
     {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
      "t:lease t:results t:jobs t:delayed t:alone t:dead t:dead:errors "
      "t:woken"},
@@ -760,6 +876,9 @@ int main(void)
         TEST(test_a_set_of_leases_is_put_right),
         TEST(test_resume_gives_back_in_batches),
         TEST(test_leases_of_others_cost_nothing),
+        TEST(test_one_daemon_watches),
+        TEST(test_the_watch_is_kept_by_renewal),
+        TEST(test_look),
         TEST(test_leave),
         TEST(test_wrong_types_refuse_before_any_write),
         TEST(test_all_work_over_maxmemory),

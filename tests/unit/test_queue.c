@@ -281,8 +281,9 @@ static void add_gone(struct bench *bench, char gone[INSTANCE_BYTES_MAX])
 static void add_leases(struct bench *bench, const char *inst, int from, int to, const char *end)
 {
     for (int i = from; i <= to; i++) {
-        redis_integer(bench->redis, "HSET t:job:%d raw x state leased attempt 1 owner %s token %s:1",
-                      i, inst, inst);
+        redis_integer(bench->redis,
+                      "HSET t:job:%d raw x state leased attempt 1 owner %s token %s:1", i, inst,
+                      inst);
         redis_integer(bench->redis, "ZADD t:lease %s %d", end, i);
         redis_integer(bench->redis, "SADD t:leases:%s %d", inst, i);
     }

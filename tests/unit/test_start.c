@@ -213,7 +213,7 @@ static void test_a_follower_has_its_relative_end(void **state)
 static void fetch_some(const char *arguments, size_t leases)
 {
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, arguments);
-    assert_int_equal(reply->elements, 6 + 3 * leases);
+    assert_int_equal(reply->elements, FETCH_HEAD + 3 * leases);
     freeReplyObject(reply);
 }
 
@@ -279,7 +279,7 @@ static void test_the_daemon_of_the_first_dies(void **state)
     expect("0", "ZADD t:lease XX 1 1");
     reap("B", 1, "", "1 0");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 1 10000 3 20 1 0");
-    assert_int_equal(reply->elements, 6 + 3); /* the second waits on */
+    assert_int_equal(reply->elements, FETCH_HEAD + 3); /* the second waits on */
     freeReplyObject(reply);
     start("1", "B:1", "x", "1 ");
     done("1", "B:1", "x", "done", "0 1");
@@ -386,6 +386,11 @@ static void test_followers_are_woken_in_parts(void **state)
     redis_server_restart(server);
     redis = redis_server_connect(server);
     expect("1001", "ZCARD t:delayed");
+    expect("OK", "SET t:watcher Z"); /* and so nothing else is to be done */
+    redisReply *look = eval(SCRIPT_ID_LOOK,
+                            "t:jobs t:delayed t:alone t:alone:owner t:watcher t:paused t:woken", "");
+    assert_int_equal(look->element[0]->integer, 1);
+    freeReplyObject(look);
     size_t taken = 0;
     bool seen = false;
     for (int i = 0; redis_integer(redis, "EXISTS t:woken t:jobs") > 0; i++) {
@@ -393,7 +398,7 @@ static void test_followers_are_woken_in_parts(void **state)
         snprintf(args, sizeof args, "t %c %d 8 10000 3 20 1 0", 'B' + i % 3, i);
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
         assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
-        taken += (reply->elements - 6) / 3;
+        taken += (reply->elements - FETCH_HEAD) / 3;
         freeReplyObject(reply);
         assert_in_range(redis_integer(redis, "LLEN t:jobs"), 0, 64);
         if (i == 10)
@@ -443,7 +448,7 @@ static void test_one_that_waits_again_is_not_woken_again(void **state)
         char args[64];
         snprintf(args, sizeof args, "t B %d 64 10000 3 20 1 0", i);
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
-        taken += (reply->elements - 6) / 3;
+        taken += (reply->elements - FETCH_HEAD) / 3;
         freeReplyObject(reply);
         assert_true(i < 50);
     }
@@ -470,7 +475,7 @@ static void test_cancel_of_what_nobody_has_looked_at(void **state)
     expect("4", "LPUSH t:jobs c");
     /* Whatever is taken before the fence may be meant. */
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 3 20 1 0");
-    assert_int_equal(reply->elements, 6 + 3);
+    assert_int_equal(reply->elements, FETCH_HEAD + 3);
     assert_true(reply->element[4]->integer >= 4000000000000000);
     freeReplyObject(reply);
     start_timed("1", "A:1", "x", 0, -1, -1, "5 ");
@@ -480,8 +485,8 @@ static void test_cancel_of_what_nobody_has_looked_at(void **state)
     start("2", "A:2", "x", "5 ");
     start("3", "A:2", "x", "1 ");
     expect("2", "ZSCORE t:cancel x");
-    expect_reply(eval(SCRIPT_ID_RENEW, "t:lease t:inst t:alone:owner t:cancel t:job:1",
-                      "A 10000 keep 1 1"), "RENEW", "0 2");
+    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1",
+                      "A 10000 keep none 1 1"), "RENEW", "0 2 -1");
 }
 
 static void test_a_second_cancel_reaches_further(void **state)
@@ -493,7 +498,7 @@ static void test_a_second_cancel_reaches_further(void **state)
     cancel("x", "nil");
     expect("5", "LPUSH t:jobs c");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 2 10000 3 20 1 0");
-    assert_int_equal(reply->elements, 6 + 2 * 3); /* a, b: the first fence is none any more */
+    assert_int_equal(reply->elements, FETCH_HEAD + 2 * 3); /* the first fence is none any more */
     freeReplyObject(reply);
     start("2", "A:1", "x", "5 ");
     fetch_marked("A", 2, 2, 1, 2, "2 0", "0 -1 0 0 3 1 c");
@@ -525,7 +530,7 @@ static void test_cancel_wakes_what_waits(void **state)
     start_timed("1", "A:1", "x", 1, now_ms() + 60000, -1, "2 ");
     cancel("x", "nil");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 8 10000 3 20 1 0");
-    assert_int_equal(reply->elements, 6 + 2 * 3);
+    assert_int_equal(reply->elements, FETCH_HEAD + 2 * 3);
     freeReplyObject(reply);
     start_timed("1", "B:1", "x", 1, now_ms() + 60000, -1, "5 ");
     start("2", "B:1", "x", "5 ");
@@ -547,8 +552,8 @@ static void test_cancelled_ones_are_answered_first(void **state)
     expect("2", "LPUSH t:jobs c d");
     cancel("x", "nil");
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 1 10000 3 20 1 0");
-    assert_int_equal(reply->elements, 6 + 3);
-    assert_string_equal(reply->element[6]->str, "2");
+    assert_int_equal(reply->elements, FETCH_HEAD + 3);
+    assert_string_equal(reply->element[FETCH_HEAD]->str, "2");
     freeReplyObject(reply);
     start("2", "B:1", "x", "5 ");
     for (int i = 0; i < 40; i++)
@@ -557,9 +562,9 @@ static void test_cancelled_ones_are_answered_first(void **state)
     cancel("x", "nil");
     reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 2 8 10000 3 20 1 0");
     int cancelled = 0;
-    for (size_t i = 6; i < reply->elements; i += 3)
+    for (size_t i = FETCH_HEAD; i < reply->elements; i += 3)
         cancelled += atoi(reply->element[i]->str) >= 100;
-    assert_int_equal(reply->elements, 6 + 8 * 3);
+    assert_int_equal(reply->elements, FETCH_HEAD + 8 * 3);
     assert_int_equal(cancelled, 4);
     freeReplyObject(reply);
 }

@@ -1,0 +1,24 @@
+-- LOOK: is there anything to fetch? Writes nothing, so that daemons may ask while they are idle.
+--
+-- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 watcher  6 paused  7 woken
+-- ARGV  none
+-- Reply {1 if a FETCH is worth while, jobs in :jobs, ms until the next delayed job (-1: none), 1 if
+--       paused}
+--
+-- Without a watcher a FETCH is worth while, to become it. So is one where a key has another type:
+-- it says which.
+-- Crash windows: none.
+local jobs, delayed, alone, owner, watcher, paused, woken =
+    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+
+local left = redis.pcall('LLEN', jobs)
+if type(left) == 'table' then return {1, 0, -1, 0} end
+if redis.call('EXISTS', paused) == 1 then return {0, left, -1, 1} end
+local lone, first = redis.pcall('LLEN', alone), redis.pcall('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+if type(lone) == 'table' or first.err then return {1, left, -1, 0} end
+
+-- include parts/now.lua
+local due = first[2] and math.max(0, first[2] - now) or -1
+local worth = left > 0 or due == 0 or (lone > 0 and redis.call('EXISTS', owner) == 0)
+    or redis.call('EXISTS', watcher) == 0 or redis.call('EXISTS', woken) == 1
+return {worth and 1 or 0, left, due, 0}
