@@ -24,7 +24,8 @@ extern "C" {
     X(BAD_JOB, "bad_job", false, "a key of the job is missing, unknown or has a wrong value")      \
     X(UNKNOWN_OP, "unknown_op", false, "no operation has this name")                               \
     X(BAD_OP, "bad_op", false, "a parameter of an operation is unknown, missing or out of range")  \
-    X(PATH_REFUSED, "path_refused", false, "a path or key leaves the place it is confined to")     \
+    X(PATH_REFUSED, "path_refused", false,                                                         \
+      "a path or key leaves the place it is confined to, or Redis denies the key")                 \
     X(INPUT_MISSING, "input_missing", false, "the input file or key does not exist")               \
     X(INPUT_UNREADABLE, "input_unreadable", true, "the input exists but reading it failed")        \
     X(INPUT_TOO_LARGE, "input_too_large", false, "the input has more bytes than the limit")        \

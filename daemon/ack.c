@@ -260,6 +260,8 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
     struct work *work = lease->job;
     if (!work)
         return; /* abandoned: it became a zombie or a free place long ago */
+    if (lease->denied)
+        error_set(&work->error, lease->denied->status, "%s", lease->denied->text);
     bool retry = work->error.status != STATUS_OK && status_retryable(work->error.status);
     if (!stale && !work->give_back && !atomic_load(&work->lost))
         count(work, work->error.status == STATUS_OK, retry && !dead, dead);

@@ -76,9 +76,29 @@ static void note_trimmed(struct queue *queue, long long trimmed)
     if (trimmed <= 0)
         return;
     if (queue->view.trimmed == 0)
-        log_warning("%s:results or :dead is full: its oldest entries are thrown away",
+        log_warning("%s:results, :dead or a reply list is full: its oldest entries are thrown away",
                     queue->config.ns);
     queue->view.trimmed += (uint64_t)trimmed;
+}
+
+/* The batch was refused for want of a permission; its keys have been asked about. */
+static void probed(struct lane *lane, bool some)
+{
+    struct queue *queue = lane->queue;
+    redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = lane->denied};
+    put_back(lane, false);
+    if (some || !queue_ready(queue)) {
+        ack_pump(lane);
+        queue_close_check(queue);
+        return;
+    }
+    lane->refused = true;
+    queue_refused(queue, lane->script, &refusal, true);
+}
+
+static bool lacks_permission(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM");
 }
 
 static void answered(void *context, redisReply *reply)
@@ -92,6 +112,8 @@ static void answered(void *context, redisReply *reply)
             uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0);
         return;
     }
+    if (lacks_permission(reply) && denial_probe(lane, reply->str, probed))
+        return;
     if (!script_reply_is_array(reply, 1 + lane->sent.length)) {
         put_back(lane, reply->type != REDIS_REPLY_ERROR);
         lane->refused = true;
@@ -143,7 +165,8 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     script_call_number(call, entry->lease.number);
     script_call_format(call, "%s:%llu", entry->queue->config.instance,
                        (unsigned long long)entry->lease.fetch);
-    bool kept = keeps_result(entry), listed = config->results == QUEUE_RESULTS_LIST;
+    bool kept = keeps_result(entry);
+    bool listed = config->results == QUEUE_RESULTS_LIST || entry->reply_dropped;
     bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
     if (entry->kind != ACK_DONE)
         script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");

@@ -34,6 +34,9 @@ struct entry {
     bool ended;         /* START ended the lease: there is nothing left to tell Redis */
     struct ask *ask;    /* the question that is out about it, or NULL */
     char *result, *id, *reply_to;
+    bool reply_denied;  /* an ACL denies the key; so for each value in values_denied, by bits */
+    uint32_t values_denied;
+    bool reply_dropped; /* reply_to was denied: the result goes to NS:results whatever `results` is */
     struct queue_value *values;
     size_t value_count, bytes;
 };
@@ -45,6 +48,9 @@ struct lane {
     struct list waiting, sent; /* sent: at most one call is out */
     uint64_t sent_ms;          /* when the last call went */
     bool refused;              /* Redis refused the last call: no fetching meanwhile */
+    unsigned probes;           /* of keys, without an answer: `sent` stays as it is until then */
+    char denied[ERROR_TEXT_MAX]; /* why the call was refused that they are for */
+    bool control_denied;       /* the daemon's own keys are denied as well */
     uv_timer_t *timer;
 };
 
@@ -164,6 +170,12 @@ void ack_pump(struct lane *lane);
 void ack_timer_cb(uv_timer_t *timer);
 /* answer: NULL where the lease ends without one. */
 void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer);
+
+/* denial.c */
+/* Redis refused the lane's call for want of a permission. Asks for each user's key of the batch
+ * whether it is denied; `done` comes once with whether some were, which the batch is then without.
+ * false: there is no such key, or nothing could be asked. */
+bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane *lane, bool some));
 
 /* lease.c */
 void lease_renew(struct queue *queue);

@@ -45,6 +45,7 @@ void queue_entry_drop_answer(struct entry *entry)
 void queue_entry_free(struct entry *entry)
 {
     queue_entry_drop_answer(entry);
+    free((struct error *)entry->lease.denied);
     free(entry->lease.raw);
     free(entry->lease.head);
     free(entry);

@@ -37,6 +37,8 @@ struct lease {
     bool alone;             /* last attempt, no other job may run beside it */
     bool lost;              /* another daemon has it: do not rename into place, do not answer */
     bool settled;           /* the daemon has ended it */
+    const struct error *denied; /* NULL, or why an output could not be stored under its key: the
+                               job failed, although the daemon answered that it is done */
     void *job;              /* the daemon's */
     const char *id;         /* the job's, set by the daemon as long as it lives; or NULL. Cancels of
                                it are heard of while the lease runs */

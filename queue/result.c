@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "conf/text.h"
+#include "queue/json.h"
 #include "queue/writer.h"
 
 /* ---- a job's own result --------------------------------------------------------------------- */
@@ -102,7 +104,7 @@ char *result_write(const struct result *result)
     return writer_finish(&writer);
 }
 
-/* ---- that of an earlier one ----------------------------------------------------------------- */
+/* ---- a result that is changed --------------------------------------------------------------- */
 
 /* Takes the item over, in any case. */
 static bool add_item(cJSON *object, const char *key, cJSON *item)
@@ -131,6 +133,81 @@ static bool set_item(cJSON *object, const char *key, cJSON *item)
     cJSON_Delete(item);
     return false;
 }
+
+/* ---- one whose output was refused ----------------------------------------------------------- */
+
+static cJSON *error_json(const struct error *error)
+{
+    struct writer writer = {0};
+    writer_open(&writer, NULL, '{');
+    write_error(&writer, error);
+    writer_close(&writer, '}');
+    char *text = writer_finish(&writer);
+    cJSON *whole = text ? cJSON_Parse(text) : NULL;
+    cJSON *inner = cJSON_DetachItemFromObjectCaseSensitive(whole, "error");
+    cJSON_Delete(whole);
+    free(text);
+    return inner;
+}
+
+/* cJSON would write numbers its own way: meta goes back as it was written. */
+static bool keep_meta(cJSON *root, const char *result)
+{
+    struct json_member meta = {.name = "meta"};
+    struct error ignored = {0};
+    if (!cJSON_HasObjectItem(root, "meta"))
+        return true;
+    if (json_check(result, strlen(result), &meta, &ignored) != STATUS_OK || !meta.at)
+        return false;
+    char *text = strndup(meta.at, meta.length);
+    cJSON *raw = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    return set_item(root, "meta", raw);
+}
+
+/* A new member after this one, as result_write has it; takes the item over, in any case. */
+static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *item)
+{
+    cJSON *rest = cJSON_CreateArray();
+    while (rest && member->next)
+        cJSON_AddItemToArray(rest, cJSON_DetachItemViaPointer(object, member->next));
+    bool whole = add_item(object, key, item) && rest;
+    while (rest && rest->child)
+        cJSON_AddItemToArray(object, cJSON_DetachItemViaPointer(rest, rest->child));
+    cJSON_Delete(rest);
+    return whole;
+}
+
+static bool deny_output(cJSON *output, const struct error *error)
+{
+    static const char *const written[] = {"width", "height", "bytes", "values"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
+    return set_item(output, "error", error_json(error));
+}
+
+char *result_deny(const char *result, const char *key, const struct error *error)
+{
+    char *text = NULL;
+    cJSON *root = cJSON_Parse(result), *output;
+    const char *status = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "status"));
+    bool whole = status && keep_meta(root, result);
+    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(root, "outputs")) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(output, "key"));
+        if (name && strcmp(name, key) == 0)
+            whole = whole && deny_output(output, error);
+    }
+    if (whole && strcmp(status, "done") == 0)
+        whole = set_item(root, "status", cJSON_CreateString("failed")) &&
+                insert_after(root, cJSON_GetObjectItemCaseSensitive(root, "status"), "error",
+                             error_json(error));
+    if (whole)
+        text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+/* ---- that of an earlier one ----------------------------------------------------------------- */
 
 static bool set_meta(cJSON *root, const struct job *job)
 {

@@ -51,4 +51,8 @@ char *result_write(const struct result *result);
  * number and meta, and `same_as`, the other's number. NULL also where kept is no result. */
 char *result_repeat(const char *kept, const struct job *job, uint64_t number);
 
+/* The same result for a job whose output with this key cannot be stored: the output has the error,
+ * and so has the job if it was done. NULL when memory is short. */
+char *result_deny(const char *result, const char *key, const struct error *error);
+
 #endif

@@ -3,10 +3,10 @@
 -- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it is kept there, unique:ID,
 --       waits:ID and woken if it is unique, the reply list if it has one, and the key of each
 --       value
--- ARGV  1 results_max (0: no bound)  2 life of kept results, ms, then for each lease number,
---       token, result, is kept by its id (2: and is unique, 1, 0), has a reply list (1; 0: it goes
---       to :results, -: nowhere), count of values, and of each value its bytes and its life in
---       seconds (0: for ever)
+-- ARGV  1 results_max, of :results and of each reply list (0: no bound)  2 life of kept results,
+--       ms, then for each lease number, token, result, is kept by its id (2: and is unique, 1, 0),
+--       has a reply list (1; 0: it goes to :results, -: nowhere), count of values, and of each
+--       value its bytes and its life in seconds (0: for ever)
 -- Reply {results trimmed, then for each lease 1 done, 0 stale (another has it), -1 stale (the job
 --       is gone)}
 --
@@ -19,10 +19,18 @@ local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list')
 if wrong then return wrong end
 
-local posted = {}
+local posted, trimmed = {}, 0
+local function push_bounded(key, ...)
+    local over = redis.call('LPUSH', key, ...) - results_max
+    if results_max > 0 and over > 0 then
+        redis.call('LTRIM', key, 0, results_max - 1)
+        trimmed = trimmed + over
+    end
+end
+
 local function post(result, id_key, reply_key, listed)
     if reply_key and not wrong_type(reply_key, 'list') then
-        redis.call('LPUSH', reply_key, result)
+        push_bounded(reply_key, result)
         redis.call('PEXPIRE', reply_key, ttl_ms)
     elseif listed then
         posted[#posted + 1] = result
@@ -69,12 +77,7 @@ for _, one in ipairs(ended) do
     post(one.result, one.id_key, one.reply_key, one.listed)
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
 end
-if #posted > 0 then
-    local over = redis.call('LPUSH', results, unpack(posted)) - results_max
-    if results_max > 0 and over > 0 then
-        redis.call('LTRIM', results, 0, results_max - 1)
-        reply[1] = over
-    end
-end
+if #posted > 0 then push_bounded(results, unpack(posted)) end
 redis.call('DEL', unpack(jobs))
+reply[1] = trimmed
 return reply

@@ -43,7 +43,7 @@ end
 
 local function post(result, id_key, reply_key, listed)
     if reply_key and not wrong_type(reply_key, 'list') then
-        redis.call('LPUSH', reply_key, result)
+        push_bounded(reply_key, result, results_max)
         redis.call('PEXPIRE', reply_key, ttl_ms)
     elseif listed then
         push_bounded(results, result, results_max)

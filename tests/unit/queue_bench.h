@@ -36,6 +36,7 @@ struct bench {
     struct lease *leases[LEASES_MAX];
     size_t lease_count;        /* held */
     size_t leased, settled, stale, dead, lost;
+    size_t denied;             /* of the settled ones */
     size_t ruled[QUEUE_CANCELLED + 1];
     char kept[256];            /* the last ruling's */
     bool closed;
@@ -85,6 +86,7 @@ static inline void on_settled(void *context, struct lease *lease, bool stale, bo
     bench->settled++;
     bench->stale += stale;
     bench->dead += dead;
+    bench->denied += lease->denied != NULL;
     if (bench->finish_at_once)
         queue_set_places(bench->queue, 64);
 }
@@ -255,6 +257,14 @@ static inline void reconnect(struct bench *bench)
 {
     redisFree(bench->redis);
     bench->redis = redis_server_connect(bench->server);
+}
+
+static inline void expect_text(struct bench *bench, const char *expected, const char *command)
+{
+    char *text = redis_string(bench->redis, command);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
 }
 
 /* calls=N of one command. */

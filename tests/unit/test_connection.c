@@ -134,6 +134,118 @@ static void test_acl_user_database_and_tcp(void **state)
     tear_down(bench);
 }
 
+/* A user that may write some keys of images and replies only; jobs of three leases. */
+static struct bench *set_up_denied(char *path, size_t size)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->redis = redis_server_connect(bench->server);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:[^ir]* ~t:inst "
+                                                "~t:results ~t:result:* ~t:img:ours ~t:reply:ours "
+                                                "+@all"));
+    push(bench, 3);
+    snprintf(path, size, "%s/password", bench->server->folder);
+    write_password(path, "secret");
+    bench->config.username = "worker";
+    bench->config.password_file = path;
+    bench->config.attempts = 1;
+    start_queue(bench);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, bench->leased == 3);
+    return bench;
+}
+
+static struct queue_value value_of(const char *key)
+{
+    struct queue_value value = {.key = key, .value = malloc(1), .bytes = 1};
+    *value.value = 'v';
+    return value;
+}
+
+#define META "{\"big\":12345678901234567890.10,\"text\":\"\\u00e9\"}"
+#define OUTPUT(key) "{\"key\":\"" key "\",\"format\":\"png\",\"width\":8,\"height\":8,\"bytes\":1"
+
+/* One key that an ACL denies fails its own job, and not the batch that it is in. */
+static void test_a_denied_key_fails_its_job_alone(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up_denied(path, sizeof path);
+    struct queue_value theirs[] = {value_of("t:img:ours"), value_of("t:img:theirs")};
+    struct queue_value ours = value_of("t:img:ours");
+    (void)state;
+    queue_done(bench->queue, bench->leases[0],
+               &(struct queue_answer){
+                   .result = strdup("{\"job\":1,\"status\":\"done\",\"meta\":" META ",\"outputs\":["
+                                    OUTPUT("t:img:ours") "}," OUTPUT("t:img:theirs")
+                                    ",\"values\":{}}]}"),
+                   .values = theirs, .value_count = 2});
+    queue_done(bench->queue, bench->leases[1],
+               &(struct queue_answer){.result = strdup("to nobody"), .reply_to = "t:reply:theirs"});
+    queue_done(bench->queue, bench->leases[2],
+               &(struct queue_answer){.result = strdup("to us"), .reply_to = "t:reply:ours",
+                                      .values = &ours, .value_count = 1});
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(bench->stale + bench->dead, 0);
+    assert_int_equal(bench->denied, 1);
+    expect_text(bench, "to us", "RPOP t:reply:ours");
+    char *failed = redis_string(bench->redis, "RPOP t:results");
+    const char *error = ",\"error\":{\"code\":\"path_refused\",\"message\":\"Redis does not let "
+                        "this daemon write the key \\\"t:img:theirs\\\" (NOPERM";
+    const char *start = "{\"job\":1,\"status\":\"failed\"";
+    const char *meta = "},\"meta\":" META ",\"outputs\":[";
+    assert_memory_equal(failed, start, strlen(start));
+    assert_memory_equal(failed + strlen(start), error, strlen(error));
+    const char *outputs = strstr(failed, meta);
+    assert_non_null(outputs);
+    outputs += strlen(meta);
+    const char *both = OUTPUT("t:img:ours") "},{\"key\":\"t:img:theirs\",\"format\":\"png\"";
+    assert_memory_equal(outputs, both, strlen(both));
+    assert_memory_equal(outputs + strlen(both), error, strlen(error));
+    free(failed);
+    expect_text(bench, "to nobody", "RPOP t:results");
+    expect_text(bench, "v", "GET t:img:ours");
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:img:theirs t:reply:theirs"), 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 0);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:lease t:job:1 t:job:2 t:job:3"), 0);
+    tear_down(bench);
+}
+
+/* The same where they die. */
+static void test_a_denied_reply_of_dead_jobs(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up_denied(path, sizeof path);
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        queue_retry(bench->queue, bench->leases[i],
+                    &(struct queue_answer){.result = strdup(i == 1 ? "to nobody" : "to us"),
+                                           .reply_to = i == 1 ? "t:reply:theirs" : "t:reply:ours"});
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(bench->dead, 3);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:ours"), 2);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:dead"), 3);
+    expect_text(bench, "to nobody", "RPOP t:results");
+    tear_down(bench);
+}
+
+/* Where more is denied than a job's key, the batch waits for a person and nothing is left out. */
+static void test_rights_taken_away_deny_no_job(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up_denied(path, sizeof path);
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -@scripting"));
+    for (int i = 0; i < 3; i++)
+        queue_done(bench->queue, bench->leases[i],
+                   &(struct queue_answer){.result = strdup("to us"), .reply_to = "t:reply:ours"});
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "NOPERM") != NULL);
+    assert_int_equal(bench->settled, 0);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker +@scripting"));
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:ours"), 3);
+    assert_int_equal(bench->denied, 0);
+    tear_down(bench);
+}
+
 static void test_cut_connection_and_resume(void **state)
 {
     struct bench *bench = set_up_started();
@@ -268,6 +380,9 @@ int main(void)
         cmocka_unit_test(test_waits_out_loading),
         cmocka_unit_test(test_wrong_password_then_right),
         cmocka_unit_test(test_acl_user_database_and_tcp),
+        cmocka_unit_test(test_a_denied_key_fails_its_job_alone),
+        cmocka_unit_test(test_a_denied_reply_of_dead_jobs),
+        cmocka_unit_test(test_rights_taken_away_deny_no_job),
         cmocka_unit_test(test_cut_connection_and_resume),
         cmocka_unit_test(test_frozen_redis_is_left_and_come_back_to),
         cmocka_unit_test(test_full_redis_drains),

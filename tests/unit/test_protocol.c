@@ -176,6 +176,24 @@ static void test_results_are_trimmed_and_counted(void **state)
     expect("r3 r2", "LRANGE t:results 0 -1");
 }
 
+/* Nobody may ever read them. */
+static void test_reply_lists_are_trimmed_and_counted(void **state)
+{
+    (void)state;
+    expect("3", "LPUSH t:jobs a b c");
+    fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
+    expect("2", "LPUSH t:reply:r old older");
+    expect_reply(eval(SCRIPT_ID_DONE,
+                      "t:lease t:results t:job:1 t:reply:r t:job:2 t:reply:r",
+                      "2 9999 1 A:1 r1 0 1 0 2 A:1 r2 0 1 0"),
+                 "DONE", "2 1 1");
+    expect("r2 r1", "LRANGE t:reply:r 0 -1");
+    expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:3 t:reply:r",
+                      "2 9999 9 1 100 3 A:1 retry r3 0 1 0"),
+                 "NACK", "1 2");
+    expect("r3 r2", "LRANGE t:reply:r 0 -1");
+}
+
 static void test_a_reply_key_that_is_no_list(void **state)
 {
     (void)state;
@@ -856,6 +874,7 @@ int main(void)
         TEST(test_done),
         TEST(test_done_twice_changes_nothing),
         TEST(test_results_are_trimmed_and_counted),
+        TEST(test_reply_lists_are_trimmed_and_counted),
         TEST(test_a_reply_key_that_is_no_list),
         TEST(test_nack_back_returns_the_attempt),
         TEST(test_nack_retry_waits_longer_each_time_then_dead),

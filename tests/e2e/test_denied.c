@@ -1,0 +1,126 @@
+/*
+ * test_denied.c - the daemon's user may not write every key that jobs name: those jobs fail alone.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/check.h"
+#include "tests/tools/text_file.h"
+#include "tests/tools/world.h"
+
+#define GOOD 20
+
+static struct world world;
+static struct world *const w = &world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    world_open(w, redis_server_start(NULL, NULL));
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static void start_as_worker(void)
+{
+    char password[192], option[256];
+    redisReply *reply = redis_command(
+        w->client, "ACL SETUSER worker on >secret ~gpuimgd:[^ir]* ~gpuimgd:inst ~gpuimgd:results "
+                   "~gpuimgd:result:* ~gpuimgd:img:ours* ~gpuimgd:reply:ours +@read +@write "
+                   "+@scripting +@connection +@blocking +info +time +config|get");
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+    snprintf(password, sizeof password, "%s/password", w->folder);
+    assert_true(text_file_write(password, "secret", 6));
+    snprintf(option, sizeof option, "--redis_password_file=%s", password);
+    check_ready(world_start(w, 0, "--redis_username=worker", option, NULL));
+}
+
+#define OUTPUT(key) "{'output':{'key':'gpuimgd:img:" key "','format':'png'}}"
+
+static void push_all(void)
+{
+    for (int i = 0; i < GOOD; i++) {
+        world_push(w, "{'meta':%d,'input':'p.png','output':{'key':'gpuimgd:img:ours:%d',"
+                      "'format':'png'}}", i, i);
+        if (i == GOOD / 2) {
+            world_push(w, "{'id':'key','input':'p.png','outputs':[" OUTPUT("theirs") "]}");
+            world_push(w, "{'id':'one','input':'p.png','outputs':[" OUTPUT("theirs") ","
+                          OUTPUT("ours") "],'reply_to':'gpuimgd:reply:ours'}");
+            world_push(w, "{'id':'reply','input':'p.png','output':'o.png',"
+                          "'reply_to':'gpuimgd:reply:theirs'}");
+        }
+    }
+}
+
+/* What the daemon says of itself. */
+static long long published(const char *name)
+{
+    static const char script[] = "local key = redis.call('KEYS', 'gpuimgd:stats:*')[1]\n"
+                                 "return key and cjson.decode(redis.call('GET', key))[ARGV[1]]";
+    return redis_integer(w->client, "EVAL %s 0 %s", script, name);
+}
+
+static void check_denied(const cJSON *result)
+{
+    assert_string_equal(json_text(result, "status"), "failed");
+    assert_string_equal(json_text(result, "error.code"), "path_refused");
+    assert_non_null(strstr(json_text(result, "error.message"), "gpuimgd:img:theirs"));
+    assert_string_equal(json_text(result, "outputs.0.error.code"), "path_refused");
+}
+
+static void test_the_others_of_the_batch_are_done(void **state)
+{
+    unsigned good = 0, denied = 0, unanswered = 0;
+    (void)state;
+    struct picture_png how = {.width = 8, .height = 8, .colour_type = 2};
+    world_put_picture(w, "p.png", picture_png(&how));
+    push_all();
+    start_as_worker();
+    for (int i = 0; i < GOOD + 2; i++) {
+        cJSON *result = check_next(w);
+        const char *id = json_text(result, "id");
+        if (strcmp(id, "key") == 0) {
+            check_denied(result);
+            denied++;
+        } else {
+            assert_string_equal(json_text(result, "status"), "done");
+            unanswered += strcmp(id, "reply") == 0;
+            good++;
+        }
+        cJSON_Delete(result);
+    }
+    assert_int_equal(good, GOOD + 1);
+    assert_int_equal(denied, 1);
+    assert_int_equal(unanswered, 1);
+    cJSON *one = world_result_from(w, "gpuimgd:reply:ours", 10);
+    check_denied(one);
+    assert_null(json_at(one, "outputs.1.error"));
+    assert_int_equal(json_number(one, "outputs.1.width"), 8);
+    cJSON_Delete(one);
+    assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:img:ours"), 1);
+    assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:img:theirs gpuimgd:reply:theirs"), 0);
+    double deadline = process_now() + patience(20);
+    while (published("jobs") < GOOD + 3 && process_now() < deadline)
+        process_sleep(0.05);
+    assert_int_equal(published("done"), GOOD + 1);
+    assert_int_equal(published("failed"), 2);
+    assert_true(world_settle(w));
+    check_stop(&w->daemons[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_others_of_the_batch_are_done, open_world,
+                                        close_world),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
