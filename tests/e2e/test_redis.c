@@ -225,7 +225,7 @@ static void test_results_are_trimmed(void **state)
     struct process *daemon = world_start(w, 0, "--results_max=5", "--inflight=2", NULL);
     check_ready(daemon);
     push_jobs(0, 20);
-    assert_true(process_logged(daemon, 0, "gpuimgd:results or :dead is full", 20));
+    assert_true(process_logged(daemon, 0, "gpuimgd:results, :dead or a reply list is full", 20));
     check_stop(daemon);
     check_ready(world_start(w, 0, "--results_max=5", NULL)); /* what the first gave back */
     assert_true(world_until(w, 20, 0, "LLEN gpuimgd:jobs"));
