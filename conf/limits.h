@@ -141,6 +141,12 @@
 #define INFLIGHT_AHEAD_MS 10
 #define INFLIGHT_AHEAD_MAX 128
 
+/* Inputs that were read from Redis and have no room in a pool yet: so many of less than 64 KiB, and
+ * so many larger ones, which have so many bytes together, or one alone has more. */
+#define READS_SMALL_MAX   256
+#define READS_LARGE_MAX   4
+#define READS_LARGE_BYTES (16 * MIB)
+
 /* What the daemon takes at most beside pinned_bytes and host_bytes: so much for itself, and so much
  * more per worker and per job of `inflight`. Test: tests/faults/ceiling.c. */
 #define HEAP_BASE_BYTES   (160 * MIB)

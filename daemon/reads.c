@@ -12,9 +12,9 @@
 
 void reads_end_key(struct work *work)
 {
-    if (work->large_read && work->pipeline->queue)
-        queue_read_release(work->pipeline->queue);
-    work->large_read = false;
+    if (work->key_read && work->pipeline->queue)
+        queue_read_release(work->pipeline->queue, work->file_bytes);
+    work->key_read = false;
 }
 
 static void drop_loaded(struct work *work)
@@ -47,7 +47,7 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
         return;
     }
     work->loaded = bytes;
-    work->large_read = length >= QUEUE_READ_LARGE;
+    work->key_read = true;
     work->file_bytes = length;
     reads_enter(work);
     pipeline_pump(pipeline);
@@ -108,7 +108,7 @@ static void set_aside_first(struct pipeline *pipeline)
         if (!work->refused || work->aside)
             continue;
         work->aside = true;
-        drop_loaded(work); /* it is read again; others need its place among the large ones */
+        drop_loaded(work); /* it is read again; others need its room among the reads */
         return;
     }
 }

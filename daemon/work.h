@@ -82,7 +82,7 @@ struct work {
     bool again;             /* set by the read that found no room */
     bool refused;           /* a read found no room: it comes before younger ones */
     bool aside;             /* only abandoned jobs could make room for it: it holds nobody up */
-    bool large_read;        /* `loaded` is one of the large ones that Redis is asked for */
+    bool key_read;          /* the queue counts `loaded` still */
     bool give_back;         /* ends as if it had never been fetched */
     bool computed;          /* the engine had something to do */
     bool unfit;             /* bad in itself: it could never begin */

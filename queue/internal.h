@@ -89,7 +89,8 @@ struct queue {
     struct lane done, nack;
     struct list asks, asked;   /* questions to START that wait; those of the one call that is out */
     struct list reads;
-    unsigned large_reads;
+    unsigned small_reads, large_reads; /* that are out, or not yet released */
+    size_t large_bytes;                /* of the large ones that are known */
 
     uint32_t places;
     uint64_t counter;          /* of FETCH and REAP calls: with INST, the token of their leases */

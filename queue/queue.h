@@ -163,16 +163,16 @@ bool queue_last_attempt(const struct lease *lease);
 void queue_give_back(struct queue *queue, struct lease *lease);
 
 /* Reads an image that lies in Redis. The callback gets malloc'd bytes (its own from then on), or an
- * error: input_missing, input_too_large, input_unreadable. Of images of QUEUE_READ_LARGE bytes or
- * more so many are in memory at a time as fit beside host_bytes: whoever gets one calls
- * queue_read_release once its bytes are freed. Returns a handle for queue_read_cancel, after which
- * the callback does not come; NULL when memory is short. */
+ * error: input_missing, input_too_large, input_unreadable. Only so many bytes are in memory at a
+ * time as limits.h allows beside host_bytes (READS_*): whoever gets some calls queue_read_release
+ * with their length once they are freed. Returns a handle for queue_read_cancel, after which the
+ * callback does not come; NULL when memory is short. */
 #define QUEUE_READ_LARGE (64 * KIB)
 typedef void (*queue_read_cb)(void *context, uint8_t *bytes, size_t length,
                               const struct error *error);
 void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
                  void *context);
-void queue_read_release(struct queue *queue);
+void queue_read_release(struct queue *queue, size_t length);
 void queue_read_cancel(struct queue *queue, void *handle);
 
 const struct queue_view *queue_view(struct queue *queue);

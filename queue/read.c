@@ -1,6 +1,6 @@
 /* read.c - queue_read: an image that lies in Redis. A small one comes whole with its first part;
- * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more, and
- * so many of them at a time, since each takes up to bytes_max of memory. */
+ * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more. What
+ * was read lies in no pool until the caller has released it, so only so much is asked for. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #define READ_RETRY_MS 200
 /* One command instead of two for a thumbnail, a hundredth more to carry for what is large. */
 #define FIRST_BYTES QUEUE_READ_LARGE
-#define LARGE_READS_MAX 4
 
 struct read {
     struct list_node node;
@@ -25,48 +24,91 @@ struct read {
     unsigned tries;
     uint64_t due_ms; /* of the next try */
     bool out;        /* a command without an answer yet */
-    bool large;      /* one of LARGE_READS_MAX */
-    bool waits;      /* to become one */
+    bool small;      /* one of READS_SMALL_MAX */
+    bool large;      /* one of READS_LARGE_MAX */
+    size_t bytes;    /* of READS_LARGE_BYTES */
+    bool waits;      /* to become one of these, or for bytes */
+    bool measured;   /* it is known to be a large one */
     bool cancelled;
 };
 
 static bool begin_large(struct read *read);
+static void start(struct read *read);
 static void retry_later(struct read *read);
 
-/* A place among the large ones is free: the first that waits takes it. */
-static void end_large(struct queue *queue)
+/* Whether the read waits among the small ones, or else among the large ones. */
+static bool waits_as(const struct read *read, bool small)
 {
-    queue->large_reads--;
+    return read->waits && read->measured != small;
+}
+
+/* There is room among the small or the large ones: those that wait for it take it in their order. */
+static void wake(struct queue *queue, bool small)
+{
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
-        if (!read->waits)
+        if (!waits_as(read, small))
             continue;
         read->waits = false;
-        if (!begin_large(read))
+        if (small)
+            start(read);
+        else if (!begin_large(read))
             retry_later(read);
-        return;
+        if (read->waits)
+            return;
     }
+}
+
+static void end_small(struct queue *queue)
+{
+    queue->small_reads--;
+    wake(queue, true);
+}
+
+static void end_large(struct queue *queue, size_t bytes)
+{
+    queue->large_reads--;
+    queue->large_bytes -= bytes;
+    wake(queue, false);
 }
 
 static void read_free(struct read *read)
 {
     struct queue *queue = read->queue;
-    bool large = read->large;
+    bool small = read->small, large = read->large;
+    size_t bytes = read->bytes;
     if (read->node.next)
         list_remove(&queue->reads, &read->node);
     free(read->key);
     free(read);
+    if (small)
+        end_small(queue);
     if (large)
-        end_large(queue);
+        end_large(queue, bytes);
 }
 
-/* The place among the large ones goes to the caller with the bytes. */
+/* As queue_read_release will count it: by the length, whichever way the read went. */
+static void hand_over(struct read *read, size_t length)
+{
+    struct queue *queue = read->queue;
+    bool large = length >= QUEUE_READ_LARGE;
+    queue->small_reads += !large - read->small;
+    queue->large_reads += large - read->large;
+    queue->large_bytes += (large ? length : 0) - read->bytes;
+    bool freed = read->large && !large;
+    read->small = read->large = false;
+    read->bytes = 0;
+    if (freed)
+        wake(queue, false);
+}
+
+/* The place among the small or the large ones goes to the caller with the bytes. */
 static void finish(struct read *read, uint8_t *bytes, size_t length, const struct error *error)
 {
     queue_read_cb callback = read->callback;
     void *context = read->context;
-    if (bytes && length >= QUEUE_READ_LARGE)
-        read->large = false;
+    if (bytes)
+        hand_over(read, length);
     read_free(read);
     callback(context, bytes, length, error);
 }
@@ -175,6 +217,18 @@ static void got(void *context, redisReply *reply)
     }
 }
 
+/* One alone may have more than READS_LARGE_BYTES. */
+static bool take_bytes(struct read *read, size_t bytes)
+{
+    struct queue *queue = read->queue;
+    size_t others = queue->large_bytes - read->bytes;
+    if (others > 0 && others + bytes > READS_LARGE_BYTES)
+        return false;
+    queue->large_bytes = others + bytes;
+    read->bytes = bytes;
+    return true;
+}
+
 static void measured(void *context, redisReply *reply)
 {
     struct read *read = context;
@@ -184,6 +238,8 @@ static void measured(void *context, redisReply *reply)
         try_failed(read, "an answer of an unexpected form");
     else if ((uint64_t)reply->integer > read->bytes_max)
         too_large(read, (uint64_t)reply->integer);
+    else if (!take_bytes(read, (size_t)reply->integer))
+        read->waits = true;
     else if (!send_read(read, "GET", got))
         try_failed(read, "the connection to Redis was lost");
 }
@@ -191,13 +247,19 @@ static void measured(void *context, redisReply *reply)
 /* false: there is no room in the connection's memory. */
 static bool begin_large(struct read *read)
 {
-    if (!read->large && read->queue->large_reads >= LARGE_READS_MAX) {
+    struct queue *queue = read->queue;
+    read->measured = true;
+    if (read->small) {
+        read->small = false;
+        end_small(queue);
+    }
+    if (!read->large && queue->large_reads >= READS_LARGE_MAX) {
         read->waits = true;
         return true;
     }
-    read->queue->large_reads += !read->large;
+    queue->large_reads += !read->large;
     read->large = true;
-    return can_send(read->queue) && send_read(read, "STRLEN", measured);
+    return can_send(queue) && send_read(read, "STRLEN", measured);
 }
 
 static uint64_t first_bytes(const struct read *read)
@@ -231,7 +293,16 @@ static bool send_first(struct read *read)
 /* What is not sent because the connection is down goes when it is up. */
 static void start(struct read *read)
 {
-    if (can_send(read->queue) && !send_first(read))
+    struct queue *queue = read->queue;
+    if (!can_send(queue))
+        return;
+    read->measured = false;
+    read->waits = !read->small && !read->large && queue->small_reads >= READS_SMALL_MAX;
+    if (read->waits)
+        return;
+    queue->small_reads += !read->small && !read->large;
+    read->small = !read->large;
+    if (!send_first(read))
         retry_later(read); /* memory is short */
 }
 
@@ -309,9 +380,12 @@ void queue_read_cancel(struct queue *queue, void *handle)
         read_free(read);
 }
 
-void queue_read_release(struct queue *queue)
+void queue_read_release(struct queue *queue, size_t length)
 {
-    end_large(queue);
+    if (length >= QUEUE_READ_LARGE)
+        end_large(queue, length);
+    else
+        end_small(queue);
 }
 
 void read_cancel_all(struct queue *queue)

@@ -225,8 +225,7 @@ static void on_read(void *context, uint8_t *bytes, size_t length, const struct e
     if (error)
         abort();
     free(bytes);
-    if (length >= QUEUE_READ_LARGE)
-        queue_read_release(task->clerk->queue);
+    queue_read_release(task->clerk->queue, length);
     answer(task, length);
 }
 

@@ -84,13 +84,13 @@ static void test_large_reads_take_turns(void **state)
     run_ms(bench, 50);
     assert_int_equal(bench->reads, 10);
     assert_int_equal(bench->length, QUEUE_READ_LARGE - 1);
-    queue_read_release(bench->queue);
+    queue_read_release(bench->queue, QUEUE_READ_LARGE);
     run_until(bench, bench->reads == 11);
     assert_int_equal(bench->length, QUEUE_READ_LARGE);
     /* One that waits and is cancelled takes no place; one too large, or gone, keeps none. */
     queue_read_cancel(bench->queue, last);
     redis_integer(bench->redis, "DEL t:img:large");
-    queue_read_release(bench->queue);
+    queue_read_release(bench->queue, QUEUE_READ_LARGE);
     run_until(bench, bench->reads == 12);
     assert_int_equal(bench->read_status, STATUS_INPUT_MISSING);
     freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
@@ -106,10 +106,67 @@ static void test_large_reads_take_turns(void **state)
     queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
     run_ms(bench, 50);
     assert_int_equal(bench->reads, 18);
-    queue_read_release(bench->queue);
+    queue_read_release(bench->queue, QUEUE_READ_LARGE);
     run_until(bench, bench->reads == 19);
     assert_int_equal(bench->read_status, STATUS_OK);
     free(large);
+    tear_down(bench);
+}
+
+/* Of larger ones the bytes count, too; one that alone is beyond them comes when it is alone. */
+static void test_bytes_take_turns(void **state)
+{
+    struct bench *bench = set_up_started();
+    const size_t part = READS_LARGE_BYTES / 5 * 2, whole = READS_LARGE_BYTES + 1;
+    char *bytes = calloc(1, whole);
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:part %b", bytes, part));
+    freeReplyObject(redis_command(bench->redis, "SET t:img:whole %b", bytes, whole));
+    for (int i = 0; i < 3; i++)
+        queue_read(bench->queue, "t:img:part", whole, on_read, bench);
+    queue_read(bench->queue, "t:img:whole", whole, on_read, bench);
+    run_until(bench, bench->reads == 2);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 2);
+    queue_read_release(bench->queue, part);
+    run_until(bench, bench->reads == 3);
+    queue_read_release(bench->queue, part);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 3);
+    queue_read_release(bench->queue, part);
+    run_until(bench, bench->reads == 4);
+    assert_int_equal(bench->length, whole);
+    queue_read(bench->queue, "t:img:part", whole, on_read, bench);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 4);
+    queue_read_release(bench->queue, whole);
+    run_until(bench, bench->reads == 5);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    free(bytes);
+    tear_down(bench);
+}
+
+static void test_small_reads_take_turns(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    redis_integer(bench->redis, "SETRANGE t:img:small 0 12345");
+    for (int i = 0; i < READS_SMALL_MAX + 3; i++)
+        queue_read(bench->queue, "t:img:small", MIB, on_read, bench);
+    run_until(bench, bench->reads == READS_SMALL_MAX);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, READS_SMALL_MAX);
+    for (int i = 1; i <= 3; i++) {
+        queue_read_release(bench->queue, bench->length);
+        run_until(bench, bench->reads == READS_SMALL_MAX + i);
+    }
+    /* What is not there keeps no place. */
+    queue_read_release(bench->queue, bench->length);
+    for (int i = 4; i <= 8; i++) {
+        queue_read(bench->queue, "t:img:none", MIB, on_read, bench);
+        run_until(bench, bench->reads == READS_SMALL_MAX + i);
+        assert_int_equal(bench->read_status, STATUS_INPUT_MISSING);
+    }
     tear_down(bench);
 }
 
@@ -119,6 +176,8 @@ int main(void)
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_refused_reads_wait_for_their_own_retry),
         cmocka_unit_test(test_large_reads_take_turns),
+        cmocka_unit_test(test_bytes_take_turns),
+        cmocka_unit_test(test_small_reads_take_turns),
     };
     signal(SIGPIPE, SIG_IGN);
     log_init();
