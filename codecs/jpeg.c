@@ -200,8 +200,8 @@ static void jpeg_close(void *opaque)
     jpeg_coefficients_free(&state->coefficients);
 }
 
-/* A coefficient takes less than a byte on average, and two at high qualities, but in noise; there are
- * as many as samples, in whole blocks. Colours have 4:2:0, so half as many samples as luma. */
+/* On average a coefficient takes less than a byte, and two at high qualities, but in noise. There
+ * are as many as samples, in whole blocks; colours have 4:2:0, so half as many samples as luma. */
 static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels, int quality)
 {
     enum { mcu = 2 * DCTSIZE, high_quality = 90 };

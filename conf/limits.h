@@ -74,8 +74,8 @@
 /* An EXIF APP1 segment is at most 64 KiB; eXIf chunks are held to the same. */
 #define EXIF_BYTES_MAX (64 * KIB)
 
-/* Tables of a plan, which lie in pinned memory behind the image: a resize at the default sides needs
- * up to 2 MB, and a hostile job may hold 512 of them. */
+/* Tables of a plan, which lie in pinned memory after the image: a resize at the default sides
+ * needs up to 2 MB, and a hostile job may hold 512 of them. */
 #define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)
 
 /* Rows start at a multiple of this: one GPU memory sector, and one AVX register. */
@@ -98,8 +98,8 @@
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
-/* Before a job is admitted, it keeps no more of a plan and of a colour profile than this: six passes,
- * and a display's profile. Larger ones are measured, freed, and made again. */
+/* Before a job is admitted, it keeps no more of a plan and of a colour profile than this: six
+ * passes, and a display's profile. Larger ones are measured, freed, and made again. */
 #define PLAN_KEPT_BYTES (8 * KIB)
 #define ICC_KEPT_BYTES  (4 * KIB)
 
@@ -147,8 +147,16 @@
 #define READS_LARGE_MAX   4
 #define READS_LARGE_BYTES (16 * MIB)
 
-/* What the daemon takes at most beside pinned_bytes and host_bytes: so much for itself, and so much
- * more per worker and per job of `inflight`. Test: tests/faults/ceiling.c. */
+/* Resident memory stays below pinned_bytes + host_bytes + these: for the daemon itself, per worker,
+ * and per job of `inflight`. One input of a key that is larger than READS_LARGE_BYTES comes on top,
+ * twice: as it arrives, and whole. README says so, and tests/faults/ceiling.c attacks it.
+ *
+ * The daemon: texts; one copy of a job's keys on its way to Redis; inputs from Redis; a reply to
+ * FETCH as it arrives, and whole; 24 MiB for the program, libraries, and what malloc keeps.
+ * A worker: while it looks at a header, the segments or chunks that it kept and a profile of them;
+ * its sink; 8 MiB for the tree of a job's operations, a plan being built, and an encoder.
+ * A job: struct work, a small tree, plan and profile (asserted in daemon/pipeline.c); later its
+ * result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
 #define HEAP_WORKER_BYTES (32 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
@@ -163,6 +171,13 @@ static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");
 static_assert((unsigned long long)SIDE_CEILING * SIDE_CEILING * CHANNELS_MAX < (1ull << 40),
               "byte sizes of any image must be far from overflow in 64 bits");
 static_assert(BUFFER_ALIGN % STRIDE_ALIGN == 0, "a buffer's first row must be aligned too");
+static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
+                                     READS_SMALL_MAX * 64 * KIB + READS_LARGE_BYTES +
+                                     2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
+              "the daemon's own memory must hold all of its parts");
+static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
+                  HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES,
+              "a worker's memory must hold what a header can bring");
 static_assert(JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX >= QUEUE_BATCH_MAX,
               "an idle daemon must be able to fetch a whole batch");
 static_assert(JOB_ID_BYTES_MAX < JOB_BYTES_MAX, "an id must fit its job");

@@ -153,8 +153,8 @@ static bool lack_memory(struct admission *admission)
     return false;
 }
 
-/* Under the lock. Results whose largest size is beyond the lane get all that is left of it: most are
- * smaller, and the job then runs while nobody else has any. */
+/* Under the lock. Results whose largest size is beyond the lane get all that is left of it: most
+ * are smaller, and the job then runs while nobody else has any. */
 static bool take(struct admission *admission, struct work *work)
 {
     size_t working = working_need(work), results = results_need(work);

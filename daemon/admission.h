@@ -1,5 +1,5 @@
 /*
- * admission.h - the memory that jobs hold from before they are decoded until Redis has their result.
+ * admission.h - the memory that jobs hold from before they are decoded until Redis has the result.
  *
  * A job needs memory of two kinds: pinned memory of the engine's pool, and heap, for which three
  * eighths of host_bytes are a lane. The lane counts the codecs' own memory, the plan, the
@@ -67,8 +67,8 @@ void admission_keep_encoder(struct work *work);
 /* While an output that goes to a key is encoded: that many bytes more than were reserved for it.
  * Never waits; false: the lane has no room now. */
 bool admission_extend(struct work *work, size_t bytes);
-/* Gives all of it back but work->results_bytes, the place in the line too. Idempotent. true: that may be what the next one
- * in the line waits for. */
+/* Gives all of it back but work->results_bytes, the place in the line too. Idempotent. true: that
+ * may be what the next one in the line waits for. */
 bool admission_release(struct work *work);
 /* Gives back what the results took, after they were freed. Idempotent. */
 void admission_settle(struct work *work);

@@ -11,6 +11,16 @@
 /* How often deadlines are looked at while jobs are in flight. */
 #define TICK_MS 100
 
+/* A node of a job's tree, as malloc has it: with its name and the overhead of both. */
+#define NODE_BYTES 192
+#define QUEUE_BYTES (2 * KIB) /* what the queue keeps of a lease, and of a read */
+static_assert(sizeof(struct work) + JOB_NODES_MAX * NODE_BYTES + PLAN_KEPT_BYTES + ICC_KEPT_BYTES +
+                      QUEUE_BYTES <= HEAP_JOB_BYTES,
+              "a job that waits must fit its part of the ceiling");
+static_assert(sizeof(struct work) + JOB_NODES_MAX * NODE_BYTES +
+                      (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
+              "so must one whose result waits, which has an error for each output at most");
+
 /* ---- the stages ----------------------------------------------------------------------------- */
 
 static void enter_admit(struct work *work);
@@ -573,8 +583,8 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pthread_mutex_init(&pipeline->arrival_lock, NULL);
     pthread_cond_init(&pipeline->arrival_news, NULL);
     open_admission(pipeline);
-    pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART, POOL_SEGMENT_BYTES,
-                                      &pool_backend_pages);
+    pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
+                                      POOL_SEGMENT_BYTES, &pool_backend_pages);
     pipeline->job_ms = -1;
     pipeline->works = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->works);
     if (!pipeline->file_pool || !pipeline->works)

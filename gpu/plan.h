@@ -101,7 +101,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
 void plan_clear(struct plan *plan); /* idempotent */
 /* Heap memory that the passes take. */
 size_t plan_bytes(const struct plan *plan);
-/* Frees the passes; sizes stay, for plan_build with the same source and targets gives them again. */
+/* Frees the passes; sizes stay. plan_build with the same source and targets makes them again. */
 void plan_drop_passes(struct plan *plan);
 
 /* Computes the constants and writes them to their place in the input buffer. The caller does so

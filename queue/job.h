@@ -1,9 +1,9 @@
 /*
  * job.h - a job as users push it: strict JSON in, a checked struct out.
  *
- * A job owns its parsed JSON; every string points into it, or into a copy after job_pack. `ops` pass
- * through as opaque cJSON, and formats as names: the operation table in gpu and the codecs judge
- * them. Parsing is for the loop thread only.
+ * A job owns its parsed JSON; every string points into it, or into a copy after job_pack. `ops`
+ * pass through as opaque cJSON, and formats as names: the operation table in gpu and the codecs
+ * judge them. Parsing is for the loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_JOB_H
 #define GPUIMGD_QUEUE_JOB_H
@@ -90,8 +90,8 @@ enum status job_parse(struct job *job, const char *text, size_t length,
 void job_clear(struct job *job); /* idempotent */
 
 /* Frees what a job that waits need not hold (job_pack.c): the tree below meta, whose text is kept,
- * and the whole tree if it has more than JOB_NODES_MAX nodes; then ops are NULL. length: of the text
- * that it was parsed from. false: memory is short, and nothing else has changed. */
+ * and the whole tree if it has more than JOB_NODES_MAX nodes; then ops are NULL. length: of the
+ * text that it was parsed from. false: memory is short, and nothing else has changed. */
 bool job_pack(struct job *job, size_t length);
 /* On any thread: ops are there until job_repack, which is due then. Both do nothing for a job that
  * was small enough to keep its tree. out_of_memory. */

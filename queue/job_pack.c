@@ -1,9 +1,9 @@
 /*
  * job_pack.c - a job in little memory, for as long as it waits.
  *
- * cJSON takes up to 40 times as much as the text that it read ("[0,0,0"). Of a large job the strings
- * are copied into one block, each output's ops are printed, and the tree is freed; who needs the
- * ops parses them again.
+ * cJSON takes up to 40 times as much memory as the text that it read ("[0,0,0"). Of a large job the
+ * strings are copied into one block, the ops of each output are printed, and the tree is freed.
+ * Workers parse the ops again when they need them.
  */
 #include <stdlib.h>
 #include <string.h>

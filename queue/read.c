@@ -42,7 +42,7 @@ static bool waits_as(const struct read *read, bool small)
     return read->waits && read->measured != small;
 }
 
-/* There is room among the small or the large ones: those that wait for it take it in their order. */
+/* There is room among the small or the large ones: those that wait for it take it in order. */
 static void wake(struct queue *queue, bool small)
 {
     list_each(node, &queue->reads) {

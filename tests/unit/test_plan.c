@@ -517,7 +517,7 @@ static void test_a_bad_variant(void **state)
     cJSON_Delete((cJSON *)targets[1].ops);
 }
 
-/* A plan counts its tables; they are computed only where they are to lie, over whatever was there. */
+/* A plan counts its tables; they are computed where they are to lie, over whatever was there. */
 static void test_constants(void **state)
 {
     (void)state;
