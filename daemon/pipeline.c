@@ -611,10 +611,19 @@ void pipeline_stop(struct pipeline *pipeline)
     uv_close((uv_handle_t *)&pipeline->arrivals, NULL);
 }
 
+/* Jobs whose results Redis never acknowledged. */
+static void recycle_rest(struct pipeline *pipeline)
+{
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        list_each_safe (node, after, &pipeline->stages[stage])
+            pipeline_recycle(container_of(node, struct work, node), &pipeline->stages[stage]);
+}
+
 void pipeline_destroy(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
+    recycle_rest(pipeline);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
     pthread_mutex_destroy(&pipeline->arrival_lock);

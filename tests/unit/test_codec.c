@@ -463,6 +463,70 @@ static void test_rows_that_never_come(void **state)
             encode_coming(&encode_rows[i], most);
 }
 
+/* What no coder makes smaller, in any pixels: below what is reserved for it before. */
+static void test_encoded_bytes(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1}, {17, 9}, {300, 200}, {1, 2000}, {2000, 1}};
+    static const int qualities[] = {1, 85, 90, 100};
+    uint32_t random = 7;
+    for (size_t i = 0; i < 5 * 3 * 2; i++) {
+        uint32_t channels = (uint32_t[]){1, 3, 4}[i % 3];
+        struct image image = rig_picture(sides[i / 6][0], sides[i / 6][1], channels, 1);
+        for (size_t at = 0; at < image.stride * image.height; at++)
+            image.pixels[at] = (uint8_t)picture_random(&random);
+        const struct codec *codec = codec_by_name(i % 6 < 3 ? "png" : "jpeg");
+        for (size_t q = 0; q < 4 && (channels < 4 || codec_has_alpha(codec)); q++) {
+            struct encode_request request = {.codec = codec, .quality = qualities[q],
+                                             .compression = (int)q};
+            struct picture_file file = rig_encode(&rig, &image, &request);
+            size_t most = codec_encoded_bytes(codec, image.width, image.height, channels,
+                                              qualities[q], 0);
+            if (file.length == 0 || file.length > most)
+                fail_msg("%s of %u x %u x %u at %d: %zu bytes, above %zu", codec_name(codec),
+                         image.width, image.height, channels, qualities[q], file.length, most);
+            picture_free(&file);
+        }
+        free(image.pixels);
+    }
+}
+
+/* A profile that was dropped is read again; where there is none, nothing is. */
+static void test_profile_again(void **state)
+{
+    (void)state;
+    struct picture_file icc = picture_icc(70000, "RGB ");
+    struct picture_file files[] = {
+        picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2,
+                                          .icc = icc.bytes, .icc_bytes = icc.length}),
+        picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7, .icc = icc.bytes,
+                                            .icc_bytes = icc.length}),
+        picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2})};
+    for (size_t i = 0; i < 3; i++) {
+        struct error error = {0};
+        assert_int_equal(rig_probe(&rig, &files[i]), STATUS_OK);
+        size_t bytes = i < 2 ? icc.length : 0;
+        assert_int_equal(rig.info.icc_bytes, bytes);
+        image_info_drop_icc(&rig.info);
+        assert_null(rig.info.icc);
+        assert_int_equal(rig.info.icc_bytes, bytes);
+        for (int twice = 0; twice < 2; twice++)
+            assert_int_equal(codec_read_icc(rig.context, files[i].bytes, files[i].length,
+                                            &rig.limits, &rig.info, &error), STATUS_OK);
+        assert_true(!rig.info.icc == (bytes == 0));
+        if (bytes)
+            assert_memory_equal(rig.info.icc, icc.bytes, bytes);
+    }
+    /* Another file in its place is our mistake. */
+    struct error error = {0};
+    rig.info.icc_bytes = 5;
+    assert_int_equal(codec_read_icc(rig.context, files[2].bytes, files[2].length, &rig.limits,
+                                    &rig.info, &error), STATUS_INTERNAL);
+    for (size_t i = 0; i < 3; i++)
+        picture_free(&files[i]);
+    picture_free(&icc);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -476,6 +540,7 @@ int main(void)
         TEST(test_encode_deadline), TEST(test_encode_too_wide),
         TEST(test_rows_are_told),   TEST(test_rows_are_told_until_it_fails),
         TEST(test_rows_are_needed), TEST(test_rows_that_never_come),
+        TEST(test_encoded_bytes),   TEST(test_profile_again),
     };
     return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
 }

@@ -434,6 +434,95 @@ static void test_bad_job_gives_back_id_meta_reply(void **state)
     job_clear(&job);
 }
 
+static cJSON *parsed(struct job *job, const char *text)
+{
+    struct error error = {0};
+    assert_int_equal(job_parse(job, text, strlen(text), &rules, &error), STATUS_OK);
+    return cJSON_Duplicate(job->outputs[job->output_count - 1].ops, true);
+}
+
+/* A small job keeps its tree, but for what lies below meta, whose text is there. */
+static void test_pack_small(void **state)
+{
+    static const char text[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":[1,{\"x\":[2]}]}";
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    cJSON_Delete(parsed(&job, text));
+    assert_true(job_pack(&job, strlen(text)));
+    assert_non_null(job.root);
+    assert_null(cJSON_GetObjectItem(job.root, "meta"));
+    assert_string_equal(job.meta->valuestring, "[1,{\"x\":[2]}]");
+    assert_int_equal(job.bytes, strlen(text));
+    assert_int_equal(job_unpack(&job, &error), STATUS_OK);
+    job_repack(&job);
+    assert_true(cJSON_IsArray(job.outputs[0].ops));
+    job_clear(&job);
+}
+
+/* Of a large one strings and ops are what they were, and the rest is gone. */
+static void test_pack_large(void **state)
+{
+    char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    static const char format[] =
+        "{\"id\":\"\\u00e9\",\"reply_to\":\"ns:reply:r\",\"input\":{\"key\":\"ns:img:i\"},"
+        "\"outputs\":[{\"output\":{\"path\":\"a.png\",\"format\":\"png\"}},{\"output\":{\"key\":"
+        "\"ns:img:o\"},\"ops\":[\"sobel\",{\"op\":\"convolve\",\"kernel\":[[%s]],"
+        "\"scale\":-1.5e-7}]}]}";
+    assert_true(asprintf(&text, format, zeros) > 0);
+    cJSON *ops = parsed(&job, text);
+    assert_true(job_pack(&job, strlen(text)));
+    memset(text, 'x', strlen(text));
+    assert_null(job.root);
+    assert_null(job.outputs[1].ops);
+    assert_true(job.bytes > strlen(zeros) && job.bytes < JOB_TEXT_BYTES_MAX);
+    assert_string_equal(job.id, "\xC3\xA9");
+    assert_string_equal(job.reply_to, "ns:reply:r");
+    assert_string_equal(job.input.key, "ns:img:i");
+    assert_string_equal(job.outputs[0].place.path, "a.png");
+    assert_string_equal(job.outputs[0].format, "png");
+    assert_null(job.outputs[0].place.key);
+    assert_string_equal(job.outputs[1].place.key, "ns:img:o");
+    for (int twice = 0; twice < 2; twice++) {
+        assert_int_equal(job_unpack(&job, &error), STATUS_OK);
+        assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
+        assert_true(cJSON_Compare(job.outputs[1].ops, ops, true));
+        job_repack(&job);
+        assert_null(job.outputs[1].ops);
+    }
+    assert_int_equal(job_unpack(&job, &error), STATUS_OK);
+    job_clear(&job); /* unpacked as it is */
+    job_clear(&job);
+    cJSON_Delete(ops);
+    free(zeros);
+    free(text);
+}
+
+/* What is bad is packed as well: its user gets id, meta and the answer. */
+static void test_pack_bad(void **state)
+{
+    char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
+    struct job job;
+    struct error error = {0};
+    (void)state;
+    static const char format[] = "{\"id\":\"i\",\"meta\":5,\"ops\":[%s],\"input\":\"a\"}";
+    assert_true(asprintf(&text, format, zeros) > 0);
+    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_BAD_JOB);
+    assert_true(job_pack(&job, strlen(text)));
+    assert_null(job.root);
+    assert_string_equal(job.id, "i");
+    assert_string_equal(job.meta->valuestring, "5");
+    job_clear(&job);
+    assert_int_equal(job_parse(&job, "{", 1, &rules, &error), STATUS_BAD_JSON);
+    assert_true(job_pack(&job, 1));
+    job_clear(&job);
+    free(zeros);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +537,9 @@ int main(void)
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_the_rest),
         cmocka_unit_test(test_bad_job_gives_back_id_meta_reply),
+        cmocka_unit_test(test_pack_small),
+        cmocka_unit_test(test_pack_large),
+        cmocka_unit_test(test_pack_bad),
     };
     return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }
