@@ -109,6 +109,10 @@
  * call, during which Redis does nothing else. */
 #define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
 
+/* So many bytes must fit on the disk after a write failed, if the output had as many: one that is
+ * larger may be too large for a disk on which all others fit. */
+#define DISK_TRY_BYTES_MAX (64 * MIB)
+
 #define WORKERS_CEILING 1024
 #define STREAMS_CEILING 64
 /* On an H200, which copies both ways at once, 4 streams take up to 1.14 times the time that copies

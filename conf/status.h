@@ -35,7 +35,8 @@ extern "C" {
     X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
     X(DECODE_LIMIT, "decode_limit", false, "decoding would pass a limit on scans, chunks or time") \
     X(ENCODE_FAILED, "encode_failed", false, "the result cannot be encoded")                       \
-    X(WRITE_FAILED, "write_failed", true, "the output could not be written")                       \
+    X(WRITE_FAILED, "write_failed", true,                                                          \
+      "the output could not be written, although others can be")                                   \
     X(OVER_BUDGET, "over_budget", false,                                                           \
       "the job alone needs more memory than a whole pool has, or larger tables than are allowed")  \
     X(OUT_OF_MEMORY, "out_of_memory", true, "memory ran out while the job ran")                    \

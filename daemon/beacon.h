@@ -25,7 +25,7 @@ struct beacon_parts {
 
 struct beacon {
     struct beacon_parts parts; /* borrowed */
-    const char *state;         /* "running", "paused", "draining"; static */
+    const char *state;         /* "running", "paused", "blocked", "draining"; static */
     uint64_t began_ns, told_ns;
     uint64_t told_jobs;        /* that had ended then */
     const char *told_state;

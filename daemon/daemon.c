@@ -62,6 +62,7 @@ struct daemon {
     struct errand sweep;
     bool sweeping;
     size_t swept; /* by the errand */
+    bool has_root; /* which it has seen, too */
 
     bool unwanted; /* told to end before it ran */
     bool running, paused, draining, closing;
@@ -101,6 +102,7 @@ static void write_stats(struct daemon *daemon, bool even_idle)
 static void update_status(struct daemon *daemon)
 {
     const struct queue_view *view = queue_view(daemon->queue);
+    const char *disk_error = pipeline_disk_error(daemon->pipeline);
     bool paused = daemon->paused || view->paused;
     const char *state = daemon->draining ? "draining" : paused ? "paused" : "running";
     monitor_set_state(daemon->monitor,
@@ -109,9 +111,12 @@ static void update_status(struct daemon *daemon)
                       : paused           ? METRICS_PAUSED
                                          : METRICS_RUNNING,
                       daemon->why_failed);
-    daemon->beacon.state = state;
+    bool blocked = disk_error && !daemon->draining && !paused;
+    daemon->beacon.state = blocked ? "blocked" : state;
     if (daemon->why_failed)
         notify_status("failed: %s; %s, to be started anew", daemon->why_failed, state);
+    else if (disk_error)
+        notify_status("%s on %s; %s", state, engine_label(daemon), disk_error);
     else if (view->state != QUEUE_READY)
         notify_status("%s on %s; Redis: %s", state, engine_label(daemon), view->reason);
     else
@@ -204,6 +209,13 @@ static void on_failed(void *context, const char *why)
         update_status(daemon);
 }
 
+static void on_disk_changed(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->running)
+        update_status(daemon);
+}
+
 static void check_engine(struct daemon *daemon)
 {
     const struct error *fault = engine_fault(daemon->engine);
@@ -280,12 +292,15 @@ static void sweep_run(struct errand *errand, struct worker_tools *tools)
     struct daemon *daemon = container_of(errand, struct daemon, sweep);
     (void)tools;
     daemon->swept = files_sweep(&daemon->files, leftover_age_s(daemon));
+    daemon->has_root = files_has_root(&daemon->files, daemon->options->output_root);
 }
 
 static void sweep_done(struct errand *errand)
 {
     struct daemon *daemon = container_of(errand, struct daemon, sweep);
     daemon->sweeping = false;
+    if (!daemon->has_root && !daemon->draining)
+        pipeline_suspect_disk(daemon->pipeline);
     monitor_swept(daemon->monitor, daemon->swept);
 }
 
@@ -519,6 +534,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .daemon = daemon->name,
         .ahead_max = daemon->ahead_max,
         .failed = on_failed,
+        .disk_changed = on_disk_changed,
         .context = daemon,
     };
     if (daemon->stats && daemon->workers)
@@ -665,7 +681,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  stats_jobs_total(daemon->stats), status);
         *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary) ||
-                  daemon->sweeping;
+                  daemon->sweeping || pipeline_tries_disk(daemon->pipeline);
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to what would be freed */

@@ -186,6 +186,19 @@ bool pipeline_healthy(const struct pipeline *pipeline)
 
 /* ---- ending early --------------------------------------------------------------------------- */
 
+void pipeline_give_back_files(struct pipeline *pipeline)
+{
+    for (enum stage stage = STAGE_ASK; stage <= STAGE_DECODE; stage++) {
+        list_each_back_safe (node, before, &pipeline->stages[stage]) {
+            struct work *work = container_of(node, struct work, node);
+            if (!work_lacks_disk(work) || !work_withdraw(work))
+                continue;
+            work->give_back = true;
+            pipeline_move(work, STAGE_ACK);
+        }
+    }
+}
+
 static void give_back_stage(struct pipeline *pipeline, enum stage stage, bool by_force)
 {
     list_each_safe (node, after, &pipeline->stages[stage]) {

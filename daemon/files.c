@@ -195,13 +195,13 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
 
 /* Refuses a folder of temporary files that another user owns or may write to: that user could
  * replace an output before it is renamed into place. */
-static bool check_temporary(const struct files *files, const char *output_root,
+static bool check_temporary(const struct files *files, int temporary, const char *output_root,
                             const struct stat *info, struct error *error)
 {
     char owner[33];
     struct files_touch touch = {.user = geteuid()};
     if (info->st_uid != touch.user)
-        files_touch(files, files->temporary, "", &touch);
+        files_touch(files, temporary, "", &touch);
     if (info->st_uid != touch.user) {
         name_user(info->st_uid, owner, sizeof owner);
         error_set(error, STATUS_INTERNAL,
@@ -240,7 +240,7 @@ static bool open_temporary(struct files *files, const char *output_root, struct 
         return false;
     }
     files->temporary_device = info.st_dev;
-    return check_temporary(files, output_root, &info, error);
+    return check_temporary(files, files->temporary, output_root, &info, error);
 }
 
 bool files_open(struct files *files, const char *input_root, const char *output_root,
@@ -258,6 +258,71 @@ bool files_open(struct files *files, const char *input_root, const char *output_
     files->root_is_near =
         fstat(files->output_root, &info) == 0 && info.st_dev == files->temporary_device;
     return true;
+}
+
+static bool is_same(int a, int b)
+{
+    struct stat one, two;
+    return fstat(a, &one) == 0 && fstat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+static int enter_temporary(int root)
+{
+    return openat(root, TEMPORARY_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+bool files_has_root(const struct files *files, const char *output_root)
+{
+    int root = open(output_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int temporary = root >= 0 ? enter_temporary(root) : -1;
+    bool has = temporary >= 0 && is_same(root, files->output_root) &&
+               is_same(temporary, files->temporary);
+    if (temporary >= 0)
+        close(temporary);
+    if (root >= 0)
+        close(root);
+    return has;
+}
+
+/* The descriptors keep their numbers, which other workers use meanwhile. */
+static bool take_root(struct files *files, int root, int temporary, const char *output_root,
+                      struct error *error)
+{
+    struct stat of_root, of_temporary;
+    if (fstat(root, &of_root) != 0 || fstat(temporary, &of_temporary) != 0 ||
+        !check_temporary(files, temporary, output_root, &of_temporary, error) ||
+        dup3(root, files->output_root, O_CLOEXEC) < 0 ||
+        dup3(temporary, files->temporary, O_CLOEXEC) < 0)
+        return false;
+    files->temporary_device = of_temporary.st_dev;
+    files->root_is_near = of_root.st_dev == of_temporary.st_dev;
+    files->same_root = is_same(root, files->input_root);
+    return true;
+}
+
+bool files_follow_root(struct files *files, const char *output_root, struct error *error)
+{
+    struct stat info;
+    if (files_has_root(files, output_root))
+        return true;
+    int root = open_root(files, "output_root", output_root, error);
+    if (root < 0)
+        return false;
+    int temporary = enter_temporary(root);
+    if (temporary < 0 && errno == ENOENT && fstat(root, &info) == 0 &&
+        info.st_dev == files->temporary_device && mkdirat(root, TEMPORARY_FOLDER, 0700) == 0)
+        temporary = enter_temporary(root);
+    bool taken = temporary >= 0 && take_root(files, root, temporary, output_root, error);
+    if (!taken)
+        error_set(error, STATUS_WRITE_FAILED,
+                  "output_root \"%s\" is not the folder that it was, and " TEMPORARY_FOLDER
+                  " in it cannot be opened: %s; mount its filesystem, or make that folder",
+                  output_root, strerror(errno));
+    if (temporary >= 0)
+        close(temporary);
+    close(root);
+    return taken;
 }
 
 void files_close(struct files *files)
@@ -389,10 +454,11 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /* ENOSPC, EIO and the like may pass; a refused path will not. */
-static enum status output_error(const struct files_output *output, const char *step,
+static enum status output_error(struct files_output *output, const char *step,
                                 struct error *error)
 {
     int reason = errno;
+    output->reason = reason;
     char text[64];
     if (is_refusal(reason) || reason == EISDIR)
         return error_set(error, STATUS_PATH_REFUSED,

@@ -10,6 +10,7 @@
 #define GPUIMGD_DAEMON_FILES_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,9 +31,10 @@ struct files_identity {
 struct files {
     int input_root, output_root; /* folders, O_PATH or readable */
     int temporary;               /* output_root/.gpuimgd */
-    uint64_t temporary_device;   /* st_dev, to see other filesystems below output_root */
-    bool root_is_near;           /* output_root itself is on that one */
-    bool same_root;              /* input_root is output_root */
+    /* st_dev, to see other filesystems below output_root */
+    _Atomic uint64_t temporary_device;
+    _Atomic bool root_is_near;   /* output_root itself is on that one */
+    _Atomic bool same_root;      /* input_root is output_root */
     char instance[INSTANCE_BYTES_MAX];
     char user[33];               /* whom the daemon runs as, for messages */
     pthread_mutex_t lock;        /* guards what follows */
@@ -44,6 +46,13 @@ struct files {
  * else. false with a sentence in error. files_close is due in any case. */
 bool files_open(struct files *files, const char *input_root, const char *output_root,
                 const char *instance, struct error *error) MUST_CHECK;
+/* Whether output_root still leads to the folder that was opened, with .gpuimgd in it. */
+bool files_has_root(const struct files *files, const char *output_root);
+/* If it leads to another one (it was mounted or made again), that one is used from now on. On
+ * another filesystem than before it must have its .gpuimgd: else the right one is not mounted.
+ * false with a sentence in error. */
+bool files_follow_root(struct files *files, const char *output_root,
+                       struct error *error) MUST_CHECK;
 /* The same for files_open_input alone; nothing is made. */
 bool files_open_inputs(struct files *files, const char *input_root,
                        struct error *error) MUST_CHECK;
@@ -74,6 +83,7 @@ struct files_output {
     const char *user;
     const char *name;    /* last part of path */
     struct files_identity identity; /* of the temporary file, and so of the output once placed */
+    int reason;          /* the errno of the step that failed; 0: none has */
 };
 
 /* Makes the parent folders (0755) and a temporary file (0644). path_refused, write_failed. */

@@ -128,5 +128,9 @@ bool metrics_ready(const struct metrics *metrics, uint64_t now_ns, char *why, si
         snprintf(why, size, "Redis: %s", metrics->redis_reason);
         return false;
     }
+    if (!metrics->disk_works) {
+        snprintf(why, size, "%s", metrics->disk_reason);
+        return false;
+    }
     return true;
 }

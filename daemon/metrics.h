@@ -97,6 +97,8 @@ struct metrics {
     enum metrics_state state;
     char why[ERROR_TEXT_MAX]; /* of METRICS_FAILED */
     bool moving;          /* pipeline_healthy */
+    bool disk_works;      /* outputs can be written */
+    char disk_reason[ERROR_TEXT_MAX]; /* why not, or "" */
     char daemon[INSTANCE_BYTES_MAX];
     char engine[32], engine_description[160];
     char namespace[METRICS_NAMESPACE_BYTES];

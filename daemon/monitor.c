@@ -38,6 +38,9 @@ static void look_at_jobs(struct metrics *metrics, const struct monitor_parts *pa
     metrics->abandoned = pipeline_zombies(parts->pipeline);
     metrics->oldest_s = pipeline_oldest_s(parts->pipeline);
     metrics->moving = pipeline_healthy(parts->pipeline);
+    const char *disk_error = pipeline_disk_error(parts->pipeline);
+    metrics->disk_works = !disk_error;
+    text_copy(metrics->disk_reason, sizeof metrics->disk_reason, disk_error ? disk_error : "");
 }
 
 static void look_at_queue(struct metrics *metrics, const struct monitor_parts *parts)
@@ -162,7 +165,7 @@ bool monitor_open(struct monitor **monitor, uv_loop_t *loop, const struct option
     }
     struct metrics *metrics = &made->metrics;
     metrics->generation = 1;
-    metrics->moving = true;
+    metrics->moving = metrics->disk_works = true;
     metrics->taken_ns = clock_now_ns();
     metrics->taken_s = metrics->began_s = unix_now_s();
     text_copy(metrics->daemon, sizeof metrics->daemon, daemon);

@@ -140,7 +140,7 @@ void pipeline_offer_places(struct pipeline *pipeline)
 {
     if (!pipeline->queue)
         return;
-    bool open = !pipeline->paused && !pipeline->failed;
+    bool open = !pipeline->paused && !pipeline->failed && !pipeline->disk.failed;
     size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline);
     size_t free = pipeline->free.length > kept ? pipeline->free.length - kept : 0;
     size_t texts = places_for_texts(pipeline);
@@ -156,6 +156,25 @@ static void tell_if_idle(struct pipeline *pipeline)
     drained(pipeline->drained_context);
 }
 
+bool work_lacks_disk(const struct work *work)
+{
+    bool has_file = false;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        has_file |= work->job.outputs[i].place.path != NULL;
+    return has_file && work->pipeline->disk.failed;
+}
+
+/* A work that could not write for want of a disk goes back, and so does one that is still to. */
+static void check_disk(struct work *work, bool is_to_write)
+{
+    if (work->disk_error.status != STATUS_OK) {
+        work->give_back = true;
+        disk_fail(&work->pipeline->disk, &work->disk_error, work->suspect_bytes);
+    } else if (is_to_write && work->error.status == STATUS_OK && work_lacks_disk(work)) {
+        work->give_back = true;
+    }
+}
+
 void pipeline_advance(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
@@ -169,6 +188,8 @@ void pipeline_advance(struct work *work)
         work->give_back = true;
     if (atomic_load(&work->cancelled))
         work_end_cancelled(work);
+    else
+        check_disk(work, next <= STAGE_ENCODE && !held);
     if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost)) {
         work->task.withdrawn = held;
         next = held ? STAGE_GPU : STAGE_ACK;
@@ -480,6 +501,21 @@ void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context
     tell_if_idle(pipeline);
 }
 
+const char *pipeline_disk_error(const struct pipeline *pipeline)
+{
+    return pipeline->disk.failed ? pipeline->disk.error.text : NULL;
+}
+
+void pipeline_suspect_disk(struct pipeline *pipeline)
+{
+    disk_suspect(&pipeline->disk);
+}
+
+bool pipeline_tries_disk(const struct pipeline *pipeline)
+{
+    return pipeline->disk.trying;
+}
+
 /* ---- views ---------------------------------------------------------------------------------- */
 
 uint32_t pipeline_unfinished(const struct pipeline *pipeline)
@@ -562,6 +598,29 @@ static void open_admission(struct pipeline *pipeline)
                    host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
 }
 
+static void on_disk_changed(void *context)
+{
+    struct pipeline *pipeline = context;
+    if (pipeline->disk.failed)
+        pipeline_give_back_files(pipeline);
+    pipeline_pump(pipeline);
+    pipeline->parts.disk_changed(pipeline->parts.context);
+}
+
+static void watch_disk(struct pipeline *pipeline)
+{
+    const struct pipeline_parts *parts = &pipeline->parts;
+    struct disk_parts of_disk = {
+        .loop = parts->loop,
+        .files = parts->files,
+        .workers = parts->workers,
+        .output_root = parts->options->output_root,
+        .changed = on_disk_changed,
+        .context = pipeline,
+    };
+    disk_open(&pipeline->disk, &of_disk);
+}
+
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
@@ -583,6 +642,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pthread_mutex_init(&pipeline->arrival_lock, NULL);
     pthread_cond_init(&pipeline->arrival_news, NULL);
     open_admission(pipeline);
+    watch_disk(pipeline);
     pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
                                       POOL_SEGMENT_BYTES, &pool_backend_pages);
     pipeline->job_ms = -1;
@@ -609,6 +669,7 @@ void pipeline_stop(struct pipeline *pipeline)
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
     uv_close((uv_handle_t *)&pipeline->strips, NULL);
     uv_close((uv_handle_t *)&pipeline->arrivals, NULL);
+    disk_close(&pipeline->disk);
 }
 
 /* Jobs whose results Redis never acknowledged. */

@@ -35,6 +35,8 @@ struct pipeline_parts {
     uint32_t ahead_max; /* places beyond options->inflight, for short jobs */
     /* The process must end and be replaced: a GPU fault, or too many hung workers. */
     void (*failed)(void *context, const char *why);
+    /* Outputs cannot be written from now on, or can be again (pipeline_disk_error). */
+    void (*disk_changed)(void *context);
     void *context;
 };
 
@@ -52,6 +54,13 @@ void pipeline_give_back(struct pipeline *pipeline);
 /* The engine or the workers are beyond repair: what is not yet under way goes back with its
  * attempt, nothing new is begun. */
 void pipeline_fail(struct pipeline *pipeline);
+
+/* Why outputs cannot be written, for which reason nothing is fetched; NULL: they can. */
+const char *pipeline_disk_error(const struct pipeline *pipeline);
+/* There is something odd about output_root: a worker tries to write there. */
+void pipeline_suspect_disk(struct pipeline *pipeline);
+/* Whether a worker is at that, which may hang. */
+bool pipeline_tries_disk(const struct pipeline *pipeline);
 
 /* Jobs in flight (those waiting for Redis's acknowledgement included), those still before it, and
  * those that were answered while a worker or the engine still held them. */

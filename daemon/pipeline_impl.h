@@ -8,6 +8,7 @@
 #define GPUIMGD_DAEMON_PIPELINE_IMPL_H
 
 #include "daemon/admission.h"
+#include "daemon/disk.h"
 #include "daemon/pipeline.h"
 #include "daemon/work.h"
 
@@ -16,6 +17,7 @@ struct pipeline {
     struct queue *queue;
     struct pool *file_pool;
     struct admission admission;
+    struct disk disk;
 
     size_t text_bytes; /* of all jobs in flight: JOB_TEXTS_BYTES at most */
     struct work *works; /* `inflight` and ahead_max of them */
@@ -57,6 +59,8 @@ void pipeline_move(struct work *work, enum stage stage);
 void pipeline_leave(struct work *work);
 /* A stage has ended, well or badly: on to the next one, or to the end. */
 void pipeline_advance(struct work *work);
+/* Whether the work shall end because outputs cannot be written; one for keys alone goes on. */
+bool work_lacks_disk(const struct work *work);
 /* Starts whatever can start now. Called after each event that may have freed something. */
 void pipeline_pump(struct pipeline *pipeline);
 void pipeline_offer_places(struct pipeline *pipeline);
@@ -145,5 +149,7 @@ bool work_withdraw(struct work *work);
 /* Whether the work is that far past its deadline, and the process was awake all that time. */
 bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s);
 void pipeline_on_tick(uv_timer_t *timer);
+/* Outputs cannot be written: jobs with files that have not begun their encode go back. */
+void pipeline_give_back_files(struct pipeline *pipeline);
 
 #endif

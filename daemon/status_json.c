@@ -33,6 +33,13 @@ static void add_self(cJSON *root, const struct metrics *metrics, uint64_t now_ns
     number(root, "resident_bytes", stats_rss_bytes());
 }
 
+static void add_disk(cJSON *root, const struct metrics *metrics)
+{
+    cJSON *disk = object_in(root, "output_root");
+    truth(disk, "up", metrics->disk_works);
+    text(disk, "reason", metrics->disk_reason);
+}
+
 static void add_redis(cJSON *root, const struct metrics *metrics)
 {
     cJSON *redis = object_in(root, "redis");
@@ -157,6 +164,7 @@ char *status_json_write(const struct metrics *metrics, uint64_t now_ns)
     cJSON *root = cJSON_CreateObject();
     add_self(root, metrics, now_ns);
     add_redis(root, metrics);
+    add_disk(root, metrics);
     add_jobs(root, metrics);
     add_times(root, metrics);
     add_machine(root, metrics);

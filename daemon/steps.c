@@ -421,6 +421,8 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
     output->identity = sink.file.identity;
     files_output_end(&sink.file);
     output->bytes = sink.sink.total;
+    if (disk_may_be_why(sink.file.reason) && output->bytes >= work->suspect_bytes)
+        work->suspect_bytes = output->bytes + 1;
 }
 
 static void encode_to_key(struct work *work, size_t index, const struct image *image,
@@ -509,4 +511,7 @@ void work_encode(struct work *work, struct worker_tools *tools)
         forget(&work->outputs[0]);
     measure_results(work);
     judge(work);
+    if (work->suspect_bytes > 0 && disk_try(&work->pipeline->disk, work->suspect_bytes,
+                                            tools->sink, &work->disk_error))
+        work->suspect_bytes = 0; /* it is the job's own error */
 }

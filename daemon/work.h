@@ -132,6 +132,9 @@ struct work {
     _Atomic size_t rows_bytes; /* of the picture that are decoded, where it is; its worker's */
     struct arrival arrival;
 
+    uint64_t suspect_bytes;    /* of the longest output that the disk may have refused, and 1 */
+    struct error disk_error;   /* the disk is why an output could not be written */
+
     struct work_output outputs[JOB_OUTPUTS_MAX];
     struct errand errand;
     struct trace_job trace;

@@ -256,18 +256,6 @@ static void one_of_four(struct rig *rig)
     free(text);
 }
 
-/* Nothing can be written for a while. */
-static void full_for_all(struct rig *rig)
-{
-    struct shim_page *page =
-        rig_shim(rig, "disk", "call=write,do=ENOSPC,times=20,match=*/.gpuimgd/*.tmp");
-    rig_start(rig, 0, NULL, "--attempts=12", NULL);
-    rig_push(rig, "n", 20);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw(rig, "%u faults", atomic_load(&page->faults));
-}
-
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
 /* Until the hung call has come back, and a while. */
@@ -441,9 +429,6 @@ static const struct fault_case cases[] = {
      .run = one_of_four, .quick = true,
      .expected = "victim: dead write_failed, attempt 3; written; stored; write_failed; written; "
                  "written; stored; 0 and 1 files; 3 faults"},
-    {.name = "write, of all jobs", .injected = "ENOSPC, 20 times",
-     .run = full_for_all, .quick = true,
-     .expected = "20 done once; 20 faults"},
     {.name = "read", .injected = "hangs 2 s",
      .run = read_hangs, .quick = true,
      .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "

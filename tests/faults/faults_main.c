@@ -31,7 +31,7 @@
 static const struct fault_group *const groups[] = {&death_faults,  &redis_faults,
                                                  &condition_faults, &disk_faults,
                                                  &memory_faults, &ceiling_faults, &room_faults,
-                                                 &gpu_faults, &library_faults};
+                                                 &outage_faults, &gpu_faults, &library_faults};
 
 struct row {
     const char *group;

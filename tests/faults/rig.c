@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/tools/http.h"
 #include "tests/tools/text_file.h"
 
 /* ---- what was seen --------------------------------------------------------------------------- */
@@ -370,6 +371,36 @@ const char *rig_option_s(const char *name, double seconds)
     char *text = texts[next++ % 8];
     snprintf(text, sizeof *texts, "--%s=%g", name, patience(seconds));
     return text;
+}
+
+const char *rig_place(struct rig *rig)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "unix:%s/http", rig->world.folder);
+    return text;
+}
+
+const char *rig_listen(struct rig *rig)
+{
+    static char text[160];
+    snprintf(text, sizeof text, "--metrics_listen=%s", rig_place(rig));
+    return text;
+}
+
+void rig_saw_answer(struct rig *rig, const char *path, int status, const char *word)
+{
+    double deadline = process_now() + patience(20);
+    for (;;) {
+        struct http_reply reply = http_request(rig_place(rig), "GET", path);
+        bool so = reply.status == status && strstr(reply.body, word);
+        bool ends = so || process_now() > deadline;
+        if (ends)
+            rig_saw(rig, "%s %d%s", path, reply.status, so ? "" : " otherwise");
+        http_free(&reply);
+        if (ends)
+            return;
+        process_sleep(0.02);
+    }
 }
 
 const char *rig_line(struct rig *rig)

@@ -35,7 +35,7 @@ struct fault_group {
     const struct fault_case *cases; /* ended by one without a name */
 };
 extern const struct fault_group death_faults, redis_faults, condition_faults, disk_faults,
-    memory_faults, ceiling_faults, room_faults, gpu_faults, library_faults;
+    memory_faults, ceiling_faults, room_faults, outage_faults, gpu_faults, library_faults;
 
 struct rig {
     struct world world;
@@ -117,6 +117,11 @@ bool rig_met(struct rig *rig, const char *name, double seconds);
 const char *rig_option_s(const char *name, double seconds);
 /* "--redis=" with a line to the server (rig->line), which is opened by the first call. */
 const char *rig_line(struct rig *rig);
+/* "--metrics_listen=" with a socket in the world's folder, and the place for http_request. */
+const char *rig_listen(struct rig *rig);
+const char *rig_place(struct rig *rig);
+/* Waits until the path answers with this status and with the word in its body: "/readyz 503". */
+void rig_saw_answer(struct rig *rig, const char *path, int status, const char *word);
 /* Until the process ends, and how, in words: "killed by 9", "exit 0", "still runs". */
 const char *rig_end_of(struct process *daemon, double seconds);
 /* Preloads the library shim_NAME.so into the daemons that are started from now on, with `text` as

@@ -23,44 +23,13 @@
 
 /* ---- what the daemon says -------------------------------------------------------------------- */
 
-static const char *place(struct rig *rig)
-{
-    static char text[128];
-    snprintf(text, sizeof text, "unix:%s/http", rig->world.folder);
-    return text;
-}
-
-static const char *listen_option(struct rig *rig)
-{
-    static char text[160];
-    snprintf(text, sizeof text, "--metrics_listen=%s", place(rig));
-    return text;
-}
-
-/* Waits until the path answers so, with the word in its body. */
-static void saw_answer(struct rig *rig, const char *path, int status, const char *word)
-{
-    double deadline = process_now() + patience(20);
-    for (;;) {
-        struct http_reply reply = http_request(place(rig), "GET", path);
-        bool so = reply.status == status && strstr(reply.body, word);
-        bool ends = so || process_now() > deadline;
-        if (ends)
-            rig_saw(rig, "%s %d%s", path, reply.status, so ? "" : " otherwise");
-        http_free(&reply);
-        if (ends)
-            return;
-        process_sleep(0.02);
-    }
-}
-
 /* Waits until so many jobs wait for memory. */
 static void saw_waiting(struct rig *rig, double wanted)
 {
     double deadline = process_now() + patience(20), waiting = -1;
     while (waiting != wanted && process_now() < deadline) {
         struct prometheus read;
-        struct http_reply reply = http_request(place(rig), "GET", "/metrics");
+        struct http_reply reply = http_request(rig_place(rig), "GET", "/metrics");
         if (prometheus_read(&read, reply.body))
             waiting = prometheus_value(&read, "gpuimgd_jobs_waiting", NULL);
         prometheus_free(&read);
@@ -91,7 +60,7 @@ static struct process *start_with_victim(struct rig *rig, const char *bound, dou
 {
     struct process *daemon =
         rig_start(rig, 0, rig_hang_while(rig, "hung", "run=decode,match=victim"), bound,
-                  listen_option(rig), "--input_bytes_max=4M", "--workers=3", "--inflight=24",
+                  rig_listen(rig), "--input_bytes_max=4M", "--workers=3", "--inflight=24",
                   "--renew_s=0.2", rig_option_s("hang_grace_s", 0.3), NULL);
     rig_push_text(rig, "victim", "{'id':'victim','input':'large.jpg','output':'v.png',"
                                  "'ops':['invert'],'timeout_s':%g}", patience(timeout_s));
@@ -165,15 +134,15 @@ static void health_while_one_waits(struct rig *rig)
     start_with_victim(rig, HOST_BYTES, 0.5);
     rig_wait(rig, 20);
     rig_saw_jobs(rig, "victim");
-    saw_answer(rig, "/healthz", 200, "running");
+    rig_saw_answer(rig, "/healthz", 200, "running");
     push_large(rig, "large");
-    saw_answer(rig, "/healthz", 503, "none moves");
-    saw_answer(rig, "/readyz", 503, "none moves");
+    rig_saw_answer(rig, "/healthz", 503, "none moves");
+    rig_saw_answer(rig, "/readyz", 503, "none moves");
     rig_push(rig, "n", 1);
-    saw_answer(rig, "/healthz", 200, "running");
-    saw_answer(rig, "/healthz", 503, "none moves");
+    rig_saw_answer(rig, "/healthz", 200, "running");
+    rig_saw_answer(rig, "/healthz", 503, "none moves");
     rig_lower(rig, "hung");
-    saw_answer(rig, "/healthz", 200, "running");
+    rig_saw_answer(rig, "/healthz", 200, "running");
     rig_wait(rig, 20);
     rig_saw_done(rig, "n");
     rig_saw_jobs(rig, "large");

@@ -5,7 +5,7 @@
  *     GPUIMGD_SHIM="call=write,do=ENOSPC,match=*.2.*.tmp,times=2"
  *
  *     call=NAME      read, write, fsync, close, openat, mkdirat, renameat (its new name)
- *     do=WHAT        ENOSPC, EIO, EINTR, EMFILE: fails so (close does so once it has closed).
+ *     do=WHAT        ENOSPC, EIO, ... (the table below): fails so (close once it has closed).
  *                    short: moves a third of the bytes, one at least. full: takes half of the
  *                    bytes, and the next one is ENOSPC. zero: moves nothing and says so. hang: the
  *                    thread sleeps, then the call is carried out
@@ -13,6 +13,7 @@
  *     skip=N         not the first N of them
  *     times=N        so many of them; without it, all
  *     seconds=N      how long it hangs; without it, for ever
+ *     while=PATH     only while this file exists
  *
  * Anything else ends the process as it starts, so that a typing mistake fails its test.
  */
@@ -33,7 +34,7 @@
 
 #include "tests/faults/shim.h"
 
-static char call[16], what[16], match[160];
+static char call[16], what[16], match[160], flag[128];
 static unsigned times = UINT_MAX, skip;
 static double seconds = 1e9;
 static struct shim_page *page;
@@ -41,7 +42,8 @@ static struct shim_page *page;
 static const struct {
     const char *name;
     int number;
-} errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"EMFILE", EMFILE}};
+} errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS},       {"EIO", EIO},
+              {"ESTALE", ESTALE}, {"EINTR", EINTR},   {"ENOTCONN", ENOTCONN}, {"EMFILE", EMFILE}};
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
@@ -72,7 +74,8 @@ __attribute__((constructor)) static void read_environment(void)
     for (char *word; (word = strsep(&rest, ","));)
         if (sscanf(word, "call=%15s", call) != 1 && sscanf(word, "do=%15s", what) != 1 &&
             sscanf(word, "match=%159s", match) != 1 && sscanf(word, "times=%u", &times) != 1 &&
-            sscanf(word, "skip=%u", &skip) != 1 && sscanf(word, "seconds=%lf", &seconds) != 1)
+            sscanf(word, "skip=%u", &skip) != 1 && sscanf(word, "seconds=%lf", &seconds) != 1 &&
+            sscanf(word, "while=%127s", flag) != 1)
             refuse(word);
     if (!*call || !*match || !(error_number() || is("short") || is("full") || is("zero") ||
                                is("hang")))
@@ -110,8 +113,10 @@ static bool meant(const char *name_of_call, int fd, const char *name)
         return false;
     if (name)
         snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
-    if (fnmatch(match, path, 0) != 0)
+    if (fnmatch(match, path, 0) != 0 || (*flag && faccessat(AT_FDCWD, flag, F_OK, 0) != 0)) {
+        errno = saved;
         return false;
+    }
     unsigned met = atomic_fetch_add(&page->met, 1);
     bool fault = met >= skip && met - skip < times;
     if (fault)

@@ -287,6 +287,9 @@ static void health_and_readiness(void **state)
     strcpy(m->redis_reason, "connection refused");
     check_verdict(m, taken, true, false, "Redis: connection refused");
     m->redis_ready = true;
+    strcpy(m->disk_reason, "output_root \"/out\" cannot be written: No space left on device");
+    check_verdict(m, taken, true, false, "No space left");
+    m->disk_works = true;
     check_verdict(m, taken, true, true, "running");
     check_verdict(m, stalled, false, false, "stood still for 11 s");
     m->state = METRICS_PAUSED;

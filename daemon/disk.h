@@ -1,0 +1,63 @@
+/*
+ * disk.h - whether outputs can be written, and what becomes of that.
+ *
+ * A worker that cannot write an output tries output_root itself (disk_try). If that fails too, the
+ * disk is at fault and not the job: the loop is told (disk_fail), nothing is fetched, and
+ * output_root is tried again and again on a worker, until a file can be written there. So the state
+ * is that of output_root alone: a folder below it on another filesystem can fail by itself, which
+ * is an error of the jobs that write there. Loop thread only, but for disk_may_be_why and disk_try.
+ */
+#ifndef GPUIMGD_DAEMON_DISK_H
+#define GPUIMGD_DAEMON_DISK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "conf/status.h"
+#include "daemon/files.h"
+#include "daemon/workers.h"
+
+struct disk_parts {
+    uv_loop_t *loop;
+    struct files *files;
+    struct workers *workers;
+    const char *output_root;
+    void (*changed)(void *context); /* it fails from now on, or works again */
+    void *context;
+};
+
+struct disk {
+    struct disk_parts parts; /* borrowed */
+    _Atomic uint64_t tries;
+    uv_timer_t timer;        /* until the next try */
+    struct errand errand;
+    bool trying;             /* the errand is out: what follows is its worker's */
+    uint64_t try_bytes;
+    struct error found;
+
+    bool failed;
+    struct error error;      /* while failed: why, by the last try */
+    uint64_t bytes;          /* that must fit for it to work again */
+    double delay_s;          /* before the next try */
+    uint64_t failed_ns, worked_ns; /* since when */
+};
+
+void disk_open(struct disk *disk, const struct disk_parts *parts);
+/* Closes its handle; the loop must run once more. */
+void disk_close(struct disk *disk);
+
+/* Whether a write that failed with this errno says something of the disk. */
+bool disk_may_be_why(int reason);
+/* On a worker, whose sink is the buffer: whether so many bytes, at least SINK_BYTES and at most
+ * DISK_TRY_BYTES_MAX, can be written and synced below output_root. false with a sentence. */
+bool disk_try(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error) MUST_CHECK;
+
+/* A worker found that so many bytes cannot be written. */
+void disk_fail(struct disk *disk, const struct error *error, uint64_t bytes);
+/* Has a worker try, for there is something odd about output_root. */
+void disk_suspect(struct disk *disk);
+
+#endif
