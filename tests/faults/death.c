@@ -429,7 +429,7 @@ static void wait_for_the_one_worker(struct rig *rig, const char *input, double d
     rig_saw_done(rig, "n");
     rig_saw_attempts(rig, "n", 1);
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    rig_saw(rig, "%zu went back", process_log_count(daemon, 0, "it goes back"));
+    rig_saw(rig, "%zu went back", process_log_count(daemon, 0, "goes back after it waited"));
 }
 
 static void small_ones_wait(struct rig *rig)
@@ -466,7 +466,7 @@ static void waiting_ones_go_back(struct rig *rig)
     rig_wait(rig, 1);
     rig_saw_done(rig, "n");
     rig_saw_attempts(rig, "n", 1);
-    rig_saw_if(rig, process_log_count(daemon, 0, "it goes back") > 0, "some went back",
+    rig_saw_if(rig, process_log_count(daemon, 0, "goes back after it waited") > 0, "some went back",
                "none went back");
 }
 
