@@ -64,7 +64,14 @@ static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
     return status == STATUS_OK;
 }
 
-bool disk_try(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error)
+void disk_want(struct disk *disk, uint64_t bytes)
+{
+    uint64_t wanted = atomic_load(&disk->wanted);
+    while (bytes > wanted && !atomic_compare_exchange_weak(&disk->wanted, &wanted, bytes))
+        continue;
+}
+
+static bool try_for(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error)
 {
     const struct disk_parts *parts = &disk->parts;
     struct error why = {0};
@@ -82,11 +89,20 @@ bool disk_try(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *
     return false;
 }
 
+bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
+{
+    uint64_t wanted = atomic_load(&disk->wanted);
+    if (!try_for(disk, wanted, buffer, error))
+        return false;
+    atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless more is by now */
+    return true;
+}
+
 static void try_run(struct errand *errand, struct worker_tools *tools)
 {
     struct disk *disk = container_of(errand, struct disk, errand);
     disk->found = (struct error){0};
-    bool works = disk_try(disk, disk->try_bytes, tools->sink, &disk->found);
+    bool works = disk_try(disk, tools->sink, &disk->found);
     (void)works; /* disk->found says so */
 }
 
@@ -112,7 +128,6 @@ static void set_working(struct disk *disk)
 {
     disk->failed = false;
     disk->worked_ns = clock_now_ns();
-    disk->bytes = 0;
     log_info("output_root \"%s\" can be written again, after %.1f s: fetching goes on",
              disk->parts.output_root, clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
     disk->parts.changed(disk->parts.context);
@@ -125,7 +140,7 @@ static void try_done(struct errand *errand)
     disk->trying = false;
     if (!disk->failed && !works) {
         set_failed(disk, &disk->found);
-    } else if (disk->failed && works && disk->bytes <= disk->try_bytes) {
+    } else if (disk->failed && works && atomic_load(&disk->wanted) == 0) {
         set_working(disk);
     } else if (disk->failed) {
         if (!works)
@@ -139,7 +154,6 @@ static void start_try(struct disk *disk)
     if (disk->trying)
         return;
     disk->trying = true;
-    disk->try_bytes = disk->bytes;
     disk->errand = (struct errand){.priority = 0, .run = try_run, .done = try_done};
     workers_submit(disk->parts.workers, &disk->errand);
 }
@@ -155,10 +169,8 @@ static void wait_for_next(struct disk *disk)
     disk->delay_s = disk->delay_s * 2 < DELAY_LAST_S ? disk->delay_s * 2 : DELAY_LAST_S;
 }
 
-void disk_fail(struct disk *disk, const struct error *error, uint64_t bytes)
+void disk_fail(struct disk *disk, const struct error *error)
 {
-    if (bytes > disk->bytes)
-        disk->bytes = bytes;
     if (!disk->failed)
         set_failed(disk, error);
 }

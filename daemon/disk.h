@@ -5,7 +5,7 @@
  * disk is at fault and not the job: the loop is told (disk_fail), nothing is fetched, and
  * output_root is tried again and again on a worker, until a file can be written there. So the state
  * is that of output_root alone: a folder below it on another filesystem can fail by itself, which
- * is an error of the jobs that write there. Loop thread only, but for disk_may_be_why and disk_try.
+ * is an error of the jobs that write there. Loop thread only, unless a function says otherwise.
  */
 #ifndef GPUIMGD_DAEMON_DISK_H
 #define GPUIMGD_DAEMON_DISK_H
@@ -32,15 +32,14 @@ struct disk_parts {
 struct disk {
     struct disk_parts parts; /* borrowed */
     _Atomic uint64_t tries;
+    _Atomic uint64_t wanted; /* bytes that must fit for it to work: the most that did not */
     uv_timer_t timer;        /* until the next try */
     struct errand errand;
     bool trying;             /* the errand is out: what follows is its worker's */
-    uint64_t try_bytes;
     struct error found;
 
     bool failed;
     struct error error;      /* while failed: why, by the last try */
-    uint64_t bytes;          /* that must fit for it to work again */
     double delay_s;          /* before the next try */
     uint64_t failed_ns, worked_ns; /* since when */
 };
@@ -51,12 +50,16 @@ void disk_close(struct disk *disk);
 
 /* Whether a write that failed with this errno says something of the disk. */
 bool disk_may_be_why(int reason);
-/* On a worker, whose sink is the buffer: whether so many bytes, at least SINK_BYTES and at most
- * DISK_TRY_BYTES_MAX, can be written and synced below output_root. false with a sentence. */
-bool disk_try(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error) MUST_CHECK;
+/* On a worker: an output of so many bytes could not be written. To be called while its part is
+ * still on the disk: then those that it leaves no room try for as many bytes. */
+void disk_want(struct disk *disk, uint64_t bytes);
+/* On a worker, whose sink is the buffer: whether as many bytes as are wanted, at least SINK_BYTES
+ * and at most DISK_TRY_BYTES_MAX, can be written and synced below output_root; then none are wanted
+ * any more. false with a sentence. */
+bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error) MUST_CHECK;
 
-/* A worker found that so many bytes cannot be written. */
-void disk_fail(struct disk *disk, const struct error *error, uint64_t bytes);
+/* That has failed. */
+void disk_fail(struct disk *disk, const struct error *error);
 /* Has a worker try, for there is something odd about output_root. */
 void disk_suspect(struct disk *disk);
 

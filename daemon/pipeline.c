@@ -169,7 +169,7 @@ static void check_disk(struct work *work, bool is_to_write)
 {
     if (work->disk_error.status != STATUS_OK) {
         work->give_back = true;
-        disk_fail(&work->pipeline->disk, &work->disk_error, work->suspect_bytes);
+        disk_fail(&work->pipeline->disk, &work->disk_error);
     } else if (is_to_write && work->error.status == STATUS_OK && work_lacks_disk(work)) {
         work->give_back = true;
     }

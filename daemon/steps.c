@@ -419,10 +419,12 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
         output->placed =
             files_output_place(&sink.file, work->sync, &output->error) == STATUS_OK;
     output->identity = sink.file.identity;
+    if (disk_may_be_why(sink.file.reason)) {
+        work->suspects_disk = true;
+        disk_want(&work->pipeline->disk, sink.sink.total + SINK_BYTES);
+    }
     files_output_end(&sink.file);
     output->bytes = sink.sink.total;
-    if (disk_may_be_why(sink.file.reason) && output->bytes >= work->suspect_bytes)
-        work->suspect_bytes = output->bytes + 1;
 }
 
 static void encode_to_key(struct work *work, size_t index, const struct image *image,
@@ -511,7 +513,6 @@ void work_encode(struct work *work, struct worker_tools *tools)
         forget(&work->outputs[0]);
     measure_results(work);
     judge(work);
-    if (work->suspect_bytes > 0 && disk_try(&work->pipeline->disk, work->suspect_bytes,
-                                            tools->sink, &work->disk_error))
-        work->suspect_bytes = 0; /* it is the job's own error */
+    if (work->suspects_disk) /* if it can be written, it is the job's own error */
+        work->suspects_disk = !disk_try(&work->pipeline->disk, tools->sink, &work->disk_error);
 }

@@ -132,7 +132,7 @@ struct work {
     _Atomic size_t rows_bytes; /* of the picture that are decoded, where it is; its worker's */
     struct arrival arrival;
 
-    uint64_t suspect_bytes;    /* of the longest output that the disk may have refused, and 1 */
+    bool suspects_disk;        /* an output could not be written, maybe because of the disk */
     struct error disk_error;   /* the disk is why an output could not be written */
 
     struct work_output outputs[JOB_OUTPUTS_MAX];
