@@ -136,6 +136,7 @@ void work_build_plan(struct work *work)
     size_t count = take_targets(work, targets);
     if (count == 0) {
         work->error = work->outputs[0].error;
+        job_repack(&work->job);
         return;
     }
     struct plan_source source = choose_decode(work, targets, count);
