@@ -337,7 +337,7 @@ static void nack_reply_cut(struct rig *rig)
 {
     const char *way = rig_line(rig);
     rig_push_text(rig, "x", "{'id':'x','input':'p.jpg','output':'locked/x.png'}");
-    line_cut(rig->line, "$5\r\nretry\r\n", 3); /* an argument that NACK alone has */
+    line_cut(rig->line, "retry", 3); /* which NACK alone says */
     char *locked = world_out_path(&rig->world, "locked");
     mkdir(locked, 0555);
     rig->unprivileged = true;
