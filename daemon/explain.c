@@ -154,7 +154,8 @@ static bool add_error(cJSON *holder, const struct error *error)
 {
     cJSON *item = cJSON_AddObjectToObject(holder, "error");
     return item && cJSON_AddStringToObject(item, "code", status_name(error->status)) &&
-           cJSON_AddStringToObject(item, "message", error->text);
+           cJSON_AddStringToObject(item, "message", error->text) &&
+           cJSON_AddBoolToObject(item, "retryable", status_retryable(error->status));
 }
 
 /* Takes the item over, in any case. */
@@ -220,11 +221,22 @@ static bool add_plan(cJSON *json, const struct work *work)
     return ok && add_item(json, "memory", plan_json_memory(&work->plan));
 }
 
-/* A job that would fail as a whole has its error alone. */
+/* A job that would fail as a whole has its error, and its input as far as that could be read. */
+static bool add_failure(cJSON *json, const struct work *work, const struct error *error)
+{
+    const struct job_place *named = work ? &work->job.named : NULL;
+    const char *name = !named ? NULL : named->path ? named->path : named->key;
+    cJSON *input = name ? cJSON_AddObjectToObject(json, "input") : NULL;
+    if (name && !(input && cJSON_AddStringToObject(input, named->path ? "path" : "key", name)))
+        return false;
+    return add_error(json, error);
+}
+
 static void print_json(const struct work *work, struct error *error, FILE *out)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json && (error->status == STATUS_OK ? add_plan(json, work) : add_error(json, error));
+    bool ok = json && (error->status == STATUS_OK ? add_plan(json, work)
+                                                  : add_failure(json, work, error));
     char *text = ok ? cJSON_PrintUnformatted(json) : NULL;
     char *line = text ? text_printable_json(text) : NULL;
     cJSON_Delete(json);

@@ -249,6 +249,7 @@ static void test_json(void **state)
     assert_int_equal(json_number(json, "outputs.0.passes.1.writes.bytes"), 286720);
     assert_string_equal(json_text(json, "outputs.1.key"), "gpuimgd:img:x");
     assert_string_equal(json_text(json, "outputs.1.error.code"), "unknown_op");
+    assert_int_equal(cJSON_GetArraySize(json_at(json, "outputs.1.error")), 3); /* as in a result */
     assert_int_equal(json_number(json, "memory.scratch"), 286720);
     assert_int_equal(json_number(json, "memory.input"), 273280);
     assert_int_equal(json_number(json, "memory.pinned"), 560128); /* each in steps of 256 */
@@ -260,7 +261,9 @@ static void test_json(void **state)
     assert_int_equal(run("exec \"$GPUIMGD\" --json $in $out --explain $job", &out, &err), 1);
     json = cJSON_ParseWithOpts(out, NULL, true);
     assert_string_equal(json_text(json, "error.code"), "input_missing");
-    assert_int_equal(cJSON_GetArraySize(json), 1);
+    assert_true(cJSON_IsFalse(json_at(json, "error.retryable")));
+    assert_true(*json_text(json, "input.path"));
+    assert_int_equal(cJSON_GetArraySize(json), 2);
     cJSON_Delete(json);
     free(out);
     free(err);
