@@ -28,8 +28,7 @@ local places, lease_ms, attempts, bytes_max =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string') or wrong_type(watcher, 'string') or wrong_type(wake, 'list')
-    or wrong_type(woken, 'list')
+    or wrong_type(seq, 'string') or wrong_type(woken, 'list')
 if wrong then return wrong end
 -- include parts/horizon.lua
 local over, is_paused, is_waking, refusal = -1, false, false, nil
@@ -201,7 +200,7 @@ while #mine < places and pops > 0 do
 end
 if #mine > 0 then
     redis.call('ZADD', lease, unpack(ends))
-    own_add(token, mine, lease_ms)
+    own_add(token, mine)
 end
 
 -- Of an empty list all that waited was taken, whatever became of the fences.
@@ -217,11 +216,12 @@ end
 -- If jobs are left over, one more daemon is to fetch. The watcher that takes the last one lets
 -- another daemon watch, so that jobs go around. If nobody watches, a daemon that finds nothing does.
 local function settle_watch()
-    local watching = redis.call('GET', watcher)
+    local word = left > 0 and redis.pcall('LINDEX', wake, 0)
+    if word == 'fetch' and ARGV[10] ~= 'watch' then return 0 end
+    local watching = watching_now()
     local mine_to_settle = not watching or watching == me
         or (watching == '-' and ARGV[10] == 'watch')
     if left > 0 then
-        local word = redis.call('LINDEX', wake, 0)
         local unheard = watching == '-' and word == 'watch'
         if mine_to_settle or unheard then redis.call('DEL', watcher) end
         if word ~= 'fetch' then say('fetch') end

@@ -15,7 +15,7 @@ redis.call('DEL', KEYS[3], KEYS[4])
 -- Another daemon is to watch :jobs; the last one takes all away.
 if redis.call('EXISTS', inst) == 0 then
     redis.call('DEL', watcher, wake)
-elseif redis.call('TYPE', watcher).ok == 'string' and redis.call('GET', watcher) == ARGV[1] then
+elseif watching_now() == ARGV[1] then
     pass_watch(ARGV[2])
 end
 return 1

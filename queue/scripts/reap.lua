@@ -26,7 +26,6 @@ local lease_ms, attempts, bytes_max, limit =
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(jobs, 'list')
     or wrong_type(alone, 'list') or wrong_type(owner, 'string')
-    or wrong_type(watcher, 'string')
 if wrong then return wrong end
 
 -- include parts/now.lua
@@ -93,14 +92,14 @@ for i = 1, math.min(#over, limit) do
         end
     end
 end
-if #buried > 0 then own_add(token, buried, lease_ms) end
+if #buried > 0 then own_add(token, buried) end
 if #over > limit then reply[2] = 1 end
 
 -- A gone daemon keeps its name in :inst until all its leases are taken.
 for i = 9, #ARGV do
     local name = ARGV[i]
     if redis.call('GET', owner) == name then redis.call('DEL', owner) end
-    if redis.call('GET', watcher) == name then redis.call('DEL', watcher) end
+    if redis.pcall('GET', watcher) == name then redis.call('DEL', watcher) end
     if redis.call('EXISTS', own(name .. ':')) == 1 then
         reply[2] = 1
     else

@@ -13,7 +13,6 @@ local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
-    or wrong_type(watcher, 'string') or wrong_type(wake, 'list')
 if wrong then return wrong end
 -- include parts/horizon.lua
 local over, refusal = horizon(KEYS[4])
@@ -36,7 +35,7 @@ end
 -- include parts/watch.lua
 local watches = -1
 if ARGV[4] ~= 'none' then
-    local watching = redis.call('GET', watcher)
+    local watching = watching_now()
     watches = 0
     if watching and watching ~= '-' and watching ~= me then
         watches = 0 -- another one does
@@ -60,5 +59,8 @@ for i = 5, #ARGV, 2 do
         reply[#reply + 1] = number .. ':' .. ARGV[i + 1]
     end
 end
-if #mine > 0 then own_add(me .. ':', mine, lease_ms) end
+if #mine > 0 then
+    own_add(me .. ':', mine)
+    redis.call('PEXPIRE', own(me .. ':'), 10 * lease_ms) -- as long as its name
+end
 return reply
