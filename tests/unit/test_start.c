@@ -387,8 +387,8 @@ static void test_followers_are_woken_in_parts(void **state)
     redis = redis_server_connect(server);
     expect("1001", "ZCARD t:delayed");
     expect("OK", "SET t:watcher Z"); /* and so nothing else is to be done */
-    redisReply *look = eval(SCRIPT_ID_LOOK,
-                            "t:jobs t:delayed t:alone t:alone:owner t:watcher t:paused t:woken", "");
+    static const char keys[] = "t:jobs t:delayed t:alone t:alone:owner t:watcher t:paused t:woken";
+    redisReply *look = eval(SCRIPT_ID_LOOK, keys, "");
     assert_int_equal(look->element[0]->integer, 1);
     freeReplyObject(look);
     size_t taken = 0;
