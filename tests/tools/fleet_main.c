@@ -10,9 +10,9 @@
  * CPU times are of the Redis process. Script times are wall times from SLOWLOG, and a busy machine
  * takes the processor from Redis in the middle of a script. How long it does that is known from the
  * same log: a command such as HGET needs a microsecond, so the longest one is a stall. A phase
- * passes when no script took longer than SCRIPT_MS_MAX and two such stalls, and not more than STRAY
- * scripts, or one in STRAY_SHARE, longer than SCRIPT_MS_MAX. On a quiet machine no stall is longer
- * than a millisecond. Redis runs with a higher priority if that is permitted.
+ * passes when no script took longer than SCRIPT_MS_MAX and STALLS such stalls, and not more than
+ * STRAY scripts, or one in STRAY_SHARE, longer than SCRIPT_MS_MAX. On a quiet machine no stall is
+ * longer than a millisecond. Redis runs with a higher priority if that is permitted.
  */
 #include <getopt.h>
 #include <math.h>
@@ -34,6 +34,7 @@
 #define SCRIPT_MS_MAX 10.0
 #define STRAY 3
 #define STRAY_SHARE 1000
+#define STALLS 4
 #define FETCHES_MAX 3.0
 #define RATIO_MAX 2.0
 #define IDLE_S 6.0          /* three looks of block_s = 2 s */
@@ -115,7 +116,7 @@ static void load_scripts(struct fleet *fleet)
 
 static void prefer(struct fleet *fleet)
 {
-    if (setpriority(PRIO_PROCESS, (id_t)fleet->world.redis->pid, -10) != 0)
+    if (setpriority(PRIO_PROCESS, (id_t)fleet->world.redis->pid, -20) != 0)
         printf("Redis runs without a higher priority: script times are those of a busy machine\n");
 }
 
@@ -192,7 +193,7 @@ static void judge_scripts(struct fleet *fleet, const char *phase)
     struct slow slow = look(fleet);
     double scripts = script_calls(fleet) - fleet->scripts_before;
     bool stray = slow.over <= fmax(STRAY, scripts / STRAY_SHARE) &&
-                 slow.longest_ms <= SCRIPT_MS_MAX + 2 * slow.stall_ms;
+                 slow.longest_ms <= SCRIPT_MS_MAX + STALLS * slow.stall_ms;
     char what[128], over[64] = "";
     if (slow.over > 0)
         snprintf(over, sizeof over, "; %u of %.0f above %g; stalls to %.1f", slow.over, scripts,
