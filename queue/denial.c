@@ -12,6 +12,7 @@
 
 #include "conf/log.h"
 #include "queue/internal.h"
+#include "queue/label.h"
 #include "queue/result.h"
 
 static_assert(JOB_OUTPUTS_MAX <= 32, "values_denied has a bit for each value");
@@ -30,11 +31,19 @@ static struct entry *entry_of(struct list_node *node)
     return container_of(node, struct entry, lease.node);
 }
 
+static const char *label(const struct entry *entry, char text[LABEL_BYTES])
+{
+    size_t bytes;
+    const char *job = lease_text(&entry->lease, &bytes);
+    return label_job(text, entry->lease.number, NULL, job, bytes);
+}
+
 /* The result goes to NS:results then. */
 static void drop_reply(struct entry *entry)
 {
-    log_warning("job %llu: Redis denies its reply_to \"%.80s\"; the result goes to %s:results",
-                (unsigned long long)entry->lease.number, entry->reply_to, entry->queue->config.ns);
+    char text[LABEL_BYTES];
+    log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:results",
+                label(entry, text), entry->reply_to, entry->queue->config.ns);
     free(entry->reply_to);
     entry->reply_to = NULL;
     entry->reply_dropped = true;
@@ -63,8 +72,8 @@ static bool deny_value(struct entry *entry, size_t index, const char *reason)
         free(error);
         return false;
     }
-    log_info("job %llu failed: %s: %s", (unsigned long long)entry->lease.number,
-             status_name(error->status), error->text);
+    char text[LABEL_BYTES];
+    log_info("job %s failed: %s: %s", label(entry, text), status_name(error->status), error->text);
     free(entry->result);
     entry->result = result;
     free((struct error *)entry->lease.denied);
