@@ -36,7 +36,7 @@ struct entry {
     char *result, *id, *reply_to;
     bool reply_denied;  /* an ACL denies the key; so for each value in values_denied, by bits */
     uint32_t values_denied;
-    bool reply_dropped; /* reply_to was denied: the result goes to NS:results whatever `results` is */
+    bool reply_dropped; /* it was denied: the result goes to NS:results, whatever `results` says */
     struct queue_value *values;
     size_t value_count, bytes;
 };

@@ -11,7 +11,7 @@
 #include "conf/limits.h"
 #include "queue/job.h"
 
-/* Strings of a job that point into its tree: id, reply_to, two each of input and named, and three of
+/* Strings of a job that point into its tree: id, reply_to, two of input, two of named, and three of
  * each output. */
 #define STRINGS_MAX (6 + 3 * JOB_OUTPUTS_MAX)
 
