@@ -361,7 +361,6 @@ static enum status build_variant(struct plan *plan, size_t index,
         orient_copy(&chain);
 
     variant->pass_count = chain.count;
-    shrink_passes(variant);
     variant->width = chain.shape.width;
     variant->height = chain.shape.height;
     variant->channels = chain.shape.channels;
@@ -369,6 +368,7 @@ static enum status build_variant(struct plan *plan, size_t index,
     variant->no_picture = target->no_picture;
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
+    shrink_passes(variant); /* chain.passes may be gone from here on */
     return STATUS_OK;
 }
 
