@@ -367,6 +367,22 @@ static bool below_root(const struct recipe *recipe, const struct source_file *fi
     return true;
 }
 
+static bool means_png(const char *format_or_suffix)
+{
+    return strcasecmp(format_or_suffix, "png") == 0;
+}
+
+/* A name that promises another format would deceive whoever opens the file. */
+static bool check_suffix(const cJSON *output, const char *name, struct error *error)
+{
+    const char *format = format_of(output), *suffix = source_suffix(name);
+    if (!format || !source_is_picture(suffix) || means_png(format) == means_png(suffix))
+        return true;
+    error_set(error, STATUS_BAD_JOB, "the format is %.20s, but the result's name %.200s ends in "
+              ".%s; leave the format out, or give the result another name", format, name, suffix);
+    return false;
+}
+
 /* Instead of a path on this machine: a key, which has no suffix that could tell the format. */
 static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, const char *out,
                     uint64_t number, size_t index)
@@ -379,7 +395,7 @@ static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, c
     bool ok = place && cJSON_AddStringToObject(place, "key", key) &&
               (get(place, "format") || !source_is_picture(suffix) ||
                cJSON_AddStringToObject(place, "format",
-                                       strcasecmp(suffix, "png") == 0 ? "png" : "jpeg")) &&
+                                       means_png(suffix) ? "png" : "jpeg")) &&
               (get(place, "ttl_s") ||
                cJSON_AddNumberToObject(place, "ttl_s", RECIPE_OUTPUT_TTL_S));
     if (ok)
@@ -398,7 +414,8 @@ static bool fill_output(const struct recipe *recipe, cJSON *job, const struct so
     char name[PATH_MAX];
     if (!*pattern)
         return true; /* values alone, or something that the check of the whole job refuses */
-    if (!expand(pattern, file, number, format_of(output), name, error))
+    if (!expand(pattern, file, number, format_of(output), name, error) ||
+        !check_suffix(output, name, error))
         return false;
     bool ok = is_key                    ? put(output, "key", cJSON_CreateString(name))
               : recipe->keys            ? use_key(recipe, holder, output, name, number, index)

@@ -52,6 +52,10 @@ static void test_patterns(void **state)
     check_queued("ctl submit $at in/one.png -o x --set timeout_s=5 --set background=[1,2,3]",
                  "\"timeout_s\":5,\"background\":[1,2,3]}", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o %x", "makes no name", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o photo.jpg --format png",
+               "the format is png, but the result's name photo.jpg ends in .jpg", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -k -o photo.PNG --format jpeg",
+               "the format is jpeg, but the result's name photo.PNG ends in .PNG", NULL);
 }
 
 static void test_order(void **state)
