@@ -383,6 +383,24 @@ static bool check_suffix(const cJSON *output, const char *name, struct error *er
     return false;
 }
 
+/* Quality is of JPEG. Where each result has the format of its picture, PNGs go without; a PNG that
+ * was asked for by name, or by its format, is a contradiction. */
+static bool check_quality(cJSON *output, const char *pattern, const char *name,
+                          struct error *error)
+{
+    const char *format = format_of(output);
+    size_t length = strlen(pattern);
+    if (!get(output, "quality") || !means_png(format ? format : source_suffix(name)))
+        return true;
+    if (!format && length > 2 && strcmp(pattern + length - 2, "%e") == 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(output, "quality");
+        return true;
+    }
+    error_set(error, STATUS_BAD_JOB, "quality is of JPEG, but the result %.200s is a PNG; leave "
+              "the quality out", name);
+    return false;
+}
+
 /* Instead of a path on this machine: a key, which has no suffix that could tell the format. */
 static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, const char *out,
                     uint64_t number, size_t index)
@@ -415,7 +433,7 @@ static bool fill_output(const struct recipe *recipe, cJSON *job, const struct so
     if (!*pattern)
         return true; /* values alone, or something that the check of the whole job refuses */
     if (!expand(pattern, file, number, format_of(output), name, error) ||
-        !check_suffix(output, name, error))
+        !check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
         return false;
     bool ok = is_key                    ? put(output, "key", cJSON_CreateString(name))
               : recipe->keys            ? use_key(recipe, holder, output, name, number, index)

@@ -54,6 +54,10 @@ static void test_patterns(void **state)
     ctl_expect(w, 64, "ctl submit $at in/one.png -o %x", "makes no name", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o photo.jpg --format png",
                "the format is png, but the result's name photo.jpg ends in .jpg", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/cat.jpg -k -o cat.png --quality 50",
+               "quality is of JPEG, but the result cat.png is a PNG", NULL);
+    check_queued("ctl submit $at in/one.png in/cat.jpg -o x --quality 50",
+                 "{\"path\":\"x/one.png\"}", "{\"path\":\"x/cat.jpg\",\"quality\":50}", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -k -o photo.PNG --format jpeg",
                "the format is jpeg, but the result's name photo.PNG ends in .PNG", NULL);
 }
