@@ -135,7 +135,7 @@ static void test_acl_user_database_and_tcp(void **state)
 }
 
 /* A user that may write some keys of images and replies only; jobs of three leases. */
-static struct bench *set_up_denied(char *path, size_t size)
+static struct bench *set_up_denied(char *path, size_t size, enum queue_results results)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     bench->redis = redis_server_connect(bench->server);
@@ -148,6 +148,7 @@ static struct bench *set_up_denied(char *path, size_t size)
     bench->config.username = "worker";
     bench->config.password_file = path;
     bench->config.attempts = 1;
+    bench->config.results = results;
     start_queue(bench);
     queue_set_places(bench->queue, 3);
     run_until(bench, bench->leased == 3);
@@ -168,7 +169,7 @@ static struct queue_value value_of(const char *key)
 static void test_a_denied_key_fails_its_job_alone(void **state)
 {
     char path[256];
-    struct bench *bench = set_up_denied(path, sizeof path);
+    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
     struct queue_value theirs[] = {value_of("t:img:ours"), value_of("t:img:theirs")};
     struct queue_value ours = value_of("t:img:ours");
     (void)state;
@@ -209,11 +210,11 @@ static void test_a_denied_key_fails_its_job_alone(void **state)
     tear_down(bench);
 }
 
-/* The same where they die. */
+/* The same when they die, and although no result is to be listed: nobody would ever hear of it. */
 static void test_a_denied_reply_of_dead_jobs(void **state)
 {
     char path[256];
-    struct bench *bench = set_up_denied(path, sizeof path);
+    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_NONE);
     (void)state;
     for (int i = 0; i < 3; i++)
         queue_retry(bench->queue, bench->leases[i],
@@ -231,7 +232,7 @@ static void test_a_denied_reply_of_dead_jobs(void **state)
 static void test_rights_taken_away_deny_no_job(void **state)
 {
     char path[256];
-    struct bench *bench = set_up_denied(path, sizeof path);
+    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
     (void)state;
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -@scripting"));
     for (int i = 0; i < 3; i++)

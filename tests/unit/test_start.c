@@ -185,7 +185,7 @@ static void test_a_retry_does_not_postpone_a_relative_end(void **state)
     assert_in_range(end, now_ms() + 1, now_ms() + 30000);
     let_time_pass();
     expect_reply(eval(SCRIPT_ID_NACK,
-                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:wake t:job:1",
+                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
                       "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
     assert_true(number_of("ZSCORE t:delayed 1") == end);
     expect("0", "ZADD t:delayed XX 0 1");
