@@ -40,6 +40,7 @@
 #define IDLE_S 6.0          /* three looks of block_s = 2 s */
 #define SETTLE_S 0.05       /* after a push's result, for the daemons that found nothing */
 #define PUSHES 100
+#define CANCELLED 50000
 #define ANSWERS 20000       /* of the followers, before the program ends */
 #define OUTPUTS 64          /* keys that outputs go to, over and over */
 #define WAIT_S 120.0
@@ -57,7 +58,8 @@ struct fleet {
     unsigned char *seen;             /* a bit for each job number that has a result */
     unsigned long long seen_max;
     unsigned repeated;               /* jobs with a second result */
-    unsigned bad;                    /* results that are not "done" */
+    const char *status;              /* that results are expected to have */
+    unsigned bad;                    /* results that have not */
 };
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -248,7 +250,8 @@ static void note_result(struct fleet *fleet, const char *result)
 {
     const char *at = strstr(result, "\"job\":");
     unsigned long long number = at ? strtoull(at + 6, NULL, 10) : 0;
-    fleet->bad += !strstr(result, "\"status\":\"done\"");
+    const char *status = strstr(result, "\"status\":\"");
+    fleet->bad += !status || strncmp(status + 10, fleet->status, strlen(fleet->status)) != 0;
     if (number >= NUMBER_FIRST)
         number = number - NUMBER_FIRST + fleet->seen_max / 2;
     if (number == 0 || number >= fleet->seen_max) {
@@ -540,32 +543,55 @@ static void phase_leases(struct fleet *fleet)
         process_signal(&w->daemons[i], SIGUSR2);
 }
 
-/* ---- followers ------------------------------------------------------------------------------- */
+/* ---- jobs that wait -------------------------------------------------------------------------- */
 
-/* As START leaves those that wait for the first job with their id. */
-static void put_followers(struct fleet *fleet)
+/* As START leaves jobs that wait under an id, for another job or for a time. */
+static void put_waiting(struct fleet *fleet, const char *id, const char *conditions,
+                        unsigned long long first, unsigned count)
 {
     static const char script[] =
         "for number = ARGV[1], ARGV[2] do\n"
         "    local n = string.format('%.0f', number)\n"
         "    redis.call('HSET', 'gpuimgd:job:' .. n, 'raw', ARGV[3], 'state', 'delayed',\n"
-        "               'attempt', 0, 'follows', ARGV[4], 'waits', 'crowd')\n"
+        "               'attempt', 0, 'waits', ARGV[4])\n"
         "    redis.call('ZADD', 'gpuimgd:delayed', ARGV[5], n)\n"
-        "    redis.call('SADD', 'gpuimgd:waits:crowd', n)\n"
+        "    redis.call('SADD', 'gpuimgd:waits:' .. ARGV[4], n)\n"
         "end\n";
-    char raw[256], last[32], due[32];
-    long long first = redis_integer(fleet->world.client, "INCRBY gpuimgd:seq 0") + 1;
-    snprintf(raw, sizeof raw, JOB, 0u, ",\"id\":\"crowd\",\"unique\":true");
+    char raw[256], keys[128], due[32];
+    snprintf(keys, sizeof keys, ",\"id\":\"%s\",%s", id, conditions);
+    snprintf(raw, sizeof raw, JOB, 0u, keys);
     snprintf(due, sizeof due, "%.0f", ((double)time(NULL) + 36000) * 1000);
-    for (unsigned at = 0; at < fleet->followers; at += 1000) {
+    for (unsigned at = 0; at < count; at += 1000) {
         char from[32], to[32];
-        unsigned end = at + 1000 < fleet->followers ? at + 1000 : fleet->followers;
-        snprintf(from, sizeof from, "%llu", NUMBER_FIRST + at);
-        snprintf(to, sizeof to, "%llu", NUMBER_FIRST + end - 1);
-        snprintf(last, sizeof last, "%lld", first);
+        unsigned end = at + 1000 < count ? at + 1000 : count;
+        snprintf(from, sizeof from, "%llu", first + at);
+        snprintf(to, sizeof to, "%llu", first + end - 1);
         freeReplyObject(redis_command(fleet->world.client, "EVAL %s 0 %s %s %s %s %s", script,
-                                      from, to, raw, last, due));
+                                      from, to, raw, id, due));
     }
+}
+
+/* All wait for their time under one id, which is cancelled: the answers come at once. */
+static void phase_cancelled(struct fleet *fleet)
+{
+    long long last = redis_integer(fleet->world.client, "INCRBY gpuimgd:seq %d", CANCELLED);
+    put_waiting(fleet, "late", "\"not_before\":4000000000",
+                (unsigned long long)last - CANCELLED + 1, CANCELLED);
+    watch(fleet, 1000);
+    fleet->status = "cancelled";
+    double start = process_now();
+    redisReply *reply = redis_command(
+        fleet->world.client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
+                             "gpuimgd:waits:late gpuimgd:result:late late",
+        script_text(SCRIPT_ID_CANCEL));
+    if (reply->type == REDIS_REPLY_ERROR)
+        printf("CANCEL: %s\n", reply->str);
+    freeReplyObject(reply);
+    unsigned missing = take_results(fleet, CANCELLED, WAIT_S);
+    row(fleet, "cancelled: answered", CANCELLED / (process_now() - start), "jobs/s", -1);
+    judge_scripts(fleet, "cancelled");
+    judge_results(fleet, "cancelled", missing);
+    fleet->status = "done";
 }
 
 /* A job that is pushed while followers are woken is not held up by all of them. */
@@ -583,7 +609,7 @@ static void phase_followers(struct fleet *fleet)
 {
     struct world *w = &fleet->world;
     char job[256];
-    put_followers(fleet);
+    put_waiting(fleet, "crowd", "\"unique\":true", NUMBER_FIRST, fleet->followers);
     unsigned answers = fleet->followers < ANSWERS ? fleet->followers : ANSWERS;
     watch(fleet, 1000);
     double start = process_now(), cpu = redis_cpu_s(fleet);
@@ -614,6 +640,7 @@ static bool run_phases(struct fleet *fleet)
     phase_load(fleet);
     phase_failover(fleet);
     phase_leases(fleet);
+    phase_cancelled(fleet);
     phase_followers(fleet);
     return true;
 }
@@ -642,7 +669,7 @@ static bool parse(struct fleet *fleet, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct fleet fleet = {.daemons = 100, .jobs = 10000, .followers = 1000000,
-                                 .leases = 80000};
+                                 .leases = 80000, .status = "done"};
     if (!parse(&fleet, argc, argv)) {
         fprintf(stderr, "usage: fleet [--daemon PATH] [--daemons 2-%d] [--jobs N] [--followers N] "
                         "[--leases N]\n",
@@ -652,7 +679,7 @@ int main(int argc, char **argv)
     world_open(&fleet.world, redis_server_start("--auto-aof-rewrite-percentage", "0",
                                                 "--maxclients", "1000", NULL));
     prefer(&fleet);
-    fleet.seen_max = 4ull * (fleet.followers + fleet.leases + 8ull * fleet.jobs);
+    fleet.seen_max = 4ull * (fleet.followers + fleet.leases + CANCELLED + 8ull * fleet.jobs);
     fleet.seen = calloc(fleet.seen_max / 8 + 1, 1);
     if (!fleet.seen)
         abort();
