@@ -85,7 +85,8 @@ static void test_each_follower_has_one_result(void **state)
     assert_true(world_settle(w));
     for (size_t i = 0; i < DAEMONS - 1; i++)
         check_stop(&w->daemons[i]);
-    static const char *const gone[] = {"gpuimgd:w[ao][ik]*", "gpuimgd:job:*", "gpuimgd:unique:*"};
+    static const char *const gone[] = {"gpuimgd:waits:*", "gpuimgd:woken*", "gpuimgd:job:*",
+                                       "gpuimgd:unique:*"};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         assert_int_equal(redis_integer(w->client, "EVAL %s 0 %s",
                                        "return #redis.call('KEYS', ARGV[1])", gone[i]), 0);
