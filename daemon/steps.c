@@ -441,11 +441,12 @@ static void encode_to_key(struct work *work, size_t index, const struct image *i
         .value = &output->value};
     for (size_t i = 0; i < index; i++)
         sink.others += work->outputs[i].value.bytes;
-    if (codec_encode(tools->codec, image, &request, &sink.sink, &output->error) != STATUS_OK) {
+    if (codec_encode(tools->codec, image, &request, &sink.sink, &output->error) == STATUS_OK) {
+        end_value(&sink);
+    } else {
         free(output->value.value);
         output->value = (struct queue_value){0};
     }
-    end_value(&sink);
     output->bytes = sink.sink.total;
 }
 
