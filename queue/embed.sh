@@ -1,18 +1,20 @@
 #!/bin/sh
 # Prints each Lua script as `static const char SCRIPT_NAME[]`, line by line, for queue/scripts.inc.
-# A line `-- include parts/NAME.lua` is replaced by that file, which stands beside the script.
+# A line `-- include parts/NAME.lua` is replaced by that file, which stands beside the script. Lines
+# of comment are left out: a first call sends the text twice, and Redis reads 16 KiB at a time, so
+# that a daemon which ends at once gets its last NACK through.
 set -eu
 for file in "$@"; do
     name=$(basename "$file" .lua | tr 'a-z-' 'A-Z_')
     text=$(awk -v folder="$(dirname "$file")" '
         /^-- include / {
             part = folder "/" $3
-            while ((got = (getline line < part)) > 0) print line
+            while ((got = (getline line < part)) > 0) if (line !~ /^ *--/) print line
             if (got < 0) { print "embed.sh: cannot read " part > "/dev/stderr"; exit 1 }
             close(part)
             next
         }
-        { print }' "$file")
+        !/^ *--/' "$file")
     printf 'static const char SCRIPT_%s[] =\n' "$name"
     printf '%s\n' "$text" | sed 's/\\/\\\\/g; s/"/\\"/g; s/^/    "/; s/$/\\n"/'
     printf '    ;\n'
