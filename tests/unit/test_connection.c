@@ -373,6 +373,77 @@ static void test_close_while_redis_is_down(void **state)
     tear_down(bench);
 }
 
+/* ---- many at one moment ------------------------------------------------------------------- */
+
+#define DAEMONS 20
+#define RETRY_FIRST_MS 100 /* the longest pause before the first try */
+
+struct pauses {
+    uv_handle_t *timers[2 * DAEMONS]; /* each daemon has two connections */
+    uint64_t ms[2 * DAEMONS];
+    size_t count;
+};
+
+static void note_pause(uv_handle_t *handle, void *context)
+{
+    struct pauses *pauses = context;
+    if (handle->type != UV_TIMER || !uv_is_active(handle))
+        return;
+    uint64_t ms = uv_timer_get_due_in((uv_timer_t *)handle);
+    for (size_t i = 0; i < pauses->count; i++)
+        if (pauses->timers[i] == handle)
+            return;
+    if (ms > RETRY_FIRST_MS)
+        return;
+    assert_true(pauses->count < 2 * DAEMONS);
+    pauses->timers[pauses->count] = handle;
+    pauses->ms[pauses->count++] = ms;
+}
+
+static long long connected(struct bench *bench)
+{
+    char *info = redis_string(bench->redis, "INFO clients");
+    long long count = atoll(strstr(info, "connected_clients:") + 18);
+    free(info);
+    return count;
+}
+
+/* Of daemons that lose Redis together, each waits for a while of its own before it tries again. */
+static void test_reconnects_are_spread(void **state)
+{
+    struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
+    struct pauses pauses = {.count = 0};
+    (void)state;
+    first->redis = redis_server_connect(first->server);
+    first->config.lease_s = 3600; /* no other timer is due soon */
+    first->config.renew_s = first->config.reap_s = first->config.block_s = 600;
+    first->config.connect_timeout_s = first->config.command_timeout_s = 60;
+    for (size_t i = 0; i < DAEMONS; i++) {
+        char host[16];
+        snprintf(host, sizeof host, "host%zu", i);
+        if (i > 0)
+            all[i] = set_up_beside(first, host);
+        start_queue(all[i]);
+        run_until(first, queue_view(all[i]->queue)->state == QUEUE_READY);
+    }
+    run_until(first, connected(first) == 2 * DAEMONS + 1);
+    redis_integer(first->redis, "CLIENT KILL TYPE normal SKIPME yes");
+    for (int turns = 0; pauses.count < 2 * DAEMONS && turns < 10000; turns++) {
+        uv_run(&first->loop, UV_RUN_ONCE);
+        uv_walk(&first->loop, note_pause, &pauses);
+    }
+    assert_int_equal(pauses.count, 2 * DAEMONS);
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < pauses.count; i++) {
+        least = pauses.ms[i] < least ? pauses.ms[i] : least;
+        most = pauses.ms[i] > most ? pauses.ms[i] : most;
+    }
+    assert_true(most - least >= RETRY_FIRST_MS / 2);
+    for (size_t i = DAEMONS - 1; i > 0; i--)
+        tear_down_beside(all[i]);
+    tear_down(first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_wrongtype_is_waited_out),
         cmocka_unit_test(test_large_done_over_a_slow_line),
         cmocka_unit_test(test_close_while_redis_is_down),
+        cmocka_unit_test(test_reconnects_are_spread),
     };
     signal(SIGPIPE, SIG_IGN);
     log_init();
