@@ -203,12 +203,12 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
 
 /* ---- launchers ---- */
 
-static resample_args args_of(const struct pass *pass, const struct image *from,
-                             const struct image *to)
+/* Of every pass here; the params of pass_pick are no struct resample. */
+static resample_args images_of(const struct pass *pass, const struct image *from,
+                               const struct image *to)
 {
-    const struct resample *resample = reinterpret_cast<const struct resample *>(pass->params);
     resample_args args = {};
-    args.from = from->pixels + (size_t)resample->skip * from->stride;
+    args.from = from->pixels;
     args.to = to->pixels;
     args.from_stride = from->stride;
     args.to_stride = to->stride;
@@ -216,10 +216,19 @@ static resample_args args_of(const struct pass *pass, const struct image *from,
     args.from_height = (int)from->height;
     args.width = (int)to->width;
     args.height = (int)to->height;
+    args.first = reinterpret_cast<const int32_t *>(pass->constants);
+    return args;
+}
+
+static resample_args args_of(const struct pass *pass, const struct image *from,
+                             const struct image *to)
+{
+    const struct resample *resample = reinterpret_cast<const struct resample *>(pass->params);
+    resample_args args = images_of(pass, from, to);
+    args.from += (size_t)resample->skip * from->stride;
     args.taps = (int)resample->taps;
     args.premultiply = resample->premultiply;
     args.divide = resample->divide;
-    args.first = reinterpret_cast<const int32_t *>(pass->constants);
     return args;
 }
 
@@ -265,7 +274,7 @@ extern "C" int resample_y_cuda(const struct pass *pass, const struct image *from
 extern "C" int pick_cuda(const struct pass *pass, const struct image *from,
                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
-    resample_args args = args_of(pass, from, to);
+    resample_args args = images_of(pass, from, to);
     dim3 threads(Y_WORDS, Y_ROWS), blocks = word_blocks(to);
     (void)work;
     args.weights = args.first + to->width;

@@ -264,7 +264,8 @@ static void axis_pick(const struct axis *axis, int32_t *table)
 
 /* ---- passes ---- */
 
-/* Parameters of the passes: what the kernel reads, then what its tables are computed from. */
+/* Parameters of the passes: what the kernel reads, if anything, and what its tables are computed
+ * from. */
 struct resample_params {
     struct resample resample;
     struct axis axis;
