@@ -224,16 +224,22 @@ static bool send_name(struct script_call *call)
     return send_as(call, "EVALSHA", sha1[call->script], SHA1_DIGITS);
 }
 
-/* With the text for this call, and without waiting for the name that later ones go by. EVAL alone
- * would not do: Redis may forget a script that came that way. */
+/* The call comes before the text that gives later ones their name, so that its reply waits for
+ * nothing: a Redis that stood still carries it out though this process has ended meanwhile, where it
+ * would stop at the first reply that it cannot write. EVAL alone would not do: Redis may forget a
+ * script that came that way. */
 static bool send_text(struct script_call *call)
 {
-    const char *text = scripts[call->script].text;
-    size_t length = scripts[call->script].length;
+    struct redis *redis = call->redis;
+    enum script script = call->script;
+    const char *text = scripts[script].text;
+    size_t length = scripts[script].length;
     const char *argv[] = {"SCRIPT", "LOAD", text};
     size_t lengths[] = {6, 4, length};
-    return redis_send(call->redis, 3, argv, lengths, 0, loaded, sha1[call->script]) &&
-           send_as(call, "EVAL", text, length);
+    if (!send_as(call, "EVAL", text, length))
+        return false;
+    redis_send(redis, 3, argv, lengths, 0, loaded, sha1[script]);
+    return true;
 }
 
 static void answered(void *context, redisReply *reply)

@@ -1,7 +1,7 @@
 /*
  * script.h - the protocol's Lua scripts, and a call of one while it is built and answered.
  *
- * A call is EVALSHA, or SCRIPT LOAD and EVAL the first time and where Redis does not have the
+ * A call is EVALSHA, or EVAL and SCRIPT LOAD the first time and where Redis does not have the
  * script (any more). It frees itself after its callback. Loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_SCRIPT_H
