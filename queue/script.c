@@ -225,9 +225,9 @@ static bool send_name(struct script_call *call)
 }
 
 /* The call comes before the text that gives later ones their name, so that its reply waits for
- * nothing: a Redis that stood still carries it out though this process has ended meanwhile, where it
- * would stop at the first reply that it cannot write. EVAL alone would not do: Redis may forget a
- * script that came that way. */
+ * nothing: a Redis that stood still stops at the first reply that it cannot write, and this
+ * process may have ended meanwhile. EVAL alone would not do: Redis may forget a script that came
+ * that way. */
 static bool send_text(struct script_call *call)
 {
     struct redis *redis = call->redis;
