@@ -10,10 +10,10 @@
  * CPU times are of the Redis process. Script times are wall times from SLOWLOG, and a busy machine
  * takes the processor from Redis in the middle of a script. So the time that Redis was ready to run
  * and did not is taken from schedstat and the host's steal; at least it is STALLS times the longest
- * command such as HGET, which needs a microsecond. On a quiet machine it is next to nothing. A
- * phase passes when no script was longer than SCRIPT_MS_MAX and that time (LOST_MS_MAX at most),
- * and when no more than STRAY were longer than SCRIPT_MS_MAX, and one for each half of
- * SCRIPT_MS_MAX lost.
+ * command such as HGET, which needs a microsecond. On a quiet machine it is next to nothing.
+ *
+ * A phase passes when no script was longer than SCRIPT_MS_MAX and that time (LOST_MS_MAX at most),
+ * and no more than STRAY were longer than SCRIPT_MS_MAX, plus one for each half of it lost.
  * Redis runs with a higher priority if that is permitted.
  */
 #include <getopt.h>
@@ -127,7 +127,8 @@ static void prefer(struct fleet *fleet)
 
 static double script_calls(struct fleet *fleet)
 {
-    return info_number(fleet, "INFO commandstats", "cmdstat_evalsha:calls=");
+    return info_number(fleet, "INFO commandstats", "cmdstat_evalsha:calls=") +
+           info_number(fleet, "INFO commandstats", "cmdstat_eval:calls=");
 }
 
 /* How long Redis could have run and did not, so far. */
