@@ -1,8 +1,7 @@
 #!/bin/sh
 # Prints each Lua script as `static const char SCRIPT_NAME[]`, line by line, for queue/scripts.inc.
 # A line `-- include parts/NAME.lua` is replaced by that file, which stands beside the script. Lines
-# of comment are left out: a first call sends the text twice, and Redis reads 16 KiB at a time, so
-# that a daemon which ends at once gets its last NACK through.
+# of comment are left out: they are half of what each first call would send.
 set -eu
 for file in "$@"; do
     name=$(basename "$file" .lua | tr 'a-z-' 'A-Z_')
