@@ -64,8 +64,26 @@ static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
     return status == STATUS_OK;
 }
 
-void disk_want(struct disk *disk, uint64_t bytes)
+void disk_begin_output(struct disk *disk)
 {
+    atomic_fetch_add(&disk->outputs, 1);
+}
+
+void disk_add_bytes(struct disk *disk, uint64_t bytes)
+{
+    atomic_fetch_add(&disk->written, bytes);
+}
+
+void disk_end_output(struct disk *disk, uint64_t bytes)
+{
+    atomic_fetch_sub(&disk->written, bytes);
+    atomic_fetch_sub(&disk->outputs, 1);
+}
+
+void disk_lack_room(struct disk *disk)
+{
+    /* Of each a part of the next buffer may be there, too. */
+    uint64_t bytes = atomic_load(&disk->written) + atomic_load(&disk->outputs) * SINK_BYTES;
     uint64_t wanted = atomic_load(&disk->wanted);
     while (bytes > wanted && !atomic_compare_exchange_weak(&disk->wanted, &wanted, bytes))
         continue;

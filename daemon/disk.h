@@ -32,7 +32,9 @@ struct disk_parts {
 struct disk {
     struct disk_parts parts; /* borrowed */
     _Atomic uint64_t tries;
-    _Atomic uint64_t wanted; /* bytes that must fit for it to work: the most that did not */
+    _Atomic uint32_t outputs; /* that are being written now */
+    _Atomic uint64_t written; /* bytes that they have written */
+    _Atomic uint64_t wanted;  /* bytes that must fit for it to work: the most that did not */
     uv_timer_t timer;        /* until the next try */
     struct errand errand;
     bool trying;             /* the errand is out: what follows is its worker's */
@@ -50,9 +52,15 @@ void disk_close(struct disk *disk);
 
 /* Whether a write that failed with this errno says something of the disk. */
 bool disk_may_be_why(int reason);
-/* On a worker: an output of so many bytes could not be written. To be called while its part is
- * still on the disk: then those that it leaves no room try for as many bytes. */
-void disk_want(struct disk *disk, uint64_t bytes);
+/* On a worker: an output is begun; so many bytes more of it are on the disk, from a buffer of
+ * SINK_BYTES; all of it is in its place or gone. */
+void disk_begin_output(struct disk *disk);
+void disk_add_bytes(struct disk *disk, uint64_t bytes);
+void disk_end_output(struct disk *disk, uint64_t bytes);
+/* On a worker: an output could not be written, and its part is still on the disk. There was room for
+ * no more than all outputs have at this moment: those that end, and those that fail because of it,
+ * give room back, so more than that must fit. */
+void disk_lack_room(struct disk *disk);
 /* On a worker, whose sink is the buffer: whether as many bytes as are wanted, at least SINK_BYTES
  * and at most DISK_TRY_BYTES_MAX, can be written and synced below output_root; then none are wanted
  * any more. false with a sentence. */

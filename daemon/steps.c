@@ -296,12 +296,19 @@ void work_compute(struct work *work, struct worker_tools *tools)
 struct path_sink {
     struct codec_sink sink;
     struct files_output file;
+    struct disk *disk;
+    uint64_t written; /* bytes that are in the file */
 };
 
 static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
 {
     struct path_sink *self = container_of(sink, struct path_sink, sink);
-    return files_output_write(&self->file, sink->buffer, used, error);
+    enum status status = files_output_write(&self->file, sink->buffer, used, error);
+    if (status == STATUS_OK) {
+        self->written += used;
+        disk_add_bytes(self->disk, used);
+    }
+    return status;
 }
 
 struct memory_sink {
@@ -400,8 +407,11 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
 {
     struct work_output *output = &work->outputs[index];
     struct encode_request request = encode_request(work, index);
+    struct disk *disk = &work->pipeline->disk;
     struct path_sink sink = {
-        .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file}};
+        .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file},
+        .disk = disk};
+    disk_begin_output(disk);
     enum status status =
         files_output_begin(work->pipeline->parts.files, &sink.file,
                            work->job.outputs[index].place.path, work->number,
@@ -422,9 +432,10 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
     output->identity = sink.file.identity;
     if (disk_may_be_why(sink.file.reason)) {
         work->suspects_disk = true;
-        disk_want(&work->pipeline->disk, sink.sink.total + SINK_BYTES);
+        disk_lack_room(disk);
     }
     files_output_end(&sink.file);
+    disk_end_output(disk, sink.written);
     output->bytes = sink.sink.total;
 }
 

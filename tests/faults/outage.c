@@ -204,7 +204,7 @@ static void disk_is_almost_full(struct rig *rig)
         rig_saw(rig, "not made smaller");
     world_put_photo(&rig->world, "large.jpg", 1500, 1200);
     for (int i = 0; i < 3; i++) { /* 5.4 MB each */
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "n%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'large.jpg','output':{'path':'%s.png',"
                                "'compression':0}}", id, id);
