@@ -288,7 +288,7 @@ static void attack_all(struct rig *rig)
 static void end_without_redis(struct rig *rig)
 {
     struct attack few = {"key", write_key, 3};
-    struct process *daemon = begin(rig, &few, 1, "--lease_s=3");
+    struct process *daemon = begin(rig, &few, 1, rig_option_s("lease_s", 3));
     process_signal(daemon, SIGTERM);
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
     redis_server_freeze(rig->world.redis, false);

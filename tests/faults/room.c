@@ -61,7 +61,8 @@ static struct process *start_with_victim(struct rig *rig, const char *bound, dou
     struct process *daemon =
         rig_start(rig, 0, rig_hang_while(rig, "hung", "run=decode,match=victim"), bound,
                   rig_listen(rig), "--input_bytes_max=4M", "--workers=3", "--inflight=24",
-                  "--renew_s=0.2", rig_option_s("hang_grace_s", 0.3), NULL);
+                  "--renew_s=0.2", "--job_timeout_s=600",
+                  rig_option_s("hang_grace_s", 0.3), NULL);
     rig_push_text(rig, "victim", "{'id':'victim','input':'large.jpg','output':'v.png',"
                                  "'ops':['invert'],'timeout_s':%g}", patience(timeout_s));
     rig_saw_if(rig, rig_met(rig, "hung", 20), "it hangs", "it does not hang");
@@ -116,7 +117,7 @@ static void first_in_line_is_cancelled(struct rig *rig)
     rig_push(rig, "n", SMALL);
     saw_waiting(rig, 1 + SMALL);
     freeReplyObject(redis_command(rig->world.client,
-                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:delayed "
+                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
                                   "gpuimgd:waits:large gpuimgd:result:large large",
                                   script_text(SCRIPT_ID_CANCEL)));
     rig_wait_for(rig, 1 + SMALL, 10);
