@@ -103,6 +103,7 @@ struct queue {
     bool waits_for_word;       /* the peek is a BLPOP of :wake, and not a BLMOVE of :jobs */
     long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
     bool peeking, peek_refused;
+    bool lengths_due;          /* lengths_ask is to follow the RENEW that is out */
     bool results_fill;         /* the log was told that :results is nearly full */
     bool publishing;           /* the last queue_publish has no answer yet */
     bool alone;                /* this daemon has the right to run jobs alone */

@@ -96,6 +96,9 @@ static void renewed(void *context, redisReply *reply)
     start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
     fetch_check_watch(queue);
     fetch_pump(queue);
+    if (queue->lengths_due)
+        lengths_ask(queue);
+    queue->lengths_due = false;
 }
 
 /* While a FETCH is out, only its reply knows who is to watch. */
@@ -154,7 +157,7 @@ void lease_renew(struct queue *queue)
     queue_each_entry(queue, add_renewal, &renewal);
     if (renewal.count > 0 || !renewal.sent) /* without leases, the daemon's own name */
         send_renewal(&renewal);
-    lengths_ask(queue);
+    queue->lengths_due = true;
 }
 
 void lease_pass_watch(struct queue *queue)

@@ -1,8 +1,10 @@
 /*
  * lengths.c - how long the lists are that grow when nobody looks: results, dead and delayed jobs.
  *
- * Asked beside each RENEW, on the same connection: three commands that cost Redis a microsecond
- * each, every renew_s. An answer that is an error changes nothing, for FETCH says the same.
+ * Asked after each RENEW, on the same connection: three commands that cost Redis a microsecond
+ * each, every renew_s. Not before Redis has accepted the RENEW: without a hash tag in the namespace
+ * each list may be on another node of a Cluster, where MOVED would lead the connection. An answer
+ * that is an error changes nothing, for FETCH says the same.
  */
 #include <stdio.h>
 #include <stdlib.h>
