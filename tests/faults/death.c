@@ -434,14 +434,14 @@ static void wait_for_the_one_worker(struct rig *rig, const char *input, double d
 
 static void small_ones_wait(struct rig *rig)
 {
-    wait_for_the_one_worker(rig, "p.jpg", 0.6, 1.5);
+    wait_for_the_one_worker(rig, "p.jpg", 0.6, 4);
 }
 
 /* Read long before they are decoded, where a small one goes from file to file at once. */
 static void large_ones_wait(struct rig *rig)
 {
     world_put_photo(&rig->world, "large.jpg", 3000, 2000);
-    wait_for_the_one_worker(rig, "large.jpg", 0.6, 2);
+    wait_for_the_one_worker(rig, "large.jpg", 0.6, 4);
 }
 
 /* Those whose turn does not come within job_timeout_s go back, and are fetched again in their
