@@ -57,9 +57,9 @@ bool disk_may_be_why(int reason);
 void disk_begin_output(struct disk *disk);
 void disk_add_bytes(struct disk *disk, uint64_t bytes);
 void disk_end_output(struct disk *disk, uint64_t bytes);
-/* On a worker: an output could not be written, and its part is still on the disk. There was room for
- * no more than all outputs have at this moment: those that end, and those that fail because of it,
- * give room back, so more than that must fit. */
+/* On a worker: an output could not be written, and its part is still on the disk. There was room
+ * for no more than all outputs have at this moment. Those that fail because of it give room back,
+ * so more than that must fit. */
 void disk_lack_room(struct disk *disk);
 /* On a worker, whose sink is the buffer: whether as many bytes as are wanted, at least SINK_BYTES
  * and at most DISK_TRY_BYTES_MAX, can be written and synced below output_root; then none are wanted
