@@ -61,7 +61,7 @@ while a <= #ARGV do
     for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
     if redis.pcall('HGET', job, 'token') == token then
         ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
-        mine = own(token)
+        mine = mine or own(token)
         reply[#reply + 1] = 1
     else
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
