@@ -1,7 +1,7 @@
 /*
  * foreign.c - the names of formats that gpuimgd does not read, for messages.
  *
- * A file is told by its first bytes, as file(1) does. A wrong guess costs a wrong word.
+ * The first bytes of a file decide, as for file(1). A wrong guess only makes a message wrong.
  */
 #include <string.h>
 #include <strings.h>

@@ -13,7 +13,7 @@
  * that carried it to its end. What no worker can begin soon would take memory for nothing, which
  * the pools then keep: beyond `jobs_now` admitted jobs a large one is let in only where it needs no
  * new memory, and beyond `jobs_max` any one only where all are small together. All functions may be
- * called on any thread, each by who has the work.
+ * called on any thread, by the owner of the work.
  */
 #ifndef GPUIMGD_DAEMON_ADMISSION_H
 #define GPUIMGD_DAEMON_ADMISSION_H

@@ -2,8 +2,8 @@
  * disk.h - whether outputs can be written, and what becomes of that.
  *
  * A worker that cannot write an output tries output_root itself (disk_try). If that fails too, the
- * disk is at fault and not the job: the loop is told (disk_fail), nothing is fetched, and
- * output_root is tried again and again on a worker, until a file can be written there. So the state
+ * disk is at fault and not the job: the loop calls disk_fail, fetches nothing, and has
+ * a worker try output_root again until a file can be written there. So the state
  * is that of output_root alone: a folder below it on another filesystem can fail by itself, which
  * is an error of the jobs that write there. Loop thread only, unless a function says otherwise.
  */

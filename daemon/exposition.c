@@ -32,7 +32,7 @@ static void put_escaped(FILE *out, const char *value)
 }
 
 /* Labels are pairs of name and value, ended by NULL, after that of the namespace, which each sample
- * has; `suffix` goes behind the name. */
+ * has; `suffix` follows the name. */
 struct labels {
     const char *pairs[7];
 };

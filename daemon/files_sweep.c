@@ -1,4 +1,4 @@
-/* files_sweep.c - temporary files that dead daemons left behind; how temporary files are made. */
+/* files_sweep.c - creates temporary files, and removes those of daemons that have died. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
