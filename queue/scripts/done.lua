@@ -16,8 +16,8 @@ local lease, results = KEYS[1], KEYS[2]
 local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
-local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list')
-if wrong then return wrong end
+-- include parts/checked.lua
+wrong = wrong_type(results, 'list')
 
 local posted, trimmed = {}, 0
 local function push_bounded(key, ...)
@@ -43,22 +43,26 @@ end
 -- include parts/release.lua
 -- include parts/own.lua
 
-local k, a = 3, 3
--- include parts/arguments.lua
-
+local KEYS, ARGV, k, a = KEYS, ARGV, 3, 3 -- where the next lease's keys and arguments begin
 -- What each lease comes to; then the writes, each kind in one call where that can be.
 local reply, ended, numbers, jobs, mine = {0}, {}, {}, {}, nil
 while a <= #ARGV do
-    local number, token, result = next_arg(), next_arg(), next_arg()
-    local has_id, goes_to, count = next_arg(), next_arg(), tonumber(next_arg())
-    local job = next_key()
-    local one = {result = result, id_key = has_id ~= '0' and next_key(), values = {}}
+    local number, token, result, has_id, goes_to, count = unpack(ARGV, a, a + 5)
+    local job, id_key, unique, waits, woken, reply_key, values = KEYS[k]
+    k, a = k + 1, a + 6
+    if has_id ~= '0' then id_key, k = KEYS[k], k + 1 end
     if has_id == '2' then
-        one.number, one.unique, one.waits, one.woken = number, next_key(), next_key(), next_key()
-        wrong = wrong or wrong_type(one.woken, 'list')
+        unique, waits, woken = KEYS[k], KEYS[k + 1], KEYS[k + 2]
+        wrong, k = wrong or wrong_type(woken, 'list'), k + 3
     end
-    one.reply_key, one.listed = goes_to == '1' and next_key(), goes_to ~= '-'
-    for i = 1, count do one.values[i] = {next_key(), next_arg(), tonumber(next_arg())} end
+    if goes_to == '1' then reply_key, k = KEYS[k], k + 1 end
+    if count ~= '0' then values = {} end
+    for i = 1, tonumber(count) do
+        values[i] = {KEYS[k], ARGV[a], tonumber(ARGV[a + 1])}
+        k, a = k + 1, a + 2
+    end
+    local one = {number = number, result = result, id_key = id_key, unique = unique, waits = waits,
+                 woken = woken, reply_key = reply_key, listed = goes_to ~= '-', values = values}
     if redis.pcall('HGET', job, 'token') == token then
         ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
         mine = mine or own(token)
@@ -70,10 +74,11 @@ end
 if wrong then return wrong end
 if #ended == 0 then return reply end
 
-redis.call('ZREM', lease, unpack(numbers)) -- first: it only frees memory
+checked('zset', 'ZREM', lease, unpack(numbers)) -- first: it only frees memory
+if wrong then return wrong end
 redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do
-    for _, value in ipairs(one.values) do store(unpack(value)) end
+    for _, value in ipairs(one.values or {}) do store(unpack(value)) end
     post(one.result, one.id_key, one.reply_key, one.listed)
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
 end

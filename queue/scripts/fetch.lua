@@ -26,33 +26,35 @@ local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 -- include parts/wrong_type.lua
-local wrong = wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
-    or wrong_type(owner, 'string') or wrong_type(lease, 'zset') or wrong_type(inst, 'zset')
-    or wrong_type(seq, 'string') or wrong_type(woken, 'list')
-if wrong then return wrong end
+-- include parts/checked.lua
 -- include parts/horizon.lua
+local waiting = checked('list', 'LLEN', jobs)
+local waiting_alone = checked('list', 'LLEN', alone)
+local next_due = checked('zset', 'ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+local holder = checked('string', 'GET', owner)
+local counter = checked('string', 'GET', seq)
 local over, is_paused, is_waking, refusal = -1, false, false, nil
 if redis.call('EXISTS', cancel, paused, woken) > 0 then
     over, refusal = horizon(cancel)
-    if refusal then return refusal end
+    wrong = wrong or refusal
     is_paused = redis.call('EXISTS', paused) == 1
-    is_waking = redis.call('EXISTS', woken) == 1
+    is_waking = checked('list', 'LLEN', woken) ~= 0
 end
-local counter = redis.call('GET', seq)
+-- Over maxmemory Redis permits any write to a script that began with one which only frees.
+checked('zset', 'ZREM', lease, '')
+if wrong then return wrong end
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
     return redis.error_reply('WRONGTYPE ' .. seq .. ' is not a number of at most 15 digits')
 end
 
 -- include parts/now.lua
 local expiry = string.format('%.0f', now + lease_ms)
--- Over maxmemory Redis permits any write to a script that began with one which only frees.
-redis.call('ZREM', lease, '')
-redis.call('ZADD', inst, expiry, me)
+checked('zset', 'ZADD', inst, expiry, me)
+if wrong then return wrong end
 
-local holder = redis.call('GET', owner)
 if is_paused then
     if holder == me then redis.call('DEL', owner) end
-    return {redis.call('LLEN', jobs), -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0}
+    return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0}
 end
 
 local dropped = 0
@@ -71,7 +73,7 @@ end
 local function ready(number, attempt, push)
     if attempt >= 1 and attempts - attempt <= 1 then
         redis.call('HSET', ns .. ':job:' .. number, 'state', 'alone')
-        redis.call('LPUSH', alone, number)
+        waiting_alone = redis.call('LPUSH', alone, number)
     else
         redis.call('HSET', ns .. ':job:' .. number, 'state', 'ready')
         redis.call(push, jobs, '@' .. number)
@@ -81,8 +83,11 @@ end
 
 -- Due jobs go to the end of :jobs that is taken from, the longest due one last; followers, of which
 -- there may be many, to the other. They wait under no id any more.
-local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
-                       'LIMIT', 0, math.max(places, 64))
+local due = {}
+if next_due and tonumber(next_due) <= now then
+    due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
+                     'LIMIT', 0, math.max(places, 64))
+end
 for i = #due, 1, -1 do
     redis.call('ZREM', delayed, due[i])
     local attempt = used(due[i], 'delayed')
@@ -98,7 +103,7 @@ end
 -- include parts/own_add.lua
 -- include parts/text.lua
 -- raw: the text of a job that has just been given its number.
-local taken, mine, ends = {}, {}, {}
+local reply, mine, ends = {0, 0, 0, 0, 0, 0, 0}, {}, {}
 local function take(number, attempt, raw)
     local job = ns .. ':job:' .. number
     if raw then
@@ -107,12 +112,10 @@ local function take(number, attempt, raw)
     else
         redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
     end
-    ends[#ends + 1] = expiry
-    ends[#ends + 1] = number
-    mine[#mine + 1] = number
-    taken[#taken + 1] = number
-    taken[#taken + 1] = attempt
-    taken[#taken + 1] = text_of(job, raw, bytes_max)
+    local count, last = #mine, #reply
+    ends[2 * count + 1], ends[2 * count + 2], mine[count + 1] = expiry, number, number
+    reply[last + 1], reply[last + 2] = number, attempt
+    reply[last + 3] = text_of(job, raw, bytes_max)
 end
 
 local function take_alone()
@@ -128,7 +131,7 @@ local function take_alone()
 end
 
 local claimed = false
-if ARGV[8] == '1' and (holder == me or (not holder and redis.call('LLEN', alone) > 0)) then
+if ARGV[8] == '1' and (holder == me or (not holder and waiting_alone > 0)) then
     claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
 end
 if claimed then
@@ -240,9 +243,11 @@ local function settle_watch()
 end
 local watches = settle_watch()
 
-local next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+if is_waking or #due > 0 then
+    next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+end
 local due_ms = next_due and math.max(0, next_due - now) or -1
 if is_waking and redis.call('EXISTS', woken) == 1 then due_ms = 0 end
-local reply = {left, due_ms, dropped, claimed and 1 or 0, over, 0, watches}
-for i = 1, #taken do reply[#reply + 1] = taken[i] end
+reply[1], reply[2], reply[3], reply[4] = left, due_ms, dropped, claimed and 1 or 0
+reply[5], reply[7] = over, watches
 return reply
