@@ -40,26 +40,27 @@ static void read_input(struct work *work, const char *input_root)
     struct files files;
     struct codec_context *context = codec_context_create();
     const char *path = work->job.input.path;
-    int fd = -1;
+    struct files_input input = {.fd = -1};
     if (!path) {
         error_set(&work->error, STATUS_INPUT_MISSING,
                   "the input is the Redis key \"%s\"; only files below input_root are explained",
                   work->job.input.key);
     } else if (files_open_inputs(&files, input_root, &work->error)) {
-        enum status status = files_open_input(&files, path, work->input_bytes_max, &fd,
-                                              &work->file_bytes, &work->error);
+        enum status status =
+            files_open_input(&files, path, work->input_bytes_max, &input, &work->error);
+        work->file_bytes = input.size;
         if (status == STATUS_OK && !(work->loaded = malloc(work->file_bytes + 1)))
             status = error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
         if (status == STATUS_OK)
-            status = files_read_input(fd, path, work->loaded, work->file_bytes, &work->error);
+            status = files_read_input(input.fd, path, work->loaded, work->file_bytes, &work->error);
         if (status == STATUS_OK && !context)
             status = error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
         if (status == STATUS_OK)
             status = codec_probe(context, work->loaded, work->file_bytes, &work->limits,
                                  &work->info, &work->error);
         (void)status; /* kept in work->error */
-        if (fd >= 0)
-            close(fd);
+        if (input.fd >= 0)
+            close(input.fd);
         files_close(&files);
     }
     codec_context_destroy(context);

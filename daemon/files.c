@@ -386,11 +386,11 @@ static enum status input_error(const struct files *files, const char *path, stru
                      path, strerror(reason), whose(reason, files->user, text));
 }
 
-static enum status check_input(int fd, const char *path, uint64_t size_max, uint64_t *size,
+static enum status check_input(struct files_input *input, const char *path, uint64_t size_max,
                                struct error *error)
 {
     struct stat info;
-    if (fstat(fd, &info) != 0)
+    if (fstat(input->fd, &info) != 0)
         return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be read: %s",
                          path, strerror(errno));
     if (!S_ISREG(info.st_mode))
@@ -401,29 +401,25 @@ static enum status check_input(int fd, const char *path, uint64_t size_max, uint
                          "the input \"%s\" has %" PRIu64 " bytes; at most %" PRIu64
                          " are allowed (input_bytes_max)",
                          path, (uint64_t)info.st_size, size_max);
-    *size = (uint64_t)info.st_size;
+    input->size = (uint64_t)info.st_size;
+    input->identity = identity_of(&info);
     return STATUS_OK;
 }
 
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
-                             int *fd, uint64_t *size, struct error *error)
+                             struct files_input *input, struct error *error)
 {
     /* O_NONBLOCK: opening a FIFO or a device must not wait for its other end. */
-    *fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0)
+    *input = (struct files_input){
+        .fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
+    if (input->fd < 0)
         return input_error(files, path, error);
-    enum status status = check_input(*fd, path, size_max, size, error);
+    enum status status = check_input(input, path, size_max, error);
     if (status != STATUS_OK) {
-        close(*fd);
-        *fd = -1;
+        close(input->fd);
+        input->fd = -1;
     }
     return status;
-}
-
-struct files_identity files_input_identity(int fd)
-{
-    struct stat info;
-    return fstat(fd, &info) == 0 ? identity_of(&info) : (struct files_identity){0};
 }
 
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
@@ -549,14 +545,6 @@ enum status files_output_begin(struct files *files, struct files_output *output,
     return check_created(output, error);
 }
 
-struct files_identity files_output_replaced(const struct files_output *output)
-{
-    struct stat info;
-    if (fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) != 0)
-        return (struct files_identity){0};
-    return identity_of(&info);
-}
-
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
                                struct error *error)
 {
@@ -585,11 +573,38 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
     return STATUS_OK;
 }
 
-enum status files_output_place(struct files_output *output, bool sync, struct error *error)
+/* Whether there is, or may be, a file at the output's name: not every filesystem tells. */
+static bool is_taken(int reason)
 {
+    return reason == EEXIST || reason == EINVAL || reason == ENOSYS;
+}
+
+static enum status replace(struct files_output *output, files_may_replace *may_replace,
+                           void *context, struct error *error)
+{
+    struct stat info;
+    if (fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        struct files_identity target = identity_of(&info);
+        enum status status = may_replace(context, &target, error);
+        if (status != STATUS_OK)
+            return status;
+    }
     if (renameat(output->temporary_folder, output->temporary_name, output->folder, output->name) !=
         0)
         return output_error(output, "renamed into place", error);
+    return STATUS_OK;
+}
+
+enum status files_output_place(struct files_output *output, bool sync,
+                               files_may_replace *may_replace, void *context, struct error *error)
+{
+    if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
+                  RENAME_NOREPLACE) != 0) {
+        if (!is_taken(errno))
+            return output_error(output, "renamed into place", error);
+        if (replace(output, may_replace, context, error) != STATUS_OK)
+            return error->status;
+    }
     output->is_temporary = false;
     if (sync && fsync(output->folder) != 0)
         return output_error(output, "synced with its folder", error);

@@ -61,11 +61,16 @@ void files_close(struct files *files);
 bool files_same_folder(const char *one, const char *other);
 bool files_same(const struct files_identity *one, const struct files_identity *other);
 
-/* Opens an input for reading. *size is its length now. path_refused, input_missing,
- * input_unreadable, input_too_large. The caller closes *fd. */
+struct files_input {
+    int fd;        /* -1: not open */
+    uint64_t size; /* bytes, when it was opened */
+    struct files_identity identity;
+};
+
+/* Opens an input for reading. path_refused, input_missing, input_unreadable, input_too_large. The
+ * caller closes input->fd. */
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
-                             int *fd, uint64_t *size, struct error *error) MUST_CHECK;
-struct files_identity files_input_identity(int fd);
+                             struct files_input *input, struct error *error) MUST_CHECK;
 /* Reads exactly size bytes; a file that has become shorter or longer meanwhile is
  * input_unreadable (retryable: it is still being written). bytes: room for size + 1. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
@@ -90,15 +95,18 @@ struct files_output {
 enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error) MUST_CHECK;
-/* The file that the output would replace. A symbolic link is itself replaced, not its target. */
-struct files_identity files_output_replaced(const struct files_output *output);
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
                                struct error *error) MUST_CHECK;
 /* All of it is written: fsync (where sync) and close, which may take as long as the disk likes. */
 enum status files_output_finish(struct files_output *output, bool sync,
                                 struct error *error) MUST_CHECK;
-/* After that: rename into place, fsync of the folder. */
+/* Says whether a file that exists may be replaced by an output. */
+typedef enum status files_may_replace(void *context, const struct files_identity *target,
+                                      struct error *error);
+/* After that: rename into place, fsync of the folder. may_replace is asked only if there is a file
+ * of that name already. A symbolic link is itself replaced, not its target. */
 enum status files_output_place(struct files_output *output, bool sync,
+                               files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;
 /* Closes everything; removes the temporary file unless it was renamed. Idempotent. */
 void files_output_end(struct files_output *output);

@@ -36,17 +36,18 @@ static bool take_room(struct work *work)
 static void read_path(struct work *work)
 {
     const char *path = work->job.input.path;
-    int fd;
-    if (files_open_input(work->pipeline->parts.files, path, work->input_bytes_max, &fd,
-                         &work->file_bytes, &work->error) != STATUS_OK)
+    struct files_input input;
+    if (files_open_input(work->pipeline->parts.files, path, work->input_bytes_max, &input,
+                         &work->error) != STATUS_OK)
         return;
-    work->input_identity = files_input_identity(fd);
+    work->file_bytes = input.size;
+    work->input_identity = input.identity;
     if (take_room(work)) {
         enum status status =
-            files_read_input(fd, path, work->file.memory, work->file_bytes, &work->error);
+            files_read_input(input.fd, path, work->file.memory, work->file_bytes, &work->error);
         (void)status; /* kept in work->error */
     }
-    close(fd);
+    close(input.fd);
 }
 
 static void read_loaded(struct work *work)
@@ -385,19 +386,26 @@ static struct encode_request encode_request(struct work *work, size_t index)
     return request;
 }
 
+struct placing {
+    const struct work *work;
+    size_t index; /* of the output */
+};
+
 /* Two paths may lead to one file: through roots that lie in each other, hard links, mounts, or
  * names that a filesystem does not tell apart. Earlier outputs are in their places by now. */
-static enum status check_target(struct work *work, size_t index, const struct files_output *file)
+static enum status may_replace(void *context, const struct files_identity *target,
+                               struct error *error)
 {
-    struct files_identity target = files_output_replaced(file);
-    struct error *error = &work->outputs[index].error;
-    if (files_same(&target, &work->input_identity))
+    const struct placing *placing = context;
+    const struct work *work = placing->work;
+    const char *path = work->job.outputs[placing->index].place.path;
+    if (files_same(target, &work->input_identity))
         return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "
-                         "\"%.100s\"; give it another name", file->path, work->job.input.path);
-    for (size_t i = 0; i < index; i++)
-        if (work->outputs[i].placed && files_same(&target, &work->outputs[i].identity))
+                         "\"%.100s\"; give it another name", path, work->job.input.path);
+    for (size_t i = 0; i < placing->index; i++)
+        if (work->outputs[i].placed && files_same(target, &work->outputs[i].identity))
             return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of another "
-                             "output, \"%.100s\"; give it another name", file->path,
+                             "output, \"%.100s\"; give it another name", path,
                              work->job.outputs[i].place.path);
     return STATUS_OK;
 }
@@ -417,8 +425,6 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
                            work->job.outputs[index].place.path, work->number,
                            work->fetch, index, &output->error);
     if (status == STATUS_OK)
-        status = check_target(work, index, &sink.file);
-    if (status == STATUS_OK)
         status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
     if (status == STATUS_OK)
         status = files_output_finish(&sink.file, work->sync, &output->error);
@@ -428,7 +434,9 @@ static void encode_to_path(struct work *work, size_t index, const struct image *
     /* Another daemon may be at this job by now, or it was answered: leave its output alone. */
     if (status == STATUS_OK && !atomic_load(&work->lost))
         output->placed =
-            files_output_place(&sink.file, work->sync, &output->error) == STATUS_OK;
+            files_output_place(&sink.file, work->sync, may_replace,
+                               &(struct placing){.work = work, .index = index},
+                               &output->error) == STATUS_OK;
     output->identity = sink.file.identity;
     if (disk_may_be_why(sink.file.reason)) {
         work->suspects_disk = true;

@@ -212,3 +212,9 @@ int renameat(int from, const char *old, int to, const char *name)
     NEXT(int, "renameat", int, const char *, int, const char *);
     return meant("renameat", to, name) && fails() ? -1 : next(from, old, to, name);
 }
+
+int renameat2(int from, const char *old, int to, const char *name, unsigned flags)
+{
+    NEXT(int, "renameat2", int, const char *, int, const char *, unsigned);
+    return meant("renameat", to, name) && fails() ? -1 : next(from, old, to, name, flags);
+}

@@ -153,12 +153,11 @@ static int teardown(void **state)
 
 static enum status try_input(struct place *place, const char *path, struct error *error)
 {
-    int fd = -1;
-    uint64_t size = 0;
+    struct files_input input;
     *error = (struct error){0};
-    enum status status = files_open_input(&place->files, path, 100, &fd, &size, error);
+    enum status status = files_open_input(&place->files, path, 100, &input, error);
     if (status == STATUS_OK)
-        close(fd);
+        close(input.fd);
     else
         assert_true(strlen(error->text) > 10);
     return status;
@@ -199,8 +198,7 @@ static void inputs_have_a_size_limit_and_must_stand_still(void **state)
     struct place *place = *state;
     struct error error = {0};
     uint8_t bytes[101];
-    int fd;
-    uint64_t size;
+    struct files_input input;
     char text[102] = {0};
     memset(text, 'x', 100);
     put(place, "in/limit", text);
@@ -209,26 +207,29 @@ static void inputs_have_a_size_limit_and_must_stand_still(void **state)
     assert_int_equal(try_input(place, "over", &error), STATUS_INPUT_TOO_LARGE);
     assert_non_null(strstr(error.text, "101 bytes; at most 100"));
     error = (struct error){0};
-    assert_int_equal(files_open_input(&place->files, "limit", 100, &fd, &size, &error), STATUS_OK);
-    assert_int_equal(size, 100);
-    assert_int_equal(files_read_input(fd, "limit", bytes, size, &error), STATUS_OK);
+    assert_int_equal(files_open_input(&place->files, "limit", 100, &input, &error), STATUS_OK);
+    assert_int_equal(input.size, 100);
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error), STATUS_OK);
     assert_memory_equal(bytes, text, 100);
-    lseek(fd, 0, SEEK_SET);
+    lseek(input.fd, 0, SEEK_SET);
     put(place, "in/limit", "short");
-    assert_int_equal(files_read_input(fd, "limit", bytes, size, &error), STATUS_INPUT_UNREADABLE);
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error),
+                     STATUS_INPUT_UNREADABLE);
     error = (struct error){0};
-    lseek(fd, 0, SEEK_SET);
+    lseek(input.fd, 0, SEEK_SET);
     put(place, "in/limit", text);
-    assert_int_equal(files_read_input(fd, "limit", bytes, 100, &error), STATUS_INPUT_UNREADABLE);
-    close(fd);
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error),
+                     STATUS_INPUT_UNREADABLE);
+    close(input.fd);
     error = (struct error){0};
     put(place, "in/empty", "");
-    assert_int_equal(files_open_input(&place->files, "empty", 100, &fd, &size, &error), STATUS_OK);
-    assert_int_equal(files_read_input(fd, "empty", bytes, size, &error), STATUS_OK);
+    assert_int_equal(files_open_input(&place->files, "empty", 100, &input, &error), STATUS_OK);
+    assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, &error), STATUS_OK);
     put(place, "in/empty", "x");
-    assert_int_equal(files_read_input(fd, "empty", bytes, size, &error), STATUS_INPUT_UNREADABLE);
+    assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, &error),
+                     STATUS_INPUT_UNREADABLE);
     assert_non_null(strstr(error.text, "grew beyond 0 bytes"));
-    close(fd);
+    close(input.fd);
 }
 
 /* What a user without rights is told: whose rights are missing, or which setting of the unit. */
@@ -264,6 +265,13 @@ static void refusals_say_what_to_do(void **state)
     assert_non_null(strstr(error.text, "the service needs ProtectHome=no (systemctl edit"));
 }
 
+static enum status any_file(void *context, const struct files_identity *target,
+                            struct error *error)
+{
+    (void)context, (void)target, (void)error;
+    return STATUS_OK;
+}
+
 static void outputs_appear_whole(void **state)
 {
     struct place *place = *state;
@@ -278,7 +286,7 @@ static void outputs_appear_whole(void **state)
     assert_false(exists(place, "out/a/b/cat.png"));
     assert_int_equal(files_output_finish(&output, true, &error), STATUS_OK);
     assert_false(exists(place, "out/a/b/cat.png"));
-    assert_int_equal(files_output_place(&output, true, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, true, any_file, NULL, &error), STATUS_OK);
     files_output_end(&output);
     path_in(place, "out/a/b/cat.png", path);
     assert_int_equal(stat(path, &info), 0);
@@ -316,7 +324,7 @@ static void outputs_stay_beneath_the_root(void **state)
         if (status == STATUS_OK)
             status = files_output_finish(&output, false, &error);
         if (status == STATUS_OK)
-            status = files_output_place(&output, false, &error);
+            status = files_output_place(&output, false, any_file, NULL, &error);
         files_output_end(&output);
         if (status != STATUS_PATH_REFUSED)
             fail_msg("%s: %s %s", refused[i], status_name(status), error.text);
@@ -329,11 +337,45 @@ static void outputs_stay_beneath_the_root(void **state)
     assert_int_equal(files_output_begin(&place->files, &output, "link.png", 1, 1, 0, &error),
                      STATUS_OK);
     assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
-    assert_int_equal(files_output_place(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error), STATUS_OK);
     files_output_end(&output);
     struct stat info;
     char path[PATH_BYTES];
     path_in(place, "elsewhere/kept", path);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 4);
+}
+
+static enum status refuse_file(void *context, const struct files_identity *target,
+                               struct error *error)
+{
+    *(struct files_identity *)context = *target;
+    return error_set(error, STATUS_BAD_JOB, "not this one");
+}
+
+/* Only if there is a file of that name is it asked about, and a refused one stays. */
+static void files_that_are_refused_stay(void **state)
+{
+    struct place *place = *state;
+    struct files_output output;
+    struct files_identity asked;
+    char path[PATH_BYTES];
+    struct stat info;
+    put(place, "out/old.png", "kept");
+    path_in(place, "out/old.png", path);
+    assert_int_equal(stat(path, &info), 0);
+    for (int old = 0; old < 2; old++) {
+        struct error error = {0};
+        asked = (struct files_identity){0};
+        assert_int_equal(files_output_begin(&place->files, &output, old ? "old.png" : "new.png", 1,
+                                            1, 0, &error), STATUS_OK);
+        assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+        assert_int_equal(files_output_place(&output, false, refuse_file, &asked, &error),
+                         old ? STATUS_BAD_JOB : STATUS_OK);
+        assert_int_equal(asked.inode, old ? info.st_ino : 0);
+        files_output_end(&output);
+    }
+    assert_true(exists(place, "out/new.png"));
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 4);
 }
@@ -408,7 +450,7 @@ static void write_output(struct place *place, const char *path)
     struct files_output output;
     assert_int_equal(files_output_begin(&place->files, &output, path, 7, 1, 0, &error), STATUS_OK);
     assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
-    assert_int_equal(files_output_place(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error), STATUS_OK);
     files_output_end(&output);
 }
 
@@ -582,6 +624,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusals_say_what_to_do, setup, teardown),
         cmocka_unit_test_setup_teardown(outputs_appear_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(outputs_stay_beneath_the_root, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_that_are_refused_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(leftovers_of_the_dead_are_swept, setup, teardown),
         cmocka_unit_test_setup_teardown(leftovers_age_by_the_file_servers_clock, setup, teardown),
         cmocka_unit_test_setup_teardown(foreign_files_are_not_swept, setup, teardown),
