@@ -111,12 +111,14 @@ ifeq ($(HAVE_CUDA),yes)
   LDLIBS_ALL += -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -ldl -lrt
 endif
 
-SOURCES  = $(wildcard conf/*.c queue/*.c codecs/*.c gpu/*.c gpu/ops/*.c daemon/*.c)
-KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard gpu/*.cu gpu/ops/*.cu))
+# The folders of the daemon's own files.
+ROOMS    = conf codecs queue gpu gpu/ops daemon
+SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
+KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
 # The command-line client: conf/ and queue/ alone, with its own folder.
-CTL      = $(patsubst %.c,$(O)/%.o,$(wildcard conf/*.c queue/*.c queue/ctl/*.c))
+CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) $(wildcard queue/ctl/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
 TEST_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/tools/*_main.c),$(wildcard tests/tools/*.c)))
@@ -224,7 +226,7 @@ $(O)/flags: FORCE
 $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/embed.sh
 	@mkdir -p $(@D)
 	queue/embed.sh $(SCRIPTS) > $@
-$(patsubst %.c,$(O)/%.o,$(wildcard queue/*.c)): | $(O)/queue/scripts.inc
+$(O)/queue/script.o: | $(O)/queue/scripts.inc
 
 # The operations' names, for who writes a job and does not carry it out.
 $(O)/queue/ctl/operations.inc: gpu/op.h
@@ -270,8 +272,8 @@ $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 
 # The CUDA engine's own code without a device: gpu/ compiled as with CUDA, the host code of its .cu
 # files as C, against a runtime of the tests' own (tests/cuda/cuda_runtime.h).
-STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers $(basename $(wildcard gpu/*.c \
-                gpu/*.cu gpu/ops/*.c)))
+STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers \
+                $(basename $(filter gpu/%,$(SOURCES)) $(wildcard gpu/*.cu)))
 STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
 STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))
