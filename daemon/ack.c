@@ -1,8 +1,8 @@
 /* ack.c - the end of a job: its completion message, DONE or NACK, and what the stats hear of it. */
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
 #include "queue/result.h"
 

@@ -8,7 +8,7 @@
  * that all went well, and the work's memory is free when its worker has come back. The wait ends,
  * for the engine answers every task, those that hang included.
  */
-#include "daemon/clock.h"
+#include "conf/clock.h"
 #include "daemon/pipeline_impl.h"
 
 /* Only one that has the daemon to itself: of several, others use the workers in that time. */

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "conf/clock.h"
 #include "conf/limits.h"
-#include "daemon/clock.h"
 #include "daemon/work.h"
 
 /* Some 900, and 130 a device. */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 
 /* How often the engine is asked while the canary is with it: a device that fails reports nothing,
  * and there may be no job that asks. */

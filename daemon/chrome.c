@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 
 #define PAGE_BYTES   4096
 /* What is written at once, and room for one event more and for what it may have to skip. */

@@ -8,12 +8,12 @@
 
 #include <uv.h>
 
+#include "conf/clock.h"
 #include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/beacon.h"
 #include "daemon/canary.h"
-#include "daemon/clock.h"
 #include "daemon/files.h"
 #include "daemon/monitor.h"
 #include "daemon/notify.h"

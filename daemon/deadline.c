@@ -6,8 +6,8 @@
 
 #include <inttypes.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
 
 /* A tick that comes so much too late means that the process itself stood still. */

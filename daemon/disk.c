@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/clock.h"
 #include "conf/limits.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 
 /* Between tries, as between tries to reach Redis. */
 #define DELAY_FIRST_S 0.1

@@ -2,7 +2,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 
 #define number(object, name, value) cJSON_AddNumberToObject(object, name, (double)(value))
 #define object_in(object, name)     cJSON_AddObjectToObject(object, name)

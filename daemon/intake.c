@@ -8,9 +8,9 @@
 
 #include <inttypes.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/suffix.h"
-#include "daemon/clock.h"
 #include "daemon/pipeline_impl.h"
 #include "queue/result.h"
 

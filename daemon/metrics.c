@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "conf/clock.h"
 #include "conf/text.h"
-#include "daemon/clock.h"
 
 const double metrics_bucket_s[METRICS_BUCKETS] = {
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
-#include "daemon/clock.h"
 #include "daemon/web.h"
 
 /* A status page that moves looks each second. Less often would show it the same twice; more often

@@ -17,8 +17,8 @@
 
 #include <systemd/sd-daemon.h>
 
+#include "conf/clock.h"
 #include "conf/text.h"
-#include "daemon/clock.h"
 
 /* What changes the state of the unit may wait for room so long. */
 #define STATE_WAIT_US 200000

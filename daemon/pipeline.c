@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 #include "daemon/fault.h"
 #include "daemon/pipeline_impl.h"
 

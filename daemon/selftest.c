@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 
 /* Odd sides, so that blocks of 8 x 8 are cut. */
 #define TRIAL_WIDTH    83

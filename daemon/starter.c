@@ -5,7 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 
 static void on_prepare(uv_prepare_t *prepare)
 {

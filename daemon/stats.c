@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 #include "daemon/metrics.h"
 
 /* Total times fall into buckets an eighth of an octave wide, from 10 us to over an hour: a

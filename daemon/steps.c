@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 #include "daemon/pipeline_impl.h"
 #include "daemon/work.h"
 

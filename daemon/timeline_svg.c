@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 
 /* In pixels. */
 #define WIDTH     1600

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/chrome.h"
-#include "daemon/clock.h"
 #include "daemon/timeline.h"
 
 /* How often the thread looks: nobody wakes it for a job. */

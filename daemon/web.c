@@ -50,7 +50,7 @@ void web_destroy(struct web *web)
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 #include "daemon/exposition.h"
 #include "daemon/history.h"
 #include "daemon/status_json.h"

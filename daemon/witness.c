@@ -1,5 +1,5 @@
 /* witness.c - what a traced job's record says, and when it is said. */
-#include "daemon/clock.h"
+#include "conf/clock.h"
 #include "daemon/pipeline_impl.h"
 
 /* Shorter waits than this are the way from one thread to another. */

@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "conf/limits.h"
 #include "conf/log.h"
-#include "daemon/clock.h"
 #include "daemon/waker.h"
 
 /* So many patient errands, or after such a time, wake the loop although there is more to do. Of

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "conf/clock.h"
 #include "daemon/exposition.h"
 #include "daemon/history.h"
 #include "daemon/listener.h"

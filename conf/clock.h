@@ -1,6 +1,6 @@
 /* clock.h - the one clock that deadlines and durations are measured with. */
-#ifndef GPUIMGD_DAEMON_CLOCK_H
-#define GPUIMGD_DAEMON_CLOCK_H
+#ifndef GPUIMGD_CONF_CLOCK_H
+#define GPUIMGD_CONF_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
