@@ -112,7 +112,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's own files.
-ROOMS    = conf codecs queue gpu gpu/ops daemon
+ROOMS    = conf codecs codecs/jpeg queue gpu gpu/ops daemon
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)

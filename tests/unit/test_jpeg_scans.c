@@ -2,7 +2,7 @@
  * they are djpeg's is in test_jpeg.c. */
 #include "tests/unit/test_codec_rig.h"
 
-#include "codecs/jpeg_scans.h"
+#include "codecs/jpeg/scans.h"
 
 enum { scans_of_libjpeg = 10, kept_for_luma = 6 };
 

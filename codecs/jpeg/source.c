@@ -1,5 +1,5 @@
-/* jpeg_source.c - what libjpeg reads from: one block of memory, given in pieces. */
-#include "codecs/jpeg_state.h"
+/* source.c - what libjpeg reads from: one block of memory, given in pieces. */
+#include "codecs/jpeg/state.h"
 
 #include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
 

@@ -1,5 +1,5 @@
 /*
- * jpeg_state.h - what the files of the JPEG codec share: a worker's state, and its ways out.
+ * state.h - what the files of the JPEG codec share: a worker's state, and its ways out.
  *
  * setjmp stands only in the three functions of the codec's row; what must survive a longjmp lives
  * in jpeg_state, never in a local.
@@ -13,8 +13,8 @@
 #include <jpeglib.h>
 
 #include "codecs/codec_impl.h"
-#include "codecs/jpeg_coefficients.h"
-#include "codecs/jpeg_scans.h"
+#include "codecs/jpeg/coefficients.h"
+#include "codecs/jpeg/scans.h"
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
@@ -59,7 +59,7 @@ void jpeg_keep_segments(struct jpeg_state *state, bool keep);
 /* Leaves with decode_limit where the time for decoding is over. */
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
-/* ---- jpeg_source.c ---- */
+/* ---- source.c ---- */
 
 /* Creates the reader, of the file's bytes. Only after setjmp(state->jump). */
 void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length);
@@ -67,7 +67,7 @@ void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t len
  * the file, or what is read of it, is at its end. */
 bool jpeg_give_piece(struct jpeg_state *state);
 
-/* ---- the codec's row: jpeg_decode.c, jpeg_encode.c ---- */
+/* ---- the codec's row: decode.c, encode.c ---- */
 
 enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
                        const struct codec_limits *limits, struct image_info *info,

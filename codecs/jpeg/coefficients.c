@@ -1,4 +1,4 @@
-#include "codecs/jpeg_coefficients.h"
+#include "codecs/jpeg/coefficients.h"
 
 #include <stdint.h>
 #include <stdlib.h>

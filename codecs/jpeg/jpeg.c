@@ -3,7 +3,7 @@
  *
  * Bits are those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, 4:2:0.
  */
-#include "codecs/jpeg_state.h"
+#include "codecs/jpeg/state.h"
 
 #include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
 

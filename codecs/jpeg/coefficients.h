@@ -1,5 +1,5 @@
 /*
- * jpeg_coefficients.h - memory for the coefficients of a whole JPEG, in place of libjpeg's own.
+ * coefficients.h - memory for the coefficients of a whole JPEG, in place of libjpeg's own.
  *
  * A progressive file's coefficients are held until its last scan: 6 bytes a pixel of 4:4:4. libjpeg
  * takes memory for them with each picture, and clears it all before the first scan. Here it is one

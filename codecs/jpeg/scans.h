@@ -1,5 +1,5 @@
 /*
- * jpeg_scans.h - the scans of a progressive JPEG that a decode can do without.
+ * scans.h - the scans of a progressive JPEG that a decode can do without.
  *
  * Where only the Y of a YCbCr file is wanted, nothing reads the AC coefficients of Cb and Cr, and
  * where a component is decoded at 1/8, nothing reads its own. Scans of such coefficients alone

@@ -1,5 +1,5 @@
-/* jpeg_decode.c - a JPEG's header, and its pixels. */
-#include "codecs/jpeg_state.h"
+/* decode.c - a JPEG's header, and its pixels. */
+#include "codecs/jpeg/state.h"
 
 #include <assert.h>
 #include <string.h>

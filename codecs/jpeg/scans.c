@@ -1,4 +1,4 @@
-#include "codecs/jpeg_scans.h"
+#include "codecs/jpeg/scans.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* jpeg_encode.c - pixels to a JPEG. */
-#include "codecs/jpeg_state.h"
+/* encode.c - pixels to a JPEG. */
+#include "codecs/jpeg/state.h"
 
 #include <string.h>
 
