@@ -112,13 +112,14 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's own files.
-ROOMS    = conf codecs codecs/jpeg queue gpu gpu/ops daemon
+ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu gpu/ops daemon
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
 # The command-line client: conf/ and queue/ alone, with its own folder.
-CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) $(wildcard queue/ctl/*.c))
+CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
+             $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
 TEST_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/tools/*_main.c),$(wildcard tests/tools/*.c)))
@@ -223,17 +224,17 @@ $(O)/flags: FORCE
 	  echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' > $@
 
 # The protocol's scripts as C strings.
-$(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/embed.sh
+$(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/scripts/embed.sh
 	@mkdir -p $(@D)
-	queue/embed.sh $(SCRIPTS) > $@
-$(O)/queue/script.o: | $(O)/queue/scripts.inc
+	queue/scripts/embed.sh $(SCRIPTS) > $@
+$(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
 
 # The operations' names, for who writes a job and does not carry it out.
-$(O)/queue/ctl/operations.inc: gpu/op.h
+$(O)/queue/ctl/submit/operations.inc: gpu/op.h
 	@mkdir -p $(@D)
 	sed -n '/define OP_TABLE(X)/,/[^\\]$$/ s/.*\(X([a-z0-9_]*)\).*/\1/p' $< > $@
 	test -s $@
-$(O)/queue/ctl/ops.o: | $(O)/queue/ctl/operations.inc
+$(O)/queue/ctl/submit/ops.o: | $(O)/queue/ctl/submit/operations.inc
 
 # The status page as a C string, with its policy.
 $(O)/daemon/status_page.inc: daemon/status.html daemon/embed.sh

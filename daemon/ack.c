@@ -4,7 +4,7 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline_impl.h"
-#include "queue/result.h"
+#include "queue/job/result.h"
 
 /* ---- the message ---------------------------------------------------------------------------- */
 

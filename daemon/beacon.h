@@ -13,7 +13,7 @@
 #include "daemon/pipeline.h"
 #include "daemon/stats.h"
 #include "gpu/engine.h"
-#include "queue/queue.h"
+#include "queue/lease/queue.h"
 
 struct beacon_parts {
     const struct options *options;

@@ -24,8 +24,8 @@
 #include "daemon/trace.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
-#include "queue/instance.h"
-#include "queue/queue.h"
+#include "queue/job/instance.h"
+#include "queue/lease/queue.h"
 
 /* How often STATUS= is brought up to date while systemd listens. */
 #define STATUS_MS 2000

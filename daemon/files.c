@@ -31,7 +31,7 @@ static bool make_folder(int parent, const char *name)
 }
 
 /* "", "." and "..", which are no names of files. Jobs with such paths are refused before they
- * come here (queue/job.c), but a walk must not depend on that. */
+ * come here (queue/job/job.c), but a walk must not depend on that. */
 static bool is_no_name(const char *part, size_t length)
 {
     return length == 0 || (length == 1 && part[0] == '.') ||

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "conf/status.h"
-#include "queue/instance.h"
+#include "queue/job/instance.h"
 
 /* Folders on other filesystems that are remembered as free of leftovers. */
 #define FILES_SWEPT_MAX 64

@@ -12,7 +12,7 @@
 #include "conf/log.h"
 #include "conf/suffix.h"
 #include "daemon/pipeline_impl.h"
-#include "queue/result.h"
+#include "queue/job/result.h"
 
 void work_take_bounds(struct work *work, const struct options *options)
 {

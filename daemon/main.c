@@ -14,7 +14,7 @@
 #include "daemon/explain.h"
 #include "daemon/notify.h"
 #include "daemon/web.h"
-#include "queue/redis.h"
+#include "queue/redis/connection.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 

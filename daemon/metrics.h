@@ -18,8 +18,8 @@
 #include "daemon/work.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
-#include "queue/instance.h"
-#include "queue/label.h"
+#include "queue/job/instance.h"
+#include "queue/job/label.h"
 
 /* Upper ends of the buckets of all durations, in seconds: from the copy of a small image to
  * job_timeout_s's default. Each is 2 to 2.5 times the one before, so that a quantile read out of

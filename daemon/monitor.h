@@ -18,7 +18,7 @@
 #include "daemon/stats.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
-#include "queue/queue.h"
+#include "queue/lease/queue.h"
 
 struct monitor;
 

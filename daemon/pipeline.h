@@ -19,7 +19,7 @@
 #include "daemon/trace.h"
 #include "daemon/workers.h"
 #include "gpu/engine.h"
-#include "queue/queue.h"
+#include "queue/lease/queue.h"
 
 struct pipeline;
 

@@ -26,9 +26,9 @@
 #include "daemon/workers.h"
 #include "gpu/engine.h"
 #include "gpu/plan.h"
-#include "queue/job.h"
-#include "queue/label.h"
-#include "queue/queue.h"
+#include "queue/job/job.h"
+#include "queue/job/label.h"
+#include "queue/lease/queue.h"
 
 #define CLOCK_STANDS UINT64_MAX
 

@@ -8,7 +8,7 @@
 #include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
 #include "queue/ctl/sighting.h"
-#include "queue/script.h"
+#include "queue/redis/script.h"
 
 #define KEYS       6
 #define KEY_BYTES  400

@@ -10,8 +10,8 @@
 
 #include "conf/list.h"
 #include "conf/text.h"
-#include "queue/redis.h"
-#include "queue/route.h"
+#include "queue/redis/connection.h"
+#include "queue/redis/route.h"
 
 /* A question is asked so often before the trouble is the user's. */
 #define ASK_TRIES 3

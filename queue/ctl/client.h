@@ -1,5 +1,5 @@
 /*
- * client.h - Redis for a program that waits for its answers: the daemon's connection (redis.h,
+ * client.h - Redis for a program that waits for its answers: the daemon's connection (connection.h,
  * route.h, with Sentinels, Clusters and password files), and a loop that runs until a reply is
  * there.
  *

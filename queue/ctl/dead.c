@@ -8,7 +8,7 @@
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
-#include "queue/script.h"
+#include "queue/redis/script.h"
 
 /* The list is read in pieces: it may hold 100,000 jobs of 64 KiB. */
 #define PIECE 100

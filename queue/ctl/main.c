@@ -13,7 +13,7 @@
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
-#include "queue/json.h"
+#include "queue/job/json.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 #define OPTIONS_MAX  40

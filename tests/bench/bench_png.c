@@ -24,7 +24,7 @@
 #include <spng.h>
 #endif
 
-#include "queue/job.h"
+#include "queue/job/job.h"
 #include "tests/bench/png_curve.h"
 #include "tests/bench/png_library.h"
 #include "tests/bench/png_picture.h"

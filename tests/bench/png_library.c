@@ -16,7 +16,7 @@
 #endif
 
 #include "codecs/codec.h"
-#include "queue/job.h"
+#include "queue/job/job.h"
 #include "tests/bench/png_picture.h"
 
 static struct bytes out; /* what encoders write to */

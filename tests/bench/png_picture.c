@@ -7,7 +7,7 @@
 
 #include <zlib.h>
 
-#include "queue/job.h"
+#include "queue/job/job.h"
 #include "tests/tools/reference.h"
 
 /* What nftw's callback is to do. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "queue/script.h"
+#include "queue/redis/script.h"
 #include "tests/tools/check.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/trace_file.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "queue/script.h"
+#include "queue/redis/script.h"
 #include "tests/tools/check.h"
 #include "tests/tools/text_file.h"
 

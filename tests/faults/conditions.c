@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "queue/script.h"
+#include "queue/redis/script.h"
 #include "tests/faults/rig.h"
 
 /* Leases that outlast the case: only the next daemon on this host can bring the jobs back. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/script.h"
+#include "queue/redis/script.h"
 #include "tests/faults/rig.h"
 #include "tests/tools/http.h"
 #include "tests/tools/prometheus.h"

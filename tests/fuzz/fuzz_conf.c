@@ -5,7 +5,7 @@
 
 #include "conf/log.h"
 #include "conf/options.h"
-#include "queue/redis.h"
+#include "queue/redis/connection.h"
 #include "tests/fuzz/fuzz.h"
 
 

@@ -9,9 +9,9 @@
 
 #include "conf/text.h"
 #include "gpu/op.h"
-#include "queue/job.h"
-#include "queue/json.h"
-#include "queue/result.h"
+#include "queue/job/job.h"
+#include "queue/job/json.h"
+#include "queue/job/result.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/run_plan.h"
 

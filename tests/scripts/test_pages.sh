@@ -60,7 +60,7 @@ page_flags() {
 }
 options() { sed -n '/^\.\\" The list begins here/,/^\.\\" The list ends here/p' $man/gpuimgd.conf.5 | sed '1d;$d'; }
 result_keys() {
-    grep -oE '(add_[a-z]+\(root|writer_[a-z]+\(&?writer), "[a-z0-9_]+"' queue/result.c |
+    grep -oE '(add_[a-z]+\(root|writer_[a-z]+\(&?writer), "[a-z0-9_]+"' queue/job/result.c |
         sed 's/.*"\(.*\)"/\1/'
 }
 # Result keys stand in the items and, where they are members of objects, in the text.
@@ -160,14 +160,14 @@ main() {
     check "their bounds" bounds
     check "error codes, and which are retried" same "$(sed -n 's/^code //p' <<<"$names")" \
         "$(sed -n '/^\.Sh ERROR CODES/,/^\.Sh EX/s/^\.It Ic //p' "$job" | sed 's/ Pq//')"
-    check "keys of a job" same "$(between queue/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
+    check "keys of a job" same "$(between queue/job/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
         "$(items "$job" 'JOB KEYS' Va)"
     check "keys of an output" \
-        same "$(between queue/job.c 'output_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
+        same "$(between queue/job/job.c 'output_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
         "$(items "$job" 'OUTPUT KEYS' Va)"
     check "keys of a result" same "$(result_keys)" "$(page_result_keys)"
     check "statuses of a result" \
-        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/ack.c queue/lease.c | sort -u | tr -d '"')" \
+        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/ack.c queue/lease/lease.c | sort -u | tr -d '"')" \
         "$(items "$job" 'RESULT KEYS' Li)"
     check "exit statuses, and 1 of --explain" \
         same "$(between daemon/daemon.h 'enum exit_status' '}' '[0-9]+'; echo 1)" \

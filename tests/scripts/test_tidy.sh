@@ -93,7 +93,8 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders include downwards only: conf <- queue, codecs, gpu <- daemon"
 # Of the other files main.c prints its own help, and nothing from elsewhere.
-grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' queue/ctl/*.c |
+grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
+    queue/ctl/*.c queue/ctl/*/*.c |
     grep -vE '^queue/ctl/(out|main)\.c:' | check "gpuimgctl prints through queue/ctl/out.c alone"
 grep -nE '^#include "' "${sources[@]}" | grep -E '"\.\.?/' | check "own headers are named from the root"
 

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "queue/script.h"
+#include "queue/redis/script.h"
 #include "tests/tools/reference.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/world.h"

@@ -29,9 +29,9 @@
 #include <unistd.h>
 
 #include "conf/log.h"
-#include "queue/instance.h"
-#include "queue/queue.h"
-#include "queue/script.h"
+#include "queue/job/instance.h"
+#include "queue/lease/queue.h"
+#include "queue/redis/script.h"
 #include "tests/tools/world.h"
 
 #define SCRIPT_MS_MAX 10.0

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "conf/log.h"
-#include "queue/instance.h"
-#include "queue/queue.h"
+#include "queue/job/instance.h"
+#include "queue/lease/queue.h"
 #include "tests/tools/redis_server.h"
 
 #define LEASES_MAX 1024

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "queue/script.h"
+#include "queue/redis/script.h"
 #include "tests/tools/redis_server.h"
 
 #define ARGS_MAX 64

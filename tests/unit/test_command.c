@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <hiredis/hiredis.h>
 
-#include "queue/command.h"
+#include "queue/redis/command.h"
 
 static void check(size_t count, const char **words, const size_t *lengths)
 {

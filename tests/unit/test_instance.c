@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "queue/instance.h"
+#include "queue/job/instance.h"
 
 static void test_self(void **state)
 {

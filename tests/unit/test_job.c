@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/job.h"
+#include "queue/job/job.h"
 
 static const struct job_rules rules = {"ns", 60};
 

@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "queue/json.h"
+#include "queue/job/json.h"
 
 static const char *const good[] = {
     "{}", "[]", " \t\r\n{ } \n", "0", "-0", "-1.5e+10", "1E-2", "0.0", "true", "false", "null",

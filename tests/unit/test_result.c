@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "conf/text.h"
-#include "queue/result.h"
+#include "queue/job/result.h"
 
 #define NO_TIMES {-1, -1, -1, -1, -1, -1, -1, -1, -1}
 

@@ -1,0 +1,316 @@
+#include "queue/ctl/screen/overview.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/text.h"
+#include "queue/ctl/show.h"
+
+/* A list of more leases than this is looked at in part; 64 daemons of 64 jobs each. */
+#define LEASES_MAX 4096
+#define KEY_BYTES  448
+
+/* What the answers below belong to. */
+struct reading {
+    struct overview *overview;
+    struct client *client;
+    const char *ns;
+    double now_ms; /* Redis's clock */
+};
+
+void overview_daemon_name(const char *instance, char *name, size_t size)
+{
+    const char *pid = instance;
+    for (int i = 0; i < 3 && pid; i++)
+        pid = strchr(pid, ':') ? strchr(pid, ':') + 1 : NULL;
+    snprintf(name, size, "%.*s:%.*s", (int)strcspn(instance, ":"), instance,
+             pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
+}
+
+static const char *key_of(const struct reading *reading, const char *name, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "%s:%s", reading->ns, name);
+    return key;
+}
+
+static redisReply *ask(const struct reading *reading, const char *command, const char *name)
+{
+    char key[KEY_BYTES];
+    return client_ask(reading->client, command, key_of(reading, name, key), NULL);
+}
+
+static bool length(const struct reading *reading, const char *command, const char *name,
+                   long long *count)
+{
+    char key[KEY_BYTES];
+    return client_integer(reading->client, count, command, key_of(reading, name, key), NULL);
+}
+
+static const char *string_at(const redisReply *reply, size_t index)
+{
+    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements &&
+                   reply->element[index]->type == REDIS_REPLY_STRING
+               ? reply->element[index]->str
+               : NULL;
+}
+
+static bool read_time(struct reading *reading)
+{
+    redisReply *reply = client_ask(reading->client, "TIME", NULL);
+    if (!reply)
+        return false;
+    const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
+    reading->now_ms = seconds && micros ? strtod(seconds, NULL) * 1e3 + strtod(micros, NULL) / 1e3
+                                        : 0;
+    freeReplyObject(reply);
+    return true;
+}
+
+static bool read_lengths(struct reading *reading)
+{
+    struct overview *overview = reading->overview;
+    return length(reading, "LLEN", "jobs", &overview->waiting) &&
+           length(reading, "ZCARD", "delayed", &overview->delayed) &&
+           length(reading, "LLEN", "alone", &overview->alone) &&
+           length(reading, "ZCARD", "lease", &overview->leased) &&
+           length(reading, "LLEN", "dead", &overview->dead) &&
+           length(reading, "LLEN", "results", &overview->results);
+}
+
+/* ---- the queue ----------------------------------------------------------------------------- */
+
+/* An entry of :jobs is a job, or the number of one that came back. */
+static bool read_oldest(struct reading *reading)
+{
+    char key[KEY_BYTES];
+    redisReply *entry =
+        client_ask(reading->client, "LINDEX", key_of(reading, "jobs", key), "-1", NULL);
+    if (!entry)
+        return false;
+    if (entry->type == REDIS_REPLY_STRING && entry->str[0] == '@' && entry->len <= 17) {
+        char name[40];
+        snprintf(name, sizeof name, "job:%s", entry->str + 1);
+        freeReplyObject(entry);
+        entry = client_ask(reading->client, "HGET", key_of(reading, name, key), "raw", NULL);
+        if (!entry)
+            return false;
+    }
+    cJSON *job = entry->type == REDIS_REPLY_STRING ? cJSON_Parse(entry->str) : NULL;
+    double pushed_s = show_number(job, "pushed");
+    reading->overview->oldest_s =
+        pushed_s > 0 ? fmax(reading->now_ms / 1e3 - pushed_s, 0) : -1;
+    cJSON_Delete(job);
+    freeReplyObject(entry);
+    return true;
+}
+
+static bool read_next(struct reading *reading)
+{
+    char key[KEY_BYTES];
+    redisReply *reply = client_ask(reading->client, "ZRANGE", key_of(reading, "delayed", key), "0",
+                                   "0", "WITHSCORES", NULL);
+    if (!reply)
+        return false;
+    const char *due = string_at(reply, 1);
+    reading->overview->next_s =
+        due ? fmax(strtod(due, NULL) - reading->now_ms, 0) / 1e3 : -1;
+    freeReplyObject(reply);
+    return true;
+}
+
+static bool read_alone(struct reading *reading)
+{
+    redisReply *reply = ask(reading, "GET", "alone:owner");
+    if (!reply)
+        return false;
+    if (reply->type == REDIS_REPLY_STRING)
+        text_copy(reading->overview->alone_owner, sizeof reading->overview->alone_owner,
+                  reply->str);
+    text_make_printable(reading->overview->alone_owner);
+    freeReplyObject(reply);
+    return true;
+}
+
+static bool read_paused(struct reading *reading)
+{
+    long long ms = -2; /* -2: there is no such key, -1: it stays */
+    bool ok = length(reading, "PTTL", "paused", &ms);
+    reading->overview->paused = ms != -2;
+    reading->overview->paused_s = ms >= 0 ? (double)ms / 1e3 : -1;
+    return ok;
+}
+
+/* ---- daemons and leases -------------------------------------------------------------------- */
+
+static bool read_daemons(struct reading *reading)
+{
+    struct overview *overview = reading->overview;
+    char key[KEY_BYTES];
+    redisReply *reply = client_ask(reading->client, "ZRANGE", key_of(reading, "inst", key), "0",
+                                   "-1", "WITHSCORES", NULL);
+    if (!reply)
+        return false;
+    size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
+    overview->daemons = calloc(count + 1, sizeof *overview->daemons);
+    for (size_t i = 0; i < count && overview->daemons; i++) {
+        const char *name = string_at(reply, 2 * i), *end = string_at(reply, 2 * i + 1);
+        struct overview_daemon *daemon = &overview->daemons[overview->daemon_count];
+        double left_s = end ? (strtod(end, NULL) - reading->now_ms) / 1e3 : 0;
+        if (!name || left_s <= 0)
+            continue; /* gone, and not yet swept away */
+        text_copy(daemon->instance, sizeof daemon->instance, name);
+        text_make_printable(daemon->instance);
+        overview_daemon_name(daemon->instance, daemon->name, sizeof daemon->name);
+        daemon->left_s = left_s;
+        overview->daemon_count++;
+    }
+    freeReplyObject(reply);
+    return true;
+}
+
+static bool read_stats(struct reading *reading)
+{
+    struct overview *overview = reading->overview;
+    char name[KEY_BYTES - 140];
+    for (size_t i = 0; i < overview->daemon_count; i++) {
+        snprintf(name, sizeof name, "stats:%s", overview->daemons[i].instance);
+        redisReply *reply = ask(reading, "MGET", name); /* nil, not an error, of another type */
+        if (!reply)
+            return false;
+        const char *text = string_at(reply, 0);
+        overview->daemons[i].stats = text ? cJSON_Parse(text) : NULL;
+        freeReplyObject(reply);
+    }
+    return true;
+}
+
+static void count_lease(struct overview *overview, const redisReply *job)
+{
+    const char *owner = string_at(job, 0), *attempt = string_at(job, 1);
+    long number = attempt ? strtol(attempt, NULL, 10) : 0;
+    number = number < 0 ? 0 : number;
+    overview->attempts[number < OVERVIEW_ATTEMPTS ? number : OVERVIEW_ATTEMPTS - 1]++;
+    for (size_t i = 0; owner && i < overview->daemon_count; i++)
+        if (strcmp(owner, overview->daemons[i].instance) == 0)
+            overview->daemons[i].leases++;
+}
+
+/* All questions go out before the first answer is awaited. */
+static bool read_jobs(struct reading *reading, const redisReply *leases)
+{
+    char key[KEY_BYTES], name[80];
+    bool ok = true;
+    for (size_t i = 0; i + 1 < leases->elements; i += 2) {
+        snprintf(name, sizeof name, "job:%.40s", string_at(leases, i) ? string_at(leases, i) : "");
+        key_of(reading, name, key);
+        const char *argv[] = {"HMGET", key, "owner", "attempt"};
+        size_t lengths[] = {5, strlen(key), 5, 7};
+        client_send(reading->client, 4, argv, lengths);
+    }
+    for (size_t i = 0; i + 1 < leases->elements; i += 2) {
+        const char *end = string_at(leases, i + 1);
+        redisReply *job = client_take(reading->client);
+        ok = client_good(reading->client, job, "HMGET") && ok;
+        if (ok)
+            count_lease(reading->overview, job);
+        reading->overview->expired += end && strtod(end, NULL) < reading->now_ms;
+        freeReplyObject(job);
+    }
+    return ok;
+}
+
+static bool read_leases(struct reading *reading)
+{
+    char key[KEY_BYTES], last[16];
+    snprintf(last, sizeof last, "%d", LEASES_MAX - 1);
+    redisReply *reply = client_ask(reading->client, "ZRANGE", key_of(reading, "lease", key), "0",
+                                   last, "WITHSCORES", NULL);
+    if (!reply)
+        return false;
+    bool ok = reply->type != REDIS_REPLY_ARRAY || read_jobs(reading, reply);
+    freeReplyObject(reply);
+    return ok;
+}
+
+bool overview_read(struct overview *overview, struct client *client, const char *ns, bool details)
+{
+    struct reading reading = {overview, client, ns, 0};
+    memset(overview, 0, sizeof *overview);
+    overview->oldest_s = overview->next_s = -1;
+    bool ok = read_time(&reading) && read_lengths(&reading) && read_paused(&reading) &&
+              read_daemons(&reading) && read_stats(&reading) &&
+              (!details || (read_oldest(&reading) && read_next(&reading) && read_alone(&reading) &&
+                            read_leases(&reading)));
+    if (!ok)
+        overview_clear(overview);
+    return ok;
+}
+
+void overview_clear(struct overview *overview)
+{
+    for (size_t i = 0; i < overview->daemon_count; i++)
+        cJSON_Delete(overview->daemons[i].stats);
+    free(overview->daemons);
+    overview->daemons = NULL;
+    overview->daemon_count = 0;
+}
+
+/* ---- as JSON ------------------------------------------------------------------------------- */
+
+static bool add_daemon(cJSON *list, const struct overview_daemon *daemon)
+{
+    cJSON *item = cJSON_CreateObject();
+    if (!item)
+        return false;
+    cJSON_AddItemToArray(list, item);
+    return cJSON_AddStringToObject(item, "name", daemon->name) &&
+           cJSON_AddStringToObject(item, "instance", daemon->instance) &&
+           cJSON_AddNumberToObject(item, "leases", (double)daemon->leases) &&
+           cJSON_AddNumberToObject(item, "left_s", daemon->left_s) &&
+           (!daemon->stats || cJSON_AddItemReferenceToObject(item, "stats", daemon->stats));
+}
+
+static bool add_counts(cJSON *json, const struct overview *overview)
+{
+    const struct { const char *name; long long count; } rows[] = {
+        {"waiting", overview->waiting},   {"leased", overview->leased},
+        {"expired", overview->expired},   {"delayed", overview->delayed},
+        {"alone", overview->alone},       {"dead", overview->dead},
+        {"results", overview->results}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!cJSON_AddNumberToObject(json, rows[i].name, (double)rows[i].count))
+            return false;
+    return true;
+}
+
+/* null where it is not known. */
+static bool add_seconds(cJSON *json, const char *name, double seconds)
+{
+    return seconds >= 0 ? cJSON_AddNumberToObject(json, name, seconds) != NULL
+                        : cJSON_AddNullToObject(json, name) != NULL;
+}
+
+cJSON *overview_json(const struct overview *overview)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON *attempts = json ? cJSON_AddArrayToObject(json, "attempts") : NULL;
+    cJSON *daemons = json ? cJSON_AddArrayToObject(json, "daemons") : NULL;
+    bool ok = attempts && daemons && add_counts(json, overview) &&
+              cJSON_AddBoolToObject(json, "paused", overview->paused) &&
+              (overview->paused_s < 0 ||
+               cJSON_AddNumberToObject(json, "paused_s", overview->paused_s)) &&
+              add_seconds(json, "oldest_s", overview->oldest_s) &&
+              add_seconds(json, "next_delayed_s", overview->next_s) &&
+              (!*overview->alone_owner ||
+               cJSON_AddStringToObject(json, "alone_owner", overview->alone_owner));
+    for (int i = 1; i < OVERVIEW_ATTEMPTS && ok; i++)
+        cJSON_AddItemToArray(attempts, cJSON_CreateNumber((double)overview->attempts[i]));
+    for (size_t i = 0; i < overview->daemon_count && ok; i++)
+        ok = add_daemon(daemons, &overview->daemons[i]);
+    if (ok)
+        return json;
+    cJSON_Delete(json);
+    return NULL;
+}

@@ -1,0 +1,163 @@
+#include "queue/ctl/screen/rates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/ctl/show.h"
+
+const char *const rates_stages[RATES_STAGES] = {"read", "decode", "gpu", "encode"};
+
+/* One daemon as it was last seen. */
+struct counts {
+    char instance[INSTANCE_BYTES_MAX];
+    double up_s, images, pixels, bytes_in, bytes_out;
+    double stage_ms[RATES_STAGES], stage_jobs[RATES_STAGES];
+    struct { char name[16]; double busy_s, parts_s; } devices[DEVICES_MAX];
+    size_t device_count;
+    struct rates rates;
+};
+
+struct rates_memory {
+    struct counts *daemons;
+    size_t count;
+};
+
+struct rates_memory *rates_create(void)
+{
+    return calloc(1, sizeof(struct rates_memory));
+}
+
+void rates_destroy(struct rates_memory *memory)
+{
+    if (memory)
+        free(memory->daemons);
+    free(memory);
+}
+
+static void read_devices(struct counts *counts, const cJSON *list)
+{
+    const cJSON *device;
+    cJSON_ArrayForEach(device, list)
+    {
+        if (counts->device_count == DEVICES_MAX)
+            break;
+        size_t at = counts->device_count++;
+        show_word(device, "name", counts->devices[at].name, sizeof counts->devices[at].name);
+        counts->devices[at].busy_s = show_number(device, "busy_s");
+        counts->devices[at].parts_s = show_number(device, "up_s") +
+                                      show_number(device, "kernel_s") +
+                                      show_number(device, "down_s");
+    }
+}
+
+static void read_counts(struct counts *counts, const struct overview_daemon *daemon)
+{
+    const cJSON *stages = cJSON_GetObjectItemCaseSensitive(daemon->stats, "stages");
+    snprintf(counts->instance, sizeof counts->instance, "%s", daemon->instance);
+    counts->up_s = show_number(daemon->stats, "up_s");
+    counts->images = show_number(daemon->stats, "images");
+    counts->pixels = show_number(daemon->stats, "pixels");
+    counts->bytes_in = show_number(daemon->stats, "bytes_in");
+    counts->bytes_out = show_number(daemon->stats, "bytes_out");
+    for (size_t i = 0; i < RATES_STAGES; i++) {
+        const cJSON *stage = cJSON_GetObjectItemCaseSensitive(stages, rates_stages[i]);
+        counts->stage_ms[i] = show_number(stage, "ms");
+        counts->stage_jobs[i] = show_number(stage, "jobs");
+    }
+    read_devices(counts, cJSON_GetObjectItemCaseSensitive(daemon->stats, "devices"));
+}
+
+static double held(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static void compare_devices(struct counts *now, const struct counts *before, double seconds)
+{
+    struct rates *rates = &now->rates;
+    for (size_t i = 0; i < now->device_count && i < before->device_count; i++) {
+        struct rates_device *device = &rates->devices[rates->device_count++];
+        double busy_s = now->devices[i].busy_s - before->devices[i].busy_s;
+        double parts_s = now->devices[i].parts_s - before->devices[i].parts_s;
+        memcpy(device->name, now->devices[i].name, sizeof device->name);
+        device->busy = held(busy_s / seconds, 0, 1);
+        device->overlap = busy_s > 0 ? held(parts_s / busy_s, 1, 3) : 0;
+    }
+}
+
+struct rates_device rates_all_devices(const struct rates *rates)
+{
+    struct rates_device all = {.busy = 0};
+    for (size_t i = 0; i < rates->device_count; i++) {
+        all.busy += rates->devices[i].busy;
+        all.overlap += rates->devices[i].overlap * rates->devices[i].busy;
+    }
+    all.overlap = all.busy > 0 ? all.overlap / all.busy : 0;
+    if (rates->device_count > 0)
+        all.busy /= (double)rates->device_count;
+    return all;
+}
+
+static void compare(struct counts *now, const struct counts *before)
+{
+    double seconds = now->up_s - before->up_s;
+    if (seconds <= 0) { /* nothing new was published */
+        *now = *before;
+        return;
+    }
+    now->rates = (struct rates){
+        .known = true,
+        .images_s = (now->images - before->images) / seconds,
+        .pixels_s = (now->pixels - before->pixels) / seconds,
+        .bytes_in_s = (now->bytes_in - before->bytes_in) / seconds,
+        .bytes_out_s = (now->bytes_out - before->bytes_out) / seconds,
+    };
+    for (size_t i = 0; i < RATES_STAGES; i++) {
+        now->rates.stage_ms[i] = now->stage_ms[i] - before->stage_ms[i];
+        now->rates.stage_jobs[i] = now->stage_jobs[i] - before->stage_jobs[i];
+    }
+    compare_devices(now, before, seconds);
+}
+
+bool rates_update(struct rates_memory *memory, const struct overview *overview)
+{
+    struct counts *fresh = calloc(overview->daemon_count + 1, sizeof *fresh);
+    if (!fresh)
+        return false;
+    for (size_t i = 0; i < overview->daemon_count; i++) {
+        read_counts(&fresh[i], &overview->daemons[i]);
+        for (size_t j = 0; j < memory->count; j++)
+            if (strcmp(memory->daemons[j].instance, fresh[i].instance) == 0)
+                compare(&fresh[i], &memory->daemons[j]);
+    }
+    free(memory->daemons);
+    memory->daemons = fresh;
+    memory->count = overview->daemon_count;
+    return true;
+}
+
+const struct rates *rates_of(const struct rates_memory *memory, size_t daemon)
+{
+    return &memory->daemons[daemon].rates;
+}
+
+struct rates rates_sum(const struct rates_memory *memory)
+{
+    struct rates sum = {0};
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct rates *rates = &memory->daemons[i].rates;
+        sum.known |= rates->known;
+        sum.images_s += rates->images_s;
+        sum.pixels_s += rates->pixels_s;
+        sum.bytes_in_s += rates->bytes_in_s;
+        sum.bytes_out_s += rates->bytes_out_s;
+        for (size_t d = 0; d < rates->device_count && sum.device_count < RATES_DEVICES; d++)
+            sum.devices[sum.device_count++] = rates->devices[d];
+        for (size_t stage = 0; stage < RATES_STAGES; stage++) {
+            sum.stage_ms[stage] += rates->stage_ms[stage];
+            sum.stage_jobs[stage] += rates->stage_jobs[stage];
+        }
+    }
+    return sum;
+}

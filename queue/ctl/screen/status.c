@@ -1,0 +1,91 @@
+/* status.c - gpuimgctl status: one screen of what waits, what runs, and where. */
+#include <stdio.h>
+#include <string.h>
+
+#include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
+#include "queue/ctl/screen/overview.h"
+#include "queue/ctl/show.h"
+
+static void print_queue(const struct overview *overview)
+{
+    char count[SHOW_BYTES], age[SHOW_BYTES];
+    if (overview->paused && overview->paused_s >= 0)
+        out_line("paused     no daemon takes a job, for another %s",
+                 show_age(overview->paused_s, age));
+    else if (overview->paused)
+        out_line("paused     no daemon takes a job, until gpuimgctl resume");
+    out_put("waiting    %s", show_count((double)overview->waiting, count));
+    if (overview->oldest_s >= 0)
+        out_put(", the next one since %s", show_age(overview->oldest_s, age));
+    out_end();
+    out_put("running    %s", show_count((double)overview->leased, count));
+    for (int i = 2; i < OVERVIEW_ATTEMPTS; i++)
+        if (overview->attempts[i] > 0)
+            out_put(", %s on attempt %d%s", show_count((double)overview->attempts[i], count), i,
+                    i == OVERVIEW_ATTEMPTS - 1 ? " or later" : "");
+    if (overview->expired > 0)
+        out_put(", %s whose daemon was lost", show_count((double)overview->expired, count));
+    out_end();
+    out_put("delayed    %s", show_count((double)overview->delayed, count));
+    if (overview->next_s >= 0)
+        out_put(", the next one in %s", show_age(overview->next_s, age));
+    out_end();
+    out_put("alone      %s", show_count((double)overview->alone, count));
+    if (overview->alone > 0 || *overview->alone_owner)
+        out_put(" on their last attempt, with nothing beside them");
+    out_end();
+    out_line("dead       %s%s", show_count((double)overview->dead, count),
+             overview->dead > 0 ? " (gpuimgctl dead list)" : "");
+    out_line("results    %s not yet taken", show_count((double)overview->results, count));
+}
+
+static void print_daemon(const struct overview_daemon *daemon)
+{
+    const cJSON *stats = daemon->stats;
+    char engine[SHOW_BYTES], state[SHOW_BYTES];
+    char done[SHOW_BYTES], failed[SHOW_BYTES], up[SHOW_BYTES];
+    out_put("  %-28s %4lld", daemon->name, daemon->leases);
+    if (stats)
+        out_put("  %-8s %10s %8s %10s", show_word(stats, "engine", engine, sizeof engine),
+               show_count(show_number(stats, "done"), done),
+               show_count(show_number(stats, "failed") + show_number(stats, "dead"), failed),
+               show_age(show_number(stats, "up_s"), up));
+    show_word(stats, "state", state, sizeof state);
+    if (*state && strcmp(state, "running") != 0)
+        out_put("  %s", state);
+    out_end();
+}
+
+static void print_screen(const struct ctl *ctl, const struct overview *overview)
+{
+    out_line("%s, namespace %s", client_server(ctl->client), ctl->options.namespace);
+    out_end();
+    print_queue(overview);
+    out_end();
+    if (overview->daemon_count == 0) {
+        out_line("no gpuimgd is running here");
+        return;
+    }
+    out_line("  %-28s %4s  %-8s %10s %8s %10s", "daemon", "jobs", "engine", "done", "failed", "up");
+    for (size_t i = 0; i < overview->daemon_count; i++)
+        print_daemon(&overview->daemons[i]);
+}
+
+int ctl_status(struct ctl *ctl, int count, char **operands)
+{
+    struct overview overview;
+    if (count > 0)
+        return ctl_usage(ctl, "status takes no operand, here is \"%s\"", operands[0]);
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    if (!overview_read(&overview, ctl->client, ctl->options.namespace, true))
+        return ctl_no_answer(ctl);
+    if (ctl->json)
+        status = ctl_print_json(overview_json(&overview));
+    else
+        print_screen(ctl, &overview);
+    overview_clear(&overview);
+    return status;
+}

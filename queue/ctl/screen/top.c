@@ -1,0 +1,398 @@
+/* top.c - gpuimgctl top: throughput, stages and daemons, drawn anew each second. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "queue/ctl/ctl.h"
+#include "queue/ctl/out.h"
+#include "queue/ctl/screen/overview.h"
+#include "queue/ctl/screen/rates.h"
+#include "queue/ctl/show.h"
+
+#define ENTER_SCREEN "\033[?1049h\033[?25l"
+#define LEAVE_SCREEN "\033[?25h\033[?1049l"
+#define HOME         "\033[H"
+#define CLEAR_LINE   "\033[K"
+#define CLEAR_BELOW  "\033[J"
+
+const struct ctl_option ctl_top_options[] = {
+    {"interval", 'i', "SECONDS", "between drawings (default 1)"},
+    {"count", 'n', "COUNT", "end after so many drawings"},
+    {0}};
+
+/* The stages of a job, as PROTOCOL.md has them in what daemons publish. */
+static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
+/* Lines of the screen before those of daemons. */
+#define LINES_ABOVE 11
+/* Of a daemon's line, beside its name, without "up", which stands on wide screens alone. */
+#define OTHER_COLUMNS 60
+#define WIDE_COLUMNS  100
+#define STAGES (sizeof stages / sizeof *stages)
+
+struct top {
+    struct ctl *ctl;
+    struct rates_memory *rates;
+    bool screen;            /* a terminal, which is drawn over */
+    int keys;               /* its keyboard, opened by ourselves; -1: none */
+    struct termios before;  /* its mode, for the end */
+    uv_poll_t input;
+    bool wide;              /* the screen */
+    int name_columns;       /* of a daemon's line */
+    bool quit, closed;      /* closed: input has been */
+};
+
+/* ---- the terminal -------------------------------------------------------------------------- */
+
+static void on_key(uv_poll_t *input, int status, int events)
+{
+    struct top *top = input->data;
+    char keys[16];
+    (void)events;
+    ssize_t got = status == 0 ? read(top->keys, keys, sizeof keys) : 0;
+    for (ssize_t i = 0; i < got; i++)
+        top->quit |= keys[i] == 'q' || keys[i] == 'Q';
+    if (got <= 0) /* the terminal has gone */
+        top->quit = true;
+    if (top->quit)
+        client_wake(top->ctl->client);
+}
+
+/* libuv makes what it polls non-blocking, and with standard input so would be standard output, and
+ * the terminal of the shell that we came from: they are one open file. */
+static int open_keyboard(struct top *top)
+{
+    const char *name = ttyname(STDIN_FILENO);
+    if (!name || tcgetattr(STDIN_FILENO, &top->before) != 0)
+        return -1;
+    return open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+static void open_screen(struct top *top)
+{
+    top->screen = !top->ctl->json && isatty(STDOUT_FILENO);
+    top->keys = top->screen ? open_keyboard(top) : -1;
+    if (top->keys >= 0) {
+        struct termios mode = top->before;
+        mode.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+        uv_poll_init(client_loop(top->ctl->client), &top->input, top->keys);
+        top->input.data = top;
+        uv_poll_start(&top->input, UV_READABLE, on_key);
+    }
+    if (top->screen) {
+        out_hold(true); /* a drawing is one write: nothing flickers */
+        out_raw(ENTER_SCREEN);
+    }
+}
+
+static void on_closed(uv_handle_t *input)
+{
+    struct top *top = input->data;
+    top->closed = true;
+}
+
+static void close_screen(struct top *top)
+{
+    if (top->screen)
+        out_raw(LEAVE_SCREEN);
+    out_hold(false);
+    if (top->keys >= 0) {
+        uv_close((uv_handle_t *)&top->input, on_closed);
+        while (!top->closed)
+            uv_run(client_loop(top->ctl->client), UV_RUN_ONCE);
+        close(top->keys);
+        tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
+    }
+}
+
+static void end_line(const struct top *top)
+{
+    if (top->screen)
+        out_raw(CLEAR_LINE);
+    out_end();
+}
+
+/* Writes what was drawn, all at once. */
+static void show(const struct top *top)
+{
+    out_hold(false);
+    out_hold(top->screen);
+}
+
+/* ---- the picture --------------------------------------------------------------------------- */
+
+static void draw_queue(const struct top *top, const struct overview *overview)
+{
+    const struct { const char *name; long long count; } rows[] = {
+        {"waiting", overview->waiting}, {"running", overview->leased},
+        {"delayed", overview->delayed}, {"alone", overview->alone},
+        {"dead", overview->dead},       {"results", overview->results}};
+    char text[SHOW_BYTES];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        out_put("%s%s %s", i ? "   " : "", rows[i].name, show_count((double)rows[i].count, text));
+    if (overview->paused)
+        out_put("   PAUSED");
+    end_line(top);
+}
+
+static void draw_sum(const struct top *top, const struct overview *overview)
+{
+    struct rates sum = rates_sum(top->rates);
+    double done = 0, failed = 0, retried = 0;
+    char a[SHOW_BYTES], b[SHOW_BYTES], c[SHOW_BYTES], d[SHOW_BYTES];
+    for (size_t i = 0; i < overview->daemon_count; i++) {
+        const cJSON *stats = overview->daemons[i].stats;
+        done += show_number(stats, "done");
+        failed += show_number(stats, "failed") + show_number(stats, "dead");
+        retried += show_number(stats, "retried");
+    }
+    if (sum.known)
+        out_put("%s images/s   %s MP/s   in %s/s   out %s/s", show_rate(sum.images_s, a),
+                show_rate(sum.pixels_s / 1e6, b), show_bytes(sum.bytes_in_s, c),
+                show_bytes(sum.bytes_out_s, d));
+    else
+        out_put("images/s: not known yet");
+    end_line(top);
+    out_put("since their start: done %s   failed %s   retried %s", show_count(done, a),
+            show_count(failed, b), show_count(retried, c));
+    end_line(top);
+}
+
+/* Jobs in a stage, of all daemons. */
+static double in_stage(const struct overview *overview, const char *name)
+{
+    double sum = 0;
+    for (size_t i = 0; i < overview->daemon_count; i++) {
+        const cJSON *list =
+            cJSON_GetObjectItemCaseSensitive(overview->daemons[i].stats, "stages");
+        sum += show_number(cJSON_GetObjectItemCaseSensitive(list, name), "now");
+    }
+    return sum;
+}
+
+static void draw_mean(const struct rates *sum, const char *name)
+{
+    for (size_t i = 0; i < RATES_STAGES; i++) {
+        if (strcmp(rates_stages[i], name) == 0 && sum->stage_jobs[i] > 0) {
+            out_put(" %8.1f", sum->stage_ms[i] / sum->stage_jobs[i]);
+            return;
+        }
+    }
+    out_put(" %8s", "-");
+}
+
+static void draw_stages(const struct top *top, const struct overview *overview)
+{
+    struct rates sum = rates_sum(top->rates);
+    out_put("%-8s", "stage");
+    for (size_t i = 0; i < STAGES; i++)
+        out_put(" %8s", stages[i]);
+    end_line(top);
+    out_put("%-8s", "jobs");
+    for (size_t i = 0; i < STAGES; i++)
+        out_put(" %8.0f", in_stage(overview, stages[i]));
+    end_line(top);
+    out_put("%-8s", "mean ms");
+    for (size_t i = 0; i < STAGES; i++)
+        draw_mean(&sum, stages[i]);
+    end_line(top);
+}
+
+static void draw_device(bool known, struct rates_device device)
+{
+    char overlap[SHOW_BYTES] = "-";
+    if (device.overlap > 0)
+        snprintf(overlap, sizeof overlap, "%.2f", device.overlap);
+    if (known)
+        out_put(" %3.0f%% %7s", 100 * device.busy, overlap);
+    else
+        out_put(" %4s %7s", "-", "-");
+}
+
+static void draw_daemon(const struct top *top, const struct overview_daemon *daemon,
+                        const struct rates *rates)
+{
+    const cJSON *stats = daemon->stats;
+    double all = show_number(stats, "streams");
+    char streams[32] = "-", images[SHOW_BYTES] = "-", pixels[SHOW_BYTES] = "-", up[SHOW_BYTES];
+    char engine[SHOW_BYTES], state[SHOW_BYTES];
+    show_word(stats, "engine", engine, sizeof engine);
+    show_word(stats, "state", state, sizeof state);
+    if (all > 0)
+        snprintf(streams, sizeof streams, "%.0f/%.0f", show_number(stats, "streams_busy"), all);
+    if (rates->known) {
+        show_rate(rates->images_s, images);
+        show_rate(rates->pixels_s / 1e6, pixels);
+    }
+    out_put("%-*.*s %-7.7s %-8.8s %5lld", top->name_columns, top->name_columns, daemon->name,
+            engine, stats ? state : "silent", daemon->leases);
+    if (stats) {
+        out_put(" %7s %8s %6s", streams, images, pixels);
+        draw_device(rates->device_count > 0, rates_all_devices(rates));
+    }
+    if (stats && top->wide)
+        out_put(" %7s", show_age(show_number(stats, "up_s"), up));
+    end_line(top);
+}
+
+/* A line for the devices of a daemon that has several. */
+static void draw_devices(const struct top *top, const struct rates *rates)
+{
+    size_t fit = top->wide ? 5 : 3;
+    out_put(" ");
+    for (size_t i = 0; i < rates->device_count && i < fit; i++) {
+        out_put(" %s", rates->devices[i].name);
+        draw_device(true, rates->devices[i]);
+    }
+    if (rates->device_count > fit)
+        out_put(" ...");
+    end_line(top);
+}
+
+/* Lines that a screen has for daemons, under all else; and how wide they may be. */
+static size_t measure(struct top *top)
+{
+    struct winsize size = {0};
+    bool known = top->screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    int columns = known && size.ws_col > 0 ? size.ws_col : 120;
+    top->wide = columns >= WIDE_COLUMNS;
+    int left = columns - (top->wide ? OTHER_COLUMNS + 8 : OTHER_COLUMNS);
+    top->name_columns = left < 8 ? 8 : left > 40 ? 40 : left;
+    if (!known || size.ws_row == 0)
+        return SIZE_MAX;
+    return size.ws_row > LINES_ABOVE + 2 ? size.ws_row - LINES_ABOVE - 2u : 1;
+}
+
+static void draw_daemons(struct top *top, const struct overview *overview)
+{
+    size_t count = overview->daemon_count, left = measure(top), shown = 0;
+    if (count == 0) {
+        out_put("no gpuimgd is running here");
+        end_line(top);
+        return;
+    }
+    out_put("%-*s %-7s %-8s %5s %7s %8s %6s %4s %7s%s", top->name_columns, "daemon", "engine",
+            "state", "jobs", "streams", "images/s", "MP/s", "busy", "overlap",
+            top->wide ? "      up" : "");
+    end_line(top);
+    for (; shown < count; shown++) {
+        const struct rates *rates = rates_of(top->rates, shown);
+        size_t lines = rates->device_count > 1 ? 2 : 1;
+        if (lines > left)
+            break;
+        left -= lines;
+        draw_daemon(top, &overview->daemons[shown], rates);
+        if (lines > 1)
+            draw_devices(top, rates);
+    }
+    if (shown < count) {
+        out_put("and %zu more", count - shown);
+        end_line(top);
+    }
+}
+
+static void draw(struct top *top, const struct overview *overview)
+{
+    if (top->screen)
+        out_raw(HOME);
+    out_put("gpuimgctl top: %s, namespace %s%s", client_server(top->ctl->client),
+            top->ctl->options.namespace, top->keys >= 0 ? "   (q ends)" : "");
+    end_line(top);
+    end_line(top);
+    draw_queue(top, overview);
+    draw_sum(top, overview);
+    end_line(top);
+    draw_stages(top, overview);
+    end_line(top);
+    draw_daemons(top, overview);
+    if (top->screen)
+        out_raw(CLEAR_BELOW);
+    else
+        out_end();
+    show(top);
+}
+
+static int print_json(const struct top *top, const struct overview *overview)
+{
+    struct rates sum = rates_sum(top->rates);
+    cJSON *json = overview_json(overview);
+    if (json && sum.known) {
+        cJSON_AddNumberToObject(json, "images_s", sum.images_s);
+        cJSON_AddNumberToObject(json, "mp_s", sum.pixels_s / 1e6);
+        cJSON_AddNumberToObject(json, "in_mb_s", sum.bytes_in_s / 1e6);
+        cJSON_AddNumberToObject(json, "out_mb_s", sum.bytes_out_s / 1e6);
+    }
+    struct rates_device devices = rates_all_devices(&sum);
+    if (json && sum.device_count > 0) {
+        cJSON_AddNumberToObject(json, "gpu_busy", devices.busy);
+        if (devices.overlap > 0)
+            cJSON_AddNumberToObject(json, "overlap", devices.overlap);
+    }
+    return ctl_print_json(json);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static int turn(struct top *top)
+{
+    struct overview overview;
+    int status = CTL_OK;
+    if (!overview_read(&overview, top->ctl->client, top->ctl->options.namespace, true))
+        return CTL_UNAVAILABLE;
+    if (!rates_update(top->rates, &overview))
+        status = CTL_FAULT;
+    else if (top->ctl->json)
+        status = print_json(top, &overview);
+    else
+        draw(top, &overview);
+    overview_clear(&overview);
+    return status;
+}
+
+/* Redis may come back: then the screen does. */
+static void draw_trouble(const struct top *top)
+{
+    if (!top->screen)
+        return;
+    out_raw(HOME);
+    out_put("%s; trying again", client_why(top->ctl->client));
+    end_line(top);
+    show(top);
+}
+
+int ctl_top(struct ctl *ctl, int count, char **operands)
+{
+    struct top top = {.ctl = ctl};
+    double interval_s = 1, turns = 1e15;
+    if (count > 0)
+        return ctl_usage(ctl, "top takes no operand, here is \"%s\"", operands[0]);
+    if (!ctl_number(ctl, "interval", 0.05, 3600, &interval_s) ||
+        !ctl_number(ctl, "count", 1, 1e15, &turns))
+        return CTL_USAGE;
+    int status = ctl_connect(ctl);
+    if (status)
+        return status;
+    top.rates = rates_create();
+    client_catch_interrupt();
+    open_screen(&top);
+    while (!top.quit && !client_interrupted() && !out_failed()) {
+        status = turn(&top);
+        if (status == CTL_UNAVAILABLE && top.screen)
+            draw_trouble(&top);
+        else if (status)
+            break;
+        if (--turns < 1)
+            break;
+        client_pause(ctl->client, interval_s);
+    }
+    close_screen(&top);
+    rates_destroy(top.rates);
+    if (status == CTL_UNAVAILABLE && !client_interrupted() && !top.quit)
+        return ctl_no_answer(ctl);
+    return status == CTL_FAULT ? CTL_FAULT : CTL_OK;
+}

@@ -1,0 +1,48 @@
+/*
+ * carrier.h - takes pictures to Redis and results back, for hosts that share no disk with a daemon.
+ *
+ * A bounded number of pictures is under way at once, so that Redis never holds more of them.
+ */
+#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_CARRIER_H
+#define GPUIMGD_QUEUE_CTL_SUBMIT_CARRIER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue/ctl/client.h"
+#include "queue/ctl/submit/place.h"
+#include "queue/ctl/submit/recipe.h"
+
+/* Jobs that wait for each other's bytes: enough for several daemons, and some 200 MB of
+ * photographs. */
+#define CARRIER_PLACES 64
+
+struct carrier {
+    struct client *client;
+    const struct recipe *recipe;
+    const struct place_rules *rules;
+    uint64_t bytes_max;      /* of a picture */
+    struct {
+        uint64_t number;     /* 0: free */
+        char *outs[JOB_OUTPUTS_MAX]; /* the files that results go to; NULL: none */
+    } places[CARRIER_PLACES];
+    unsigned used;
+    bool redis_lost;         /* why the last call failed: the client says it */
+};
+
+bool carrier_full(const struct carrier *carrier);
+/* Puts the picture under its key. false: not done, with a sentence, or redis_lost. */
+bool carrier_send(struct carrier *carrier, const struct source_file *file, uint64_t number,
+                  struct error *error);
+/* Writes the results that a job has made to their files. Gives an array, for cJSON_Delete, of an
+ * object for each that was not written: path, message, and key and left_s if Redis has it still. */
+cJSON *carrier_fetch(struct carrier *carrier, uint64_t number, const cJSON *result);
+/* The job is over: takes its keys away, but for those of unwritten results. The picture of a dead
+ * one stays, so that it can be tried again. */
+void carrier_end(struct carrier *carrier, uint64_t number, const char *status,
+                 const cJSON *unwritten);
+/* The files of a job that is under way, by its outputs; NULL: there is none. */
+const char *const *carrier_outs(const struct carrier *carrier, uint64_t number);
+void carrier_clear(struct carrier *carrier);
+
+#endif

@@ -1,0 +1,192 @@
+#include "queue/ctl/submit/ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/text.h"
+#include "queue/ctl/ctl.h"
+#include "queue/job/json.h"
+
+/* The operations' names out of their table in gpu, which this folder does not include. */
+const char *const ops_names[] = {
+#define X(name) #name,
+#include "queue/ctl/submit/operations.inc"
+#undef X
+};
+const size_t ops_count = sizeof ops_names / sizeof *ops_names;
+
+static bool check_name(const char *name, struct error *error)
+{
+    for (size_t i = 0; i < ops_count; i++)
+        if (strcmp(ops_names[i], name) == 0)
+            return true;
+    const char *near = text_nearest(name, ops_names, ops_count);
+    if (near)
+        error_set(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"; did you mean %s?",
+                  name, near);
+    else
+        error_set(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"", name);
+    return false;
+}
+
+/* Length of the item at text: up to a comma that stands in no brackets and in no quotes. */
+static size_t item_length(const char *text)
+{
+    int depth = 0;
+    bool quoted = false;
+    size_t i;
+    for (i = 0; text[i] && (text[i] != ',' || depth > 0 || quoted); i++) {
+        if (quoted && text[i] == '\\' && text[i + 1])
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted && strchr("[{", text[i]))
+            depth++;
+        else if (!quoted && strchr("]}", text[i]) && depth > 0)
+            depth--;
+    }
+    return i;
+}
+
+static cJSON *read_value(const char *text)
+{
+    struct error ignored = {0};
+    if (json_check(text, strlen(text), NULL, &ignored) == STATUS_OK)
+        return cJSON_Parse(text);
+    return cJSON_CreateString(text);
+}
+
+/* "name=value", for the operation op. */
+static bool add_parameter(cJSON *op, char *text, struct error *error)
+{
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1]) {
+        error_set(error, STATUS_BAD_OP, "\"%s\" is no parameter of %s; one is name=value", text,
+                  cJSON_GetObjectItem(op, "op")->valuestring);
+        return false;
+    }
+    *equals = '\0';
+    if (cJSON_GetObjectItemCaseSensitive(op, text)) {
+        error_set(error, STATUS_BAD_OP, "%s has %s twice",
+                  cJSON_GetObjectItem(op, "op")->valuestring, text);
+        return false;
+    }
+    cJSON *value = read_value(equals + 1);
+    if (!value || !cJSON_AddItemToObject(op, text, value)) {
+        cJSON_Delete(value);
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
+        return false;
+    }
+    return true;
+}
+
+/* "name" or "name:parameter". */
+static cJSON *add_op(cJSON *ops, char *text, struct error *error)
+{
+    char *colon = strchr(text, ':');
+    if (colon)
+        *colon = '\0';
+    if (!check_name(text, error))
+        return NULL;
+    cJSON *op = cJSON_CreateObject();
+    if (!op || !cJSON_AddStringToObject(op, "op", text)) {
+        cJSON_Delete(op);
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
+        return NULL;
+    }
+    cJSON_AddItemToArray(ops, op);
+    return !colon || add_parameter(op, colon + 1, error) ? op : NULL;
+}
+
+/* Is the item a further parameter: has it a = before any colon? */
+static bool is_parameter(const char *item)
+{
+    return item[strcspn(item, ":=")] == '=';
+}
+
+cJSON *ops_parse(const char *text, struct error *error)
+{
+    cJSON *ops = cJSON_CreateArray(), *op = NULL;
+    bool ok = ops != NULL;
+    while (ok && *text) {
+        size_t length = item_length(text);
+        char *item = strndup(text, length);
+        if (!item) {
+            ok = false;
+        } else if (is_parameter(item)) {
+            ok = op && add_parameter(op, item, error);
+            if (!op)
+                error_set(error, STATUS_BAD_OP, "\"%s\" stands behind no operation", item);
+        } else {
+            op = add_op(ops, item, error);
+            ok = op != NULL;
+        }
+        free(item);
+        text += length + (text[length] == ',');
+    }
+    if (ok)
+        return ops;
+    cJSON_Delete(ops);
+    error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
+    return NULL;
+}
+
+char *ops_read_file(const char *path, size_t *length, struct error *error)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "re");
+    char *text = file ? malloc(JOB_BYTES_MAX + 1) : NULL;
+    *length = text ? fread(text, 1, JOB_BYTES_MAX, file) : 0;
+    if (!text || ferror(file)) {
+        error_set(error, STATUS_INPUT_UNREADABLE, "cannot read %s: %s",
+                  standard ? "standard input" : path, strerror(errno));
+        free(text);
+        text = NULL;
+    } else {
+        text[*length] = '\0';
+    }
+    if (file && !standard)
+        fclose(file);
+    return text;
+}
+
+static bool check_list(const cJSON *ops, const char *path, struct error *error)
+{
+    const cJSON *op;
+    if (!cJSON_IsArray(ops)) {
+        error_set(error, STATUS_BAD_OP, "%s holds no array of operations", path);
+        return false;
+    }
+    cJSON_ArrayForEach(op, ops)
+    {
+        const cJSON *name = cJSON_IsString(op) ? op : cJSON_GetObjectItemCaseSensitive(op, "op");
+        if (!cJSON_IsString(name)) {
+            error_set(error, STATUS_BAD_OP,
+                      "%s: an operation is a name, or an object with \"op\": a name", path);
+            return false;
+        }
+        if (!check_name(name->valuestring, error))
+            return false;
+    }
+    return true;
+}
+
+cJSON *ops_load(const char *path, struct error *error)
+{
+    size_t length;
+    struct error wrong = {0};
+    char *text = ops_read_file(path, &length, error);
+    cJSON *ops = NULL;
+    if (text && json_check(text, length, NULL, &wrong) != STATUS_OK)
+        error_set(error, STATUS_BAD_JSON, "%s: %s", path, wrong.text);
+    else if (text)
+        ops = cJSON_ParseWithLength(text, length);
+    free(text);
+    if (ops && !check_list(ops, path, error)) {
+        cJSON_Delete(ops);
+        return NULL;
+    }
+    return ops;
+}

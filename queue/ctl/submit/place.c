@@ -1,0 +1,117 @@
+#include "queue/ctl/submit/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_BYTES 48
+
+/* What device and inode of the file make for claims, which tells names apart. */
+static bool name_file(const char *path, char name[NAME_BYTES])
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return false;
+    snprintf(name, NAME_BYTES, "%llx:%llx", (unsigned long long)about.st_dev,
+             (unsigned long long)about.st_ino);
+    return true;
+}
+
+bool place_add_input(struct place_rules *rules, const char *path)
+{
+    char name[NAME_BYTES];
+    return name_file(path, name) && (claims_holder(&rules->inputs, name) ||
+                                     claims_add(&rules->inputs, name, path));
+}
+
+const char *place_input(const struct place_rules *rules, const char *path)
+{
+    char name[NAME_BYTES];
+    return name_file(path, name) ? claims_holder(&rules->inputs, name) : NULL;
+}
+
+bool place_check(const struct place_rules *rules, const char *path, struct error *error)
+{
+    struct stat about;
+    const char *input = place_input(rules, path);
+    if (input)
+        error_set(error, STATUS_PATH_REFUSED, "%.120s is the picture %.120s, which no result "
+                  "replaces; another --out keeps both", path, input);
+    else if (!rules->force && lstat(path, &about) == 0)
+        error_set(error, STATUS_PATH_REFUSED, "%.200s exists; --force replaces it", path);
+    return error->status == STATUS_OK;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static void make_parents(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *at = folder + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(folder, 0777); /* what is wrong shows itself when the file is made */
+        *at = '/';
+    }
+}
+
+/* 0, or errno. */
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(fd, 0666 & ~mask) != 0)
+        return errno;
+    while (length > 0) {
+        ssize_t got = write(fd, bytes, length);
+        if (got < 0 && errno != EINTR)
+            return errno;
+        if (got > 0) {
+            bytes += got;
+            length -= (size_t)got;
+        }
+    }
+    return 0;
+}
+
+/* Gives the file its name, where nothing has it. Filesystems that cannot rename so have links. */
+static int put_in_place(const char *temporary, const char *path, bool replace)
+{
+    if (replace)
+        return rename(temporary, path) == 0 ? 0 : errno;
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (link(temporary, path) != 0)
+        return errno;
+    unlink(temporary);
+    return 0;
+}
+
+bool place_write(const struct place_rules *rules, const char *path, const char *bytes,
+                 size_t length, struct error *error)
+{
+    char temporary[PATH_MAX + 16];
+    if (!place_check(rules, path, error))
+        return false;
+    make_parents(path);
+    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+    int fd = mkstemp(temporary), reason = fd < 0 ? errno : write_all(fd, bytes, length);
+    if (fd >= 0 && close(fd) != 0 && !reason)
+        reason = errno;
+    if (!reason)
+        reason = put_in_place(temporary, path, rules->force);
+    if (reason && fd >= 0)
+        unlink(temporary);
+    if (reason == EEXIST)
+        error_set(error, STATUS_PATH_REFUSED, "%.200s exists; --force replaces it", path);
+    else if (reason)
+        error_set(error, STATUS_WRITE_FAILED, "%.200s: %s", path, strerror(reason));
+    return !reason;
+}

@@ -1,0 +1,544 @@
+#include "queue/ctl/submit/recipe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conf/suffix.h"
+#include "conf/text.h"
+#include "queue/ctl/submit/ops.h"
+#include "queue/ctl/submit/pattern.h"
+#include "queue/job/job.h"
+#include "queue/job/json.h"
+
+static cJSON *get(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+/* Takes the value over, in any case; replaces what has the name. */
+static bool put(cJSON *object, const char *name, cJSON *value)
+{
+    if (value && (get(object, name) ? cJSON_ReplaceItemInObjectCaseSensitive(object, name, value)
+                                    : cJSON_AddItemToObject(object, name, value)))
+        return true;
+    cJSON_Delete(value);
+    return false;
+}
+
+/* The object that holds output `index` of a job: the job itself, or an element of its outputs. */
+static cJSON *holder_of(const cJSON *job, size_t index)
+{
+    const cJSON *list = get(job, "outputs");
+    return list ? cJSON_GetArrayItem(list, (int)index) : (cJSON *)job;
+}
+
+/* The pattern of an output's place, "" if it has none. */
+static const char *place_of(const cJSON *output)
+{
+    const char *text = cJSON_GetStringValue(cJSON_IsString(output) ? output : get(output, "path"));
+    return text ? text : "";
+}
+
+static const char *format_of(const cJSON *output)
+{
+    return cJSON_GetStringValue(get(output, "format"));
+}
+
+/* ---- the template -------------------------------------------------------------------------- */
+
+static int out_of_memory(const char *what)
+{
+    ctl_say("out of memory for %s", what);
+    return CTL_FAULT;
+}
+
+/* The value of meta as it stands there: a tree would round its numbers. */
+static bool keep_meta(cJSON *job, const struct json_member *meta)
+{
+    char *text = meta->at ? strndup(meta->at, meta->length) : NULL;
+    bool ok = !meta->at || (text && put(job, "meta", cJSON_CreateRaw(text)));
+    free(text);
+    return ok;
+}
+
+static int read_template(struct recipe *recipe, struct ctl *ctl)
+{
+    const char *name = ctl_value(ctl, "job-file");
+    struct error error = {0};
+    struct json_member meta = {.name = "meta"};
+    size_t length;
+    if (!name)
+        return (recipe->job = cJSON_CreateObject()) ? CTL_OK : out_of_memory("a job");
+    char *text = ops_read_file(name, &length, &error);
+    if (!text) {
+        ctl_say("%s", error.text);
+        return CTL_NO_INPUT;
+    }
+    bool good = json_check(text, length, &meta, &error) == STATUS_OK;
+    recipe->job = good ? cJSON_ParseWithLength(text, length) : NULL;
+    bool kept = recipe->job && keep_meta(recipe->job, &meta);
+    free(text);
+    if (!good)
+        return ctl_usage(ctl, "%s: %s", name, error.text);
+    if (!kept)
+        return out_of_memory("a job");
+    if (!cJSON_IsObject(recipe->job))
+        return ctl_usage(ctl, "%s holds no job, which is a JSON object", name);
+    cJSON_DeleteItemFromObjectCaseSensitive(recipe->job, "input"); /* each FILE is one */
+    return CTL_OK;
+}
+
+static int read_ops(struct recipe *recipe, struct ctl *ctl)
+{
+    const char *text = ctl_value(ctl, "ops"), *file = ctl_value(ctl, "ops-file");
+    struct error error = {0};
+    cJSON *ops = NULL;
+    if (text && file)
+        return ctl_usage(ctl, "--ops and --ops-file say both what is to be done");
+    if (!text && !file)
+        return CTL_OK;
+    if (get(recipe->job, "ops") || get(recipe->job, "outputs"))
+        return ctl_usage(ctl, "--ops%s and the job itself say both what is to be done",
+                         file ? "-file" : "");
+    ops = text ? ops_parse(text, &error) : ops_load(file, &error);
+    if (error.status == STATUS_INPUT_UNREADABLE) {
+        ctl_say("%s", error.text);
+        return CTL_NO_INPUT;
+    }
+    if (error.status)
+        return ctl_usage(ctl, "%s", error.text);
+    return put(recipe->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
+}
+
+/* Numbers keep their digits, but for keys whose values are looked at. */
+static cJSON *read_value(const char *key, const char *text)
+{
+    static const char *const trees[] = {"output", "outputs", "ops", "id"};
+    struct error ignored = {0};
+    if (json_check(text, strlen(text), NULL, &ignored) != STATUS_OK)
+        return cJSON_CreateString(text);
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
+        if (strcmp(key, trees[i]) == 0)
+            return cJSON_Parse(text);
+    return cJSON_CreateRaw(text);
+}
+
+/* --set=key=value, as often as there are keys. */
+static int read_sets(struct recipe *recipe, struct ctl *ctl)
+{
+    for (int i = 0; i < ctl->value_count; i++) {
+        const char *text = ctl->values[i].value, *equals = strchr(text, '=');
+        if (strcmp(ctl->values[i].name, "set") != 0)
+            continue;
+        if (!equals || equals == text)
+            return ctl_usage(ctl, "--set is \"%s\"; it must be a job's key, = and its value", text);
+        char *key = strndup(text, (size_t)(equals - text));
+        if (key && strcmp(key, "input") == 0) {
+            free(key);
+            return ctl_usage(ctl, "--set is \"%s\"; each FILE is the input of a job", text);
+        }
+        bool ok = key && put(recipe->job, key, read_value(key, equals + 1));
+        free(key);
+        if (!ok)
+            return out_of_memory("--set");
+    }
+    if (*recipe->reply_to && (get(recipe->job, "meta") || get(recipe->job, "reply_to")))
+        return ctl_usage(ctl, "--wait and --keys have a use of their own for meta and reply_to");
+    return CTL_OK;
+}
+
+static int read_id(struct recipe *recipe, struct ctl *ctl)
+{
+    cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(recipe->job, "id");
+    const char *given = ctl_value(ctl, "id"), *id = given ? given : cJSON_GetStringValue(own);
+    char made[sizeof recipe->run + 8];
+    bool is_text = !own || cJSON_IsString(own);
+    snprintf(made, sizeof made, "%s-%%i", recipe->run);
+    if (!id && !*recipe->reply_to && !get(recipe->job, "unique"))
+        id = made; /* to ask for its result */
+    recipe->id = id ? strdup(id) : NULL;
+    cJSON_Delete(own);
+    if (!is_text)
+        return ctl_usage(ctl, "the job's id is no string");
+    return id && !recipe->id ? out_of_memory("an id") : CTL_OK;
+}
+
+/* ---- where results go ---------------------------------------------------------------------- */
+
+static bool has_picture_suffix(const char *name)
+{
+    return source_is_picture(source_suffix(name));
+}
+
+static int check_format(struct ctl *ctl, const char **format)
+{
+    *format = ctl_value(ctl, "format");
+    if (*format && strcmp(*format, "jpg") == 0)
+        *format = "jpeg";
+    if (!*format || strcmp(*format, "jpeg") == 0 || strcmp(*format, "png") == 0)
+        return CTL_OK;
+    return ctl_usage(ctl, "--format is \"%s\"; it must be jpeg or png", *format);
+}
+
+/* The pattern that --out stands for. */
+static int read_pattern(struct recipe *recipe, struct ctl *ctl, const char *out, bool formatted,
+                        char pattern[PATH_MAX])
+{
+    const char *root = recipe->output_root;
+    size_t length = strlen(root);
+    if (!recipe->keys && *out == '/') {
+        if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
+            return ctl_usage(ctl, "--out is \"%s\", which is not below output_root (%s); with "
+                                  "--keys it may be anywhere", out, root);
+        out += length + 1;
+    }
+    if (suffix_of_others(out) && !formatted)
+        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; jpg, jpeg and png are written",
+                         out, suffix_of_others(out));
+    bool folder = !strchr(out, '%') && !has_picture_suffix(out);
+    const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
+    if (strlen(out) + 20 > PATH_MAX)
+        return ctl_usage(ctl, "--out is too long");
+    if (strcmp(out, ".") == 0 && !recipe->keys)
+        strcpy(pattern, "%p%n.%e");
+    else
+        snprintf(pattern, PATH_MAX, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
+    return CTL_OK;
+}
+
+static bool add_output(cJSON *job, const char *pattern, const char *format, double quality)
+{
+    if (!format && quality == 0)
+        return cJSON_AddStringToObject(job, "output", pattern) != NULL;
+    cJSON *output = cJSON_AddObjectToObject(job, "output");
+    return output && cJSON_AddStringToObject(output, "path", pattern) &&
+           (!format || cJSON_AddStringToObject(output, "format", format)) &&
+           (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality));
+}
+
+static int read_out(struct recipe *recipe, struct ctl *ctl)
+{
+    const char *out = ctl_value(ctl, "out"), *format;
+    bool none = ctl_value(ctl, "no-output") != NULL;
+    double quality = 0;
+    char pattern[PATH_MAX];
+    int status = check_format(ctl, &format);
+    if (status)
+        return status;
+    if (!ctl_number(ctl, "quality", 1, 100, &quality))
+        return CTL_USAGE;
+    if (get(recipe->job, "output") || get(recipe->job, "outputs")) {
+        none = none && ctl_value(ctl, "job-file");
+        return out || none || format || quality > 0
+                   ? ctl_usage(ctl, "the job says itself where results go, and how: --%s is one "
+                                    "too many", out       ? "out"
+                                                : none    ? "no-output"
+                                                : format  ? "format"
+                                                          : "quality")
+                   : CTL_OK;
+    }
+    if (none)
+        return out ? ctl_usage(ctl, "--out and --no-output say both where results go") : CTL_OK;
+    if (!out || !*out)
+        return ctl_usage(ctl, "--out is missing: a folder, or a pattern such as edges/%%n.png; "
+                              "--no-output where the values of operations are all that you want");
+    status = read_pattern(recipe, ctl, out, format != NULL, pattern);
+    if (!status && !add_output(recipe->job, pattern, format, quality))
+        status = out_of_memory("--out");
+    return status;
+}
+
+static void count_outputs(struct recipe *recipe)
+{
+    const cJSON *list = get(recipe->job, "outputs");
+    int count = list ? cJSON_GetArraySize(list) : 1;
+    recipe->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
+    for (size_t i = 0; i < recipe->output_count; i++) {
+        const char *place = place_of(get(holder_of(recipe->job, i), "output"));
+        if (*place && !strchr(place, '%'))
+            recipe->single = place;
+    }
+}
+
+static int read_roots(struct recipe *recipe, struct ctl *ctl)
+{
+    if (recipe->keys)
+        return CTL_OK;
+    if (!realpath(ctl->options.input_root, recipe->input_root)) {
+        ctl_say("input_root is %s: %s; --keys sends pictures through Redis",
+                ctl->options.input_root, strerror(errno));
+        return CTL_NO_INPUT;
+    }
+    if (!realpath(ctl->options.output_root, recipe->output_root)) /* daemons elsewhere may see it */
+        text_copy(recipe->output_root, sizeof recipe->output_root, ctl->options.output_root);
+    return CTL_OK;
+}
+
+/* A name that no other submit has, whatever its host and pid. */
+static void name_run(struct recipe *recipe)
+{
+    uint64_t dice = 0;
+    if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
+        dice = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
+    snprintf(recipe->run, sizeof recipe->run, "ctl-%016" PRIx64, dice);
+}
+
+int recipe_read(struct recipe *recipe, struct ctl *ctl)
+{
+    memset(recipe, 0, sizeof *recipe);
+    recipe->keys = ctl_value(ctl, "keys") != NULL;
+    recipe->ns = ctl->options.namespace;
+    name_run(recipe);
+    if (recipe->keys || ctl_value(ctl, "wait"))
+        snprintf(recipe->reply_to, sizeof recipe->reply_to, "%s:reply:%s", recipe->ns,
+                 recipe->run);
+    int status = read_template(recipe, ctl);
+    status = status ? status : read_sets(recipe, ctl);
+    status = status ? status : read_id(recipe, ctl);
+    status = status ? status : read_roots(recipe, ctl);
+    status = status ? status : read_out(recipe, ctl);
+    status = status ? status : read_ops(recipe, ctl);
+    if (!status)
+        count_outputs(recipe);
+    return status;
+}
+
+void recipe_clear(struct recipe *recipe)
+{
+    cJSON_Delete(recipe->job);
+    free(recipe->id);
+    recipe->job = NULL;
+    recipe->id = NULL;
+}
+
+/* ---- the job of a picture ------------------------------------------------------------------ */
+
+static bool expand(const char *pattern, const struct source_file *file, uint64_t number,
+                   const char *format, char to[PATH_MAX], struct error *error)
+{
+    if (pattern_expand(pattern, file, number, format, to, PATH_MAX))
+        return true;
+    error_set(error, STATUS_BAD_JOB, "the pattern %s makes no name: it is too long, or a %% stands "
+              "before something other than n, e, p, i and %%", pattern);
+    return false;
+}
+
+bool recipe_place(const struct recipe *recipe, const struct source_file *file, uint64_t number,
+                  size_t index, char out[PATH_MAX], struct error *error)
+{
+    const cJSON *output = get(holder_of(recipe->job, index), "output");
+    return expand(place_of(output), file, number, format_of(output), out, error);
+}
+
+void recipe_input_key(const struct recipe *recipe, uint64_t number, char key[320])
+{
+    snprintf(key, 320, "%s:img:%s:%" PRIu64, recipe->ns, recipe->run, number);
+}
+
+void recipe_output_key(const struct recipe *recipe, uint64_t number, size_t index, char key[320])
+{
+    snprintf(key, 320, "%s:img:%s:%" PRIu64 ":out%zu", recipe->ns, recipe->run, number, index + 1);
+}
+
+/* The file's path below input_root, or false with a sentence. */
+static bool below_root(const struct recipe *recipe, const struct source_file *file,
+                       char path[PATH_MAX], const char **below, struct error *error)
+{
+    const char *root = recipe->input_root;
+    size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    if (!realpath(file->path, path)) {
+        error_set(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
+        return false;
+    }
+    if (strncmp(path, root, length) != 0 || path[length] != '/') {
+        error_set(error, STATUS_PATH_REFUSED,
+                  "it is not below input_root (%.120s), where daemons look; copy it there, or send "
+                  "it through Redis with --keys", root);
+        return false;
+    }
+    *below = path + length + 1;
+    return true;
+}
+
+static bool means_png(const char *format_or_suffix)
+{
+    return strcasecmp(format_or_suffix, "png") == 0;
+}
+
+/* A name that promises another format would deceive whoever opens the file. */
+static bool check_suffix(const cJSON *output, const char *name, struct error *error)
+{
+    const char *format = format_of(output), *suffix = source_suffix(name);
+    if (!format || !source_is_picture(suffix) || means_png(format) == means_png(suffix))
+        return true;
+    error_set(error, STATUS_BAD_JOB, "the format is %.20s, but the result's name %.200s ends in "
+              ".%s; leave the format out, or give the result another name", format, name, suffix);
+    return false;
+}
+
+/* Quality is of JPEG. Where each result has the format of its picture, PNGs go without; a PNG that
+ * was asked for by name, or by its format, is a contradiction. */
+static bool check_quality(cJSON *output, const char *pattern, const char *name,
+                          struct error *error)
+{
+    const char *format = format_of(output);
+    size_t length = strlen(pattern);
+    if (!get(output, "quality") || !means_png(format ? format : source_suffix(name)))
+        return true;
+    if (!format && length > 2 && strcmp(pattern + length - 2, "%e") == 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(output, "quality");
+        return true;
+    }
+    error_set(error, STATUS_BAD_JOB, "quality is of JPEG, but the result %.200s is a PNG; leave "
+              "the quality out", name);
+    return false;
+}
+
+/* Instead of a path on this machine: a key, which has no suffix that could tell the format. */
+static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, const char *out,
+                    uint64_t number, size_t index)
+{
+    const char *suffix = source_suffix(out);
+    char key[320];
+    cJSON *place = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
+    recipe_output_key(recipe, number, index, key);
+    cJSON_DeleteItemFromObjectCaseSensitive(place, "path");
+    bool ok = place && cJSON_AddStringToObject(place, "key", key) &&
+              (get(place, "format") || !source_is_picture(suffix) ||
+               cJSON_AddStringToObject(place, "format",
+                                       means_png(suffix) ? "png" : "jpeg")) &&
+              (get(place, "ttl_s") ||
+               cJSON_AddNumberToObject(place, "ttl_s", RECIPE_OUTPUT_TTL_S));
+    if (ok)
+        return put(holder, "output", place);
+    cJSON_Delete(place);
+    return false;
+}
+
+/* What is a pattern in the template becomes a name in the job. */
+static bool fill_output(const struct recipe *recipe, cJSON *job, const struct source_file *file,
+                        uint64_t number, size_t index, struct error *error)
+{
+    cJSON *holder = holder_of(job, index), *output = get(holder, "output");
+    bool is_key = cJSON_IsString(get(output, "key"));
+    const char *pattern = is_key ? cJSON_GetStringValue(get(output, "key")) : place_of(output);
+    char name[PATH_MAX];
+    if (!*pattern)
+        return true; /* values alone, or something that the check of the whole job refuses */
+    if (!expand(pattern, file, number, format_of(output), name, error) ||
+        !check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
+        return false;
+    bool ok = is_key                    ? put(output, "key", cJSON_CreateString(name))
+              : recipe->keys            ? use_key(recipe, holder, output, name, number, index)
+              : cJSON_IsString(output) ? put(holder, "output", cJSON_CreateString(name))
+                                        : put(output, "path", cJSON_CreateString(name));
+    if (!ok)
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
+    return ok;
+}
+
+static bool add_input(const struct recipe *recipe, cJSON *job, const char *path, uint64_t number)
+{
+    char key[320];
+    if (!recipe->keys)
+        return cJSON_AddStringToObject(job, "input", path) != NULL;
+    cJSON *input = cJSON_AddObjectToObject(job, "input");
+    recipe_input_key(recipe, number, key);
+    return input && cJSON_AddStringToObject(input, "key", key);
+}
+
+/* A name for people; one that is no UTF-8 gets question marks. */
+static bool add_meta(cJSON *job, const char *name, uint64_t number)
+{
+    char shown[PATH_MAX];
+    cJSON *meta = cJSON_AddObjectToObject(job, "meta");
+    text_copy(shown, sizeof shown, name);
+    text_make_printable(shown);
+    return meta && cJSON_AddNumberToObject(meta, "n", (double)number) &&
+           cJSON_AddStringToObject(meta, "file", shown);
+}
+
+static bool is_about_results(const char *key)
+{
+    return strcmp(key, "output") == 0 || strcmp(key, "outputs") == 0 || strcmp(key, "ops") == 0;
+}
+
+/* The template's keys: those about results, or the others. */
+static bool add_template(const struct recipe *recipe, cJSON *job, bool about_results)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, recipe->job)
+        if (is_about_results(item->string) == about_results &&
+            !put(job, item->string, cJSON_Duplicate(item, true)))
+            return false;
+    return true;
+}
+
+static bool add_time(cJSON *job)
+{
+    char text[32];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(text, sizeof text, "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
+    return cJSON_AddRawToObject(job, "pushed", text) != NULL;
+}
+
+/* NULL with the error set. */
+static cJSON *make_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
+                       const char *input, const char *id, struct error *error)
+{
+    cJSON *job = cJSON_CreateObject();
+    bool ok = job && add_input(recipe, job, input, number) && add_template(recipe, job, true);
+    for (size_t i = 0; i < recipe->output_count && ok; i++)
+        ok = fill_output(recipe, job, file, number, i, error);
+    ok = ok && (!id || cJSON_AddStringToObject(job, "id", id)) &&
+         (!*recipe->reply_to ||
+          (add_meta(job, file->path, number) &&
+           cJSON_AddStringToObject(job, "reply_to", recipe->reply_to))) &&
+         (get(recipe->job, "pushed") || add_time(job)) && add_template(recipe, job, false);
+    if (ok)
+        return job;
+    error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
+    cJSON_Delete(job);
+    return NULL;
+}
+
+/* As the daemon will read it. */
+static bool check_job(const struct recipe *recipe, const char *text, struct error *error)
+{
+    struct job job;
+    /* The time is bounded by the daemon's own option, which need not be this host's. */
+    struct job_rules rules = {recipe->ns, 86400};
+    enum status status = job_parse(&job, text, strlen(text), &rules, error);
+    job_clear(&job);
+    return status == STATUS_OK;
+}
+
+char *recipe_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
+                 char id[JOB_ID_BYTES_MAX + 1], struct error *error)
+{
+    char path[PATH_MAX], name[PATH_MAX] = "";
+    const char *input = NULL;
+    *id = '\0';
+    if ((!recipe->keys && !below_root(recipe, file, path, &input, error)) ||
+        (recipe->id && !expand(recipe->id, file, number, NULL, name, error)))
+        return NULL;
+    cJSON *job = make_job(recipe, file, number, input, recipe->id ? name : NULL, error);
+    char *text = job ? cJSON_PrintUnformatted(job) : NULL;
+    cJSON_Delete(job);
+    if (job && !text)
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
+    if (text && check_job(recipe, text, error)) {
+        text_copy(id, JOB_ID_BYTES_MAX + 1, name);
+        return text;
+    }
+    free(text);
+    return NULL;
+}

@@ -1,0 +1,237 @@
+#include "queue/ctl/submit/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Folders in folders; a loop of mounts ends here. */
+#define DEPTH_MAX 64
+
+struct source {
+    struct source_options options;
+    int next;                 /* of the names */
+    char path[PATH_MAX];
+    size_t base;              /* length of the folder's name that was given, with its slash */
+    char within[PATH_MAX];
+    DIR *folders[DEPTH_MAX];
+    size_t lengths[DEPTH_MAX]; /* of path, to each folder and its slash */
+    size_t depth;
+    bool reading, at_end;     /* standard input */
+    char input[4 * PATH_MAX]; /* what was read of it: from..to */
+    size_t from, to;
+    uint64_t left_out;
+    char why[PATH_MAX + 200];
+};
+
+struct source *source_open(const struct source_options *options)
+{
+    struct source *source = calloc(1, sizeof *source);
+    if (source)
+        source->options = *options;
+    return source;
+}
+
+void source_close(struct source *source)
+{
+    if (!source)
+        return;
+    while (source->depth > 0)
+        closedir(source->folders[--source->depth]);
+    free(source);
+}
+
+const char *source_why(const struct source *source)
+{
+    return source->why;
+}
+
+uint64_t source_left_out(const struct source *source)
+{
+    return source->left_out;
+}
+
+const char *source_suffix(const char *name)
+{
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const char *dot = strrchr(base, '.');
+    return dot && dot > base ? dot + 1 : "";
+}
+
+bool source_is_picture(const char *suffix)
+{
+    return strcasecmp(suffix, "jpg") == 0 || strcasecmp(suffix, "jpeg") == 0 ||
+           strcasecmp(suffix, "png") == 0;
+}
+
+static enum source_step bad(struct source *source, const char *name, const char *what)
+{
+    snprintf(source->why, sizeof source->why, "%s: %s", name, what);
+    return SOURCE_BAD;
+}
+
+/* Opens the folder at path, which ends in a slash and has this length. */
+static bool enter(struct source *source, size_t length)
+{
+    DIR *folder = NULL;
+    if (source->depth == DEPTH_MAX)
+        errno = ELOOP;
+    else
+        folder = opendir(source->path);
+    if (!folder) {
+        bad(source, source->path, strerror(errno));
+        return false;
+    }
+    source->folders[source->depth] = folder;
+    source->lengths[source->depth++] = length;
+    return true;
+}
+
+static enum source_step give(struct source *source, struct source_file *file)
+{
+    const char *slash = strrchr(source->path, '/');
+    size_t length = source->base > 0 && slash ? (size_t)(slash + 1 - source->path) : 0;
+    length = length > source->base ? length - source->base : 0;
+    memcpy(source->within, source->path + source->base, length);
+    source->within[length] = '\0';
+    *file = (struct source_file){source->path, source->within};
+    return SOURCE_FILE;
+}
+
+/* The next picture of the innermost folder. SOURCE_END: it has no more, or has led into another. */
+static enum source_step walk(struct source *source, struct source_file *file)
+{
+    size_t length = source->lengths[source->depth - 1];
+    struct dirent *entry = readdir(source->folders[source->depth - 1]);
+    struct stat about;
+    if (!entry) {
+        closedir(source->folders[--source->depth]);
+        return SOURCE_END;
+    }
+    size_t name = strlen(entry->d_name);
+    if (entry->d_name[0] == '.')
+        return SOURCE_END;
+    if (length + name + 2 > sizeof source->path)
+        return bad(source, entry->d_name, "the path is too long");
+    memcpy(source->path + length, entry->d_name, name + 1);
+    if (lstat(source->path, &about) != 0)
+        return bad(source, source->path, strerror(errno));
+    if (S_ISDIR(about.st_mode)) {
+        strcpy(source->path + length + name, "/");
+        return enter(source, length + name + 1) ? SOURCE_END : SOURCE_BAD;
+    }
+    if (S_ISREG(about.st_mode) && source_is_picture(source_suffix(entry->d_name)))
+        return give(source, file);
+    source->left_out++;
+    return SOURCE_END;
+}
+
+/* A name as it was given: here, or below input_root. */
+static enum source_step begin(struct source *source, const char *name, struct source_file *file)
+{
+    struct stat about;
+    const char *root = source->options.input_root;
+    source->base = 0;
+    if (strlen(name) + 2 > sizeof source->path)
+        return bad(source, "a name", "it is too long");
+    strcpy(source->path, name);
+    if (stat(name, &about) != 0) {
+        int reason = errno;
+        int length = root && *name != '/'
+                         ? snprintf(source->path, sizeof source->path, "%s/%s", root, name)
+                         : 0;
+        if (length <= 0 || (size_t)length + 2 > sizeof source->path ||
+            stat(source->path, &about) != 0)
+            return bad(source, name, strerror(reason));
+    }
+    if (S_ISREG(about.st_mode))
+        return give(source, file);
+    if (!S_ISDIR(about.st_mode))
+        return bad(source, name, "neither a file nor a folder");
+    if (!source->options.recursive)
+        return bad(source, name, "is a folder; -r sends the pictures in it");
+    size_t length = strlen(source->path);
+    if (source->path[length - 1] != '/')
+        strcpy(source->path + length++, "/");
+    source->base = length;
+    return enter(source, length) ? SOURCE_END : SOURCE_BAD;
+}
+
+static char *find_end(const struct source *source)
+{
+    return memchr(source->input + source->from, source->options.nul ? '\0' : '\n',
+                  source->to - source->from);
+}
+
+bool source_ready(const struct source *source)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return source->depth > 0 || !source->reading || source->at_end || find_end(source) ||
+           poll(&input, 1, 0) != 0;
+}
+
+/* Adds to the input, which holds no whole name. */
+static enum source_step read_more(struct source *source)
+{
+    memmove(source->input, source->input + source->from, source->to - source->from);
+    source->to -= source->from;
+    source->from = 0;
+    if (source->to + 1 >= sizeof source->input) {
+        source->reading = false;
+        return bad(source, "standard input", "a name is too long");
+    }
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got = poll(&input, 1, -1); /* a signal ends this, but not read() */
+    if (got > 0)
+        got = read(STDIN_FILENO, source->input + source->to,
+                   sizeof source->input - 1 - source->to);
+    if (got > 0)
+        source->to += (size_t)got;
+    else if (got == 0)
+        source->at_end = true;
+    else if (errno != EINTR && errno != EAGAIN) {
+        source->reading = false;
+        return bad(source, "standard input", strerror(errno));
+    }
+    return SOURCE_END;
+}
+
+static enum source_step read_name(struct source *source, struct source_file *file)
+{
+    char *name = source->input + source->from, *end = find_end(source);
+    if (!end && !source->at_end)
+        return read_more(source);
+    if (!end) { /* the last one may have no line break */
+        end = source->input + source->to;
+        source->reading = false;
+    }
+    *end = '\0';
+    source->from = (size_t)(end - source->input) + source->reading;
+    return *name ? begin(source, name, file) : SOURCE_END;
+}
+
+enum source_step source_next(struct source *source, struct source_file *file)
+{
+    for (;;) {
+        enum source_step step = SOURCE_END;
+        if (source->depth > 0) {
+            step = walk(source, file);
+        } else if (source->reading) {
+            step = read_name(source, file);
+        } else if (source->next < source->options.count) {
+            const char *name = source->options.names[source->next++];
+            source->reading = strcmp(name, "-") == 0;
+            if (!source->reading)
+                step = begin(source, name, file);
+        } else {
+            return SOURCE_END;
+        }
+        if (step != SOURCE_END || !source_ready(source))
+            return step;
+    }
+}

@@ -1,0 +1,156 @@
+/* instance.c - see instance.h. */
+#include "queue/job/instance.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/text.h"
+
+#define PART_BYTES_MAX 72 /* a host name has at most 64 bytes, a boot id 36 */
+
+/* Fields 3 and 22 of /proc/PID/stat: the state, and ticks from boot to the process's start. The
+ * name in field 2 may hold anything, so fields are counted from its last ')'. */
+static bool start_time(long pid, char *state, char *text, size_t size)
+{
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    size_t length = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[length] = '\0';
+    char *at = strrchr(line, ')');
+    *state = at && at[1] ? at[2] : '?';
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return false;
+    at++;
+    at[strcspn(at, " \n")] = '\0';
+    return *at && text_copy(text, size, at);
+}
+
+static bool is_name_character(char c)
+{
+    return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
+}
+
+static void keep_name_characters(char *text)
+{
+    for (; *text; text++)
+        if (!is_name_character(*text))
+            *text = '_';
+}
+
+static bool boot_id(char *text, size_t size)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file)
+        return false;
+    bool ok = fgets(text, (int)size, file) != NULL;
+    fclose(file);
+    text[ok ? strcspn(text, "\n") : 0] = '\0';
+    keep_name_characters(text);
+    return ok && *text;
+}
+
+/* The link reads "pid:[4026531836]". */
+static bool pid_namespace(char *text, size_t size)
+{
+    char link[64];
+    ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
+    if (length <= 0)
+        return false;
+    link[length] = '\0';
+    const char *digits = strchr(link, '[');
+    if (!digits)
+        return false;
+    link[strcspn(link, "]")] = '\0';
+    return text_copy(text, size, digits + 1);
+}
+
+bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX])
+{
+    char host[PART_BYTES_MAX] = "", boot[PART_BYTES_MAX], space[PART_BYTES_MAX];
+    char start[PART_BYTES_MAX], state;
+    long pid = (long)getpid();
+    if (gethostname(host, sizeof host - 1) != 0 || !*host)
+        strcpy(host, "localhost");
+    keep_name_characters(host);
+    if (!boot_id(boot, sizeof boot) || !pid_namespace(space, sizeof space) ||
+        !start_time(pid, &state, start, sizeof start))
+        return false;
+    snprintf(daemon, INSTANCE_BYTES_MAX, "%s:%ld", host, pid);
+    int length = snprintf(inst, INSTANCE_BYTES_MAX, "%s:%s:%s:%ld:%s", host, boot, space, pid,
+                          start);
+    return length < INSTANCE_BYTES_MAX;
+}
+
+/* Splits host:boot:namespace:pid:start in place. */
+static bool split(char *text, char *parts[5])
+{
+    for (int i = 0; i < 5; i++) {
+        parts[i] = text;
+        size_t length = strcspn(text, ":");
+        if (length == 0 || (i < 4) != (text[length] == ':'))
+            return false;
+        text[length] = '\0';
+        text += length + 1;
+    }
+    return true;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text) && (text[0] != '0' || !text[1]);
+}
+
+static bool is_word(const char *text)
+{
+    for (; *text; text++)
+        if (!is_name_character(*text))
+            return false;
+    return true;
+}
+
+bool instance_is_name(const char *text)
+{
+    char copy[INSTANCE_BYTES_MAX], *parts[5];
+    if (!text_copy(copy, sizeof copy, text) || !split(copy, parts) || !is_word(parts[0]) ||
+        !is_word(parts[1]))
+        return false;
+    for (int i = 2; i < 5; i++)
+        if (!is_number(parts[i]))
+            return false;
+    return true;
+}
+
+enum instance_life instance_life(const char *inst, const char *self)
+{
+    char theirs[INSTANCE_BYTES_MAX], ours[INSTANCE_BYTES_MAX], start[PART_BYTES_MAX];
+    char *them[5], *us[5], *end, state;
+    if (!text_copy(theirs, sizeof theirs, inst) || !text_copy(ours, sizeof ours, self) ||
+        !split(theirs, them) || !split(ours, us))
+        return INSTANCE_ELSEWHERE;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(them[i], us[i]) != 0)
+            return INSTANCE_ELSEWHERE;
+    errno = 0;
+    long pid = strtol(them[3], &end, 10);
+    if (errno || *end || pid <= 0)
+        return INSTANCE_ELSEWHERE;
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return INSTANCE_DEAD;
+    /* Unreadable (hidepid) must not read as gone. */
+    if (!start_time(pid, &state, start, sizeof start))
+        return INSTANCE_ALIVE;
+    if (state == 'Z' || state == 'X') /* dead, and its parent has not looked yet */
+        return INSTANCE_DEAD;
+    return strcmp(start, them[4]) == 0 ? INSTANCE_ALIVE : INSTANCE_DEAD;
+}

@@ -1,0 +1,586 @@
+/* job.c - see job.h. Every refusal is one sentence: key, value, bound. */
+#include "queue/job/job.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/limits.h"
+#include "conf/text.h"
+#include "queue/job/json.h"
+
+#define QUALITY_DEFAULT 85
+/* The years 2001 and 5138. Any time since 2001 is later in milliseconds, and a number that was
+ * meant to count from now is earlier. */
+#define UNIX_SECONDS_MIN 978307200.0
+#define UNIX_SECONDS_MAX 1e11
+/* 31 years. */
+#define RELATIVE_SECONDS_MAX 1e9
+/* Values in messages are cut to this, so that the sentence around them fits ERROR_TEXT_MAX. */
+#define SHOWN_MAX 60
+
+static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id", "timeout_s",
+                                       "background", "orient", "meta", "reply_to", "pushed",
+                                       "unique", "not_before", "expires", NULL};
+static const char *const variant_keys[] = {"output", "ops", NULL};
+static const char *const input_keys[] = {"path", "key", NULL};
+static const char *const output_keys[] = {"path", "key", "format", "quality", "compression",
+                                          "progressive", "ttl_s", NULL};
+
+/* What the checks below share. `where` is the key as messages name it: "outputs[2].output". */
+struct check {
+    const struct job_rules *rules;
+    struct error *error;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct check *check,
+                                                         const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(check->error, STATUS_BAD_JOB, "%s", text);
+    return false;
+}
+
+/* The value as it stands in messages: short, in static storage (loop thread only). */
+static const char *shown(const cJSON *value)
+{
+    static char text[SHOWN_MAX + 4];
+    char *json = cJSON_PrintUnformatted(value);
+    bool fits = text_copy(text, SHOWN_MAX, json ? json : "?");
+    if (!fits) {
+        text_make_printable(text); /* a sequence may have been cut */
+        strcat(text, "...");
+    }
+    free(json);
+    return text;
+}
+
+static bool is_one_of(const char *word, const char *const *names)
+{
+    while (*names && strcmp(*names, word) != 0)
+        names++;
+    return *names != NULL;
+}
+
+static size_t count_of(const char *const *names)
+{
+    size_t count = 0;
+    while (names[count])
+        count++;
+    return count;
+}
+
+static bool check_keys(const struct check *check, const cJSON *object, const char *where,
+                       const char *const *known)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, object)
+    {
+        if (is_one_of(item->string, known))
+            continue;
+        const char *near = text_nearest(item->string, known, count_of(known));
+        if (near)
+            return refuse(check, "%s has the unknown key \"%.60s\"; did you mean \"%s\"?", where,
+                          item->string, near);
+        if (known == job_keys && is_one_of(item->string, output_keys))
+            return refuse(check, "%s has the unknown key \"%s\"; it belongs into an output: "
+                          "\"output\":{\"path\":...,\"%s\":...}", where, item->string,
+                          item->string);
+        return refuse(check, "%s has the unknown key \"%.60s\"", where, item->string);
+    }
+    return true;
+}
+
+static const cJSON *member(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* An integer in low..high, or the default where the key is missing. */
+static bool read_integer(const struct check *check, const cJSON *object, const char *where,
+                         const char *key, double low, double high, double *value)
+{
+    const cJSON *item = member(object, key);
+    if (!item)
+        return true;
+    if (!cJSON_IsNumber(item) || item->valuedouble != floor(item->valuedouble) ||
+        item->valuedouble < low || item->valuedouble > high)
+        return refuse(check, "%s.%s is %s, must be an integer from %.0f to %.0f", where, key,
+                      shown(item), low, high);
+    *value = item->valuedouble;
+    return true;
+}
+
+static bool read_bool(const struct check *check, const cJSON *object, const char *where,
+                      const char *key, bool *value)
+{
+    const cJSON *item = member(object, key);
+    if (!item)
+        return true;
+    if (!cJSON_IsBool(item))
+        return refuse(check, "%s.%s is %s, must be true or false", where, key, shown(item));
+    *value = cJSON_IsTrue(item);
+    return true;
+}
+
+static bool has_control(const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20 || c == 0x7F)
+            return true;
+        if (c == 0xC2 && (unsigned char)text[1] < 0xA0) /* U+0080..U+009F */
+            return true;
+    }
+    return false;
+}
+
+/* NULL if the path is one that stays below its root by its looks, else what is wrong with it. */
+static const char *path_fault(const char *path)
+{
+    if (!*path)
+        return "is empty";
+    if (strlen(path) > JOB_PATH_BYTES_MAX)
+        return "is longer than 2048 bytes";
+    if (has_control(path))
+        return "has a control character";
+    if (*path == '/')
+        return "is absolute, must be relative to input_root or output_root";
+    for (const char *part = path;; part++) {
+        size_t length = strcspn(part, "/");
+        if (length == 0)
+            return "has an empty part";
+        if (length == 1 && part[0] == '.')
+            return "has a part \".\"";
+        if (length == 2 && part[0] == '.' && part[1] == '.')
+            return "has a part \"..\"";
+        part += length;
+        if (!*part)
+            return NULL;
+    }
+}
+
+static bool check_path(const struct check *check, const cJSON *item, const char *where)
+{
+    if (!cJSON_IsString(item))
+        return refuse(check, "%s is %s, must be a string", where, shown(item));
+    const char *fault = path_fault(item->valuestring);
+    if (fault)
+        error_set(check->error, STATUS_PATH_REFUSED, "%s %s %s", where, shown(item), fault);
+    return !fault;
+}
+
+/* Keys of users begin with NS and a kind, so that no job reaches the protocol's own ones. */
+static bool check_key(const struct check *check, const cJSON *item, const char *where,
+                      const char *kind)
+{
+    if (!cJSON_IsString(item))
+        return refuse(check, "%s is %s, must be a string", where, shown(item));
+    const char *key = item->valuestring;
+    size_t ns = strlen(check->rules->ns), length = strlen(kind);
+    if (strncmp(key, check->rules->ns, ns) != 0 || strncmp(key + ns, kind, length) != 0 ||
+        !key[ns + length])
+        error_set(check->error, STATUS_PATH_REFUSED, "%s is %s, must begin with \"%s%s\"", where,
+                  shown(item), check->rules->ns, kind);
+    else if (strlen(key) > JOB_KEY_BYTES_MAX)
+        error_set(check->error, STATUS_PATH_REFUSED, "%s %s is longer than %d bytes", where,
+                  shown(item), JOB_KEY_BYTES_MAX);
+    else if (has_control(key))
+        error_set(check->error, STATUS_PATH_REFUSED, "%s %s has a control character", where,
+                  shown(item));
+    else
+        return true;
+    return false;
+}
+
+/* A string, or an object with exactly one of path and key. */
+static bool read_place(const struct check *check, const cJSON *item, const char *where,
+                       const char *const *keys, struct job_place *place)
+{
+    char name[96];
+    if (!cJSON_IsObject(item)) {
+        if (!cJSON_IsString(item))
+            return refuse(check, "%s is %s, must be a path or an object with path or key", where,
+                          shown(item));
+        if (!check_path(check, item, where))
+            return false;
+        place->path = item->valuestring;
+        return true;
+    }
+    if (!check_keys(check, item, where, keys))
+        return false;
+    const cJSON *path = member(item, "path"), *key = member(item, "key");
+    if (!path == !key)
+        return refuse(check, "%s must have %s", where,
+                      path ? "path or key, not both" : "path or key");
+    snprintf(name, sizeof name, "%s.%s", where, path ? "path" : "key");
+    if (path ? !check_path(check, path, name) : !check_key(check, key, name, ":img:"))
+        return false;
+    place->path = path ? path->valuestring : NULL;
+    place->key = key ? key->valuestring : NULL;
+    return true;
+}
+
+static bool read_format(const struct check *check, const cJSON *object, const char *where,
+                        const char **format)
+{
+    const cJSON *item = member(object, "format");
+    if (!item)
+        return true;
+    if (!cJSON_IsString(item))
+        return refuse(check, "%s.format is %s, must be a string", where, shown(item));
+    *format = item->valuestring;
+    return true;
+}
+
+static bool read_output(const struct check *check, const cJSON *item, const char *where,
+                        struct job_output *output)
+{
+    double quality = QUALITY_DEFAULT, compression = JOB_COMPRESSION_DEFAULT, ttl_s = 0;
+    if (!read_place(check, item, where, output_keys, &output->place))
+        return false;
+    const char *path = output->place.path;
+    if (path && strncmp(path, ".gpuimgd", 8) == 0 && (path[8] == '/' || !path[8])) {
+        error_set(check->error, STATUS_PATH_REFUSED,
+                  "%s lies in .gpuimgd, the folder of temporary files", where);
+        return false;
+    }
+    if (!read_format(check, item, where, &output->format) ||
+        !read_integer(check, item, where, "quality", 1, 100, &quality) ||
+        !read_integer(check, item, where, "compression", 0, 9, &compression) ||
+        !read_bool(check, item, where, "progressive", &output->progressive) ||
+        !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
+        return false;
+    if (path && member(item, "ttl_s"))
+        return refuse(check, "%s.ttl_s is for an output with a key, this one has a path", where);
+    output->quality = (int)quality;
+    output->compression = (int)compression;
+    output->given = (member(item, "quality") ? JOB_GIVES_QUALITY : 0) |
+                    (member(item, "progressive") ? JOB_GIVES_PROGRESSIVE : 0) |
+                    (member(item, "compression") ? JOB_GIVES_COMPRESSION : 0);
+    output->ttl_s = (uint32_t)ttl_s;
+    return true;
+}
+
+/* Puts an empty array into the parent where there is none. */
+static bool read_ops(const struct check *check, cJSON *parent, const char *where,
+                     const cJSON **ops)
+{
+    const cJSON *list = member(parent, "ops"), *op;
+    int index = 0;
+    if (!list)
+        list = cJSON_AddArrayToObject(parent, "ops");
+    if (!list) {
+        error_set(check->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+        return false;
+    }
+    if (!cJSON_IsArray(list))
+        return refuse(check, "%s is %s, must be an array", where, shown(list));
+    if (cJSON_GetArraySize(list) > JOB_OPS_MAX)
+        return refuse(check, "%s has %d operations, at most %d are allowed", where,
+                      cJSON_GetArraySize(list), JOB_OPS_MAX);
+    cJSON_ArrayForEach(op, list)
+    {
+        if (!cJSON_IsString(op) && !(cJSON_IsObject(op) && cJSON_IsString(member(op, "op"))))
+            return refuse(check, "%s[%d] is %s, must be a name or an object with \"op\": a name",
+                          where, index, shown(op));
+        index++;
+    }
+    *ops = list;
+    return true;
+}
+
+static bool same_place(const struct job_place *a, const struct job_place *b)
+{
+    if (!a->path && !a->key)
+        return false;
+    return a->path ? b->path && strcmp(a->path, b->path) == 0
+                   : b->key && strcmp(a->key, b->key) == 0;
+}
+
+/* The input's path is below another root, where it may be the same: whether it names the same file
+ * is for others to say. */
+static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
+{
+    const struct job_place *place = &job->outputs[index].place;
+    const char *name = place->path ? place->path : place->key;
+    if (!name)
+        return true;
+    if (place->key && same_place(place, &job->input))
+        return refuse(check, "both keys are \"%.60s\"; the output must have another name than the "
+                      "input", name);
+    for (size_t i = 0; i < index; i++)
+        if (same_place(place, &job->outputs[i].place))
+            return refuse(check, "two outputs are \"%.60s\"", name);
+    return true;
+}
+
+/* An output and its ops, of the job itself or of one of its outputs. Without a place it can only
+ * be there for its operations' values, so there must be some. */
+static bool read_variant(const struct check *check, struct job *job, cJSON *parent,
+                         const char *where, const char *output_name, const char *ops_name)
+{
+    struct job_output *output = &job->outputs[job->output_count];
+    const cJSON *place = member(parent, "output");
+    output->quality = QUALITY_DEFAULT;
+    output->compression = JOB_COMPRESSION_DEFAULT;
+    if ((place && !read_output(check, place, output_name, output)) ||
+        !read_ops(check, parent, ops_name, &output->ops))
+        return false;
+    if (!place && cJSON_GetArraySize(output->ops) == 0)
+        return refuse(check, "%s has no output", where);
+    if (!check_places_differ(check, job, job->output_count))
+        return false;
+    job->output_count++;
+    return true;
+}
+
+static bool read_variants(const struct check *check, struct job *job, const cJSON *list)
+{
+    cJSON *item;
+    if (member(job->root, "output") || member(job->root, "ops"))
+        return refuse(check, "the job has outputs and %s, must have one or the other",
+                      member(job->root, "output") ? "output" : "ops");
+    int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    if (count < 1 || count > JOB_OUTPUTS_MAX)
+        return refuse(check, "outputs is %s, must be an array of 1 to %d objects", shown(list),
+                      JOB_OUTPUTS_MAX);
+    job->listed = true;
+    cJSON_ArrayForEach(item, list)
+    {
+        char where[64], output[80], ops[80];
+        snprintf(where, sizeof where, "outputs[%zu]", job->output_count);
+        if (!cJSON_IsObject(item))
+            return refuse(check, "%s is %s, must be an object", where, shown(item));
+        if (!check_keys(check, item, where, variant_keys))
+            return false;
+        snprintf(output, sizeof output, "%s.output", where);
+        snprintf(ops, sizeof ops, "%s.ops", where);
+        if (!read_variant(check, job, item, where, output, ops))
+            return false;
+    }
+    return true;
+}
+
+static bool read_outputs(const struct check *check, struct job *job)
+{
+    const cJSON *list = member(job->root, "outputs");
+    if (list)
+        return read_variants(check, job, list);
+    return read_variant(check, job, job->root, "the job", "output", "ops");
+}
+
+static bool read_id(const struct check *check, struct job *job)
+{
+    const cJSON *item = member(job->root, "id");
+    if (!item)
+        return true;
+    if (!cJSON_IsString(item))
+        return refuse(check, "id is %s, must be a string", shown(item));
+    size_t length = strlen(item->valuestring);
+    if (length < 1 || length > JOB_ID_BYTES_MAX)
+        return refuse(check, "id has %zu bytes, must have 1 to %d", length, JOB_ID_BYTES_MAX);
+    if (has_control(item->valuestring))
+        return refuse(check, "id has a control character");
+    job->id = item->valuestring;
+    return true;
+}
+
+static bool read_unique(const struct check *check, struct job *job)
+{
+    if (!read_bool(check, job->root, "the job", "unique", &job->unique))
+        return false;
+    if (!job->unique || job->id)
+        return true;
+    job->unique = false;
+    return member(job->root, "id") || refuse(check, "unique is true, but the job has no id");
+}
+
+/* meta is given back as it was written, not as a double and back: its node is the raw text. Line
+ * breaks can only stand between tokens there, and a result is one line. */
+static bool read_meta(const struct check *check, struct job *job, const struct json_member *raw)
+{
+    if (!raw->at)
+        return true;
+    char *text = strndup(raw->at, raw->length);
+    for (char *at = text; at && *at; at++)
+        if (*at == '\n' || *at == '\r' || *at == '\t')
+            *at = ' ';
+    job->meta = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    if (!job->meta)
+        error_set(check->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+    return job->meta != NULL;
+}
+
+static bool read_reply_to(const struct check *check, struct job *job)
+{
+    const cJSON *item = member(job->root, "reply_to");
+    if (!item)
+        return true;
+    if (!check_key(check, item, "reply_to", ":reply:"))
+        return false;
+    job->reply_to = item->valuestring;
+    return true;
+}
+
+static bool read_background(const struct check *check, struct job *job)
+{
+    const cJSON *list = member(job->root, "background"), *item;
+    int index = 0;
+    if (!list)
+        return true;
+    bool ok = cJSON_IsArray(list) && cJSON_GetArraySize(list) == 3;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!ok)
+            break;
+        double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        ok = value >= 0 && value <= 255 && value == floor(value);
+        if (ok)
+            job->background[index++] = (uint8_t)value;
+    }
+    return ok || refuse(check, "background is %s, must be three integers from 0 to 255",
+                        shown(list));
+}
+
+static bool read_times(const struct check *check, struct job *job)
+{
+    const cJSON *timeout = member(job->root, "timeout_s"), *pushed = member(job->root, "pushed");
+    if (timeout && (!cJSON_IsNumber(timeout) || !(timeout->valuedouble > 0) ||
+                    timeout->valuedouble > check->rules->timeout_s))
+        return refuse(check, "timeout_s is %s, must be a number over 0 and at most %g",
+                      shown(timeout), check->rules->timeout_s);
+    if (pushed && (!cJSON_IsNumber(pushed) || pushed->valuedouble < 0))
+        return refuse(check, "pushed is %s, must be Unix seconds, 0 or more", shown(pushed));
+    if (timeout)
+        job->timeout_s = timeout->valuedouble;
+    if (pushed)
+        job->pushed = pushed->valuedouble;
+    return true;
+}
+
+/* The seconds of "+60" or "+0.5"; 0 if the text is nothing of the kind. */
+static double relative_seconds(const char *text)
+{
+    static const char digits[] = "0123456789";
+    const char *end = text + 1 + strspn(text + (*text != '\0'), digits);
+    if (*text != '+' || end == text + 1)
+        return 0;
+    if (*end == '.')
+        end += 1 + strspn(end + 1, digits);
+    return *end || end[-1] == '.' ? 0 : strtod(text, NULL);
+}
+
+static bool refuse_start_time(const struct check *check, const cJSON *item)
+{
+    double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
+    if (value > UNIX_SECONDS_MAX && value / 1000 <= UNIX_SECONDS_MAX)
+        return refuse(check, "%s is %s, which looks like milliseconds; it must be Unix seconds, "
+                      "%.3f", item->string, shown(item), value / 1000);
+    if (value > 0 && value < UNIX_SECONDS_MIN)
+        return refuse(check, "%s is %s, before 2001; it must be Unix seconds, or \"+%g\" for so "
+                      "many seconds after a daemon first takes the job", item->string, shown(item),
+                      value);
+    return refuse(check, "%s is %s, must be Unix seconds from %.0f to %.0f, or a text such as "
+                  "\"+60\", at most \"+%.0f\"", item->string, shown(item), UNIX_SECONDS_MIN,
+                  UNIX_SECONDS_MAX, RELATIVE_SECONDS_MAX);
+}
+
+static bool read_start_time(const struct check *check, const cJSON *root, const char *key,
+                            struct job_time *time)
+{
+    const cJSON *item = member(root, key);
+    if (!item)
+        return true;
+    struct job_time read = {.relative = cJSON_IsString(item)};
+    if (read.relative)
+        read.seconds = relative_seconds(item->valuestring);
+    else if (cJSON_IsNumber(item))
+        read.seconds = item->valuedouble;
+    double low = read.relative ? 0.001 : UNIX_SECONDS_MIN;
+    double high = read.relative ? RELATIVE_SECONDS_MAX : UNIX_SECONDS_MAX;
+    if (!(read.seconds >= low && read.seconds <= high))
+        return refuse_start_time(check, item);
+    *time = read;
+    return true;
+}
+
+/* Of a time that counts from Redis's clock and one that does not, START sees which is the later. */
+static bool read_start(const struct check *check, struct job *job)
+{
+    const struct job_time *begin = &job->not_before, *end = &job->expires;
+    if (!read_start_time(check, job->root, "not_before", &job->not_before) ||
+        !read_start_time(check, job->root, "expires", &job->expires))
+        return false;
+    if (begin->seconds == 0 || end->seconds == 0 || begin->relative != end->relative ||
+        end->seconds > begin->seconds)
+        return true;
+    const char *sign = begin->relative ? "+" : "";
+    return refuse(check, "expires is %s%.3f, must be later than not_before, %s%.3f", sign,
+                  end->seconds, sign, begin->seconds);
+}
+
+static bool read_job(const struct check *check, struct job *job)
+{
+    if (!check_keys(check, job->root, "the job", job_keys))
+        return false;
+    const cJSON *input = member(job->root, "input");
+    if (!input)
+        return refuse(check, "the job has no input");
+    return read_place(check, input, "input", input_keys, &job->input) &&
+           read_outputs(check, job) && read_background(check, job) && read_times(check, job) &&
+           read_start(check, job) &&
+           read_bool(check, job->root, "the job", "orient", &job->orient);
+}
+
+static const char *name_of(const cJSON *item)
+{
+    const char *name = cJSON_GetStringValue(item);
+    return name && *name && strlen(name) <= JOB_PATH_BYTES_MAX ? name : NULL;
+}
+
+static void note_input(struct job *job)
+{
+    const cJSON *input = member(job->root, "input");
+    const cJSON *path = cJSON_IsObject(input) ? member(input, "path") : input;
+    job->named.path = name_of(path);
+    job->named.key = job->named.path ? NULL : name_of(member(input, "key"));
+}
+
+enum status job_parse(struct job *job, const char *text, size_t length,
+                      const struct job_rules *rules, struct error *error)
+{
+    struct check check = {rules, error};
+    struct json_member meta = {.name = "meta"};
+    memset(job, 0, sizeof *job);
+    memset(job->background, 255, sizeof job->background);
+    job->timeout_s = rules->timeout_s;
+    job->orient = true;
+    error->status = STATUS_OK;
+    error->text[0] = '\0';
+    if (json_check(text, length, &meta, error) != STATUS_OK)
+        return error->status;
+    job->root = cJSON_ParseWithLength(text, length);
+    if (!job->root)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+    if (!cJSON_IsObject(job->root)) {
+        refuse(&check, "the job is %s, must be an object", shown(job->root));
+        return error->status;
+    }
+    /* First what even a bad job's user gets back. The first error is the one kept. */
+    note_input(job);
+    bool ok = read_id(&check, job);
+    ok = read_unique(&check, job) && ok;
+    ok = read_meta(&check, job, &meta) && ok;
+    ok = read_reply_to(&check, job) && ok;
+    if (ok)
+        read_job(&check, job);
+    return error->status;
+}

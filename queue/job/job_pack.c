@@ -1,0 +1,132 @@
+/*
+ * job_pack.c - a job in little memory, for as long as it waits.
+ *
+ * cJSON takes up to 40 times as much memory as the text that it read ("[0,0,0"). Of a large job the
+ * strings are copied into one block, the ops of each output are printed, and the tree is freed.
+ * Workers parse the ops again when they need them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/limits.h"
+#include "queue/job/job.h"
+
+/* Strings of a job that point into its tree: id, reply_to, two of input, two of named, and three of
+ * each output. */
+#define STRINGS_MAX (6 + 3 * JOB_OUTPUTS_MAX)
+
+/* Nodes of the tree, but no more than most + 1. */
+static size_t count_nodes(const cJSON *node, size_t most)
+{
+    size_t count = 0;
+    for (; node && count <= most; node = node->next)
+        count += 1 + count_nodes(node->child, most);
+    return count;
+}
+
+static size_t list_strings(struct job *job, const char ***strings)
+{
+    const char **all[] = {&job->id,         &job->reply_to,  &job->input.path, &job->input.key,
+                          &job->named.path, &job->named.key};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        strings[count++] = all[i];
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+        struct job_output *output = &job->outputs[i];
+        strings[count++] = &output->place.path;
+        strings[count++] = &output->place.key;
+        strings[count++] = &output->format;
+    }
+    return count;
+}
+
+/* Copies all strings into one block, which is the job's from then on. */
+static bool copy_strings(struct job *job)
+{
+    const char **strings[STRINGS_MAX];
+    size_t count = list_strings(job, strings), bytes = 1;
+    for (size_t i = 0; i < count; i++)
+        bytes += *strings[i] ? strlen(*strings[i]) + 1 : 0;
+    char *at = job->texts = malloc(bytes);
+    job->bytes += bytes;
+    for (size_t i = 0; at && i < count; i++) {
+        if (!*strings[i])
+            continue;
+        size_t length = strlen(*strings[i]) + 1;
+        *strings[i] = memcpy(at, *strings[i], length);
+        at += length;
+    }
+    return at != NULL;
+}
+
+static bool print_ops(struct job *job)
+{
+    for (size_t i = 0; i < job->output_count; i++) {
+        struct job_output *output = &job->outputs[i];
+        output->ops_text = cJSON_PrintUnformatted(output->ops);
+        if (!output->ops_text)
+            return false;
+        job->bytes += strlen(output->ops_text) + 1;
+    }
+    return true;
+}
+
+static void free_texts(struct job *job)
+{
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+        free(job->outputs[i].ops_text);
+        job->outputs[i].ops_text = NULL;
+    }
+    free(job->texts);
+    job->texts = NULL;
+}
+
+bool job_pack(struct job *job, size_t length)
+{
+    /* Its text is kept beside the tree. */
+    cJSON_DeleteItemFromObjectCaseSensitive(job->root, "meta");
+    job->bytes = length;
+    if (count_nodes(job->root, JOB_NODES_MAX) <= JOB_NODES_MAX)
+        return true;
+    job->bytes = job->meta ? strlen(job->meta->valuestring) : 0;
+    if (!print_ops(job) || !copy_strings(job)) {
+        free_texts(job);
+        return false;
+    }
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
+        job->outputs[i].ops = NULL;
+    cJSON_Delete(job->root);
+    job->root = NULL;
+    return true;
+}
+
+enum status job_unpack(struct job *job, struct error *error)
+{
+    for (size_t i = 0; i < job->output_count; i++) {
+        struct job_output *output = &job->outputs[i];
+        if (output->ops_text && !output->ops)
+            output->ops = cJSON_Parse(output->ops_text);
+        if (output->ops)
+            continue;
+        job_repack(job);
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the job's operations");
+    }
+    return STATUS_OK;
+}
+
+void job_repack(struct job *job)
+{
+    for (size_t i = 0; i < job->output_count && job->texts; i++) {
+        cJSON_Delete((cJSON *)job->outputs[i].ops);
+        job->outputs[i].ops = NULL;
+    }
+}
+
+void job_clear(struct job *job)
+{
+    job_repack(job);
+    free_texts(job);
+    cJSON_Delete(job->root);
+    cJSON_Delete(job->meta);
+    memset(job, 0, sizeof *job);
+}

@@ -1,0 +1,412 @@
+/* json.c - see json.h. A recursive descent, as deep as JOB_DEPTH_MAX allows. */
+#include "queue/job/json.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/limits.h"
+#include "conf/text.h"
+
+/* A key of an object that is being read: unescaped, in the scratch buffer. */
+struct key {
+    const char *text;
+    size_t length;
+    size_t position;
+};
+
+struct reader {
+    const unsigned char *text;
+    size_t length, at;
+    unsigned depth;
+    char *scratch;      /* as long as the text: unescaping only shortens */
+    size_t scratch_used;
+    struct key *keys;   /* of all objects around the current place, innermost last */
+    size_t key_count, key_room;
+    struct json_member *member;
+    struct error *error;
+};
+
+static bool fail_at(struct reader *reader, size_t at, const char *what)
+{
+    error_set(reader->error, STATUS_BAD_JSON, "the job is not valid JSON at byte %zu: %s", at + 1,
+              what);
+    return false;
+}
+
+static bool fail(struct reader *reader, const char *what)
+{
+    return fail_at(reader, reader->at, what);
+}
+
+static void skip_space(struct reader *reader)
+{
+    while (reader->at < reader->length && strchr(" \t\r\n", reader->text[reader->at]) &&
+           reader->text[reader->at])
+        reader->at++;
+}
+
+static int peek(const struct reader *reader)
+{
+    return reader->at < reader->length ? reader->text[reader->at] : -1;
+}
+
+static bool is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool read_literal(struct reader *reader, const char *literal)
+{
+    size_t length = strlen(literal);
+    if (reader->length - reader->at < length ||
+        memcmp(reader->text + reader->at, literal, length) != 0)
+        return fail(reader, "expected a value");
+    reader->at += length;
+    return true;
+}
+
+static bool read_digits(struct reader *reader)
+{
+    if (!is_digit(peek(reader)))
+        return fail(reader, "expected a digit");
+    while (is_digit(peek(reader)))
+        reader->at++;
+    return true;
+}
+
+static bool read_number(struct reader *reader)
+{
+    size_t start = reader->at;
+    char copy[JSON_NUMBER_BYTES_MAX + 1];
+    if (peek(reader) == '-')
+        reader->at++;
+    if (peek(reader) == '0') {
+        reader->at++;
+        if (is_digit(peek(reader)))
+            return fail(reader, "a number must not begin with 0 and another digit");
+    } else if (!read_digits(reader)) {
+        return false;
+    }
+    if (peek(reader) == '.') {
+        reader->at++;
+        if (!read_digits(reader))
+            return false;
+    }
+    if (peek(reader) == 'e' || peek(reader) == 'E') {
+        reader->at++;
+        if (peek(reader) == '+' || peek(reader) == '-')
+            reader->at++;
+        if (!read_digits(reader))
+            return false;
+    }
+    size_t length = reader->at - start;
+    if (length > JSON_NUMBER_BYTES_MAX)
+        return fail_at(reader, start, "a number of more than 63 characters");
+    memcpy(copy, reader->text + start, length);
+    copy[length] = '\0';
+    if (!isfinite(strtod(copy, NULL)))
+        return fail_at(reader, start, "a number that a double cannot hold");
+    return true;
+}
+
+static int hex_digit(int c)
+{
+    return is_digit(c)            ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* The four digits behind \u; -1 where there are none. */
+static int32_t read_hex4(struct reader *reader)
+{
+    int32_t value = 0;
+    for (int i = 0; i < 4; i++, reader->at++) {
+        int digit = hex_digit(peek(reader));
+        if (digit < 0) {
+            fail(reader, "expected four hexadecimal digits after \\u");
+            return -1;
+        }
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static void put(struct reader *reader, unsigned char byte)
+{
+    reader->scratch[reader->scratch_used++] = (char)byte;
+}
+
+static void put_code_point(struct reader *reader, uint32_t code)
+{
+    if (code < 0x80) {
+        put(reader, (unsigned char)code);
+        return;
+    }
+    if (code < 0x800) {
+        put(reader, (unsigned char)(0xC0 | code >> 6));
+    } else {
+        if (code < 0x10000) {
+            put(reader, (unsigned char)(0xE0 | code >> 12));
+        } else {
+            put(reader, (unsigned char)(0xF0 | code >> 18));
+            put(reader, (unsigned char)(0x80 | (code >> 12 & 0x3F)));
+        }
+        put(reader, (unsigned char)(0x80 | (code >> 6 & 0x3F)));
+    }
+    put(reader, (unsigned char)(0x80 | (code & 0x3F)));
+}
+
+/* Behind "\u". */
+static bool read_unicode_escape(struct reader *reader)
+{
+    size_t start = reader->at - 2;
+    int32_t code = read_hex4(reader);
+    if (code < 0)
+        return false;
+    if (code == 0)
+        return fail_at(reader, start, "\\u0000 is not allowed");
+    if (code >= 0xDC00 && code <= 0xDFFF)
+        return fail_at(reader, start, "a low surrogate without a high one before it");
+    if (code >= 0xD800 && code <= 0xDBFF) {
+        if (reader->length - reader->at < 2 || memcmp(reader->text + reader->at, "\\u", 2) != 0)
+            return fail_at(reader, start, "a high surrogate without a low one behind it");
+        reader->at += 2;
+        int32_t low = read_hex4(reader);
+        if (low < 0)
+            return false;
+        if (low < 0xDC00 || low > 0xDFFF)
+            return fail_at(reader, start, "a high surrogate without a low one behind it");
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    put_code_point(reader, (uint32_t)code);
+    return true;
+}
+
+static bool read_escape(struct reader *reader)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    int c = peek(reader);
+    if (c == 'u') {
+        reader->at++;
+        return read_unicode_escape(reader);
+    }
+    const char *found = c > 0 ? strchr(from, c) : NULL;
+    if (!found)
+        return fail(reader, "an escape that JSON does not have");
+    put(reader, (unsigned char)to[found - from]);
+    reader->at++;
+    return true;
+}
+
+/* Leaves the unescaped text at the end of the scratch buffer, and returns where in *from. */
+static bool read_string(struct reader *reader, size_t *from)
+{
+    size_t start = reader->at++;
+    *from = reader->scratch_used;
+    while (peek(reader) != '"') {
+        int c = peek(reader);
+        if (c < 0)
+            return fail_at(reader, start, "a string that does not end");
+        if (c < 0x20)
+            return fail(reader, "a control character in a string must be escaped");
+        if (c == '\\') {
+            reader->at++;
+            if (!read_escape(reader))
+                return false;
+            continue;
+        }
+        size_t count = text_utf8_sequence(reader->text + reader->at, reader->length - reader->at);
+        if (count == 0)
+            return fail(reader, "not valid UTF-8");
+        for (size_t i = 0; i < count; i++)
+            put(reader, reader->text[reader->at++]);
+    }
+    reader->at++;
+    return true;
+}
+
+static bool read_value(struct reader *reader);
+
+static bool read_array(struct reader *reader)
+{
+    reader->at++;
+    skip_space(reader);
+    if (peek(reader) == ']') {
+        reader->at++;
+        return true;
+    }
+    for (;;) {
+        if (!read_value(reader))
+            return false;
+        int c = peek(reader);
+        if (c != ',' && c != ']')
+            return fail(reader, "expected ',' or ']'");
+        reader->at++;
+        if (c == ']')
+            return true;
+    }
+}
+
+static int key_order(const void *a, const void *b)
+{
+    const struct key *left = a, *right = b;
+    size_t shorter = left->length < right->length ? left->length : right->length;
+    int order = memcmp(left->text, right->text, shorter);
+    if (order == 0 && left->length != right->length)
+        order = left->length < right->length ? -1 : 1;
+    if (order == 0)
+        order = left->position < right->position ? -1 : 1;
+    return order;
+}
+
+/* Sorted, equal keys are neighbours: a hostile object costs n log n. */
+static bool keys_differ(struct reader *reader, size_t first)
+{
+    struct key *keys = reader->keys + first;
+    size_t count = reader->key_count - first;
+    if (count > 1)
+        qsort(keys, count, sizeof *keys, key_order);
+    for (size_t i = 1; i < count; i++) {
+        if (keys[i].length != keys[i - 1].length ||
+            memcmp(keys[i].text, keys[i - 1].text, keys[i].length) != 0)
+            continue;
+        error_set(reader->error, STATUS_BAD_JSON,
+                  "the job is not valid JSON at byte %zu: the key \"%.*s\" stands twice in one "
+                  "object", keys[i].position + 1,
+                  (int)(keys[i].length < 80 ? keys[i].length : 80), keys[i].text);
+        return false;
+    }
+    return true;
+}
+
+static bool add_key(struct reader *reader, struct key key)
+{
+    if (reader->key_count == reader->key_room) {
+        size_t room = reader->key_room ? 2 * reader->key_room : 64;
+        struct key *keys = realloc(reader->keys, room * sizeof *keys);
+        if (!keys) {
+            error_set(reader->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+            return false;
+        }
+        reader->keys = keys;
+        reader->key_room = room;
+    }
+    reader->keys[reader->key_count++] = key;
+    return true;
+}
+
+static bool read_member(struct reader *reader)
+{
+    size_t position = reader->at, from;
+    if (peek(reader) != '"')
+        return fail(reader, "expected a key in double quotes");
+    if (!read_string(reader, &from))
+        return false;
+    struct key key = {reader->scratch + from, reader->scratch_used - from, position};
+    if (!add_key(reader, key))
+        return false;
+    skip_space(reader);
+    if (peek(reader) != ':')
+        return fail(reader, "expected ':' after a key");
+    reader->at++;
+    skip_space(reader);
+    size_t start = reader->at;
+    if (!read_value(reader))
+        return false;
+    struct json_member *member = reader->member;
+    if (member && reader->depth == 1 && key.length == strlen(member->name) &&
+        memcmp(key.text, member->name, key.length) == 0) {
+        member->at = (const char *)reader->text + start;
+        member->length = reader->at - start;
+        while (member->length > 1 && strchr(" \t\r\n", member->at[member->length - 1]))
+            member->length--;
+    }
+    return true;
+}
+
+static bool read_object(struct reader *reader)
+{
+    size_t first_key = reader->key_count, scratch = reader->scratch_used;
+    reader->at++;
+    skip_space(reader);
+    if (peek(reader) == '}') {
+        reader->at++;
+        return true;
+    }
+    for (;;) {
+        if (!read_member(reader))
+            return false;
+        int c = peek(reader);
+        if (c != ',' && c != '}')
+            return fail(reader, "expected ',' or '}'");
+        reader->at++;
+        if (c == '}')
+            break;
+        skip_space(reader);
+    }
+    if (!keys_differ(reader, first_key))
+        return false;
+    reader->key_count = first_key;
+    reader->scratch_used = scratch;
+    return true;
+}
+
+static bool read_nested(struct reader *reader)
+{
+    if (reader->depth == JOB_DEPTH_MAX)
+        return fail(reader, "more than 16 levels of objects and arrays");
+    reader->depth++;
+    bool ok = peek(reader) == '{' ? read_object(reader) : read_array(reader);
+    reader->depth--;
+    return ok;
+}
+
+/* A value and the space around it. */
+static bool read_value(struct reader *reader)
+{
+    bool ok;
+    size_t from = reader->scratch_used;
+    skip_space(reader);
+    switch (peek(reader)) {
+    case '{':
+    case '[': ok = read_nested(reader); break;
+    case '"':
+        ok = read_string(reader, &from);
+        reader->scratch_used = from;
+        break;
+    case 't': ok = read_literal(reader, "true"); break;
+    case 'f': ok = read_literal(reader, "false"); break;
+    case 'n': ok = read_literal(reader, "null"); break;
+    case -1: ok = fail(reader, "the text ends where a value is expected"); break;
+    default:
+        ok = peek(reader) == '-' || is_digit(peek(reader)) ? read_number(reader)
+                                                          : fail(reader, "expected a value");
+    }
+    if (ok)
+        skip_space(reader);
+    return ok;
+}
+
+enum status json_check(const char *text, size_t length, struct json_member *member,
+                       struct error *error)
+{
+    struct reader reader = {.text = (const unsigned char *)text, .length = length,
+                            .member = member, .error = error};
+    if (member)
+        member->at = NULL;
+    if (length > JOB_BYTES_MAX)
+        return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes, at most %llu are allowed",
+                         length, JOB_BYTES_MAX);
+    reader.scratch = malloc(length + 1);
+    if (!reader.scratch)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+    if (read_value(&reader) && reader.at < length)
+        fail(&reader, "something stands behind the value");
+    free(reader.scratch);
+    free(reader.keys);
+    return error->status;
+}

@@ -1,0 +1,232 @@
+/* result.c - see result.h. */
+#include "queue/job/result.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/text.h"
+#include "queue/job/json.h"
+#include "queue/job/writer.h"
+
+/* ---- a job's own result --------------------------------------------------------------------- */
+
+static void write_error(struct writer *writer, const struct error *error)
+{
+    if (!error || error->status == STATUS_OK)
+        return;
+    writer_open(writer, "error", '{');
+    writer_text(writer, "code", status_name(error->status));
+    writer_text(writer, "message", error->text);
+    writer_bool(writer, "retryable", status_retryable(error->status));
+    writer_close(writer, '}');
+}
+
+static void write_picture(struct writer *writer, const char *format, uint32_t width,
+                          uint32_t height, uint64_t bytes)
+{
+    writer_text(writer, "format", format);
+    if (width)
+        writer_number(writer, "width", width);
+    if (height)
+        writer_number(writer, "height", height);
+    if (bytes)
+        writer_number(writer, "bytes", bytes);
+}
+
+static void write_input(struct writer *writer, const struct result *result)
+{
+    static const struct job_place nowhere;
+    const struct job_place *named = result->job ? &result->job->named : &nowhere;
+    char excerpt[JOB_EXCERPT_BYTES_MAX + 1];
+    if (!named->path && !named->key && result->text) {
+        text_escape(excerpt, sizeof excerpt, result->text, result->text_bytes);
+        writer_text(writer, "text", excerpt);
+    }
+    if (!named->path && !named->key && !result->input_format && !result->input_bytes)
+        return;
+    writer_open(writer, "input", '{');
+    writer_text(writer, "path", named->path);
+    writer_text(writer, "key", named->key);
+    write_picture(writer, result->input_format, result->input_width, result->input_height,
+                  result->input_bytes);
+    writer_close(writer, '}');
+}
+
+static void write_outputs(struct writer *writer, const struct result *result)
+{
+    writer_open(writer, "outputs", '[');
+    for (size_t i = 0; i < result->output_count; i++) {
+        const struct result_output *output = &result->outputs[i];
+        writer_open(writer, NULL, '{');
+        writer_text(writer, "path", output->place->path);
+        writer_text(writer, "key", output->place->key);
+        write_picture(writer, output->format, output->width, output->height, output->bytes);
+        writer_json(writer, "values", output->values);
+        write_error(writer, output->error);
+        writer_close(writer, '}');
+    }
+    writer_close(writer, ']');
+}
+
+static void write_times(struct writer *writer, const struct result *result)
+{
+    writer_open(writer, "ms", '{');
+    writer_thousandths(writer, "queue", result->ms.queue);
+    writer_thousandths(writer, "read", result->ms.read);
+    writer_thousandths(writer, "admit", result->ms.admit);
+    writer_thousandths(writer, "decode", result->ms.decode);
+    writer_thousandths(writer, "h2d", result->ms.h2d);
+    writer_thousandths(writer, "kernel", result->ms.kernel);
+    writer_thousandths(writer, "d2h", result->ms.d2h);
+    writer_thousandths(writer, "encode", result->ms.encode);
+    writer_thousandths(writer, "total", result->ms.total);
+    writer_close(writer, '}');
+}
+
+char *result_write(const struct result *result)
+{
+    struct writer writer = {0};
+    writer_open(&writer, NULL, '{');
+    writer_text(&writer, "id", result->job ? result->job->id : NULL);
+    writer_number(&writer, "job", result->number);
+    writer_text(&writer, "status", result->status);
+    write_error(&writer, result->error);
+    writer_json(&writer, "meta", result->job ? result->job->meta : NULL);
+    write_input(&writer, result);
+    write_outputs(&writer, result);
+    writer_number(&writer, "attempt", result->attempt);
+    writer_text(&writer, "engine", result->engine);
+    writer_text(&writer, "daemon", result->daemon);
+    write_times(&writer, result);
+    writer_close(&writer, '}');
+    return writer_finish(&writer);
+}
+
+/* ---- a result that is changed --------------------------------------------------------------- */
+
+/* Takes the item over, in any case. */
+static bool add_item(cJSON *object, const char *key, cJSON *item)
+{
+    if (item && cJSON_AddItemToObject(object, key, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+/* Written raw, so that no double's shortest form ("1e+15") gets into a job number. */
+static bool add_integer(cJSON *object, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return cJSON_AddRawToObject(object, key, text) != NULL;
+}
+
+/* Puts it in the member's place, or at the end; takes the item over, in any case. */
+static bool set_item(cJSON *object, const char *key, cJSON *item)
+{
+    if (!cJSON_HasObjectItem(object, key))
+        return add_item(object, key, item);
+    if (item && cJSON_ReplaceItemInObjectCaseSensitive(object, key, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+/* ---- one whose output was refused ----------------------------------------------------------- */
+
+static cJSON *error_json(const struct error *error)
+{
+    struct writer writer = {0};
+    writer_open(&writer, NULL, '{');
+    write_error(&writer, error);
+    writer_close(&writer, '}');
+    char *text = writer_finish(&writer);
+    cJSON *whole = text ? cJSON_Parse(text) : NULL;
+    cJSON *inner = cJSON_DetachItemFromObjectCaseSensitive(whole, "error");
+    cJSON_Delete(whole);
+    free(text);
+    return inner;
+}
+
+/* cJSON would write numbers its own way: meta goes back as it was written. */
+static bool keep_meta(cJSON *root, const char *result)
+{
+    struct json_member meta = {.name = "meta"};
+    struct error ignored = {0};
+    if (!cJSON_HasObjectItem(root, "meta"))
+        return true;
+    if (json_check(result, strlen(result), &meta, &ignored) != STATUS_OK || !meta.at)
+        return false;
+    char *text = strndup(meta.at, meta.length);
+    cJSON *raw = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    return set_item(root, "meta", raw);
+}
+
+/* A new member after this one, as result_write has it; takes the item over, in any case. */
+static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *item)
+{
+    cJSON *rest = cJSON_CreateArray();
+    while (rest && member->next)
+        cJSON_AddItemToArray(rest, cJSON_DetachItemViaPointer(object, member->next));
+    bool whole = add_item(object, key, item) && rest;
+    while (rest && rest->child)
+        cJSON_AddItemToArray(object, cJSON_DetachItemViaPointer(rest, rest->child));
+    cJSON_Delete(rest);
+    return whole;
+}
+
+static bool deny_output(cJSON *output, const struct error *error)
+{
+    static const char *const written[] = {"width", "height", "bytes", "values"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
+    return set_item(output, "error", error_json(error));
+}
+
+char *result_deny(const char *result, const char *key, const struct error *error)
+{
+    char *text = NULL;
+    cJSON *root = cJSON_Parse(result), *output;
+    const char *status = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "status"));
+    bool whole = status && keep_meta(root, result);
+    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(root, "outputs")) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(output, "key"));
+        if (name && strcmp(name, key) == 0)
+            whole = whole && deny_output(output, error);
+    }
+    if (whole && strcmp(status, "done") == 0)
+        whole = set_item(root, "status", cJSON_CreateString("failed")) &&
+                insert_after(root, cJSON_GetObjectItemCaseSensitive(root, "status"), "error",
+                             error_json(error));
+    if (whole)
+        text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+/* ---- that of an earlier one ----------------------------------------------------------------- */
+
+static bool set_meta(cJSON *root, const struct job *job)
+{
+    if (job->meta)
+        return set_item(root, "meta", cJSON_Duplicate(job->meta, true));
+    cJSON_DeleteItemFromObjectCaseSensitive(root, "meta");
+    return true;
+}
+
+char *result_repeat(const char *kept, const struct job *job, uint64_t number)
+{
+    char *text = NULL, own[24];
+    cJSON *root = cJSON_Parse(kept);
+    cJSON *first = cJSON_DetachItemFromObjectCaseSensitive(root, "job");
+    snprintf(own, sizeof own, "%" PRIu64, number);
+    if (cJSON_IsNumber(first) && add_integer(root, "same_as", (uint64_t)first->valuedouble) &&
+        cJSON_AddItemToObject(root, "job", cJSON_CreateRaw(own)) && set_meta(root, job))
+        text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(first);
+    cJSON_Delete(root);
+    return text;
+}

@@ -1,0 +1,350 @@
+/*
+ * ack.c - the ends of leases: settled ones gather in a lane until Redis acknowledged them.
+ *
+ * A lane has one call out at a time; what is settled meanwhile makes the next batch. A call
+ * without an answer may have been carried out: its leases are sent again, and that Redis does not
+ * know them any more is then what was hoped for.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/job/label.h"
+#include "queue/lease/lease_impl.h"
+
+/* A batch ends where its values pass this: Redis does nothing else while it takes them in. */
+#define BATCH_BYTES (16 * MIB)
+
+enum { ANSWER_GONE = -1, ANSWER_STALE = 0, ANSWER_OK = 1, ANSWER_DEAD = 2 };
+
+static struct entry *entry_of(struct list_node *node)
+{
+    return container_of(node, struct entry, lease.node);
+}
+
+/* The entry is on no list. */
+static void finish(struct entry *entry, long long answer)
+{
+    struct queue *queue = entry->queue;
+    bool nack = entry->kind != ACK_DONE;
+    bool dead = answer == ANSWER_DEAD;
+    bool stale = !entry->ended && (answer == ANSWER_STALE || answer == ANSWER_GONE);
+    if (stale && entry->sent_before && !entry->lease.lost && (nack || answer == ANSWER_GONE)) {
+        stale = false; /* an earlier call did it */
+        dead = entry->kind == ACK_RETRY && answer == ANSWER_GONE &&
+               queue_last_attempt(&entry->lease);
+    }
+    queue->view.stale += stale;
+    queue->view.dead += dead;
+    if (!entry->internal)
+        queue->events.settled(queue->events.context, &entry->lease, stale, dead);
+    queue_entry_free(entry);
+}
+
+/* Those that another daemon has, and those that START ended, tell Redis nothing. */
+static void finish_lost(struct lane *lane)
+{
+    struct list lost;
+    struct list_node *found;
+    list_init(&lost);
+    list_each_safe(node, after, &lane->waiting) {
+        if (!entry_of(node)->lease.lost && !entry_of(node)->ended)
+            continue;
+        list_remove(&lane->waiting, node);
+        list_push(&lost, node);
+    }
+    while ((found = list_pop(&lost)) != NULL)
+        finish(entry_of(found), ANSWER_STALE);
+    if (list_empty(&lane->waiting) && list_empty(&lane->sent))
+        lane->refused = false; /* what was refused is no more */
+}
+
+static void put_back(struct lane *lane, bool sent_before)
+{
+    struct list_node *node;
+    while (!list_empty(&lane->sent)) {
+        node = lane->sent.head.prev;
+        list_remove(&lane->sent, node);
+        entry_of(node)->sent_before |= sent_before;
+        list_push_front(&lane->waiting, node);
+    }
+}
+
+static void note_trimmed(struct queue *queue, long long trimmed)
+{
+    if (trimmed <= 0)
+        return;
+    if (queue->view.trimmed == 0)
+        log_warning("%s:results, :dead or a reply list is full: its oldest entries are thrown away",
+                    queue->config.ns);
+    queue->view.trimmed += (uint64_t)trimmed;
+}
+
+/* The batch was refused for want of a permission; its keys have been asked about. */
+static void probed(struct lane *lane, bool some)
+{
+    struct queue *queue = lane->queue;
+    redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = lane->denied};
+    put_back(lane, false);
+    if (some || !queue_ready(queue)) {
+        ack_pump(lane);
+        queue_close_check(queue);
+        return;
+    }
+    lane->refused = true;
+    queue_refused(queue, lane->script, &refusal, true);
+}
+
+static bool lacks_permission(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM");
+}
+
+static void answered(void *context, redisReply *reply)
+{
+    struct lane *lane = context;
+    struct queue *queue = lane->queue;
+    struct list_node *node;
+    if (!reply) {
+        put_back(lane, true);
+        if (queue_ready(queue)) /* no memory to send it again */
+            uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0);
+        return;
+    }
+    if (lacks_permission(reply) && denial_probe(lane, reply->str, probed))
+        return;
+    if (!script_reply_is_array(reply, 1 + lane->sent.length)) {
+        put_back(lane, reply->type != REDIS_REPLY_ERROR);
+        lane->refused = true;
+        queue_refused(queue, lane->script, reply, true);
+        return;
+    }
+    lane->refused = false;
+    queue_accepted(queue, lane->script);
+    note_trimmed(queue, script_reply_integer(reply, 0));
+    bool wakes = lane == &queue->nack;
+    for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++) {
+        wakes |= entry_of(node)->unique;
+        finish(entry_of(node), script_reply_integer(reply, i));
+    }
+    ack_pump(lane);
+    if (wakes)
+        fetch_wake(queue); /* to hear when what was delayed is due, or what waited for a job */
+    else
+        fetch_pump(queue);
+    queue_close_check(queue);
+}
+
+/* Whether the result is kept at NS:result:ID. Who sends a unique job again hears of it there. */
+static bool keeps_result(const struct entry *entry)
+{
+    return entry->id && (entry->unique || entry->queue->config.results != QUEUE_RESULTS_NONE);
+}
+
+static void add_keys(struct script_call *call, const struct entry *entry)
+{
+    script_call_ns_key(call, "job:%llu", (unsigned long long)entry->lease.number);
+    if (keeps_result(entry))
+        script_call_ns_key(call, "result:%s", entry->id);
+    if (entry->id && entry->unique) {
+        script_call_ns_key(call, "unique:%s", entry->id);
+        script_call_ns_key(call, "waits:%s", entry->id);
+        if (entry->kind == ACK_DONE)
+            script_call_ns_key(call, "woken");
+    }
+    if (entry->reply_to)
+        script_call_key(call, entry->reply_to);
+    for (size_t i = 0; i < entry->value_count; i++)
+        script_call_key(call, entry->values[i].key);
+}
+
+static void add_arguments(struct script_call *call, const struct entry *entry)
+{
+    const struct queue_config *config = &entry->queue->config;
+    script_call_number(call, entry->lease.number);
+    script_call_format(call, "%s:%llu", entry->queue->config.instance,
+                       (unsigned long long)entry->lease.fetch);
+    bool kept = keeps_result(entry);
+    bool listed = config->results == QUEUE_RESULTS_LIST || entry->reply_dropped;
+    bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
+    if (entry->kind != ACK_DONE)
+        script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");
+    script_call_text(call, entry->result && wanted ? entry->result : "");
+    script_call_text(call, !kept ? "0" : entry->unique ? "2" : "1");
+    script_call_text(call, entry->reply_to ? "1" : listed ? "0" : "-");
+    script_call_number(call, entry->value_count);
+    for (size_t i = 0; i < entry->value_count; i++) {
+        script_call_bytes(call, entry->values[i].value, entry->values[i].bytes);
+        script_call_number(call, entry->values[i].ttl_s);
+    }
+}
+
+static void take_batch(struct lane *lane)
+{
+    size_t bytes = 0;
+    while (!list_empty(&lane->waiting) && lane->sent.length < lane->queue->config.batch) {
+        struct entry *entry = entry_of(list_first(&lane->waiting));
+        if (!list_empty(&lane->sent) && bytes + entry->bytes > BATCH_BYTES)
+            return;
+        bytes += entry->bytes;
+        list_push(&lane->sent, list_pop(&lane->waiting));
+    }
+}
+
+static struct script_call *build_call(struct lane *lane)
+{
+    const struct queue_config *config = &lane->queue->config;
+    struct script_call *call = script_call_new(lane->script, config->ns);
+    if (!call)
+        return NULL;
+    bool nack = lane->script == SCRIPT_ID_NACK;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "results");
+    if (nack) {
+        script_call_ns_key(call, "jobs");
+        script_call_ns_key(call, "delayed");
+        script_call_ns_key(call, "alone");
+        script_call_ns_key(call, "dead");
+        script_call_ns_key(call, "woken");
+    }
+    list_each(node, &lane->sent)
+        add_keys(call, entry_of(node));
+    script_call_number(call, config->results_max);
+    script_call_ms(call, config->result_ttl_s);
+    if (nack) {
+        script_call_number(call, config->dead_max);
+        script_call_number(call, config->attempts);
+        script_call_ms(call, config->retry_delay_s);
+    }
+    list_each(node, &lane->sent)
+        add_arguments(call, entry_of(node));
+    return call;
+}
+
+void ack_pump(struct lane *lane)
+{
+    struct queue *queue = lane->queue;
+    finish_lost(lane);
+    if (!queue_ready(queue) || lane->sent.length > 0 || lane->waiting.length == 0)
+        return;
+    uint64_t since = uv_now(queue->loop) - lane->sent_ms;
+    if (lane->waiting.length < queue->config.batch && since < GATHER_MS && !queue->closing) {
+        uv_timer_start(lane->timer, ack_timer_cb, GATHER_MS - since, 0);
+        return;
+    }
+    take_batch(lane);
+    lane->sent_ms = uv_now(queue->loop);
+    if (!script_call_send(build_call(lane), queue->redis, answered, lane)) {
+        put_back(lane, false);
+        uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0);
+    }
+}
+
+void ack_timer_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    ack_pump(timer == queue->done.timer ? &queue->done : &queue->nack);
+    fetch_pump(queue); /* a lease that is settled may have been the one that all waited for */
+    queue_close_check(queue);
+}
+
+/* false: no memory. NULL stays NULL. */
+static bool copy(char **to, const char *text)
+{
+    *to = text ? strdup(text) : NULL;
+    return *to || !text;
+}
+
+/* Copies the array; the values themselves change hands in any case. */
+static bool take_values(struct entry *entry, const struct queue_value *values, size_t count)
+{
+    bool whole = true;
+    entry->values = count ? calloc(count, sizeof *values) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        char *key = entry->values ? strdup(values[i].key) : NULL;
+        if (!key) {
+            free(values[i].value);
+            whole = false;
+            continue;
+        }
+        struct queue_value *value = &entry->values[entry->value_count++];
+        *value = values[i];
+        value->key = key;
+        entry->bytes += value->bytes;
+    }
+    return whole;
+}
+
+/* false: it cannot be kept whole. */
+static bool take_answer(struct entry *entry, const struct queue_answer *answer)
+{
+    bool whole = take_values(entry, answer->values, answer->value_count);
+    whole = copy(&entry->id, answer->id) && whole;
+    whole = copy(&entry->reply_to, answer->reply_to) && whole;
+    entry->unique = answer->unique;
+    entry->result = answer->result;
+    entry->bytes += entry->result ? strlen(entry->result) : 0;
+    return whole && entry->result;
+}
+
+/* A part of an answer is none. The job goes back, but one that is being buried must not run again:
+ * the next reaper buries it when this lease has expired. */
+static void do_without_answer(struct entry *entry)
+{
+    char label[LABEL_BYTES];
+    size_t bytes;
+    const char *text = lease_text(&entry->lease, &bytes);
+    log_error("job %s: no memory for its answer; it goes back",
+              label_job(label, entry->lease.number, NULL, text, bytes));
+    queue_entry_drop_answer(entry);
+    entry->lease.lost |= entry->internal;
+    entry->kind = ACK_BACK;
+}
+
+void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer)
+{
+    struct queue *queue = entry->queue;
+    entry->kind = kind;
+    if (answer && !take_answer(entry, answer))
+        do_without_answer(entry);
+    struct lane *lane = entry->kind == ACK_DONE ? &queue->done : &queue->nack;
+    entry->lease.settled = true;
+    list_push(&lane->waiting, &entry->lease.node);
+    /* Nothing is called back from inside the daemon's call, and its neighbours may come yet. */
+    if (!queue->shut && !uv_is_active((uv_handle_t *)lane->timer))
+        uv_timer_start(lane->timer, ack_timer_cb, 0, 0);
+}
+
+/* false: it went back for want of memory. */
+static bool settle(struct queue *queue, struct lease *lease, enum ack_kind kind,
+                   const struct queue_answer *answer)
+{
+    struct entry *entry = lease->pending;
+    assert(!lease->settled && entry->queue == queue);
+    start_forget(entry);
+    lease->id = NULL;
+    list_remove(&queue->running, &lease->node);
+    ack_push(entry, kind, answer);
+    return entry->kind == kind;
+}
+
+bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer)
+{
+    return settle(queue, lease, ACK_DONE, answer);
+}
+
+bool queue_retry(struct queue *queue, struct lease *lease, const struct queue_answer *answer)
+{
+    return settle(queue, lease, ACK_RETRY, answer);
+}
+
+bool queue_last_attempt(const struct lease *lease)
+{
+    return lease->attempt >= lease->attempts_max;
+}
+
+void queue_give_back(struct queue *queue, struct lease *lease)
+{
+    (void)settle(queue, lease, ACK_BACK, NULL);
+}

@@ -1,0 +1,165 @@
+/*
+ * denial.c - an ACL denies a key that a job named: that job fails alone, not its whole batch.
+ *
+ * Redis checks all keys of a script call before it begins, and does not say which one it denies. So
+ * each key that a job of the refused batch named is asked about by itself, with a script that does
+ * nothing. One probe is for a key of the queue's own: if that is denied too, the user lacks more
+ * than a key, and the batch waits for a person.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/job/label.h"
+#include "queue/job/result.h"
+#include "queue/lease/lease_impl.h"
+
+static_assert(JOB_OUTPUTS_MAX <= 32, "values_denied has a bit for each value");
+
+enum { CONTROL = -2, REPLY_TO = -1 }; /* else the index of a value */
+
+struct probe {
+    struct lane *lane;
+    struct entry *entry; /* NULL for the control; it stays in lane->sent until all are answered */
+    int what;
+    void (*done)(struct lane *lane, bool some);
+};
+
+static struct entry *entry_of(struct list_node *node)
+{
+    return container_of(node, struct entry, lease.node);
+}
+
+static const char *label(const struct entry *entry, char text[LABEL_BYTES])
+{
+    size_t bytes;
+    const char *job = lease_text(&entry->lease, &bytes);
+    return label_job(text, entry->lease.number, NULL, job, bytes);
+}
+
+/* The result goes to NS:results then. */
+static void drop_reply(struct entry *entry)
+{
+    char text[LABEL_BYTES];
+    log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:results",
+                label(entry, text), entry->reply_to, entry->queue->config.ns);
+    free(entry->reply_to);
+    entry->reply_to = NULL;
+    entry->reply_dropped = true;
+}
+
+static void drop_value(struct entry *entry, size_t index)
+{
+    struct queue_value *value = &entry->values[index];
+    entry->bytes -= value->bytes;
+    free((char *)value->key);
+    free(value->value);
+    *value = entry->values[--entry->value_count];
+}
+
+/* false: no memory to say it in the result. */
+static bool deny_value(struct entry *entry, size_t index, const char *reason)
+{
+    struct error *error = calloc(1, sizeof *error);
+    if (!error)
+        return false;
+    error_set(error, STATUS_PATH_REFUSED, "Redis does not let this daemon write the key \"%.80s\" "
+              "(%.80s); permit it to the daemon's user, or name another one",
+              entry->values[index].key, reason);
+    char *result = result_deny(entry->result, entry->values[index].key, error);
+    if (!result) {
+        free(error);
+        return false;
+    }
+    char text[LABEL_BYTES];
+    log_info("job %s failed: %s: %s", label(entry, text), status_name(error->status), error->text);
+    free(entry->result);
+    entry->result = result;
+    free((struct error *)entry->lease.denied);
+    entry->lease.denied = error;
+    drop_value(entry, index);
+    return true;
+}
+
+/* Takes the denied keys out of an entry. Whether there were any. */
+static bool leave_out(struct entry *entry, const char *reason)
+{
+    bool some = entry->reply_denied;
+    if (entry->reply_denied)
+        drop_reply(entry);
+    for (size_t i = entry->value_count; i > 0; i--)
+        if (entry->values_denied >> (i - 1) & 1)
+            some |= deny_value(entry, i - 1, reason);
+    return some;
+}
+
+static void all_answered(struct lane *lane, void (*done)(struct lane *lane, bool some))
+{
+    bool some = false;
+    list_each(node, &lane->sent) {
+        struct entry *entry = entry_of(node);
+        if (!lane->control_denied)
+            some |= leave_out(entry, lane->denied);
+        entry->reply_denied = false;
+        entry->values_denied = 0;
+    }
+    done(lane, some);
+}
+
+static void probed(void *context, redisReply *reply)
+{
+    struct probe *probe = context;
+    struct lane *lane = probe->lane;
+    void (*done)(struct lane *lane, bool some) = probe->done;
+    if (reply && reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM")) {
+        if (probe->what == CONTROL)
+            lane->control_denied = true;
+        else if (probe->what == REPLY_TO)
+            probe->entry->reply_denied = true;
+        else
+            probe->entry->values_denied |= 1u << probe->what;
+    }
+    free(probe);
+    if (--lane->probes == 0)
+        all_answered(lane, done);
+}
+
+static bool send_probe(struct lane *lane, struct entry *entry, int what, const char *key,
+                       void (*done)(struct lane *lane, bool some))
+{
+    const char *argv[] = {"EVAL", "return 1", "1", key};
+    size_t lengths[] = {4, 8, 1, strlen(key)};
+    struct probe *probe = malloc(sizeof *probe);
+    if (!probe)
+        return false;
+    *probe = (struct probe){lane, entry, what, done};
+    if (!redis_send(lane->queue->redis, 4, argv, lengths, 0, probed, probe)) {
+        free(probe);
+        return false;
+    }
+    lane->probes++;
+    return true;
+}
+
+bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane *lane, bool some))
+{
+    char control[256];
+    bool user_keys = false;
+    list_each(node, &lane->sent)
+        user_keys |= entry_of(node)->reply_to || entry_of(node)->value_count > 0;
+    snprintf(control, sizeof control, "%s:lease", lane->queue->config.ns);
+    lane->control_denied = false;
+    snprintf(lane->denied, sizeof lane->denied, "%s", error);
+    if (!user_keys || !send_probe(lane, NULL, CONTROL, control, done))
+        return false;
+    /* One that cannot be sent finds nothing: the batch is refused again, and asked about again. */
+    list_each(node, &lane->sent) {
+        struct entry *entry = entry_of(node);
+        if (entry->reply_to)
+            send_probe(lane, entry, REPLY_TO, entry->reply_to, done);
+        for (size_t i = 0; i < entry->value_count; i++)
+            send_probe(lane, entry, (int)i, entry->values[i].key, done);
+    }
+    return true;
+}

@@ -1,0 +1,380 @@
+/*
+ * fetch.c - FETCH, the wait of an idle daemon, and running jobs alone.
+ *
+ * Three ways to learn of work: the last FETCH left something in :jobs (fetch again as places come
+ * free); the second connection's wait returns, of the one daemon that watches :jobs in a BLMOVE of
+ * the list onto itself, of the others in a BLPOP of :wake; the idle timer's LOOK, for delayed jobs
+ * that come due, jobs in :alone, and a wait that is down or refused.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/lease/lease_impl.h"
+
+/* Over how many jobs, run alone one after the other, before the usual ones have their turn: for
+ * as long as those took, this daemon does not run jobs alone. */
+#define ALONE_RUN_MAX 8
+
+enum {
+    REPLY_LENGTH,
+    REPLY_DUE_MS,
+    REPLY_DROPPED,
+    REPLY_ALONE,
+    REPLY_HORIZON,
+    REPLY_PAUSED,
+    REPLY_WATCH,
+    REPLY_HEAD
+};
+
+enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_HEAD };
+
+/* Two daemons that know of one delayed job do not fetch it at one moment. */
+#define DUE_JITTER_MS 20
+
+/* Takes a string out of a reply: malloc'd, and terminated by hiredis. */
+static char *take_string(redisReply *reply, size_t *bytes)
+{
+    char *text = reply->str;
+    *bytes = (size_t)reply->len;
+    reply->str = NULL;
+    return text;
+}
+
+struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter)
+{
+    uint64_t number;
+    redisReply *text = index + 2 < reply->elements ? reply->element[index + 2] : NULL;
+    if (!text || !script_reply_number(reply, index, &number) ||
+        reply->element[index + 1]->type != REDIS_REPLY_INTEGER)
+        return NULL;
+    struct entry *entry = queue_entry_new(queue);
+    if (!entry)
+        return NULL;
+    entry->lease.number = number;
+    entry->lease.attempt = (uint32_t)reply->element[index + 1]->integer;
+    entry->lease.fetch = counter;
+    if (text->type == REDIS_REPLY_STRING) {
+        entry->lease.raw = take_string(text, &entry->lease.raw_bytes);
+    } else if (script_reply_is_array(text, 2) && text->element[1]->type == REDIS_REPLY_STRING) {
+        entry->lease.raw_bytes = (size_t)script_reply_integer(text, 0);
+        entry->lease.head = take_string(text->element[1], &entry->lease.head_bytes);
+    }
+    return entry;
+}
+
+/* ---- while it is idle --------------------------------------------------------------------- */
+
+static void peeked(void *context, redisReply *reply);
+
+static bool may_peek(const struct queue *queue)
+{
+    return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
+}
+
+static void peek_pump(struct queue *queue)
+{
+    char seconds[32], *key = NULL;
+    bool watch = queue->watch != WATCH_NOT;
+    if (!may_peek(queue) || queue->peeking || queue->peek_refused || !redis_up(queue->peek) ||
+        asprintf(&key, "%s:%s", queue->config.ns, watch ? "jobs" : "wake") < 0)
+        return;
+    double block_s = fmax(queue->config.block_s, 0.01); /* 0 would be for ever */
+    snprintf(seconds, sizeof seconds, "%.3f", block_s);
+    const char *move[] = {"BLMOVE", key, key, "RIGHT", "RIGHT", seconds};
+    const char *pop[] = {"BLPOP", key, seconds};
+    const char **argv = watch ? move : pop;
+    int argc = watch ? 6 : 3;
+    size_t lengths[6];
+    for (int i = 0; i < argc; i++)
+        lengths[i] = strlen(argv[i]);
+    queue->waits_for_word = !watch;
+    queue->peeking = redis_send(queue->peek, argc, argv, lengths, block_s + 3, peeked, queue);
+    free(key);
+}
+
+/* A word that came too late for this daemon goes to the next one: whoever watches sees the jobs
+ * that are left over, too. */
+static void hear(struct queue *queue, const redisReply *word)
+{
+    if (!may_peek(queue) || !queue_ready(queue))
+        lease_pass_watch(queue);
+    else if (word->type == REDIS_REPLY_STRING && strcmp(word->str, "watch") == 0)
+        queue->watch = WATCH;
+    else
+        fetch_wake(queue);
+}
+
+static void peeked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->peeking = false;
+    if (queue->shut || !reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
+            redis_drop(queue->peek, reply->str);
+        else
+            queue->peek_refused = true; /* until the idle timer's next turn */
+    } else if (reply->type != REDIS_REPLY_NIL) {
+        redis_good(queue->peek);
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+            hear(queue, reply->element[1]);
+        else
+            fetch_wake(queue);
+    }
+    peek_pump(queue);
+}
+
+void fetch_check_watch(struct queue *queue)
+{
+    if (queue->watch == WATCH && (queue->closing || queue->places == 0) && !queue->fetch_out)
+        lease_pass_watch(queue);
+}
+
+void fetch_wake(struct queue *queue)
+{
+    queue->idle = false;
+    fetch_pump(queue);
+}
+
+/* An empty queue, or one that is paused, is looked at again when the next delayed job is due, or
+ * after block_s. */
+static void go_idle(struct queue *queue, long long due_ms)
+{
+    double dice = erand48(queue->dice);
+    double ms = fmax(queue->config.block_s, 0.01) * 1000 * (0.75 + 0.25 * dice);
+    double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * dice);
+    if (due_ms >= 0 && due < ms)
+        ms = due;
+    queue->idle = true;
+    queue_timer_start(queue, TIMER_IDLE, (uint64_t)ms);
+}
+
+/* For all daemons of the namespace; said once. */
+static void note_paused(struct queue *queue, bool paused)
+{
+    if (paused != queue->view.paused)
+        log_info("%s:paused is %s: fetching is %s", queue->config.ns, paused ? "set" : "gone",
+                 paused ? "paused for all daemons" : "resumed");
+    queue->view.paused = paused;
+}
+
+static void looked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->looking = false;
+    if (!queue->idle || queue->closing)
+        return;
+    if (!reply) {
+        fetch_wake(queue);
+        return;
+    }
+    if (!script_reply_is_array(reply, LOOK_HEAD)) {
+        queue->idle = false;
+        queue_refused(queue, SCRIPT_ID_LOOK, reply, true);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_LOOK);
+    queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
+    note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
+    if (script_reply_integer(reply, LOOK_WORTH) == 1) {
+        fetch_wake(queue);
+        return;
+    }
+    /* Of the daemons that only look, one is enough to be there when a job comes due. */
+    go_idle(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS) : -1);
+    fetch_pump(queue);
+}
+
+static bool send_look(struct queue *queue)
+{
+    if (!queue_ready(queue) || queue->looking)
+        return false;
+    struct script_call *call = script_call_new(SCRIPT_ID_LOOK, queue->config.ns);
+    if (!call)
+        return false;
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "delayed");
+    script_call_ns_key(call, "alone");
+    script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "paused");
+    script_call_ns_key(call, "woken");
+    queue->looking = script_call_send(call, queue->redis, looked, queue);
+    return queue->looking;
+}
+
+void fetch_idle_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    queue->peek_refused = false;
+    if (!queue->idle || queue->places == 0 || !send_look(queue))
+        fetch_wake(queue);
+}
+
+/* ---- FETCH -------------------------------------------------------------------------------- */
+
+void fetch_timer_cb(uv_timer_t *timer)
+{
+    fetch_pump(timer->data);
+}
+
+/* Hands a lease to the daemon, or back to Redis when its place is gone meanwhile. */
+static void hand_out(struct queue *queue, struct entry *entry)
+{
+    if (queue->places == 0 || queue->closing) {
+        entry->internal = true;
+        ack_push(entry, ACK_BACK, NULL);
+        return;
+    }
+    queue->places--;
+    if (entry->lease.attempt > 1)
+        queue->view.redelivered++;
+    list_push(&queue->running, &entry->lease.node);
+    queue->events.leased(queue->events.context, &entry->lease);
+}
+
+static void note_alone(struct queue *queue, bool alone, size_t taken)
+{
+    uint64_t now = uv_now(queue->loop);
+    if (alone && !queue->alone) {
+        queue->alone_since_ms = now;
+        queue->alone_taken = 0;
+        log_info("jobs on their last attempt wait: they run one by one, with nothing beside them");
+    }
+    if (!alone && queue->alone)
+        queue->alone_rest_ms = now + (queue->alone_taken >= ALONE_RUN_MAX
+                                          ? now - queue->alone_since_ms : 0);
+    queue->alone = alone;
+    queue->alone_taken += (unsigned)(alone ? taken : 0);
+}
+
+static void note_dropped(struct queue *queue, long long dropped)
+{
+    if (dropped <= 0)
+        return;
+    if (queue->view.dropped == 0)
+        log_warning("%lld entries of %s:jobs named jobs that are not there and were dropped",
+                    dropped, queue->config.ns);
+    queue->view.dropped += (uint64_t)dropped;
+}
+
+static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
+{
+    queue->delivering = true;
+    for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
+        struct entry *entry = fetch_entry(queue, reply, i, counter);
+        if (!entry) { /* RESUME gives it back */
+            if (queue->resumes_due < 1)
+                queue->resumes_due = 1;
+            continue;
+        }
+        entry->lease.alone = queue->alone;
+        entry->lease.marked = (long long)entry->lease.number <= queue->horizon;
+        hand_out(queue, entry);
+    }
+    queue->delivering = false;
+}
+
+static void fetched(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    uint64_t counter = queue->fetch_out;
+    queue->fetch_out = 0;
+    if (!reply) {
+        if (queue_ready(queue)) /* no memory to send it again */
+            fetch_pump(queue);
+        queue_close_check(queue);
+        return;
+    }
+    if (!script_reply_is_array(reply, REPLY_HEAD)) {
+        queue_refused(queue, SCRIPT_ID_FETCH, reply, true);
+        queue_close_check(queue);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_FETCH);
+    size_t taken = (reply->elements - REPLY_HEAD) / 3;
+    queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
+    note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));
+    note_alone(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
+    note_paused(queue, script_reply_integer(reply, REPLY_PAUSED) == 1);
+    long long horizon = script_reply_integer(reply, REPLY_HORIZON);
+    if (horizon != queue->horizon)
+        start_check(queue, horizon);
+    queue->watch = (enum queue_watch)script_reply_integer(reply, REPLY_WATCH);
+    if ((queue->view.length == 0 && !queue->alone) || queue->view.paused)
+        go_idle(queue, script_reply_integer(reply, REPLY_DUE_MS));
+    take_leases(queue, reply, counter);
+    queue_close_check(queue);
+    fetch_pump(queue);
+}
+
+/* Jobs that would be lost with this process, those included whose DONE Redis has not heard. */
+static size_t held(const struct queue *queue)
+{
+    return queue->running.length + queue_unacknowledged(queue);
+}
+
+static bool may_run_alone(const struct queue *queue)
+{
+    if (queue->alone)
+        return queue->alone_taken < ALONE_RUN_MAX;
+    return uv_now(queue->loop) >= queue->alone_rest_ms;
+}
+
+static void send_fetch(struct queue *queue)
+{
+    const struct queue_config *config = &queue->config;
+    uint32_t places = queue->places < config->batch ? queue->places : config->batch;
+    struct script_call *call = script_call_new(SCRIPT_ID_FETCH, config->ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "delayed");
+    script_call_ns_key(call, "alone");
+    script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "inst");
+    script_call_ns_key(call, "seq");
+    script_call_ns_key(call, "cancel");
+    script_call_ns_key(call, "paused");
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
+    script_call_ns_key(call, "woken");
+    script_call_text(call, config->ns);
+    script_call_text(call, config->instance);
+    script_call_number(call, ++queue->counter);
+    script_call_number(call, places);
+    script_call_ms(call, config->lease_s);
+    script_call_number(call, config->attempts);
+    script_call_number(call, JOB_BYTES_MAX);
+    script_call_number(call, may_run_alone(queue));
+    script_call_number(call, held(queue));
+    script_call_text(call, queue->watch != WATCH_NOT ? "watch"
+                           : queue->peeking && queue->waits_for_word ? "wait" : "none");
+    queue->fetch_out = queue->counter;
+    queue->fetch_ms = uv_now(queue->loop);
+    if (!script_call_send(call, queue->redis, fetched, queue))
+        queue->fetch_out = 0;
+}
+
+void fetch_pump(struct queue *queue)
+{
+    if (!queue_ready(queue) || queue->fetch_out || queue->delivering || queue->closing ||
+        queue->places == 0 || queue->done.refused || queue->nack.refused)
+        return;
+    if (queue->alone && held(queue) > 0)
+        return; /* until these are through nothing else may start */
+    if (queue->idle) {
+        peek_pump(queue);
+        return;
+    }
+    uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
+    if (queue->places < queue->config.batch && since < GATHER_MS)
+        queue_timer_start(queue, TIMER_FETCH, GATHER_MS - since);
+    else
+        send_fetch(queue);
+}

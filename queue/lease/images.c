@@ -1,0 +1,401 @@
+/* images.c - queue_read: an image that lies in Redis. A small one comes whole with its first part;
+ * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more. What
+ * was read lies in no pool until the caller has released it, so only so much is asked for. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/lease/lease_impl.h"
+
+/* Lost connections, failed connects and refusals that one read outlives. */
+#define READ_TRIES_MAX 8
+#define READ_RETRY_MS 200
+/* One command instead of two for a thumbnail, a hundredth more to carry for what is large. */
+#define FIRST_BYTES QUEUE_READ_LARGE
+
+struct read {
+    struct list_node node;
+    struct queue *queue;
+    char *key;
+    uint64_t bytes_max;
+    queue_read_cb callback;
+    void *context;
+    unsigned tries;
+    uint64_t due_ms; /* of the next try */
+    bool out;        /* a command without an answer yet */
+    bool small;      /* one of READS_SMALL_MAX */
+    bool large;      /* one of READS_LARGE_MAX */
+    size_t bytes;    /* of READS_LARGE_BYTES */
+    bool waits;      /* to become one of these, or for bytes */
+    bool measured;   /* it is known to be a large one */
+    bool cancelled;
+};
+
+static bool begin_large(struct read *read);
+static void start(struct read *read);
+static void retry_later(struct read *read);
+
+/* Whether the read waits among the small ones, or else among the large ones. */
+static bool waits_as(const struct read *read, bool small)
+{
+    return read->waits && read->measured != small;
+}
+
+/* There is room among the small or the large ones: those that wait for it take it in order. */
+static void wake(struct queue *queue, bool small)
+{
+    list_each(node, &queue->reads) {
+        struct read *read = container_of(node, struct read, node);
+        if (!waits_as(read, small))
+            continue;
+        read->waits = false;
+        if (small)
+            start(read);
+        else if (!begin_large(read))
+            retry_later(read);
+        if (read->waits)
+            return;
+    }
+}
+
+static void end_small(struct queue *queue)
+{
+    queue->small_reads--;
+    wake(queue, true);
+}
+
+static void end_large(struct queue *queue, size_t bytes)
+{
+    queue->large_reads--;
+    queue->large_bytes -= bytes;
+    wake(queue, false);
+}
+
+static void read_free(struct read *read)
+{
+    struct queue *queue = read->queue;
+    bool small = read->small, large = read->large;
+    size_t bytes = read->bytes;
+    if (read->node.next)
+        list_remove(&queue->reads, &read->node);
+    free(read->key);
+    free(read);
+    if (small)
+        end_small(queue);
+    if (large)
+        end_large(queue, bytes);
+}
+
+/* As queue_read_release will count it: by the length, whichever way the read went. */
+static void hand_over(struct read *read, size_t length)
+{
+    struct queue *queue = read->queue;
+    bool large = length >= QUEUE_READ_LARGE;
+    queue->small_reads += !large - read->small;
+    queue->large_reads += large - read->large;
+    queue->large_bytes += (large ? length : 0) - read->bytes;
+    bool freed = read->large && !large;
+    read->small = read->large = false;
+    read->bytes = 0;
+    if (freed)
+        wake(queue, false);
+}
+
+/* The place among the small or the large ones goes to the caller with the bytes. */
+static void finish(struct read *read, uint8_t *bytes, size_t length, const struct error *error)
+{
+    queue_read_cb callback = read->callback;
+    void *context = read->context;
+    if (bytes)
+        hand_over(read, length);
+    read_free(read);
+    callback(context, bytes, length, error);
+}
+
+__attribute__((format(printf, 3, 4))) static void fail(struct read *read, enum status status,
+                                                       const char *format, ...)
+{
+    struct error error = {0};
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(&error, status, "%s", text);
+    finish(read, NULL, 0, &error);
+}
+
+static void retry_later(struct read *read)
+{
+    struct queue *queue = read->queue;
+    read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
+    if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_READ]))
+        queue_timer_start(queue, TIMER_READ, READ_RETRY_MS);
+}
+
+/* A try without success: another one later, or the end. */
+static void try_failed(struct read *read, const char *reason)
+{
+    if (++read->tries >= READ_TRIES_MAX)
+        fail(read, STATUS_INPUT_UNREADABLE, "key \"%.80s\" cannot be read: %.150s", read->key,
+             reason);
+    else
+        retry_later(read);
+}
+
+/* The slot moves from one Cluster node to another, and the key with it: that says nothing about the
+ * key, and is waited out for as long as the job has. */
+static bool is_on_its_way(const char *error)
+{
+    return strncmp(error, "ASK ", 4) == 0 || strncmp(error, "TRYAGAIN", 8) == 0 ||
+           strncmp(error, "CLUSTERDOWN", 11) == 0;
+}
+
+/* True when the reply was dealt with: no answer, an error, a read that nobody wants any more. */
+static bool settled(struct read *read, redisReply *reply)
+{
+    read->out = false;
+    if (read->cancelled) {
+        read_free(read);
+        return true;
+    }
+    if (!reply) {
+        try_failed(read, "the connection to Redis was lost");
+        return true;
+    }
+    if (reply->type != REDIS_REPLY_ERROR)
+        return false;
+    if (is_on_its_way(reply->str))
+        retry_later(read);
+    else if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
+        fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not hold a string", read->key);
+    else
+        try_failed(read, reply->str);
+    return true;
+}
+
+static bool can_send(const struct queue *queue)
+{
+    return queue->redis && !queue->shut && redis_up(queue->redis);
+}
+
+static bool send_read(struct read *read, const char *command, redis_reply_cb callback)
+{
+    const char *argv[] = {command, read->key};
+    size_t lengths[] = {strlen(command), strlen(read->key)};
+    read->out = redis_send(read->queue->redis, 2, argv, lengths, 0, callback, read);
+    return read->out;
+}
+
+static void too_large(struct read *read, uint64_t bytes)
+{
+    fail(read, STATUS_INPUT_TOO_LARGE, "key \"%.80s\" has %llu bytes, at most %llu are allowed",
+         read->key, (unsigned long long)bytes, (unsigned long long)read->bytes_max);
+}
+
+static void take(struct read *read, redisReply *reply)
+{
+    uint8_t *bytes = (uint8_t *)reply->str;
+    reply->str = NULL;
+    finish(read, bytes, (size_t)reply->len, NULL);
+}
+
+static void got(void *context, redisReply *reply)
+{
+    struct read *read = context;
+    if (settled(read, reply))
+        return;
+    if (reply->type == REDIS_REPLY_NIL) {
+        fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
+    } else if (reply->type != REDIS_REPLY_STRING) {
+        try_failed(read, "an answer of an unexpected form");
+    } else if ((uint64_t)reply->len > read->bytes_max) { /* it grew since STRLEN */
+        too_large(read, (uint64_t)reply->len);
+    } else {
+        take(read, reply);
+    }
+}
+
+/* One alone may have more than READS_LARGE_BYTES. */
+static bool take_bytes(struct read *read, size_t bytes)
+{
+    struct queue *queue = read->queue;
+    size_t others = queue->large_bytes - read->bytes;
+    if (others > 0 && others + bytes > READS_LARGE_BYTES)
+        return false;
+    queue->large_bytes = others + bytes;
+    read->bytes = bytes;
+    return true;
+}
+
+static void measured(void *context, redisReply *reply)
+{
+    struct read *read = context;
+    if (settled(read, reply))
+        return;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        try_failed(read, "an answer of an unexpected form");
+    else if ((uint64_t)reply->integer > read->bytes_max)
+        too_large(read, (uint64_t)reply->integer);
+    else if (!take_bytes(read, (size_t)reply->integer))
+        read->waits = true;
+    else if (!send_read(read, "GET", got))
+        try_failed(read, "the connection to Redis was lost");
+}
+
+/* false: there is no room in the connection's memory. */
+static bool begin_large(struct read *read)
+{
+    struct queue *queue = read->queue;
+    read->measured = true;
+    if (read->small) {
+        read->small = false;
+        end_small(queue);
+    }
+    if (!read->large && queue->large_reads >= READS_LARGE_MAX) {
+        read->waits = true;
+        return true;
+    }
+    queue->large_reads += !read->large;
+    read->large = true;
+    return can_send(queue) && send_read(read, "STRLEN", measured);
+}
+
+static uint64_t first_bytes(const struct read *read)
+{
+    return read->bytes_max < FIRST_BYTES ? read->bytes_max + 1 : FIRST_BYTES;
+}
+
+static void got_first(void *context, redisReply *reply)
+{
+    struct read *read = context;
+    if (settled(read, reply))
+        return;
+    if (reply->type != REDIS_REPLY_STRING)
+        try_failed(read, "an answer of an unexpected form");
+    else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
+        take(read, reply);
+    else if (!begin_large(read)) /* there is more, or nothing: no key perhaps */
+        try_failed(read, "the connection to Redis was lost");
+}
+
+static bool send_first(struct read *read)
+{
+    char last[24];
+    snprintf(last, sizeof last, "%llu", (unsigned long long)first_bytes(read) - 1);
+    const char *argv[] = {"GETRANGE", read->key, "0", last};
+    size_t lengths[] = {8, strlen(read->key), 1, strlen(last)};
+    read->out = redis_send(read->queue->redis, 4, argv, lengths, 0, got_first, read);
+    return read->out;
+}
+
+/* What is not sent because the connection is down goes when it is up. */
+static void start(struct read *read)
+{
+    struct queue *queue = read->queue;
+    if (!can_send(queue))
+        return;
+    read->measured = false;
+    read->waits = !read->small && !read->large && queue->small_reads >= READS_SMALL_MAX;
+    if (read->waits)
+        return;
+    queue->small_reads += !read->small && !read->large;
+    read->small = !read->large;
+    if (!send_first(read))
+        retry_later(read); /* memory is short */
+}
+
+void read_pump(struct queue *queue)
+{
+    uint64_t now = uv_now(queue->loop), next = UINT64_MAX;
+    list_each(node, &queue->reads) {
+        struct read *read = container_of(node, struct read, node);
+        if (read->out || read->waits)
+            continue;
+        if (read->due_ms <= now)
+            start(read);
+        else if (read->due_ms < next)
+            next = read->due_ms;
+    }
+    if (next != UINT64_MAX)
+        queue_timer_start(queue, TIMER_READ, next - now);
+}
+
+void read_timer_cb(uv_timer_t *timer)
+{
+    read_pump(timer->data);
+}
+
+/* Each failed connect counts for those that wait. Their callbacks may cancel others, so the list
+ * is walked by count of tries, from its head each time. */
+void read_down(struct queue *queue, const char *reason)
+{
+    struct read *spent;
+    list_each(node, &queue->reads) {
+        struct read *read = container_of(node, struct read, node);
+        if (!read->out)
+            read->tries++;
+    }
+    do {
+        spent = NULL;
+        list_each(node, &queue->reads) {
+            struct read *read = container_of(node, struct read, node);
+            if (!read->out && read->tries >= READ_TRIES_MAX)
+                spent = read;
+        }
+        if (spent)
+            try_failed(spent, reason);
+    } while (spent);
+}
+
+void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
+                 void *context)
+{
+    struct read *read = calloc(1, sizeof *read);
+    char *copy = strdup(key);
+    if (!read || !copy) {
+        free(read);
+        free(copy);
+        return NULL;
+    }
+    read->queue = queue;
+    read->key = copy;
+    read->bytes_max = bytes_max;
+    read->callback = callback;
+    read->context = context;
+    list_push(&queue->reads, &read->node);
+    start(read);
+    return read;
+}
+
+void queue_read_cancel(struct queue *queue, void *handle)
+{
+    struct read *read = handle;
+    (void)queue;
+    if (!read)
+        return;
+    read->cancelled = true;
+    if (!read->out)
+        read_free(read);
+}
+
+void queue_read_release(struct queue *queue, size_t length)
+{
+    if (length >= QUEUE_READ_LARGE)
+        end_large(queue, length);
+    else
+        end_small(queue);
+}
+
+void read_cancel_all(struct queue *queue)
+{
+    list_each(node, &queue->reads)
+        container_of(node, struct read, node)->cancelled = true;
+}
+
+void read_free_all(struct queue *queue)
+{
+    while (!list_empty(&queue->reads))
+        read_free(container_of(list_first(&queue->reads), struct read, node));
+}

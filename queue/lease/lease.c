@@ -1,0 +1,425 @@
+/* lease.c - RENEW, RESUME and REAP: who holds what, while daemons and connections come and go. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "conf/text.h"
+#include "queue/job/instance.h"
+#include "queue/job/job.h"
+#include "queue/job/label.h"
+#include "queue/job/result.h"
+#include "queue/lease/lease_impl.h"
+
+#define REAP_JITTER 0.2 /* of reap_s, to both sides: daemons started together drift apart */
+#define LOOK_AGAIN 1.5  /* of renew_s: a live daemon has renewed its leases by the second look */
+
+/* ---- RENEW -------------------------------------------------------------------------------- */
+
+struct renewal {
+    struct queue *queue;
+    struct entry *entries[QUEUE_BATCH_MAX];
+    size_t count;
+    bool sent, pass;
+};
+
+struct search {
+    uint64_t number, fetch;
+    struct entry *found;
+};
+
+static void match(void *context, struct entry *entry)
+{
+    struct search *search = context;
+    if (entry->lease.number == search->number && entry->lease.fetch == search->fetch)
+        search->found = entry;
+}
+
+/* "number:fetch counter". What was sent to Redis before may be gone because of just that. */
+static void note_lost(struct queue *queue, const char *name)
+{
+    struct search search = {0};
+    unsigned long long number, fetch;
+    if (sscanf(name, "%llu:%llu", &number, &fetch) != 2)
+        return;
+    search.number = number;
+    search.fetch = fetch;
+    queue_each_entry(queue, match, &search);
+    struct entry *entry = search.found;
+    if (entry && !entry->sent_before && !entry->ended && !start_is_sent(entry))
+        lease_lose(entry);
+}
+
+void lease_lose(struct entry *entry)
+{
+    struct queue *queue = entry->queue;
+    if (entry->lease.lost)
+        return;
+    entry->lease.lost = true;
+    if (!entry->lease.settled)
+        queue->events.lost(queue->events.context, &entry->lease);
+}
+
+/* Even when the right to it has expired, because Redis's clock stepped, nothing else begins. */
+static bool runs_alone(struct queue *queue)
+{
+    list_each(node, &queue->running)
+        if (container_of(node, struct lease, node)->alone)
+            return true;
+    return false;
+}
+
+enum { RENEWED_ALONE, RENEWED_HORIZON, RENEWED_WATCH, RENEWED_HEAD };
+
+static void renewed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (!script_reply_is_array(reply, RENEWED_HEAD)) {
+        /* An idle daemon writes nothing else: until FETCH is accepted it says that it waits. */
+        bool idle = queue->idle;
+        queue->idle = false;
+        queue_refused(queue, SCRIPT_ID_RENEW, reply, idle);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_RENEW);
+    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out && !runs_alone(queue))
+        queue->alone = false;
+    long long watch = script_reply_integer(reply, RENEWED_WATCH);
+    if (watch >= WATCH_NOT && watch <= WATCH_LONELY)
+        queue->watch = (enum queue_watch)watch;
+    for (size_t i = RENEWED_HEAD; i < reply->elements; i++)
+        if (reply->element[i]->type == REDIS_REPLY_STRING)
+            note_lost(queue, reply->element[i]->str);
+    start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
+    fetch_check_watch(queue);
+    fetch_pump(queue);
+    if (queue->lengths_due)
+        lengths_ask(queue);
+    queue->lengths_due = false;
+}
+
+/* While a FETCH is out, only its reply knows who is to watch. */
+static const char *watch_word(const struct renewal *renewal)
+{
+    if (renewal->pass)
+        return "pass";
+    return renewal->queue->watch != WATCH_NOT && !renewal->queue->fetch_out ? "keep" : "none";
+}
+
+static void send_renewal(struct renewal *renewal)
+{
+    struct queue *queue = renewal->queue;
+    bool paused = queue->places == 0 && queue->running.length == 0;
+    const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
+    struct script_call *call = script_call_new(SCRIPT_ID_RENEW, queue->config.ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "inst");
+    script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "cancel");
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
+    for (size_t i = 0; i < renewal->count; i++)
+        script_call_ns_key(call, "job:%llu",
+                           (unsigned long long)renewal->entries[i]->lease.number);
+    script_call_text(call, queue->config.instance);
+    script_call_ms(call, queue->config.lease_s);
+    script_call_text(call, right);
+    script_call_text(call, watch_word(renewal));
+    for (size_t i = 0; i < renewal->count; i++) {
+        script_call_number(call, renewal->entries[i]->lease.number);
+        script_call_number(call, renewal->entries[i]->lease.fetch);
+    }
+    script_call_send(call, queue->redis, renewed, queue);
+    renewal->count = 0;
+    renewal->sent = true;
+}
+
+static void add_renewal(void *context, struct entry *entry)
+{
+    struct renewal *renewal = context;
+    if (entry->lease.lost)
+        return;
+    renewal->entries[renewal->count++] = entry;
+    if (renewal->count == QUEUE_BATCH_MAX)
+        send_renewal(renewal);
+}
+
+void lease_renew(struct queue *queue)
+{
+    struct renewal renewal = {.queue = queue};
+    if (!redis_up(queue->redis))
+        return;
+    queue_each_entry(queue, add_renewal, &renewal);
+    if (renewal.count > 0 || !renewal.sent) /* without leases, the daemon's own name */
+        send_renewal(&renewal);
+    queue->lengths_due = true;
+}
+
+void lease_pass_watch(struct queue *queue)
+{
+    struct renewal renewal = {.queue = queue, .pass = true};
+    queue->watch = WATCH_NOT;
+    if (redis_up(queue->redis) && !queue->shut)
+        send_renewal(&renewal);
+}
+
+void lease_renew_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
+    if (queue->leaving)
+        return;
+    if (queue->resumes_due > 0)
+        lease_resume(queue);
+    lease_renew(queue);
+}
+
+/* ---- RESUME ------------------------------------------------------------------------------- */
+
+static void resumed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (!script_reply_is_array(reply, 2)) {
+        queue->resumes_due++;
+        queue_refused(queue, SCRIPT_ID_RESUME, reply, false);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_RESUME);
+    long long given = script_reply_integer(reply, 0);
+    if (given > 0) {
+        log_info("%lld jobs whose fetch had no answer were given back", given);
+        fetch_wake(queue);
+    }
+    if (script_reply_integer(reply, 1) == 1) {
+        queue->resumes_due++;
+        lease_resume(queue);
+    }
+}
+
+/* Of a lost lease the job may be leased to this daemon again, by a FETCH without an answer. */
+static void add_known(void *context, struct entry *entry)
+{
+    if (entry->lease.lost)
+        return;
+    script_call_format(context, "%llu:%llu", (unsigned long long)entry->lease.number,
+                       (unsigned long long)entry->lease.fetch);
+}
+
+void lease_resume(struct queue *queue)
+{
+    uint64_t end = queue->counter + 1;
+    if (queue->fetch_out && queue->fetch_out < end)
+        end = queue->fetch_out;
+    if (queue->reap_out && queue->reap_out < end)
+        end = queue->reap_out;
+    struct script_call *call = script_call_new(SCRIPT_ID_RESUME, queue->config.ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "alone");
+    script_call_text(call, queue->config.ns);
+    script_call_text(call, queue->config.instance);
+    script_call_number(call, queue->config.attempts);
+    script_call_number(call, end);
+    queue_each_entry(queue, add_known, call);
+    if (script_call_send(call, queue->redis, resumed, queue))
+        queue->resumes_due--;
+}
+
+/* ---- REAP --------------------------------------------------------------------------------- */
+
+/* "host:pid" of INST, which is host:boot-id:pid-namespace:pid:start-time. */
+static void daemon_name(const char *inst, char *name, size_t size)
+{
+    const char *pid = inst;
+    for (int i = 0; i < 3 && pid; i++)
+        pid = strchr(pid, ':') ? strchr(pid, ':') + 1 : NULL;
+    snprintf(name, size, "%.*s:%.*s", (int)strcspn(inst, ":"), inst,
+             pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
+}
+
+/* The last word on a job whose attempts are used up: it took its daemons down, or lost them. */
+static void bury(struct queue *queue, struct entry *entry)
+{
+    struct job_rules rules = {queue->config.ns, 1};
+    struct job job = {0};
+    struct error ignored = {0}, error = {0};
+    char daemon[INSTANCE_BYTES_MAX], label[LABEL_BYTES];
+    size_t text_bytes;
+    const char *text = lease_text(&entry->lease, &text_bytes);
+    if (entry->lease.raw &&
+        job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
+        log_debug("job %llu: %s", (unsigned long long)entry->lease.number, ignored.text);
+    label_job(label, entry->lease.number, &job, text, text_bytes);
+    error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
+              "%u attempts, of %u allowed, ended with the loss of the daemon that ran them",
+              entry->lease.attempt, queue->config.attempts);
+    daemon_name(queue->config.instance, daemon, sizeof daemon);
+    struct result result = {
+        .job = &job,
+        .text = text,
+        .text_bytes = text_bytes,
+        .number = entry->lease.number,
+        .status = "dead",
+        .error = &error,
+        .attempt = entry->lease.attempt,
+        .daemon = daemon,
+        .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1},
+    };
+    entry->internal = true;
+    log_warning("job %s is dead: %s: %s", label, status_name(error.status), error.text);
+    struct queue_answer answer = {
+        .result = result_write(&result), .id = job.id, .reply_to = job.reply_to,
+        .unique = job.unique};
+    ack_push(entry, ACK_RETRY, &answer);
+    job_clear(&job);
+}
+
+enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
+
+static uint64_t look_again_ms(const struct queue *queue)
+{
+    return (uint64_t)ceil(LOOK_AGAIN * queue->config.renew_s * 1000);
+}
+
+/* By the loop's clock, which does not step. */
+static bool second_look_is_due(const struct queue *queue)
+{
+    return queue->look_time >= 0 &&
+           uv_now(queue->loop) - queue->look_ms >= look_again_ms(queue);
+}
+
+/* After a REAP with nothing more to take: leases that have ended by this time are taken at the next
+ * look, unless they are renewed. A first look that is too young to be followed stays. */
+static void note_look(struct queue *queue, long long time, bool expired)
+{
+    if (queue->look_time < 0 || queue->reap_second || time < queue->look_time) {
+        queue->look_time = time;
+        queue->look_ms = uv_now(queue->loop);
+    }
+    if (expired && (double)look_again_ms(queue) < queue->config.reap_s * 1000)
+        queue_timer_start(queue, TIMER_REAP, look_again_ms(queue));
+}
+
+static void reaped(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    uint64_t counter = queue->reap_out;
+    queue->reap_out = 0;
+    if (!reply) {
+        queue_close_check(queue);
+        return;
+    }
+    if (!script_reply_is_array(reply, REAPED_HEAD)) {
+        queue_refused(queue, SCRIPT_ID_REAP, reply, false);
+        queue_close_check(queue);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_REAP);
+    for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
+        struct entry *entry = fetch_entry(queue, reply, i, counter);
+        if (entry)
+            bury(queue, entry);
+    }
+    long long back = script_reply_integer(reply, REAPED_BACK);
+    if (back > 0) {
+        log_info("%lld jobs of daemons that are gone went back to the queue", back);
+        fetch_wake(queue);
+    }
+    if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more)
+        lease_reap(queue, queue->reap_expired);
+    else if (queue->reap_expired)
+        note_look(queue, script_reply_integer(reply, REAPED_TIME),
+                  script_reply_integer(reply, REAPED_EXPIRED) > 0);
+    queue_close_check(queue);
+}
+
+/* At most QUEUE_BATCH_MAX names per call, the others in the next one. */
+static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
+{
+    size_t gone = 0;
+    for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
+        const redisReply *name = names->element[i];
+        if (name->type != REDIS_REPLY_STRING ||
+            instance_life(name->str, queue->config.instance) != INSTANCE_DEAD)
+            continue;
+        if (++gone > QUEUE_BATCH_MAX)
+            break;
+        log_info("daemon %s is gone: its jobs are taken back", name->str);
+        script_call_format(call, "%s", name->str);
+    }
+    queue->reap_more = gone > QUEUE_BATCH_MAX;
+}
+
+static void send_reap(struct queue *queue, const redisReply *names)
+{
+    const struct queue_config *config = &queue->config;
+    struct script_call *call = script_call_new(SCRIPT_ID_REAP, config->ns);
+    if (!call)
+        return;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "inst");
+    script_call_ns_key(call, "jobs");
+    script_call_ns_key(call, "alone");
+    script_call_ns_key(call, "alone:owner");
+    script_call_ns_key(call, "watcher");
+    script_call_text(call, config->ns);
+    script_call_text(call, config->instance);
+    script_call_number(call, ++queue->counter);
+    script_call_ms(call, config->lease_s);
+    script_call_number(call, config->attempts);
+    script_call_number(call, JOB_BYTES_MAX);
+    script_call_number(call, QUEUE_BATCH_MAX);
+    if (queue->reap_second)
+        script_call_number(call, (uint64_t)queue->look_time);
+    else
+        script_call_text(call, "-1");
+    add_gone(call, queue, names);
+    queue->reap_out = queue->counter;
+    if (!script_call_send(call, queue->redis, reaped, queue))
+        queue->reap_out = 0;
+}
+
+static void listed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->reap_listing = false;
+    if (reply && !queue->closing)
+        send_reap(queue, reply);
+}
+
+/* First the names of all daemons: only this host can tell which of them ran here and are gone. */
+void lease_reap(struct queue *queue, bool expired_too)
+{
+    char *key = NULL;
+    if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis) ||
+        asprintf(&key, "%s:inst", queue->config.ns) < 0)
+        return;
+    const char *argv[] = {"ZRANGE", key, "0", "-1"};
+    size_t lengths[] = {6, strlen(key), 1, 2};
+    queue->reap_expired = expired_too;
+    queue->reap_second = expired_too && second_look_is_due(queue);
+    queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0, listed, queue);
+    free(key);
+}
+
+void lease_reap_later(struct queue *queue)
+{
+    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->dice);
+    queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->config.reap_s * factor * 1000));
+}
+
+void lease_reap_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    lease_reap_later(queue);
+    lease_reap(queue, true);
+}

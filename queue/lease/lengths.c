@@ -1,0 +1,76 @@
+/*
+ * lengths.c - how long the lists are that grow when nobody looks: results, dead and delayed jobs.
+ *
+ * Asked after each RENEW, on the same connection: three commands that cost Redis a microsecond
+ * each, every renew_s. Not before Redis has accepted the RENEW: without a hash tag in the namespace
+ * each list may be on another node of a Cluster, where MOVED would lead the connection. An answer
+ * that is an error changes nothing, for FETCH says the same.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/lease/lease_impl.h"
+
+/* Of results_max. The second is so much lower that a list which is read in pieces warns once. */
+#define FILLS_AT 0.8
+#define EMPTIES_AT 0.6
+
+static void note_results(struct queue *queue)
+{
+    uint64_t most = queue->config.results_max, count = queue->view.results;
+    double share = most > 0 ? (double)count / (double)most : 0;
+    if (share >= FILLS_AT && !queue->results_fill)
+        log_warning("%s:results holds %llu of at most %llu results (results_max): the oldest are "
+                    "lost when it is full; read them, or set results = id or none",
+                    queue->config.ns, (unsigned long long)count, (unsigned long long)most);
+    else if (share < EMPTIES_AT && queue->results_fill)
+        log_info("%s:results holds %llu of at most %llu results again", queue->config.ns,
+                 (unsigned long long)count, (unsigned long long)most);
+    queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
+}
+
+static bool take(const redisReply *reply, uint64_t *length)
+{
+    if (!reply || reply->type != REDIS_REPLY_INTEGER)
+        return false;
+    *length = (uint64_t)reply->integer;
+    return true;
+}
+
+static void results_counted(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (take(reply, &queue->view.results))
+        note_results(queue);
+}
+
+static void dead_counted(void *context, redisReply *reply)
+{
+    take(reply, &((struct queue *)context)->view.dead_listed);
+}
+
+static void delayed_counted(void *context, redisReply *reply)
+{
+    take(reply, &((struct queue *)context)->view.delayed);
+}
+
+static void count(struct queue *queue, const char *command, const char *name,
+                  redis_reply_cb counted)
+{
+    char *key = NULL;
+    if (asprintf(&key, "%s:%s", queue->config.ns, name) < 0)
+        return;
+    const char *argv[] = {command, key};
+    size_t lengths[] = {strlen(command), strlen(key)};
+    redis_send(queue->redis, 2, argv, lengths, 0, counted, queue);
+    free(key);
+}
+
+void lengths_ask(struct queue *queue)
+{
+    count(queue, "LLEN", "results", results_counted);
+    count(queue, "LLEN", "dead", dead_counted);
+    count(queue, "ZCARD", "delayed", delayed_counted);
+}

@@ -1,0 +1,28 @@
+/* publish.c - what a daemon says of itself in Redis: one key, which goes away by itself. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/lease/lease_impl.h"
+
+/* Nobody is told of a refusal: whatever refuses this refuses FETCH, too. */
+static void published(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    (void)reply;
+    queue->publishing = false;
+}
+
+void queue_publish(struct queue *queue, const char *text, double ttl_s)
+{
+    char *key = NULL, ms[32];
+    if (!queue_ready(queue) || queue->publishing || queue->closing ||
+        asprintf(&key, "%s:stats:%s", queue->config.ns, queue->config.instance) < 0)
+        return;
+    snprintf(ms, sizeof ms, "%.0f", ceil(ttl_s * 1000));
+    const char *argv[] = {"SET", key, text, "PX", ms};
+    size_t lengths[] = {3, strlen(key), strlen(text), 2, strlen(ms)};
+    queue->publishing = redis_send(queue->redis, 5, argv, lengths, 0, published, queue);
+    free(key);
+}

@@ -1,0 +1,557 @@
+/* queue.c - see queue.h: the connections, what Redis refuses, and the way out. */
+#include "queue/lease/queue.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "conf/text.h"
+#include "queue/lease/lease_impl.h"
+
+#define REDIS_VERSION_LEAST 602 /* 6.2 has LMOVE and BLMOVE */
+
+/* ---- entries ------------------------------------------------------------------------------ */
+
+struct entry *queue_entry_new(struct queue *queue)
+{
+    struct entry *entry = calloc(1, sizeof *entry);
+    if (!entry)
+        return NULL;
+    entry->queue = queue;
+    entry->lease.pending = entry;
+    entry->lease.attempts_max = queue->config.attempts;
+    return entry;
+}
+
+void queue_entry_drop_answer(struct entry *entry)
+{
+    for (size_t i = 0; i < entry->value_count; i++) {
+        free((char *)entry->values[i].key);
+        free(entry->values[i].value);
+    }
+    free(entry->values);
+    free(entry->result);
+    free(entry->id);
+    free(entry->reply_to);
+    entry->values = NULL;
+    entry->result = entry->id = entry->reply_to = NULL;
+    entry->value_count = entry->bytes = 0;
+    entry->unique = false;
+}
+
+void queue_entry_free(struct entry *entry)
+{
+    queue_entry_drop_answer(entry);
+    free((struct error *)entry->lease.denied);
+    free(entry->lease.raw);
+    free(entry->lease.head);
+    free(entry);
+}
+
+static struct entry *entry_of(struct list_node *node)
+{
+    return container_of(node, struct entry, lease.node);
+}
+
+void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
+                      void *context)
+{
+    struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
+                            &queue->nack.waiting, &queue->nack.sent};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        list_each(node, lists[i])
+            visit(context, entry_of(node));
+}
+
+size_t queue_unacknowledged(const struct queue *queue)
+{
+    return queue->done.waiting.length + queue->done.sent.length + queue->nack.waiting.length +
+           queue->nack.sent.length;
+}
+
+/* ---- what Redis refuses ------------------------------------------------------------------- */
+
+bool queue_ready(const struct queue *queue)
+{
+    return queue->redis && redis_up(queue->redis) && !queue->waiting && !queue->shut;
+}
+
+static void (*const timer_cbs[TIMER_COUNT])(uv_timer_t *timer);
+
+void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
+{
+    if (!queue->shut)
+        uv_timer_start(&queue->timers[timer], timer_cbs[timer], ms, 0);
+}
+
+static void pump_all(struct queue *queue)
+{
+    ack_pump(&queue->done);
+    ack_pump(&queue->nack);
+    start_pump(queue);
+    fetch_pump(queue);
+}
+
+static void wait_cb(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    queue->waiting = false;
+    pump_all(queue);
+}
+
+static void wait_out(struct queue *queue, const char *error, enum redis_refusal refusal)
+{
+    uint64_t ms = queue->wait_ms;
+    if (refusal == REDIS_REFUSAL_AUTH)
+        ms = (uint64_t)ceil(queue->config.auth_retry_s * 1000);
+    else if (redis_error_is(error, "OOM"))
+        ms = RETRY_OOM_MS;
+    queue->wait_ms = queue->wait_ms * 2 < RETRY_LAST_MS ? queue->wait_ms * 2 : RETRY_LAST_MS;
+    queue->waiting = true;
+    snprintf(queue->reason, sizeof queue->reason, "Redis refuses: %s%s", error,
+             redis_advice(error));
+    queue_timer_start(queue, TIMER_WAIT, ms);
+}
+
+void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits)
+{
+    char error[ERROR_TEXT_MAX] = "an answer of an unexpected form";
+    if (reply->type == REDIS_REPLY_ERROR)
+        text_copy(error, sizeof error, reply->str);
+    text_make_printable(error);
+    if (strcmp(queue->said[script], error) != 0)
+        log_warning("Redis refuses %s: %s%s", script_name(script), error, redis_advice(error));
+    text_copy(queue->said[script], sizeof queue->said[script], error);
+    enum redis_refusal refusal = redis_refusal(error);
+    if (refusal == REDIS_REFUSAL_RECONNECT)
+        redis_drop(queue->redis, error);
+    else if (waits)
+        wait_out(queue, error, refusal);
+}
+
+void queue_accepted(struct queue *queue, enum script script)
+{
+    if (*queue->said[script])
+        log_info("Redis accepts %s again", script_name(script));
+    queue->said[script][0] = '\0';
+    if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_START || script == SCRIPT_ID_DONE ||
+        script == SCRIPT_ID_NACK) {
+        queue->wait_ms = RETRY_FIRST_MS;
+        queue->reason[0] = '\0';
+    }
+    redis_good(queue->redis);
+}
+
+/* ---- what the server is ------------------------------------------------------------------- */
+
+/* The value behind "name:" in INFO's text, in `value`. */
+static bool info_value(const redisReply *reply, const char *name, char *value, size_t size)
+{
+    if (!reply || reply->type != REDIS_REPLY_STRING)
+        return false;
+    const char *at = strstr(reply->str, name);
+    if (!at)
+        return false;
+    snprintf(value, size, "%.*s", (int)strcspn(at + strlen(name), "\r\n"), at + strlen(name));
+    return true;
+}
+
+/* All of a script's keys must be in one slot: those of one hash tag are. */
+static bool has_hash_tag(const char *ns)
+{
+    const char *open = strchr(ns, '{');
+    return open && open[1] && open[1] != '}' && strchr(open, '}');
+}
+
+static void server_read(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    char *version = queue->view.version, mode[32];
+    unsigned major, minor;
+    if (!reply)
+        return;
+    queue->greeted = true;
+    bool known = info_value(reply, "redis_version:", version, sizeof queue->view.version);
+    text_make_printable(version);
+    if (known &&
+        sscanf(version, "%u.%u", &major, &minor) == 2 &&
+        major * 100 + minor < REDIS_VERSION_LEAST)
+        log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
+    if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
+        !has_hash_tag(queue->config.ns))
+        log_error("Redis is a Cluster, and the namespace %s has no hash tag, so that its keys are "
+                  "in many slots and no script can run: set namespace = {%s}", queue->config.ns,
+                  queue->config.ns);
+}
+
+static void check_policy(const char *policy)
+{
+    if (strcmp(policy, "noeviction") != 0)
+        log_warning("Redis has maxmemory-policy %s: it may throw jobs and results away; set "
+                    "maxmemory-policy noeviction", policy);
+}
+
+static void memory_read(void *context, redisReply *reply)
+{
+    char policy[64];
+    (void)context;
+    if (info_value(reply, "maxmemory_policy:", policy, sizeof policy))
+        check_policy(policy);
+}
+
+static void send_words(struct redis *redis, int argc, const char **argv, redis_reply_cb callback,
+                       void *context)
+{
+    size_t lengths[4];
+    for (int i = 0; i < argc; i++)
+        lengths[i] = strlen(argv[i]);
+    redis_send(redis, argc, argv, lengths, 0, callback, context);
+}
+
+static void policy_read(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[1]->type == REDIS_REPLY_STRING)
+        check_policy(reply->element[1]->str);
+    else /* an ACL may forbid CONFIG */
+        send_words(queue->redis, 2, (const char *[]){"INFO", "memory"}, memory_read, queue);
+}
+
+static void check_server(struct queue *queue)
+{
+    send_words(queue->redis, 2, (const char *[]){"INFO", "server"}, server_read, queue);
+    send_words(queue->redis, 3, (const char *[]){"CONFIG", "GET", "maxmemory-policy"}, policy_read,
+               queue);
+}
+
+/* ---- up and down -------------------------------------------------------------------------- */
+
+static void main_up(void *context)
+{
+    struct queue *queue = context;
+    queue->view.connects++;
+    queue->waiting = false;
+    queue->reason[0] = '\0';
+    queue->wait_ms = RETRY_FIRST_MS;
+    queue->idle = false;
+    uv_timer_stop(&queue->timers[TIMER_WAIT]);
+    /* A FETCH that the old connection still carries may be run after this RESUME: a second one
+     * follows with the next RENEW. */
+    queue->resumes_due = 2;
+    lease_resume(queue);
+    lease_renew(queue);
+    /* Daemons that connected at one moment do not renew at one moment. */
+    double part = 0.5 + 0.5 * erand48(queue->dice);
+    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * part * 1000));
+    if (!queue->greeted) {
+        check_server(queue);
+        lease_reap(queue, false);
+    }
+    /* After an outage all leases look expired: their daemons get the time to renew them. */
+    queue->look_time = -1;
+    lease_reap_later(queue);
+    pump_all(queue);
+    read_pump(queue);
+}
+
+static void main_down(void *context, const char *reason)
+{
+    struct queue *queue = context;
+    snprintf(queue->reason, sizeof queue->reason, "%s%s", reason, redis_advice(reason));
+    read_down(queue, reason);
+}
+
+static void peek_up(void *context)
+{
+    fetch_pump(context);
+}
+
+static void peek_down(void *context, const char *reason)
+{
+    (void)context;
+    (void)reason; /* the idle timer looks as well, only later */
+}
+
+const struct queue_view *queue_view(struct queue *queue)
+{
+    struct queue_view *view = &queue->view;
+    bool up = queue->redis && redis_up(queue->redis);
+    view->state = !up ? QUEUE_CONNECTING : *queue->reason ? QUEUE_WAITING : QUEUE_READY;
+    if (!up && !*queue->reason)
+        text_copy(queue->reason, sizeof queue->reason, "not connected yet");
+    view->reason = queue->reason;
+    view->unacknowledged = queue_unacknowledged(queue);
+    return view;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static bool copy_config(struct queue_config *to, const struct queue_config *from)
+{
+    *to = *from;
+    to->redis = strdup(from->redis);
+    to->username = strdup(from->username ? from->username : "");
+    to->password_file = strdup(from->password_file ? from->password_file : "");
+    to->sentinel_username = strdup(from->sentinel_username ? from->sentinel_username : "");
+    to->sentinel_password_file =
+        strdup(from->sentinel_password_file ? from->sentinel_password_file : "");
+    to->ns = strdup(from->ns);
+    to->instance = strdup(from->instance);
+    return to->redis && to->username && to->password_file && to->sentinel_username &&
+           to->sentinel_password_file && to->ns && to->instance;
+}
+
+static void clear_config(struct queue_config *config)
+{
+    free((char *)config->redis);
+    free((char *)config->username);
+    free((char *)config->password_file);
+    free((char *)config->sentinel_username);
+    free((char *)config->sentinel_password_file);
+    free((char *)config->ns);
+    free((char *)config->instance);
+}
+
+/* By name and moment (FNV-1a), so that daemons started together do not move in step. */
+static void seed(struct queue *queue)
+{
+    uint64_t hash = 0xcbf29ce484222325 ^ uv_hrtime();
+    for (const char *at = queue->config.instance; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
+    for (size_t i = 0; i < 3; i++)
+        queue->dice[i] = (unsigned short)(hash >> (16 * (i + 1)));
+}
+
+static void lane_init(struct lane *lane, struct queue *queue, enum script script,
+                      enum queue_timer timer)
+{
+    lane->queue = queue;
+    lane->script = script;
+    lane->timer = &queue->timers[timer];
+    list_init(&lane->waiting);
+    list_init(&lane->sent);
+}
+
+struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
+                           const struct queue_events *events, struct error *error)
+{
+    struct redis_address address;
+    if (redis_address_parse(&address, config->redis, error) != STATUS_OK)
+        return NULL;
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue || !copy_config(&queue->config, config)) {
+        if (queue)
+            clear_config(&queue->config);
+        free(queue);
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the queue");
+        return NULL;
+    }
+    queue->loop = loop;
+    queue->address = address;
+    queue->events = *events;
+    queue->wait_ms = RETRY_FIRST_MS;
+    seed(queue);
+    if (queue->config.batch < 1 || queue->config.batch > QUEUE_BATCH_MAX)
+        queue->config.batch = QUEUE_BATCH_MAX;
+    if (queue->config.attempts < 1)
+        queue->config.attempts = 1;
+    queue->horizon = -1;
+    queue->look_time = -1;
+    list_init(&queue->running);
+    list_init(&queue->asks);
+    list_init(&queue->asked);
+    list_init(&queue->reads);
+    lane_init(&queue->done, queue, SCRIPT_ID_DONE, TIMER_DONE);
+    lane_init(&queue->nack, queue, SCRIPT_ID_NACK, TIMER_NACK);
+    return queue;
+}
+
+void queue_start(struct queue *queue)
+{
+    const struct queue_config *config = &queue->config;
+    char name[320];
+    snprintf(name, sizeof name, "Redis at %s", config->redis);
+    struct redis_options options = {
+        .name = name,
+        .username = config->sentinel_username,
+        .password_file = config->sentinel_password_file,
+        .connect_timeout_s = config->connect_timeout_s,
+        .command_timeout_s = config->command_timeout_s,
+        .auth_retry_s = config->auth_retry_s,
+        .dice = queue->dice,
+    };
+    struct redis_events main_events = {queue, main_up, main_down, NULL};
+    struct redis_events peek_events = {queue, peek_up, peek_down, NULL};
+    assert(!queue->started);
+    queue->route = route_create(queue->loop, &queue->address, &options);
+    options.route = queue->route;
+    options.username = config->username;
+    options.password_file = config->password_file;
+    options.database = config->database;
+    if (queue->route)
+        queue->redis = redis_create(queue->loop, &options, &main_events);
+    options.name = "";
+    if (queue->redis)
+        queue->peek = redis_create(queue->loop, &options, &peek_events);
+    if (!queue->peek) {
+        log_error("out of memory for the connections to Redis");
+        abort(); /* at start, before anything was taken */
+    }
+    for (size_t i = 0; i < TIMER_COUNT; i++) {
+        uv_timer_init(queue->loop, &queue->timers[i]);
+        queue->timers[i].data = queue;
+    }
+    queue->open_handles = TIMER_COUNT + 3;
+    queue->started = true;
+    redis_start(queue->redis);
+    redis_start(queue->peek);
+}
+
+void queue_reload(struct queue *queue, const struct queue_config *config)
+{
+    queue->config.result_ttl_s = config->result_ttl_s;
+    queue->config.results = config->results;
+    queue->config.results_max = config->results_max;
+    queue->config.dead_max = config->dead_max;
+}
+
+void queue_set_places(struct queue *queue, uint32_t places)
+{
+    queue->places = places;
+    if (!queue->started)
+        return;
+    fetch_check_watch(queue);
+    fetch_pump(queue);
+}
+
+/* ---- the way out -------------------------------------------------------------------------- */
+
+static void free_all(struct queue *queue)
+{
+    struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
+                            &queue->nack.waiting, &queue->nack.sent};
+    struct list_node *node;
+    start_free_all(queue);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        while ((node = list_pop(lists[i])) != NULL)
+            queue_entry_free(entry_of(node));
+    read_free_all(queue);
+    clear_config(&queue->config);
+    free(queue);
+}
+
+static void handle_closed(struct queue *queue)
+{
+    if (--queue->open_handles > 0)
+        return;
+    queue->redis = queue->peek = NULL;
+    queue->route = NULL;
+    if (queue->destroyed)
+        free_all(queue);
+    else
+        queue->closed(queue->closed_context);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    handle_closed(handle->data);
+}
+
+static void connection_closed(void *context)
+{
+    handle_closed(context);
+}
+
+static void shut(struct queue *queue)
+{
+    if (queue->shut)
+        return;
+    queue->shut = true;
+    if (queue_unacknowledged(queue) > 0)
+        log_warning("%zu finished jobs could not be told to Redis: they will run again",
+                    queue_unacknowledged(queue));
+    for (size_t i = 0; i < TIMER_COUNT; i++)
+        uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
+    redis_close(queue->peek, connection_closed, queue);
+    redis_close(queue->redis, connection_closed, queue);
+    route_close(queue->route, connection_closed, queue);
+}
+
+static void close_cb(uv_timer_t *timer)
+{
+    shut(timer->data);
+}
+
+static void left(void *context, redisReply *reply)
+{
+    (void)reply;
+    shut(context);
+}
+
+void queue_close_check(struct queue *queue)
+{
+    if (!queue->closing || queue->leaving || queue->shut || queue->running.length > 0 ||
+        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
+        return;
+    queue->leaving = true;
+    struct script_call *call = script_call_new(SCRIPT_ID_LEAVE, queue->config.ns);
+    if (call) {
+        script_call_ns_key(call, "inst");
+        script_call_ns_key(call, "alone:owner");
+        script_call_ns_key(call, "stats:%s", queue->config.instance);
+        script_call_ns_key(call, "leases:%s", queue->config.instance);
+        script_call_ns_key(call, "watcher");
+        script_call_ns_key(call, "wake");
+        script_call_text(call, queue->config.instance);
+        script_call_ms(call, queue->config.lease_s);
+    }
+    if (!script_call_send(call, queue->redis, left, queue))
+        shut(queue);
+}
+
+static void close_check_cb(uv_timer_t *timer)
+{
+    queue_close_check(timer->data);
+}
+
+void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
+                 void *context)
+{
+    if (!queue->started) {
+        closed(context);
+        return;
+    }
+    queue->closing = true;
+    queue->closed = closed;
+    queue->closed_context = context;
+    uv_timer_stop(&queue->timers[TIMER_IDLE]);
+    fetch_check_watch(queue);
+    queue_timer_start(queue, TIMER_CLOSE, (uint64_t)ceil(fmax(timeout_s, 0) * 1000));
+    /* Never from inside this call. */
+    uv_timer_start(&queue->timers[TIMER_FETCH], close_check_cb, 0, 0);
+}
+
+void queue_destroy(struct queue *queue)
+{
+    if (queue->open_handles == 0) {
+        free_all(queue);
+        return;
+    }
+    queue->destroyed = true; /* never closed: the loop closes it, and frees it then */
+    read_cancel_all(queue);
+    shut(queue);
+}
+
+static void (*const timer_cbs[TIMER_COUNT])(uv_timer_t *timer) = {
+    [TIMER_WAIT] = wait_cb,           [TIMER_FETCH] = fetch_timer_cb,
+    [TIMER_IDLE] = fetch_idle_cb,     [TIMER_START] = start_timer_cb,
+    [TIMER_DONE] = ack_timer_cb,      [TIMER_NACK] = ack_timer_cb,
+    [TIMER_RENEW] = lease_renew_cb,   [TIMER_REAP] = lease_reap_cb,
+    [TIMER_READ] = read_timer_cb,     [TIMER_CLOSE] = close_cb,
+};

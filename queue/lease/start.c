@@ -1,0 +1,245 @@
+/*
+ * start.c - START: whether a leased job may be started, and whether it was cancelled meanwhile.
+ *
+ * Questions gather while a call is out, as the ends of leases do (ack.c). One without an answer is
+ * asked again: if the first call ended the lease, the second hears that it is stale.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/lease/lease_impl.h"
+
+/* A job that waits for the first one with its id is woken when that one ends; it looks by itself
+ * only in case somebody took keys away by hand. */
+#define FOLLOW_MS 300000
+
+enum {
+    ANSWER_GONE = -1,
+    ANSWER_STALE,
+    ANSWER_GO,
+    ANSWER_WAITS,
+    ANSWER_EXPIRED,
+    ANSWER_DUPLICATE,
+    ANSWER_CANCELLED
+};
+
+struct ask {
+    struct list_node node;
+    struct queue *queue;
+    struct entry *entry; /* NULL: its lease ended meanwhile */
+    uint64_t number, fetch;
+    char *id;            /* or NULL */
+    bool unique;
+    struct job_time not_before, expires;
+    bool sent, sent_before;
+};
+
+static struct ask *ask_of(struct list_node *node)
+{
+    return container_of(node, struct ask, node);
+}
+
+static void ask_free(struct ask *ask)
+{
+    if (ask->entry)
+        ask->entry->ask = NULL;
+    free(ask->id);
+    free(ask);
+}
+
+bool start_is_sent(const struct entry *entry)
+{
+    return entry->ask && (entry->ask->sent || entry->ask->sent_before);
+}
+
+void start_forget(struct entry *entry)
+{
+    if (entry->ask)
+        entry->ask->entry = NULL;
+    entry->ask = NULL;
+}
+
+void start_free_all(struct queue *queue)
+{
+    struct list_node *node;
+    while ((node = list_pop(&queue->asks)) != NULL || (node = list_pop(&queue->asked)) != NULL)
+        ask_free(ask_of(node));
+}
+
+/* ---- the call ----------------------------------------------------------------------------- */
+
+static void put_back(struct queue *queue, bool sent_before)
+{
+    while (!list_empty(&queue->asked)) {
+        struct list_node *node = queue->asked.head.prev;
+        list_remove(&queue->asked, node);
+        ask_of(node)->sent = false;
+        ask_of(node)->sent_before |= sent_before;
+        list_push_front(&queue->asks, node);
+    }
+}
+
+/* The ask is on no list, and gone afterwards. */
+static void rule(struct ask *ask, long long answer, const char *kept)
+{
+    static const enum queue_ruling rulings[] = {
+        [ANSWER_GO] = QUEUE_GO,
+        [ANSWER_WAITS] = QUEUE_WAITS,
+        [ANSWER_EXPIRED] = QUEUE_EXPIRED,
+        [ANSWER_DUPLICATE] = QUEUE_DUPLICATE,
+        [ANSWER_CANCELLED] = QUEUE_CANCELLED,
+    };
+    struct queue *queue = ask->queue;
+    struct entry *entry = ask->entry;
+    bool ended_before = ask->sent_before && (ask->unique || ask->not_before.seconds > 0);
+    ask_free(ask);
+    if (!entry || entry->lease.lost)
+        return;
+    if (answer < ANSWER_GO && ended_before)
+        answer = ANSWER_WAITS;
+    if (answer < ANSWER_GO || answer > ANSWER_CANCELLED) {
+        lease_lose(entry);
+        return;
+    }
+    entry->ended = answer == ANSWER_WAITS;
+    queue->events.ruled(queue->events.context, &entry->lease, rulings[answer], kept);
+}
+
+static void answered(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    struct list_node *node;
+    bool waits = false;
+    if (!reply) {
+        put_back(queue, true);
+        if (queue_ready(queue)) /* no memory to send it again */
+            queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
+        return;
+    }
+    if (!script_reply_is_array(reply, 2 * queue->asked.length)) {
+        put_back(queue, reply->type != REDIS_REPLY_ERROR);
+        queue_refused(queue, SCRIPT_ID_START, reply, true);
+        return;
+    }
+    queue_accepted(queue, SCRIPT_ID_START);
+    for (size_t i = 0; (node = list_pop(&queue->asked)) != NULL; i += 2) {
+        const redisReply *kept = reply->element[i + 1];
+        long long answer = script_reply_integer(reply, i);
+        waits |= answer == ANSWER_WAITS;
+        rule(ask_of(node), answer, kept->type == REDIS_REPLY_STRING ? kept->str : "");
+    }
+    start_pump(queue);
+    if (waits)
+        fetch_wake(queue); /* to hear when it is due */
+}
+
+static void add_ms(struct script_call *call, const struct job_time *time, double ms)
+{
+    if (time->seconds == 0)
+        script_call_text(call, "-1");
+    else
+        script_call_format(call, "%s%.0f", time->relative ? "+" : "", ms);
+}
+
+static void add_keys(struct script_call *call, const struct ask *ask)
+{
+    script_call_ns_key(call, "job:%llu", (unsigned long long)ask->number);
+    if (!ask->id)
+        return;
+    script_call_ns_key(call, "waits:%s", ask->id);
+    script_call_ns_key(call, "unique:%s", ask->id);
+    script_call_ns_key(call, "result:%s", ask->id);
+}
+
+static void add_arguments(struct script_call *call, const struct ask *ask)
+{
+    script_call_number(call, ask->number);
+    script_call_format(call, "%s:%llu", ask->queue->config.instance,
+                       (unsigned long long)ask->fetch);
+    script_call_text(call, ask->id ? ask->id : "");
+    script_call_text(call, ask->unique ? "1" : "0");
+    /* Never before, and never after: rounded to the safe side. */
+    add_ms(call, &ask->not_before, ceil(ask->not_before.seconds * 1000));
+    add_ms(call, &ask->expires, floor(ask->expires.seconds * 1000));
+}
+
+static struct script_call *build_call(struct queue *queue)
+{
+    struct script_call *call = script_call_new(SCRIPT_ID_START, queue->config.ns);
+    if (!call)
+        return NULL;
+    script_call_ns_key(call, "lease");
+    script_call_ns_key(call, "delayed");
+    script_call_ns_key(call, "cancel");
+    list_each(node, &queue->asked)
+        add_keys(call, ask_of(node));
+    script_call_text(call, queue->config.ns);
+    script_call_number(call, FOLLOW_MS);
+    list_each(node, &queue->asked)
+        add_arguments(call, ask_of(node));
+    return call;
+}
+
+void start_pump(struct queue *queue)
+{
+    if (!queue_ready(queue) || queue->asked.length > 0)
+        return;
+    while (!list_empty(&queue->asks) && queue->asked.length < queue->config.batch) {
+        struct ask *ask = ask_of(list_pop(&queue->asks));
+        if (!ask->entry) {
+            ask_free(ask);
+            continue;
+        }
+        ask->sent = true;
+        list_push(&queue->asked, &ask->node);
+    }
+    if (queue->asked.length > 0 &&
+        !script_call_send(build_call(queue), queue->redis, answered, queue)) {
+        put_back(queue, false);
+        queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
+    }
+}
+
+void start_timer_cb(uv_timer_t *timer)
+{
+    start_pump(timer->data);
+}
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions)
+{
+    struct entry *entry = lease->pending;
+    struct ask *ask = calloc(1, sizeof *ask);
+    if (!ask || (conditions->id && !(ask->id = strdup(conditions->id)))) {
+        free(ask);
+        return false;
+    }
+    start_forget(entry);
+    entry->ask = ask;
+    ask->entry = entry;
+    ask->queue = queue;
+    ask->number = lease->number;
+    ask->fetch = lease->fetch;
+    ask->unique = conditions->unique;
+    ask->not_before = conditions->not_before;
+    ask->expires = conditions->expires;
+    list_push(&queue->asks, &ask->node);
+    /* Not from inside the daemon's call, and its neighbours may come yet. */
+    if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_START]))
+        queue_timer_start(queue, TIMER_START, 0);
+    return true;
+}
+
+void start_check(struct queue *queue, long long horizon)
+{
+    queue->horizon = horizon;
+    list_each(node, &queue->running) {
+        struct lease *lease = container_of(node, struct lease, node);
+        struct entry *entry = lease->pending;
+        if (lease->id && (long long)lease->number <= horizon && !entry->ask && !lease->lost &&
+            !queue_ask(queue, lease, &(struct queue_conditions){.id = lease->id}))
+            return; /* without memory: the next RENEW's reply leads here again */
+    }
+}

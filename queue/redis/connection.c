@@ -1,0 +1,462 @@
+/* connection.c - see connection.h: what keeps it up. Its socket and replies are a struct link. */
+#include "queue/redis/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/log.h"
+#include "conf/text.h"
+#include "queue/redis/link.h"
+#include "queue/redis/lookup.h"
+#include "queue/redis/route.h"
+
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_LAST_MS 5000
+#define TURN_MS 100 /* after a failover all daemons turn away at one moment */
+#define PASSWORD_BYTES_MAX 4096
+
+struct redis {
+    uv_loop_t *loop;
+    struct redis_options options;
+    struct redis_events events;
+    struct route_member member;
+    struct redis_point at;   /* where the link goes, or went last */
+    struct link *link;       /* NULL between two tries */
+    struct lookup *lookup;   /* of the host's name; a slow one outlives the try that began it */
+    struct addrinfo *found;  /* what it found between two tries */
+    bool up, closing;
+    bool lost_way;           /* the next try waits until the route knows the server */
+    bool doubtful;           /* it was dropped, and has not shown since that it is of use */
+    uv_timer_t retry;
+    uint64_t backoff_ms;
+    char refusal[ERROR_TEXT_MAX]; /* the first error among the answers to the greeting */
+    char said[ERROR_TEXT_MAX]; /* what the log was told last, so that it is told once */
+    void (*closed)(void *context);
+    void *closed_context;
+};
+
+static void try_connect(struct redis *redis);
+
+/* ---- down --------------------------------------------------------------------------------- */
+
+static void retry_cb(uv_timer_t *timer)
+{
+    try_connect(timer->data);
+}
+
+/* The same reason is said once, whichever of several servers gives it. */
+static void say_down(struct redis *redis, const char *reason, uint64_t delay_ms)
+{
+    char point[REDIS_POINT_TEXT_MAX], again[40] = "trying again";
+    bool known = strcmp(redis->said, reason) == 0;
+    text_copy(redis->said, sizeof redis->said, reason);
+    if (!*redis->options.name || known)
+        return;
+    const char *advice = redis_advice(reason);
+    if (delay_ms > BACKOFF_LAST_MS)
+        snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
+    redis_point_text(&redis->at, point, sizeof point);
+    if (route_varies(redis->options.route) && !redis->lost_way)
+        log_warning("%s: %s: %s%s; %s", redis->options.name, point, reason, advice, again);
+    else
+        log_warning("%s: %s%s; %s", redis->options.name, reason, advice, again);
+}
+
+/* Detaches the link: it closes by itself, what was sent on it gets NULL, and the next try is due
+ * after the delay. */
+static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
+{
+    struct link *link = redis->link;
+    char text[ERROR_TEXT_MAX];
+    if (!link)
+        return;
+    text_copy(text, sizeof text, reason);
+    redis->link = NULL;
+    redis->up = false;
+    link_let_go(link);
+    if (!redis->closing) {
+        say_down(redis, text, delay_ms);
+        uv_timer_start(&redis->retry, retry_cb, delay_ms, 0);
+        redis->events.down(redis->events.context, text);
+    }
+    link_abandon(link);
+}
+
+/* Daemons that lost one Redis at one moment come back spread over most of the pause. */
+static uint64_t next_backoff(struct redis *redis)
+{
+    uint64_t now_ms = redis->backoff_ms;
+    redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
+    return (uint64_t)((double)now_ms * (0.25 + 0.75 * erand48(redis->options.dice)));
+}
+
+static void broken(void *context, const char *reason)
+{
+    struct redis *redis = context;
+    route_failed(redis->options.route, &redis->at, redis->up);
+    let_go(redis, reason, next_backoff(redis));
+}
+
+__attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, const char *format,
+                                                       ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text_make_printable(text);
+    broken(redis, text);
+}
+
+static void fail_auth(struct redis *redis, const char *text)
+{
+    let_go(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
+}
+
+/* Goes to another server, or to the same one with a new connection: within TURN_MS if this one had
+ * been of use, else after a pause. */
+static void turn_away(struct redis *redis, const char *reason)
+{
+    uint64_t delay_ms = redis->doubtful ? next_backoff(redis)
+                                        : (uint64_t)(TURN_MS * erand48(redis->options.dice));
+    redis->doubtful = true;
+    let_go(redis, reason, delay_ms);
+}
+
+/* ---- where to ----------------------------------------------------------------------------- */
+
+static void turned(void *context)
+{
+    struct redis *redis = context;
+    char point[REDIS_POINT_TEXT_MAX], text[ERROR_TEXT_MAX];
+    struct redis_point here;
+    if (redis->closing || !route_here(redis->options.route, &here))
+        return;
+    bool elsewhere = !redis_point_equal(&here, &redis->at);
+    if (redis->lost_way) {
+        try_connect(redis);
+    } else if (elsewhere && !redis->link) {
+        redis->backoff_ms = BACKOFF_FIRST_MS;
+        uv_timer_start(&redis->retry, retry_cb, next_backoff(redis), 0);
+    } else if (elsewhere) {
+        redis_point_text(&here, point, sizeof point);
+        snprintf(text, sizeof text, "going over to %s", point);
+        turn_away(redis, text);
+    }
+}
+
+static void way_lost(void *context, const char *reason)
+{
+    struct redis *redis = context;
+    if (redis->closing || !redis->lost_way)
+        return;
+    say_down(redis, reason, 0);
+    redis->events.down(redis->events.context, reason);
+}
+
+/* A message, or a Cluster node's word that another one has the slot: nothing for who waits. */
+static bool sift(void *context, const redisReply *reply)
+{
+    struct redis *redis = context;
+    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "MOVED ", 6) == 0)
+        return route_moved(redis->options.route, &redis->at, reply->str + 6);
+    if (!redis->events.pushed || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
+        reply->element[0]->type != REDIS_REPLY_STRING ||
+        strcmp(reply->element[0]->str, "message") != 0)
+        return false;
+    redis->events.pushed(redis->events.context, reply);
+    return true;
+}
+
+/* ---- the greeting: AUTH, SELECT, ROLE, PING ----------------------------------------------- */
+
+/* The file's text without its last line break; NULL with `reason` set. Read at each connect, so
+ * that a changed password needs no restart. */
+static char *read_password(const char *path, char *reason, size_t size)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool regular = fd < 0 || fstat(fd, &info) != 0 || S_ISREG(info.st_mode);
+    char *text = fd >= 0 && regular ? malloc(PASSWORD_BYTES_MAX) : NULL;
+    ssize_t length = text ? read(fd, text, PASSWORD_BYTES_MAX - 1) : -1;
+    if (length < 0) { /* of a FIFO the loop would wait for another end */
+        snprintf(reason, size, "cannot read the password file %.200s: %s", path,
+                 regular ? strerror(errno) : "it is no regular file");
+        free(text);
+        text = NULL;
+    } else {
+        text[length] = '\0';
+        text[strcspn(text, "\r\n")] = '\0';
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+static void say_up(struct redis *redis)
+{
+    char point[REDIS_POINT_TEXT_MAX];
+    redis->doubtful = false;
+    redis->backoff_ms = BACKOFF_FIRST_MS;
+    redis->said[0] = '\0';
+    redis_point_text(&redis->at, point, sizeof point);
+    if (*redis->options.name && route_varies(redis->options.route))
+        log_info("%s: connected to %s", redis->options.name, point);
+    else if (*redis->options.name)
+        log_info("%s: connected", redis->options.name);
+}
+
+static void refuse(struct redis *redis, const char *why)
+{
+    if (!*redis->refusal)
+        text_copy(redis->refusal, sizeof redis->refusal, why);
+}
+
+static void greeting_read(struct redis *redis)
+{
+    if (!link_is_idle(redis->link))
+        return;
+    if (*redis->refusal) {
+        text_make_printable(redis->refusal);
+        if (redis_refusal(redis->refusal) == REDIS_REFUSAL_AUTH)
+            fail_auth(redis, redis->refusal);
+        else
+            fail(redis, "%s", redis->refusal);
+        return;
+    }
+    redis->up = true;
+    if (!redis->doubtful)
+        say_up(redis);
+    redis->events.up(redis->events.context);
+}
+
+static void greeted(void *context, redisReply *reply)
+{
+    struct redis *redis = context;
+    if (!reply)
+        return;
+    bool is_ping = link_is_idle(redis->link); /* it comes last, and an ACL may forbid it */
+    if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
+        refuse(redis, reply->str);
+    greeting_read(redis);
+}
+
+/* A Sentinel may know less than the server itself. */
+static void role_read(void *context, redisReply *reply)
+{
+    struct redis *redis = context;
+    if (!reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR)
+        refuse(redis, reply->str);
+    else if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
+             reply->element[0]->type != REDIS_REPLY_STRING ||
+             strcmp(reply->element[0]->str, "master") != 0)
+        refuse(redis, "it is not the master");
+    greeting_read(redis);
+}
+
+static bool greet(struct redis *redis, int argc, const char **argv, redis_reply_cb callback)
+{
+    size_t lengths[3];
+    for (int i = 0; i < argc; i++)
+        lengths[i] = strlen(argv[i]);
+    double timeout_s = redis->options.connect_timeout_s;
+    return link_send(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), callback,
+                     redis);
+}
+
+static void connected(void *context)
+{
+    struct redis *redis = context;
+    const struct redis_options *options = &redis->options;
+    char reason[ERROR_TEXT_MAX], number[16];
+    bool ok = true;
+    redis->refusal[0] = '\0';
+    if (options->password_file && *options->password_file) {
+        char *password = read_password(options->password_file, reason, sizeof reason);
+        if (!password) {
+            fail_auth(redis, reason);
+            return;
+        }
+        if (options->username && *options->username)
+            ok = greet(redis, 3, (const char *[]){"AUTH", options->username, password}, greeted);
+        else
+            ok = greet(redis, 2, (const char *[]){"AUTH", password}, greeted);
+        explicit_bzero(password, strlen(password));
+        free(password);
+    }
+    if (ok && options->database > 0) {
+        snprintf(number, sizeof number, "%u", options->database);
+        ok = greet(redis, 2, (const char *[]){"SELECT", number}, greeted);
+    }
+    if (ok && route_wants_master(options->route))
+        ok = greet(redis, 1, (const char *[]){"ROLE"}, role_read);
+    if (!ok || !greet(redis, 1, (const char *[]){"PING"}, greeted))
+        fail(redis, "the connection broke while it was made");
+}
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+static uint64_t connect_timeout_ms(const struct redis *redis)
+{
+    return (uint64_t)ceil(redis->options.connect_timeout_s * 1000);
+}
+
+static void late(void *context)
+{
+    struct redis *redis = context;
+    fail(redis, "the name %s is not found within %g s", redis->at.host,
+         redis->options.connect_timeout_s);
+}
+
+static void use_addresses(struct redis *redis)
+{
+    struct addrinfo *found = redis->found;
+    redis->found = NULL;
+    link_open(redis->link, found, connect_timeout_ms(redis));
+}
+
+static void looked_up(void *context, struct addrinfo *found, const char *reason)
+{
+    struct redis *redis = context;
+    redis->lookup = NULL;
+    redis->found = found; /* without a link: for the next one */
+    if (redis->link && found)
+        use_addresses(redis);
+    else if (redis->link)
+        fail(redis, "the name %s is not found: %s", redis->at.host, reason);
+}
+
+static void look_up(struct redis *redis)
+{
+    if (!redis->lookup)
+        redis->lookup = lookup_start(redis->loop, redis->at.host, redis->at.port, looked_up,
+                                     redis);
+    if (!redis->lookup)
+        fail(redis, "the name %s cannot be looked up: no memory or threads", redis->at.host);
+}
+
+static void forget_addresses(struct redis *redis)
+{
+    lookup_drop(redis->lookup);
+    redis->lookup = NULL;
+    if (redis->found)
+        freeaddrinfo(redis->found);
+    redis->found = NULL;
+}
+
+static void try_connect(struct redis *redis)
+{
+    const struct link_events events = {redis, connected, broken, late, sift};
+    struct redis_point here;
+    assert(!redis->link);
+    if (redis->closing)
+        return;
+    redis->lost_way = !route_here(redis->options.route, &here);
+    if (redis->lost_way)
+        return;
+    if (!redis_point_equal(&here, &redis->at))
+        forget_addresses(redis);
+    redis->at = here;
+    redis->link = link_new(redis->loop, &events, connect_timeout_ms(redis));
+    if (!redis->link)
+        uv_timer_start(&redis->retry, retry_cb, BACKOFF_LAST_MS, 0);
+    else if (here.is_unix)
+        link_open_socket(redis->link, here.host);
+    else if (redis->found)
+        use_addresses(redis);
+    else
+        look_up(redis);
+}
+
+/* ---- the owner's side --------------------------------------------------------------------- */
+
+static char *copy(const char *text)
+{
+    return strdup(text ? text : "");
+}
+
+struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
+                           const struct redis_events *events)
+{
+    struct redis *redis = calloc(1, sizeof *redis);
+    if (!redis)
+        return NULL;
+    redis->loop = loop;
+    redis->options = *options;
+    redis->options.name = copy(options->name);
+    redis->options.username = copy(options->username);
+    redis->options.password_file = copy(options->password_file);
+    redis->events = *events;
+    redis->member = (struct route_member){.context = redis, .turned = turned, .lost = way_lost};
+    route_join(options->route, &redis->member);
+    redis->backoff_ms = BACKOFF_FIRST_MS;
+    uv_timer_init(loop, &redis->retry);
+    redis->retry.data = redis;
+    return redis;
+}
+
+void redis_start(struct redis *redis)
+{
+    try_connect(redis);
+}
+
+bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
+                double timeout_s, redis_reply_cb callback, void *context)
+{
+    if (!redis->up)
+        return false;
+    timeout_s = timeout_s > 0 ? timeout_s : redis->options.command_timeout_s;
+    return link_send(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), callback,
+                     context);
+}
+
+bool redis_up(const struct redis *redis)
+{
+    return redis->up;
+}
+
+void redis_good(struct redis *redis)
+{
+    if (redis->up && redis->doubtful)
+        say_up(redis);
+}
+
+void redis_drop(struct redis *redis, const char *reason)
+{
+    route_failed(redis->options.route, &redis->at, false);
+    turn_away(redis, reason);
+}
+
+static void retry_closed(uv_handle_t *handle)
+{
+    struct redis *redis = handle->data;
+    void (*closed)(void *context) = redis->closed;
+    void *context = redis->closed_context;
+    free((char *)redis->options.name);
+    free((char *)redis->options.username);
+    free((char *)redis->options.password_file);
+    free(redis);
+    closed(context);
+}
+
+void redis_close(struct redis *redis, void (*closed)(void *context), void *context)
+{
+    redis->closing = true;
+    redis->closed = closed;
+    redis->closed_context = context;
+    route_leave(redis->options.route, &redis->member);
+    forget_addresses(redis);
+    let_go(redis, "closing", 0);
+    uv_close((uv_handle_t *)&redis->retry, retry_closed);
+}

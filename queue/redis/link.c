@@ -1,0 +1,406 @@
+/* link.c - see link.h. */
+#include "queue/redis/link.h"
+
+#include <linux/sockios.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+#include "conf/limits.h"
+#include "conf/list.h"
+#include "conf/text.h"
+#include "queue/redis/command.h"
+
+#define READ_BYTES (64 * KIB)
+#define KEEPALIVE_S 60
+/* A large command has this much more time: Redis reads it, copies it and writes it to its
+ * append-only file before it answers (32 MiB a second, a slow disk). */
+#define SENT_BYTES_PER_MS (32 * KIB)
+/* A timer that is late by more than this: not the line stood still, but this process. */
+#define SLEPT_MS 200
+/* What is under way when the last of a command leaves says nothing of how fast the line is. */
+#define SENT_BYTES_LEAST (64 * KIB)
+
+/* A command whose answer is awaited. */
+struct call {
+    struct list_node node;
+    link_reply_cb callback;
+    void *context;
+    uint64_t timeout_ms;
+    uint64_t deadline_ms;
+};
+
+struct link {
+    uv_loop_t *loop;
+    struct link_events events;
+    bool gone;               /* it was let go of */
+    bool is_unix, connected;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } at;
+    bool stream_open;
+    uv_timer_t timer;        /* of the connect, then of the oldest call */
+    bool timer_open;
+    uint64_t connect_ms, connect_end_ms;
+    struct addrinfo *found, *next; /* the addresses, and the one that is tried */
+    uv_connect_t connect;
+    redisReader *reader;
+    struct list calls;
+    int64_t given_bytes;     /* to the stream, ever */
+    int64_t sent_bytes;      /* of these had arrived when the timer last looked */
+    char *read_buffer;
+};
+
+struct write {
+    uv_write_t request;
+    char command[];
+};
+
+static void open_next(struct link *link);
+static bool next_address(struct link *link);
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static void free_when_closed(struct link *link)
+{
+    if (link->stream_open || link->timer_open)
+        return;
+    if (link->reader)
+        redisReaderFree(link->reader);
+    if (link->found)
+        freeaddrinfo(link->found);
+    free(link->read_buffer);
+    free(link);
+}
+
+static void stream_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    link->stream_open = false;
+    if (link->gone)
+        free_when_closed(link);
+    else /* the next of several addresses */
+        open_next(link);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    link->timer_open = false;
+    free_when_closed(link);
+}
+
+void link_let_go(struct link *link)
+{
+    link->gone = true;
+    if (link->stream_open && !uv_is_closing(&link->at.handle))
+        uv_close(&link->at.handle, stream_closed);
+    uv_close((uv_handle_t *)&link->timer, timer_closed);
+}
+
+void link_abandon(struct link *link)
+{
+    struct list_node *node;
+    while ((node = list_pop(&link->calls)) != NULL) {
+        struct call *call = container_of(node, struct call, node);
+        if (call->callback)
+            call->callback(call->context, NULL);
+        free(call);
+    }
+}
+
+__attribute__((format(printf, 2, 3))) static void fail(struct link *link, const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text_make_printable(text);
+    link->events.broken(link->events.context, text);
+}
+
+/* ---- timeouts ----------------------------------------------------------------------------- */
+
+/* Bytes of commands that have arrived: neither libuv nor, on TCP, the socket holds them. */
+static int64_t sent_bytes(struct link *link)
+{
+    int fd, held = 0;
+    if (!link->is_unix && uv_fileno(&link->at.handle, &fd) == 0 &&
+        ioctl(fd, SIOCOUTQ, &held) != 0)
+        held = 0;
+    return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
+}
+
+/* Looks whether a large command is still on its way, or was a moment ago. A small one that left
+ * just now, as RENEW does, is on its way too, and says nothing. */
+static bool line_moves(struct link *link)
+{
+    int64_t sent = sent_bytes(link), moved = sent - link->sent_bytes;
+    int64_t left = link->given_bytes - sent;
+    link->sent_bytes = sent;
+    return moved > 0 && (left > (int64_t)SENT_BYTES_LEAST || moved > (int64_t)SENT_BYTES_LEAST);
+}
+
+static void connect_timed_out(struct link *link)
+{
+    if (!link->stream_open && !link->found)
+        link->events.late(link->events.context);
+    else if (!next_address(link))
+        fail(link, "no connection within %g s", (double)link->connect_ms / 1000);
+}
+
+static void timer_cb(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+    struct list_node *first = list_first(&link->calls);
+    if (link->gone)
+        return;
+    if (!first) {
+        if (!link->connected)
+            connect_timed_out(link);
+        return;
+    }
+    struct call *call = container_of(first, struct call, node);
+    uint64_t now = uv_now(link->loop);
+    if (line_moves(link) || now > call->deadline_ms + SLEPT_MS)
+        call->deadline_ms = now + call->timeout_ms;
+    if (now >= call->deadline_ms)
+        fail(link, "no answer within %g s", (double)call->timeout_ms / 1000);
+    else
+        uv_timer_start(&link->timer, timer_cb, call->deadline_ms - now, 0);
+}
+
+/* Looks at the oldest call: answers come in the order of the commands. */
+static void watch_calls(struct link *link)
+{
+    struct list_node *first = list_first(&link->calls);
+    if (!first) {
+        uv_timer_stop(&link->timer);
+        return;
+    }
+    struct call *call = container_of(first, struct call, node);
+    uint64_t now = uv_now(link->loop);
+    link->sent_bytes = sent_bytes(link);
+    uv_timer_start(&link->timer, timer_cb, call->deadline_ms > now ? call->deadline_ms - now : 0,
+                   0);
+}
+
+/* ---- commands and replies ----------------------------------------------------------------- */
+
+static void written(uv_write_t *request, int status)
+{
+    struct write *write = request->data;
+    (void)status; /* a failed write shows itself as an end of reading */
+    free(write);
+}
+
+bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
+               uint64_t timeout_ms, link_reply_cb callback, void *context)
+{
+    size_t bytes = command_bytes((size_t)argc, lengths);
+    struct call *call = calloc(1, sizeof *call);
+    struct write *write = malloc(sizeof *write + bytes);
+    if (!call || !write) {
+        free(call);
+        free(write);
+        return false;
+    }
+    command_write(write->command, (size_t)argc, argv, lengths);
+    write->request.data = write;
+    uv_buf_t buffer = uv_buf_init(write->command, (unsigned)bytes);
+    if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
+        free(call);
+        free(write);
+        return false;
+    }
+    call->callback = callback;
+    call->context = context;
+    call->timeout_ms = timeout_ms + bytes / SENT_BYTES_PER_MS;
+    call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
+    link->given_bytes += (int64_t)bytes;
+    list_push(&link->calls, &call->node);
+    if (link->calls.length == 1)
+        watch_calls(link);
+    return true;
+}
+
+bool link_is_idle(const struct link *link)
+{
+    return list_empty(&link->calls);
+}
+
+/* Hands one reply to whoever waits for it; false when the link is no more. */
+static bool deliver(struct link *link, redisReply *reply)
+{
+    if (link->events.sift && link->events.sift(link->events.context, reply)) {
+        freeReplyObject(reply);
+        return !link->gone;
+    }
+    struct list_node *node = list_pop(&link->calls);
+    if (!node) {
+        freeReplyObject(reply);
+        fail(link, "an answer that nothing was asked for");
+        return false;
+    }
+    struct call *call = container_of(node, struct call, node);
+    if (!list_empty(&link->calls)) { /* its time begins when what was before it is through */
+        struct call *next = container_of(list_first(&link->calls), struct call, node);
+        next->deadline_ms = uv_now(link->loop) + next->timeout_ms;
+    }
+    watch_calls(link);
+    if (call->callback)
+        call->callback(call->context, reply);
+    freeReplyObject(reply);
+    free(call);
+    return !link->gone;
+}
+
+static void parse(struct link *link)
+{
+    void *reply;
+    for (;;) {
+        if (redisReaderGetReply(link->reader, &reply) != REDIS_OK) {
+            fail(link, "not the Redis protocol: %s", link->reader->errstr);
+            return;
+        }
+        if (!reply || !deliver(link, reply))
+            return;
+    }
+}
+
+static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct link *link = handle->data;
+    (void)suggested;
+    *buffer = uv_buf_init(link->read_buffer, READ_BYTES);
+}
+
+static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
+{
+    struct link *link = stream->data;
+    if (link->gone || bytes == 0)
+        return;
+    if (bytes < 0) {
+        fail(link, bytes == UV_EOF ? "the server closed the connection%s" : "%s",
+             bytes == UV_EOF ? "" : uv_strerror((int)bytes));
+        return;
+    }
+    if (redisReaderFeed(link->reader, buffer->base, (size_t)bytes) != REDIS_OK) {
+        fail(link, "out of memory for an answer");
+        return;
+    }
+    struct list_node *first = list_first(&link->calls);
+    if (first) { /* bytes of an answer are a sign of life */
+        struct call *call = container_of(first, struct call, node);
+        call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
+    }
+    parse(link);
+}
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+/* The address that was tried is no good: goes on to the next one, if there is one. */
+static bool next_address(struct link *link)
+{
+    if (!link->next || !link->next->ai_next)
+        return false;
+    link->next = link->next->ai_next;
+    uv_timer_stop(&link->timer);
+    uv_close(&link->at.handle, stream_closed); /* and from there link_open */
+    return true;
+}
+
+/* The addresses that are left share the time that is left. */
+static void start_connect_timer(struct link *link)
+{
+    uint64_t now = uv_now(link->loop), count = 1;
+    uint64_t left_ms = link->connect_end_ms > now ? link->connect_end_ms - now : 0;
+    for (struct addrinfo *at = link->next; at && at->ai_next; at = at->ai_next)
+        count++;
+    uv_timer_start(&link->timer, timer_cb, left_ms / count, 0);
+}
+
+static void connected(uv_connect_t *request, int status)
+{
+    struct link *link = request->data;
+    if (link->gone || uv_is_closing(&link->at.handle)) /* it took too long */
+        return;
+    if (status != 0) {
+        if (!next_address(link))
+            fail(link, "cannot connect: %s", uv_strerror(status));
+        return;
+    }
+    if (!link->is_unix) {
+        uv_tcp_nodelay(&link->at.tcp, 1);
+        uv_tcp_keepalive(&link->at.tcp, 1, KEEPALIVE_S);
+    }
+    link->reader = redisReaderCreate();
+    if (!link->reader || uv_read_start(&link->at.stream, alloc_cb, read_cb) != 0) {
+        fail(link, "out of memory for a connection");
+        return;
+    }
+    link->connected = true;
+    link->events.connected(link->events.context);
+}
+
+/* To the address that is next. */
+static void open_next(struct link *link)
+{
+    int status = uv_tcp_init(link->loop, &link->at.tcp);
+    link->at.handle.data = link;
+    link->stream_open = status == 0;
+    if (status == 0) {
+        start_connect_timer(link);
+        status = uv_tcp_connect(&link->connect, &link->at.tcp, link->next->ai_addr, connected);
+    }
+    if (status != 0 && !(link->stream_open && next_address(link)))
+        fail(link, "cannot connect: %s", uv_strerror(status));
+}
+
+void link_open(struct link *link, struct addrinfo *addresses, uint64_t connect_ms)
+{
+    link->found = link->next = addresses;
+    link->connect_ms = connect_ms;
+    link->connect_end_ms = uv_now(link->loop) + connect_ms;
+    open_next(link);
+}
+
+void link_open_socket(struct link *link, const char *path)
+{
+    int status = uv_pipe_init(link->loop, &link->at.pipe, 0);
+    link->is_unix = true;
+    link->at.handle.data = link;
+    link->stream_open = status == 0;
+    if (status == 0) /* how it went comes from the loop */
+        uv_pipe_connect(&link->connect, &link->at.pipe, path, connected);
+    else
+        fail(link, "cannot connect: %s", uv_strerror(status));
+}
+
+struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_t connect_ms)
+{
+    struct link *link = calloc(1, sizeof *link);
+    char *buffer = malloc(READ_BYTES);
+    if (!link || !buffer) {
+        free(link);
+        free(buffer);
+        return NULL;
+    }
+    link->loop = loop;
+    link->events = *events;
+    link->read_buffer = buffer;
+    link->connect.data = link;
+    list_init(&link->calls);
+    uv_timer_init(loop, &link->timer);
+    link->timer.data = link;
+    link->timer_open = true;
+    link->connect_ms = connect_ms;
+    uv_update_time(loop);
+    uv_timer_start(&link->timer, timer_cb, connect_ms, 0);
+    return link;
+}

@@ -1,0 +1,116 @@
+/* lookup.c - see lookup.h. */
+#include "queue/redis/lookup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lookup {
+    uv_async_t async;
+    pthread_mutex_t lock;
+    bool dropped;              /* under the lock: the handle closes, and the loop may */
+    atomic_int holders;        /* the thread and the handle; who leaves last frees */
+    char *host, *port;
+    lookup_cb callback;
+    void *context;
+    int status;                /* of getaddrinfo */
+    struct addrinfo *found;
+};
+
+static void leave(struct lookup *lookup)
+{
+    if (atomic_fetch_sub(&lookup->holders, 1) > 1)
+        return;
+    if (lookup->found)
+        freeaddrinfo(lookup->found);
+    pthread_mutex_destroy(&lookup->lock);
+    free(lookup->host);
+    free(lookup->port);
+    free(lookup);
+}
+
+static void *look_up(void *context)
+{
+    struct lookup *lookup = context;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    lookup->status = getaddrinfo(lookup->host, lookup->port, &hints, &lookup->found);
+    if (lookup->status != 0)
+        lookup->found = NULL;
+    pthread_mutex_lock(&lookup->lock);
+    if (!lookup->dropped)
+        uv_async_send(&lookup->async);
+    pthread_mutex_unlock(&lookup->lock);
+    leave(lookup);
+    return NULL;
+}
+
+static void closed(uv_handle_t *handle)
+{
+    leave(handle->data);
+}
+
+void lookup_drop(struct lookup *lookup)
+{
+    if (!lookup)
+        return;
+    pthread_mutex_lock(&lookup->lock);
+    lookup->dropped = true;
+    pthread_mutex_unlock(&lookup->lock);
+    uv_close((uv_handle_t *)&lookup->async, closed);
+}
+
+static void looked_up(uv_async_t *async)
+{
+    struct lookup *lookup = async->data;
+    lookup_drop(lookup); /* which also waits until the thread has let go of the handle */
+    struct addrinfo *found = lookup->found;
+    lookup->found = NULL;
+    lookup->callback(lookup->context, found,
+                     found ? NULL : lookup->status ? gai_strerror(lookup->status) : "no address");
+}
+
+/* Detached, and deaf to the signals that the loop's thread waits for. */
+static bool start_thread(struct lookup *lookup)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&thread, &attributes, look_up, lookup) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+struct lookup *lookup_start(uv_loop_t *loop, const char *host, const char *port,
+                            lookup_cb callback, void *context)
+{
+    struct lookup *lookup = calloc(1, sizeof *lookup);
+    if (!lookup)
+        return NULL;
+    lookup->host = strdup(host);
+    lookup->port = strdup(port);
+    lookup->callback = callback;
+    lookup->context = context;
+    lookup->async.data = lookup;
+    pthread_mutex_init(&lookup->lock, NULL);
+    atomic_init(&lookup->holders, 1);
+    if (!lookup->host || !lookup->port || uv_async_init(loop, &lookup->async, looked_up) != 0) {
+        leave(lookup);
+        return NULL;
+    }
+    atomic_store(&lookup->holders, 2);
+    if (!start_thread(lookup)) {
+        atomic_store(&lookup->holders, 1);
+        lookup_drop(lookup);
+        return NULL;
+    }
+    return lookup;
+}

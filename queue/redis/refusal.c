@@ -1,0 +1,59 @@
+/* refusal.c - what the error replies of Redis ask for (connection.h). */
+#include "queue/redis/connection.h"
+
+#include <string.h>
+
+bool redis_error_is(const char *error, const char *code)
+{
+    size_t length = strlen(code);
+    for (const char *at = error; (at = strstr(at, code)) != NULL; at += length) {
+        bool starts = at == error || at[-1] == ' ' || at[-1] == '-' || at[-1] == ':';
+        if (starts && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool is_one_of(const char *error, const char *const *codes)
+{
+    for (; *codes; codes++)
+        if (redis_error_is(error, *codes))
+            return true;
+    return false;
+}
+
+enum redis_refusal redis_refusal(const char *error)
+{
+    static const char *const wait[] = {"LOADING", "BUSY", "OOM", "MISCONF", "NOREPLICAS",
+                                       "TRYAGAIN", "ASK", NULL};
+    static const char *const reconnect[] = {"READONLY", "UNBLOCKED", "MOVED", "CLUSTERDOWN",
+                                            "MASTERDOWN", NULL};
+    static const char *const person[] = {"NOAUTH", "WRONGPASS", "NOPERM", NULL};
+    if (strncmp(error, "NOSCRIPT", 8) == 0)
+        return REDIS_REFUSAL_NOSCRIPT;
+    if (is_one_of(error, reconnect))
+        return REDIS_REFUSAL_RECONNECT;
+    if (is_one_of(error, person))
+        return REDIS_REFUSAL_AUTH;
+    /* Before Redis 6 said WRONGPASS, and without any password set, AUTH answers with ERR. */
+    if (strncmp(error, "ERR AUTH", 8) == 0 || strncmp(error, "ERR invalid password", 20) == 0)
+        return REDIS_REFUSAL_AUTH;
+    return is_one_of(error, wait) ? REDIS_REFUSAL_WAIT : REDIS_REFUSAL_OTHER;
+}
+
+const char *redis_advice(const char *reason)
+{
+    if (strstr(reason, "connection refused") || strstr(reason, "no such file"))
+        return "; is redis-server running?";
+    if (strncmp(reason, "cannot read the password file", 29) == 0)
+        return "; redis_password_file names it";
+    if (redis_refusal(reason) == REDIS_REFUSAL_AUTH)
+        return strncmp(reason, "no Sentinel", 11) == 0
+                   ? "; see sentinel_username and sentinel_password_file"
+                   : "; see redis_username and redis_password_file";
+    if (strstr(reason, "DB index"))
+        return "; see redis_database";
+    if (redis_error_is(reason, "OOM"))
+        return "; raise maxmemory";
+    return "";
+}

@@ -1,0 +1,312 @@
+/* script.c - see script.h. */
+#include "queue/redis/script.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/text.h"
+#include "queue/scripts.inc"
+
+#define SHA1_DIGITS 40
+
+static const struct {
+    const char *name, *text;
+    size_t length;
+} scripts[SCRIPT_ID_COUNT] = {
+#define ROW(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1}
+    ROW(FETCH), ROW(LOOK), ROW(START), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP),
+    ROW(LEAVE), ROW(CANCEL), ROW(REVIVE), ROW(DEAD),
+#undef ROW
+};
+
+/* Redis's name for each text, as it answered SCRIPT LOAD; "" before that. The name follows from the
+ * text alone, so it is good for every connection. */
+static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
+
+#define CHUNK_BYTES 4096
+#define HEAD 3 /* EVALSHA, the script, the number of keys */
+
+struct chunk {
+    struct chunk *next;
+    size_t used, bytes;
+    char text[];
+};
+
+struct script_call {
+    enum script script;
+    const char *ns;
+    const char **argv;
+    size_t *lengths;
+    struct chunk *chunks; /* of the texts that were made for the call, the current one first */
+    size_t count, room;
+    size_t keys;
+    bool failed;        /* memory was short */
+    char key_count[16];
+    struct redis *redis;
+    script_reply_cb callback;
+    void *context;
+};
+
+const char *script_name(enum script script)
+{
+    return scripts[script].name;
+}
+
+const char *script_text(enum script script)
+{
+    return scripts[script].text;
+}
+
+static void call_free(struct script_call *call)
+{
+    for (struct chunk *next; call->chunks; call->chunks = next) {
+        next = call->chunks->next;
+        free(call->chunks);
+    }
+    free(call->argv);
+    free(call->lengths);
+    free(call);
+}
+
+static bool grow(struct script_call *call)
+{
+    size_t room = call->room ? 2 * call->room : 64;
+    const char **argv = realloc(call->argv, room * sizeof *argv);
+    call->argv = argv ? argv : call->argv;
+    size_t *lengths = realloc(call->lengths, room * sizeof *lengths);
+    call->lengths = lengths ? lengths : call->lengths;
+    if (!argv || !lengths)
+        return false;
+    call->room = room;
+    return true;
+}
+
+/* What stays where it is until the call is answered. */
+static void add(struct script_call *call, const char *bytes, size_t length)
+{
+    if (call->failed || (call->count == call->room && !grow(call))) {
+        call->failed = true;
+        return;
+    }
+    call->argv[call->count] = bytes;
+    call->lengths[call->count++] = length;
+}
+
+struct script_call *script_call_new(enum script script, const char *ns)
+{
+    struct script_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->script = script;
+    call->ns = ns;
+    for (int i = 0; i < HEAD; i++)
+        add(call, "", 0);
+    return call;
+}
+
+/* Room for a text of so many bytes; NULL, and the call has failed: memory is short. */
+static char *reserve(struct script_call *call, size_t bytes)
+{
+    struct chunk *chunk = call->chunks;
+    if (!chunk || chunk->bytes - chunk->used < bytes) {
+        size_t room = bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes;
+        chunk = call->failed ? NULL : malloc(sizeof *chunk + room);
+        if (!chunk) {
+            call->failed = true;
+            return NULL;
+        }
+        *chunk = (struct chunk){.next = call->chunks, .bytes = room};
+        call->chunks = chunk;
+    }
+    chunk->used += bytes;
+    return chunk->text + chunk->used - bytes;
+}
+
+/* "PREFIX:REST", or the rest alone. */
+__attribute__((format(printf, 3, 0))) static void add_format(struct script_call *call,
+                                                             const char *prefix,
+                                                             const char *format, va_list args)
+{
+    char brief[64]; /* most are: these are made once */
+    va_list again;
+    va_copy(again, args);
+    int made = vsnprintf(brief, sizeof brief, format, args);
+    size_t rest = made < 0 ? 0 : (size_t)made, head = prefix ? strlen(prefix) + 1 : 0;
+    char *text = reserve(call, head + rest + 1);
+    if (text && prefix) {
+        memcpy(text, prefix, head - 1);
+        text[head - 1] = ':';
+    }
+    if (text && rest < sizeof brief)
+        memcpy(text + head, brief, rest + 1);
+    else if (text)
+        vsnprintf(text + head, rest + 1, format, again);
+    va_end(again);
+    call->failed |= made < 0;
+    add(call, text, head + rest);
+}
+
+void script_call_ns_key(struct script_call *call, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_format(call, call->ns, format, args);
+    va_end(args);
+    call->keys++;
+}
+
+void script_call_key(struct script_call *call, const char *key)
+{
+    size_t length = strlen(key);
+    char *copy = reserve(call, length);
+    if (copy)
+        memcpy(copy, key, length);
+    add(call, copy, length);
+    call->keys++;
+}
+
+void script_call_text(struct script_call *call, const char *text)
+{
+    add(call, text, strlen(text));
+}
+
+void script_call_bytes(struct script_call *call, const void *bytes, size_t length)
+{
+    add(call, length ? bytes : "", length);
+}
+
+void script_call_format(struct script_call *call, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_format(call, NULL, format, args);
+    va_end(args);
+}
+
+void script_call_number(struct script_call *call, uint64_t number)
+{
+    char *text = reserve(call, TEXT_DIGITS_MAX);
+    add(call, text, text ? text_number(text, number) : 0);
+}
+
+void script_call_ms(struct script_call *call, double seconds)
+{
+    double ms = ceil(seconds * 1000);
+    script_call_number(call, ms >= 1 ? ms < 1e15 ? (uint64_t)ms : (uint64_t)1e15 : 1);
+}
+
+static void answered(void *context, redisReply *reply);
+
+static void loaded(void *context, redisReply *reply)
+{
+    char *name = context;
+    if (reply && reply->type == REDIS_REPLY_STRING && reply->len == SHA1_DIGITS)
+        memcpy(name, reply->str, SHA1_DIGITS + 1);
+}
+
+static bool send_as(struct script_call *call, const char *command, const char *script,
+                    size_t length)
+{
+    call->argv[0] = command;
+    call->argv[1] = script;
+    call->argv[2] = call->key_count;
+    call->lengths[0] = strlen(command);
+    call->lengths[1] = length;
+    call->lengths[2] = strlen(call->key_count);
+    return redis_send(call->redis, (int)call->count, call->argv, call->lengths, 0, answered, call);
+}
+
+static bool send_name(struct script_call *call)
+{
+    return send_as(call, "EVALSHA", sha1[call->script], SHA1_DIGITS);
+}
+
+/* The call comes before the text that gives later ones their name, so that its reply waits for
+ * nothing: a Redis that stood still stops at the first reply that it cannot write, and this
+ * process may have ended meanwhile. EVAL alone would not do: Redis may forget a script that came
+ * that way. */
+static bool send_text(struct script_call *call)
+{
+    struct redis *redis = call->redis;
+    enum script script = call->script;
+    const char *text = scripts[script].text;
+    size_t length = scripts[script].length;
+    const char *argv[] = {"SCRIPT", "LOAD", text};
+    size_t lengths[] = {6, 4, length};
+    if (!send_as(call, "EVAL", text, length))
+        return false;
+    redis_send(redis, 3, argv, lengths, 0, loaded, sha1[script]);
+    return true;
+}
+
+static void answered(void *context, redisReply *reply)
+{
+    struct script_call *call = context;
+    if (reply && reply->type == REDIS_REPLY_ERROR &&
+        redis_refusal(reply->str) == REDIS_REFUSAL_NOSCRIPT) {
+        if (send_text(call))
+            return;
+        reply = NULL;
+    }
+    call->callback(call->context, reply);
+    call_free(call);
+}
+
+/* One key more, which never exists. While a Cluster's slot moves to another node, Redis refuses a
+ * script with such a key before it begins; without it the script might begin and then be refused
+ * halfway, at the first key that is not there, with what it took from one list not yet in the
+ * other. */
+static void add_guard_key(struct script_call *call)
+{
+    size_t at = HEAD + call->keys;
+    script_call_ns_key(call, "never");
+    if (call->failed)
+        return;
+    const char *key = call->argv[call->count - 1];
+    size_t length = call->lengths[call->count - 1], behind = call->count - 1 - at;
+    memmove(&call->argv[at + 1], &call->argv[at], behind * sizeof *call->argv);
+    memmove(&call->lengths[at + 1], &call->lengths[at], behind * sizeof *call->lengths);
+    call->argv[at] = key;
+    call->lengths[at] = length;
+}
+
+bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
+                      void *context)
+{
+    if (!call)
+        return false;
+    add_guard_key(call);
+    snprintf(call->key_count, sizeof call->key_count, "%zu", call->keys);
+    call->redis = redis;
+    call->callback = callback;
+    call->context = context;
+    if (call->failed || !(*sha1[call->script] ? send_name(call) : send_text(call))) {
+        call_free(call);
+        return false;
+    }
+    return true;
+}
+
+bool script_reply_is_array(const redisReply *reply, size_t least)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements >= least;
+}
+
+long long script_reply_integer(const redisReply *reply, size_t index)
+{
+    if (index >= reply->elements || reply->element[index]->type != REDIS_REPLY_INTEGER)
+        return 0;
+    return reply->element[index]->integer;
+}
+
+bool script_reply_number(const redisReply *reply, size_t index, uint64_t *number)
+{
+    char *end;
+    if (index >= reply->elements || reply->element[index]->type != REDIS_REPLY_STRING)
+        return false;
+    *number = strtoull(reply->element[index]->str, &end, 10);
+    return end != reply->element[index]->str && !*end;
+}
