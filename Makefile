@@ -112,7 +112,8 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's own files.
-ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu gpu/ops daemon
+ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine gpu/cuda \
+           gpu/ops daemon
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
@@ -230,7 +231,7 @@ $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/s
 $(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
 
 # The operations' names, for who writes a job and does not carry it out.
-$(O)/queue/ctl/submit/operations.inc: gpu/op.h
+$(O)/queue/ctl/submit/operations.inc: gpu/plan/op.h
 	@mkdir -p $(@D)
 	sed -n '/define OP_TABLE(X)/,/[^\\]$$/ s/.*\(X([a-z0-9_]*)\).*/\1/p' $< > $@
 	test -s $@
@@ -274,7 +275,7 @@ $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 # The CUDA engine's own code without a device: gpu/ compiled as with CUDA, the host code of its .cu
 # files as C, against a runtime of the tests' own (tests/cuda/cuda_runtime.h).
 STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers \
-                $(basename $(filter gpu/%,$(SOURCES)) $(wildcard gpu/*.cu)))
+                $(basename $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.cu)))
 STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
 STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))

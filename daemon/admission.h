@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 struct work;
 

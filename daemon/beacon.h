@@ -12,7 +12,7 @@
 #include "conf/options.h"
 #include "daemon/pipeline.h"
 #include "daemon/stats.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
 
 struct beacon_parts {

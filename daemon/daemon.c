@@ -23,7 +23,7 @@
 #include "daemon/stats.h"
 #include "daemon/trace.h"
 #include "daemon/workers.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
 

@@ -17,7 +17,7 @@
 #include "daemon/stats.h"
 #include "daemon/work.h"
 #include "daemon/workers.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 #include "queue/job/label.h"
 

@@ -17,7 +17,7 @@
 #include "daemon/pipeline.h"
 #include "daemon/stats.h"
 #include "daemon/workers.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
 
 struct monitor;

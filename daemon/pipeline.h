@@ -18,7 +18,7 @@
 #include "daemon/stats.h"
 #include "daemon/trace.h"
 #include "daemon/workers.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
 
 struct pipeline;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 /* Odd sides, so that every tail of a tile and of a row is taken. */
 #define WIDTH      173

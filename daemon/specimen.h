@@ -11,7 +11,7 @@
 
 #include "codecs/codec.h"
 #include "conf/status.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 struct specimen;
 

@@ -14,7 +14,7 @@
 #include <uv.h>
 
 #include "conf/status.h"
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 struct starter {
     struct engine *engine;

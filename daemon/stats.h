@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 struct stats;
 struct metrics_totals;

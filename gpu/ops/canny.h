@@ -19,7 +19,7 @@
 #include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/ops/sobel.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #ifdef __cplusplus
 extern "C" {

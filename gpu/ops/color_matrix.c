@@ -7,8 +7,8 @@
  */
 #include <math.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
 struct params {
     int32_t coefficients[12];

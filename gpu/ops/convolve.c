@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
+#include "gpu/plan/op.h"
 
 /* ---- the CPU's loops ---- */
 

@@ -14,7 +14,7 @@
 #include "gpu/ops/border.h"
 #include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,10 @@
 /*
  * crop.c - a rectangle of the image: the operation.
  *
- * It computes nothing: the next pass reads the rectangle where it lies (gpu/pass.h), and a
+ * It computes nothing: the next pass reads the rectangle where it lies (gpu/plan/pass.h), and a
  * rectangle of the decoded image that nothing follows is encoded from there.
  */
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 
 static const char *const gravities[] = {"center",    "north", "northeast", "east",     "southeast",
                                         "south",     "southwest", "west",  "northwest", NULL};

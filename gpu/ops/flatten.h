@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/pixel.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #ifdef __cplusplus
 extern "C" {

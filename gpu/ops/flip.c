@@ -1,6 +1,6 @@
 /* flip.c - mirrors: the operation. */
-#include "gpu/op.h"
 #include "gpu/ops/orient.h"
+#include "gpu/plan/op.h"
 
 struct params {
     int axis; /* an index of axes */

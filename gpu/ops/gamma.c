@@ -6,8 +6,8 @@
  */
 #include <math.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
 struct params {
     double gamma;

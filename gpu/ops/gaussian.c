@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/border.h"
 #include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
+#include "gpu/plan/op.h"
 
 /* ---- the CPU's loops ---- */
 

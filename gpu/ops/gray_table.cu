@@ -8,7 +8,7 @@
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/gray_table.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 /* ---- kernels ---- */
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
 /* ---- the CPU's loops ---- */
 

@@ -7,7 +7,7 @@
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #define WARPS 8
 

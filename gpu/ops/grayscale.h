@@ -12,7 +12,7 @@
 
 #include "gpu/ops/flatten.h"
 #include "gpu/ops/pixel.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #ifdef __cplusplus
 extern "C" {

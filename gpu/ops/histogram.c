@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 
 /* Gray is made in pieces that stay in the first-level cache until they are counted. */
 #define PIECE 1024

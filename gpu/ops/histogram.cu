@@ -17,7 +17,7 @@
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/histogram.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 /* Gray: warps a block, by the picture's channels, and blocks a multiprocessor. */
 #define GRAY_WARPS(channels) ((channels) == 1 ? 32 : 16)

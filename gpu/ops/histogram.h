@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/grayscale.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
 /* invert.c - the negative: 255 - v. */
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
 static enum status invert_step(const struct op_item *item, const void *params, struct chain *chain)
 {

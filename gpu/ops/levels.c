@@ -9,8 +9,8 @@
  */
 #include <math.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
 struct params {
     int64_t in_black, in_white, out_black, out_white;

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
+#include "gpu/plan/op.h"
 
 #define MEDIAN uint8_t
 #define MEDIAN_INLINE PIXEL

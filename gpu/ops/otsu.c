@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 
 static void otsu_make(struct gray_table *work, uint32_t pixels)
 {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
 #include "gpu/ops/resize.h"
+#include "gpu/plan/op.h"
 
 /* ---- the weights ---- */
 

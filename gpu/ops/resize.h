@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 
 /* The smallest M of 1, 2, 4 with which a decoder that scales by M/8 gives at least twice what is
  * wanted in both sides; 8: none, or fast_shrink is off. width, height: as seen, oriented.

@@ -1,8 +1,8 @@
 /* rotate.c - turns by quarters: the operation. */
 #include <math.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/orient.h"
+#include "gpu/plan/op.h"
 
 struct params {
     int angle;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/pixel.h"
+#include "gpu/plan/op.h"
 
 /* ---- the CPU's loops ---- */
 

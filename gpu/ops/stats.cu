@@ -9,7 +9,7 @@
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/stats.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 /* Of one channel: max and room have two values of 16 bits each. The sum fits 32 bits for 16 million
  * pixels; a lane has a 1,000th of the image even on a small device. A warp's would not fit. */

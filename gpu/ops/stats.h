@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #ifdef __cplusplus
 extern "C" {

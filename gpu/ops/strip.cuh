@@ -15,7 +15,7 @@
 #include "gpu/ops/border.h"
 #include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #define STRIP_LANE 8
 #define STRIP_WIDTH (WARP * STRIP_LANE)

@@ -1,6 +1,6 @@
 /* threshold.c - gray above a value to 255, else to 0; or the other way round. */
-#include "gpu/op.h"
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
 struct params {
     int64_t value;

@@ -21,7 +21,7 @@
 #include "gpu/ops/border.h"
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/tables.cuh"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #define TILE_WIDTH 128
 #define TILE_MARGIN 16

@@ -1,6 +1,6 @@
 /* transpose.c - rows become columns: the operation. */
-#include "gpu/op.h"
 #include "gpu/ops/orient.h"
+#include "gpu/plan/op.h"
 
 static enum status transpose_step(const struct op_item *item, const void *params,
                                   struct chain *chain)

@@ -1,8 +1,8 @@
 /* unsharp.c - the unsharp mask: an operation of its own, a pass of gaussian.h. */
 #include <math.h>
 
-#include "gpu/op.h"
 #include "gpu/ops/gaussian.h"
+#include "gpu/plan/op.h"
 
 struct params {
     int ksize;

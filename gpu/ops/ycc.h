@@ -9,7 +9,7 @@
 #ifndef GPUIMGD_GPU_OPS_YCC_H
 #define GPUIMGD_GPU_OPS_YCC_H
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 /* Both append a pass that turns the chain's three channels, Y, Cb and Cr, into RGB, or into Y. */
 void ycc_add_rgb(struct chain *chain);

@@ -7,8 +7,8 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #pragma nv_diag_suppress 1444
 
-#include "gpu/cuda_try.h"
-#include "gpu/pass.h"
+#include "gpu/cuda/try.h"
+#include "gpu/plan/pass.h"
 
 struct cub_run {
     void *temporary;

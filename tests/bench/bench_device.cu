@@ -7,9 +7,9 @@
 #include <time.h>
 #include <vector>
 
-#include "gpu/cuda_try.h"
-#include "gpu/engine_impl.h"
-#include "gpu/pass.h"
+#include "gpu/cuda/try.h"
+#include "gpu/engine/engine_impl.h"
+#include "gpu/plan/pass.h"
 
 #define RATE_BYTES ((size_t)256 << 20)
 #define RATE_REPEATS 8

@@ -7,7 +7,7 @@
 #ifndef GPUIMGD_TESTS_BENCH_DEVICE_H
 #define GPUIMGD_TESTS_BENCH_DEVICE_H
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 #include "tests/bench/bench_device.h"
 
 /* Of the picture. */

@@ -18,9 +18,9 @@ extern "C" double bench_npp_s(const char *name, const struct plan *plan)
 #include <nppi.h>
 #include <string.h>
 
-#include "gpu/cuda_try.h"
-#include "gpu/engine_impl.h"
-#include "gpu/pass.h"
+#include "gpu/cuda/try.h"
+#include "gpu/engine/engine_impl.h"
+#include "gpu/plan/pass.h"
 
 /* What the calls below have in common. */
 struct npp {

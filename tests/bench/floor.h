@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 struct floor_photo {
     char *name;                       /* below the folder; the photo's own */

@@ -6,7 +6,7 @@
 #ifndef GPUIMGD_TESTS_CUDA_LAUNCH_H
 #define GPUIMGD_TESTS_CUDA_LAUNCH_H
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 pass_cuda cuda_launch;
 pass_cuda_many cuda_launch_many;

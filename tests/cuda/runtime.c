@@ -15,7 +15,7 @@
 
 #include "conf/limits.h"
 #include "conf/list.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 #include "tests/cuda/cuda_runtime.h"
 #include "tests/cuda/fault.h"
 #include "tests/cuda/launch.h"

@@ -3,7 +3,7 @@
  * when, and each call that can fail meanwhile. They run on the stand-in (tests/cuda/fault.h), so on
  * every machine.
  */
-#include "gpu/cuda_device.h"
+#include "gpu/cuda/device.h"
 #include "tests/cuda/jobs.h"
 
 #define STREAMS 2

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "conf/text.h"
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 #include "queue/job/job.h"
 #include "queue/job/json.h"
 #include "queue/job/result.h"

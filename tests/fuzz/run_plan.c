@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "gpu/engine.h"
-#include "gpu/pass.h"
+#include "gpu/engine/engine.h"
+#include "gpu/plan/pass.h"
 #include "tests/fuzz/fuzz.h"
 
 /* ---- layout ---- */

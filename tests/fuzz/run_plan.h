@@ -5,7 +5,7 @@
 #ifndef GPUIMGD_TESTS_FUZZ_RUN_PLAN_H
 #define GPUIMGD_TESTS_FUZZ_RUN_PLAN_H
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 /* Every pass stays inside the buffers, reads nothing that it writes, and gives an image within
  * the limits. */

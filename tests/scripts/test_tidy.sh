@@ -110,7 +110,7 @@ else
     skip "every option is in conf/gpuimgd.conf or README.md" "one of them is not there yet"
 fi
 mapfile -t operations < <(find gpu/ops -name '*.c' 2>/dev/null | sed 's|.*/||; s|\.c$||' |
-    while read -r op; do grep -qE "\"$op\"" gpu/op.c gpu/ops/"$op".c 2>/dev/null && echo "$op"; done)
+    while read -r op; do grep -qE "\"$op\"" gpu/plan/op.c gpu/ops/"$op".c 2>/dev/null && echo "$op"; done)
 if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 static int die(const struct error *error)
 {

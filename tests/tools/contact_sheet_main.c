@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "codecs/codec.h"
-#include "gpu/engine.h"
-#include "gpu/op.h"
+#include "gpu/engine/engine.h"
+#include "gpu/plan/op.h"
 #include "tests/tools/lettering.h"
 #include "tests/tools/text_file.h"
 

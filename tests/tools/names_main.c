@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "conf/status.h"
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 
 static void print_op(const struct op *op)
 {

@@ -11,7 +11,7 @@
 
 #include "tests/unit/gpu_run.h"
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 #include "tests/tools/reference.h"
 
 #define BEHIND_GRAY_OP "{\"op\":\"grayscale\",\"weights\":[10000,50000,5536]}"

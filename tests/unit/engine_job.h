@@ -1,12 +1,12 @@
 /*
- * engine_job.h - an image, its plan and its task, for the tests of gpu/engine.h.
+ * engine_job.h - an image, its plan and its task, for the tests of gpu/engine/engine.h.
  */
 #ifndef GPUIMGD_TESTS_ENGINE_JOB_H
 #define GPUIMGD_TESTS_ENGINE_JOB_H
 
 #include "tests/unit/gpu_run.h"
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 struct job {
     struct plan plan;

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 /* Bytes behind the results and the scratch that no pass may touch. */
 #define GUARD 4096

@@ -10,7 +10,7 @@
 #include "tests/unit/behind.h"
 #include "tests/unit/both_engines.h"
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 struct channel {
     struct image image;

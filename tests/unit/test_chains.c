@@ -6,7 +6,7 @@
  */
 #include "tests/unit/gpu_run.h"
 
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 #include "tests/tools/reference.h"
 
 #define CHAINS 1000

@@ -1,5 +1,5 @@
 /*
- * Tests of gpu/engine.h: opening, reserving, running on many threads or many streams, deadlines,
+ * Tests of engine.h: opening, reserving, running on many threads or many streams, deadlines,
  * the figures. CUDA tests run where there is a device and are skipped elsewhere.
  */
 #include "tests/unit/engine_job.h"

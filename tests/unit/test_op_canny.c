@@ -5,7 +5,7 @@
 #include "tests/unit/behind.h"
 #include "tests/unit/both_engines.h"
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 /* ---- one picture on an engine ---- */
 

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/both_engines.h"
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 #include "tests/tools/raster.h"
 #include "tests/tools/reference.h"
 

@@ -1,7 +1,7 @@
 /* test_op_histogram.c - histogram and stats on both engines, and how values leave a plan. */
 #include "tests/unit/values_run.h"
 
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 /* ---- histogram ---- */
 

@@ -5,7 +5,7 @@
 #include "tests/unit/values_run.h"
 
 #include "gpu/ops/phash.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 #include "tests/tools/reference.h"
 
 #define TO_32                                                                                      \

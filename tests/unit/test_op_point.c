@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 #include "tests/tools/reference.h"
 
 static const uint8_t under[3] = {200, 13, 101};

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 /* ---- the reference: one pixel at a time, wide integers ---- */
 

@@ -1,10 +1,10 @@
-/* Tests of gpu/plan.c and gpu/op.c: what is refused and how, chains, fusion, and buffers. */
+/* Tests of plan.c and op.c: what is refused and how, chains, fusion, and buffers. */
 #include <malloc.h>
 
 #include "tests/unit/gpu_run.h"
 
-#include "gpu/pass.h"
-#include "gpu/plan.h"
+#include "gpu/plan/pass.h"
+#include "gpu/plan/plan.h"
 
 /* ---- what is refused ---- */
 

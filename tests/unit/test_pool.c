@@ -1,4 +1,4 @@
-/* Tests of gpu/pool.c: budget, reuse, fragmentation, and that steady use stays off the backend. */
+/* Tests of pool.c: budget, reuse, fragmentation, and that steady use stays off the backend. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "conf/limits.h"
-#include "gpu/pool.h"
+#include "gpu/engine/pool.h"
 
 /* A backend that counts, and that can be told to have no more. */
 struct counter {

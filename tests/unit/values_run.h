@@ -9,7 +9,7 @@
 
 #include "tests/unit/both_engines.h"
 
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 enum fill { FILL_NOISE, FILL_FLAT, FILL_BLACK, FILL_WHITE, FILL_TWO, FILL_RAMP, FILL_COUNT };
 

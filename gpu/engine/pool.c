@@ -1,5 +1,5 @@
 /* pool.c - segments in order of address, each with the list of its used pieces. */
-#include "gpu/pool.h"
+#include "gpu/engine/pool.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
  * allocated, freed or page-faulted. Its sum never passes the budget. Bookkeeping lives on the
  * host, so the addresses may be a device's. Thread-safe; a take never blocks.
  */
-#ifndef GPUIMGD_GPU_POOL_H
-#define GPUIMGD_GPU_POOL_H
+#ifndef GPUIMGD_GPU_ENGINE_POOL_H
+#define GPUIMGD_GPU_ENGINE_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,14 +1,14 @@
 /*
- * cuda_feed.cu - rows that go to a device before their task's turn, while the rest is decoded.
+ * feed.cu - rows that go to a device before their task's turn, while the rest is decoded.
  *
  * They go on a stream of their own, which all tasks of the device share for it: no slot is held
  * meanwhile, and other tasks have their turns as ever. When the task's turn has come its slot's
  * stream waits for that one, and copies what is left; so whatever becomes of the task, its memory
  * is free when its turn has ended.
  */
-#include "gpu/cuda_device.h"
+#include "gpu/cuda/device.h"
 
-#include "gpu/cuda_try.h"
+#include "gpu/cuda/try.h"
 
 void cuda_feed(struct engine *engine, struct engine_task *task, size_t bytes)
 {

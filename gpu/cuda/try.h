@@ -1,5 +1,5 @@
 /*
- * cuda_try.h - checking CUDA calls: log, clear, return; nothing exits.
+ * try.h - checking CUDA calls: log, clear, return; nothing exits.
  *
  * CUDA_TRY(call) is the call's cudaError_t; where that is an error it has been logged with the
  * call's text and taken off the thread's last-error slot. What it means is for the caller to say:

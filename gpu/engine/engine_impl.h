@@ -1,12 +1,12 @@
 /*
  * engine_impl.h - what the engines share; private to gpu.
  *
- * engine.c hands every call of gpu/engine.h on through the table of the engine that was opened.
+ * engine.c hands every call of engine.h on through the table of the engine that was opened.
  */
-#ifndef GPUIMGD_GPU_ENGINE_IMPL_H
-#define GPUIMGD_GPU_ENGINE_IMPL_H
+#ifndef GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
+#define GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,14 +1,14 @@
 /*
- * cuda_batch.cu - a batch on its stream: the calls that put it there, and the times that it took.
+ * batch.cu - a batch on its stream: the calls that put it there, and the times that it took.
  *
  * All copies in, all kernels, all copies out, so that the events between them tell the three apart.
  * What a call refuses is the affair of the task that it was made for, and the others go on; only an
  * error that lasts ends it all.
  */
-#include "gpu/cuda_device.h"
+#include "gpu/cuda/device.h"
 
-#include "gpu/cuda_try.h"
-#include "gpu/pass.h"
+#include "gpu/cuda/try.h"
+#include "gpu/plan/pass.h"
 
 /* ---- onto the stream ---- */
 

@@ -1,12 +1,12 @@
 /* engine.c - chooses an engine and hands calls on. */
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 #include <assert.h>
 #include <string.h>
 #include <time.h>
 
 #include "conf/log.h"
-#include "gpu/engine_impl.h"
+#include "gpu/engine/engine_impl.h"
 
 #ifndef GPUIMGD_CUDA
 enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,

@@ -1,14 +1,14 @@
 /*
- * cuda_arrival.cu - a large result that comes back in pieces, whose owner is told of each.
+ * arrival.cu - a large result that comes back in pieces, whose owner is told of each.
  *
  * Between two pieces its stream calls the host; behind the last one that reports its end, as ever.
  * Each piece ends at twice where the one before it did: few calls for a large result, and the first
  * one soon. A device that fails may make such a call still when the task has been answered: it then
  * finds nobody to tell.
  */
-#include "gpu/cuda_device.h"
+#include "gpu/cuda/device.h"
 
-#include "gpu/cuda_try.h"
+#include "gpu/cuda/try.h"
 
 static_assert(ARRIVAL_BYTES_MIN > BATCH_TASK_BYTES, "such a task has its slot to itself");
 

@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "gpu/pass.h"
-#include "gpu/plan.h"
-#include "gpu/pool.h"
+#include "gpu/engine/pool.h"
+#include "gpu/plan/pass.h"
+#include "gpu/plan/plan.h"
 
 static const char *place_name(enum pass_buffer buffer)
 {

@@ -4,8 +4,8 @@
  * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops/NAME.c and one row of
  * OP_TABLE. Parsing has no side effects and runs on any thread.
  */
-#ifndef GPUIMGD_GPU_OP_H
-#define GPUIMGD_GPU_OP_H
+#ifndef GPUIMGD_GPU_PLAN_OP_H
+#define GPUIMGD_GPU_PLAN_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "conf/status.h"
-#include "gpu/pass.h"
+#include "gpu/plan/pass.h"
 
 #define OP_TABLE(X)                                                                                \
     X(grayscale)                                                                                   \

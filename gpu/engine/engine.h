@@ -12,8 +12,8 @@
  * out. Of a large one the first rows may go to its device before it is submitted (engine_feed), and
  * its owner may be told while the result comes back (arrived).
  */
-#ifndef GPUIMGD_GPU_ENGINE_H
-#define GPUIMGD_GPU_ENGINE_H
+#ifndef GPUIMGD_GPU_ENGINE_ENGINE_H
+#define GPUIMGD_GPU_ENGINE_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@
 
 #include "conf/list.h"
 #include "conf/status.h"
-#include "gpu/plan.h"
-#include "gpu/pool.h"
+#include "gpu/engine/pool.h"
+#include "gpu/plan/plan.h"
 
 #ifdef __cplusplus
 extern "C" {

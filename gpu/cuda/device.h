@@ -1,5 +1,5 @@
 /*
- * cuda_device.h - a CUDA device of the engine: its memory, its slots, its clock.
+ * device.h - a CUDA device of the engine: its memory, its slots, its clock.
  *
  * Private to gpu; loop thread only, but for the ended list and what arrives of a large result,
  * which driver threads fill. A slot is a stream with its events; a batch, which is a task or
@@ -12,8 +12,8 @@
 
 #include <cuda_runtime.h>
 
-#include "gpu/activity.h"
-#include "gpu/engine_impl.h"
+#include "gpu/engine/activity.h"
+#include "gpu/engine/engine_impl.h"
 
 /* A task that is still on a device this long after its deadline, and after it was put there, will
  * not come back; unless the engine was told another time. */
@@ -93,7 +93,7 @@ struct cuda_engine {
     const struct cuda_device *struck; /* by the fault; NULL: none was, or there is no fault */
 };
 
-/* ---- cuda_device.cu ---- */
+/* ---- device.cu ---- */
 
 /* Fills in a zeroed device: pool, slots, events, clock. gpu_failed, out_of_memory; in either
  * case cuda_device_close is due. */
@@ -117,7 +117,7 @@ bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, c
 uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
                             double start_s, double end_s);
 
-/* ---- cuda_batch.cu ---- */
+/* ---- batch.cu ---- */
 
 /* Puts all that the slot's tasks need on its stream, and events between; of tasks that have an
  * error nothing but the wait for what they were fed. A call that fails for one task sets its error,
@@ -126,14 +126,14 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
 /* When it has ended, measured: gives each task that is well its times, adds to the activity. */
 void cuda_batch_take_times(struct cuda_slot *slot);
 
-/* ---- cuda_feed.cu ---- */
+/* ---- feed.cu ---- */
 
 void cuda_feed(struct engine *engine, struct engine_task *task, size_t bytes);
 /* Lets the slot's stream wait for what the task was fed. Where that fails, of whatever kind the
  * error is, nobody knows when the task's memory is free. */
 cudaError_t cuda_feed_await(struct cuda_slot *slot, const struct engine_task *task) MUST_CHECK;
 
-/* ---- cuda_arrival.cu ---- */
+/* ---- arrival.cu ---- */
 
 /* Whether the task's owner shall be told while its result comes back. */
 bool cuda_arrival_is_told(const struct engine_task *task);
@@ -143,7 +143,7 @@ cudaError_t cuda_arrival_copy(struct cuda_slot *slot, struct engine_task *task,
 /* The slot's tasks are about to be answered although the stream may not have ended. */
 void cuda_arrival_stop(struct cuda_slot *slot);
 
-/* ---- cuda_task.cu ---- */
+/* ---- task.cu ---- */
 
 /* Latches the fault and ends all tasks; those on the struck device (NULL: on none) may be the cause
  * of it. result: cudaSuccess where `what` says all. */

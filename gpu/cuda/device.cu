@@ -1,10 +1,10 @@
-/* cuda_device.cu - opens a device, allocates its memory, tells its time. */
-#include "gpu/cuda_device.h"
+/* device.cu - opens a device, allocates its memory, tells its time. */
+#include "gpu/cuda/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/cuda_try.h"
+#include "gpu/cuda/try.h"
 
 /* A float of 2 s in ms is good to 0.2 us. */
 #define CLOCK_RENEW_NS 2000000000ull

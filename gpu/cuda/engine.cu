@@ -1,12 +1,12 @@
-/* engine_cuda.cu - chooses devices, reserves memory on them, and closes them again. */
+/* engine.cu - chooses devices, reserves memory on them, and closes them again. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "gpu/cuda_device.h"
-#include "gpu/cuda_try.h"
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/try.h"
 
 static struct cuda_engine *cuda_engine(struct engine *engine)
 {

@@ -8,8 +8,8 @@
  * is the source itself, or a rectangle of it: nothing is computed or copied. Passes that give
  * values leave them in the output buffer too.
  */
-#ifndef GPUIMGD_GPU_PLAN_H
-#define GPUIMGD_GPU_PLAN_H
+#ifndef GPUIMGD_GPU_PLAN_PLAN_H
+#define GPUIMGD_GPU_PLAN_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-struct pass; /* gpu/pass.h: one kernel with its parameters and geometry */
+struct pass; /* gpu/plan/pass.h: one kernel with its parameters and geometry */
 
 /* What will be decoded. */
 struct plan_source {

@@ -1,5 +1,5 @@
 /* activity.c - unions of intervals. */
-#include "gpu/activity.h"
+#include "gpu/engine/activity.h"
 
 #include <math.h>
 #include <stdlib.h>

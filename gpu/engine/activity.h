@@ -5,12 +5,12 @@
  * folded into sums when they are asked for or when the table is full. Time that was counted once
  * is not counted again. Not locked.
  */
-#ifndef GPUIMGD_GPU_ACTIVITY_H
-#define GPUIMGD_GPU_ACTIVITY_H
+#ifndef GPUIMGD_GPU_ENGINE_ACTIVITY_H
+#define GPUIMGD_GPU_ENGINE_ACTIVITY_H
 
 #include <stddef.h>
 
-#include "gpu/engine.h"
+#include "gpu/engine/engine.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 /* op.c - finds operations and reads their parameters. */
-#include "gpu/op.h"
+#include "gpu/plan/op.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* engine_cpu.c - runs plans on the calling thread. */
+/* cpu.c - runs plans on the calling thread. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/activity.h"
-#include "gpu/engine_impl.h"
-#include "gpu/pass.h"
+#include "gpu/engine/activity.h"
+#include "gpu/engine/engine_impl.h"
+#include "gpu/plan/pass.h"
 
 struct engine_cpu {
     struct engine base;

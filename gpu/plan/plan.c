@@ -1,18 +1,18 @@
 /* plan.c - parses operations, chains passes, lays out buffers. */
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/op.h"
+#include "gpu/engine/pool.h"
 #include "gpu/ops/flatten.h"
 #include "gpu/ops/grayscale.h"
 #include "gpu/ops/orient.h"
 #include "gpu/ops/resize.h"
 #include "gpu/ops/ycc.h"
-#include "gpu/pass.h"
-#include "gpu/pool.h"
+#include "gpu/plan/op.h"
+#include "gpu/plan/pass.h"
 
 /* ---- chains ---- */
 

@@ -1,16 +1,16 @@
 /*
- * cuda_task.cu - the way of a task: waiting, on a stream, ended, answered.
+ * task.cu - the way of a task: waiting, on a stream, ended, answered.
  *
  * A task waits in a list of its device's, is enqueued on a free slot, small ones together, with a
  * host callback behind all, and, when the callback has put the slot on the ended list, joins the
  * finished ones, whose done engine_reap calls. Whatever happens to a task, it ends on that one
  * list.
  */
-#include "gpu/cuda_device.h"
+#include "gpu/cuda/device.h"
 
 #include <assert.h>
 
-#include "gpu/cuda_try.h"
+#include "gpu/cuda/try.h"
 
 static struct engine_task *task_of(struct list_node *node)
 {

@@ -18,8 +18,8 @@
  * looks at the whole stack at once, and the others are deferred to it. And where several tasks
  * share a stream, a type may have a launcher for the passes of all of them.
  */
-#ifndef GPUIMGD_GPU_PASS_H
-#define GPUIMGD_GPU_PASS_H
+#ifndef GPUIMGD_GPU_PLAN_PASS_H
+#define GPUIMGD_GPU_PLAN_PASS_H
 
 #include <assert.h>
 #include <stdalign.h>
@@ -31,7 +31,7 @@
 
 #include "codecs/image.h"
 #include "conf/status.h"
-#include "gpu/plan.h"
+#include "gpu/plan/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
