@@ -113,7 +113,7 @@ endif
 
 # The folders of the daemon's own files.
 ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine gpu/cuda \
-           gpu/ops daemon
+           gpu/ops daemon daemon/files daemon/pipeline daemon/telemetry daemon/http daemon/selfcheck
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
@@ -238,10 +238,10 @@ $(O)/queue/ctl/submit/operations.inc: gpu/plan/op.h
 $(O)/queue/ctl/submit/ops.o: | $(O)/queue/ctl/submit/operations.inc
 
 # The status page as a C string, with its policy.
-$(O)/daemon/status_page.inc: daemon/status.html daemon/embed.sh
+$(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh
 	@mkdir -p $(@D)
-	daemon/embed.sh daemon/status.html > $@
-$(O)/daemon/web.o: $(O)/daemon/status_page.inc
+	daemon/http/embed.sh daemon/http/status.html > $@
+$(O)/daemon/http/server.o: $(O)/daemon/http/status_page.inc
 
 # ---- tests ---------------------------------------------------------------------------------------
 $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
@@ -250,10 +250,10 @@ $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
 $(O)/tests/faults/pipeline.o: private COUNT = $(COUNT_ALL)
-$(O)/tests/faults/pipeline.o: daemon/pipeline.c $(O)/flags
+$(O)/tests/faults/pipeline.o: daemon/pipeline/pipeline.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -DGPUIMGD_FAULT_HOOKS $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(FAULTY): $(filter-out $(O)/daemon/pipeline.o,$(OBJECTS)) $(O)/tests/faults/pipeline.o $(O)/tests/faults/hook.o \
+$(FAULTY): $(filter-out $(O)/daemon/pipeline/pipeline.o,$(OBJECTS)) $(O)/tests/faults/pipeline.o $(O)/tests/faults/hook.o \
            $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS

@@ -94,7 +94,7 @@
 
 /* host_bytes has three users: input files have a half of it, memory that workers keep from one
  * progressive JPEG to the next an eighth, and the rest is for all else that a job needs on the heap
- * after it was admitted (daemon/admission.h). */
+ * after it was admitted (daemon/pipeline/admission.h). */
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
@@ -159,8 +159,8 @@
  * FETCH as it arrives, and whole; 24 MiB for the program, libraries, and what malloc keeps.
  * A worker: while it looks at a header, the segments or chunks that it kept and a profile of them;
  * its sink; 8 MiB for the tree of a job's operations, a plan being built, and an encoder.
- * A job: struct work, a small tree, plan and profile (asserted in daemon/pipeline.c); later its
- * result, without texts. */
+ * A job: struct work, a small tree, plan and profile (asserted in daemon/pipeline/pipeline.c);
+ * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
 #define HEAP_WORKER_BYTES (32 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)

@@ -9,8 +9,8 @@
 #include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
-#include "daemon/files.h"
-#include "daemon/work.h"
+#include "daemon/files/files.h"
+#include "daemon/pipeline/work.h"
 
 /* The job's text; NULL with an error. */
 static char *read_text(const char *file, size_t *length, struct error *error)

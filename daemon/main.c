@@ -12,8 +12,8 @@
 #include "conf/options.h"
 #include "daemon/daemon.h"
 #include "daemon/explain.h"
+#include "daemon/http/server.h"
 #include "daemon/notify.h"
-#include "daemon/web.h"
 #include "queue/redis/connection.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"

@@ -6,7 +6,7 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
-#include "daemon/web.h"
+#include "daemon/http/server.h"
 
 /* A status page that moves looks each second. Less often would show it the same twice; more often
  * would cut more of the intervals that engine_take_activity joins. */

@@ -1,5 +1,5 @@
 /*
- * monitor.h - fills the snapshot of metrics in, each second, and hands it to web.c.
+ * monitor.h - fills the snapshot of metrics in, each second, and hands it to server.c.
  *
  * Loop thread only. There is one where metrics_listen is set; all functions take NULL and do
  * nothing then, so that nothing is counted or timed for nobody.
@@ -12,11 +12,11 @@
 #include <uv.h>
 
 #include "conf/options.h"
-#include "daemon/canary.h"
-#include "daemon/metrics.h"
-#include "daemon/pipeline.h"
-#include "daemon/stats.h"
-#include "daemon/workers.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/pipeline/workers.h"
+#include "daemon/selfcheck/canary.h"
+#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/stats.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
 

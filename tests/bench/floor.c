@@ -290,7 +290,7 @@ bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *ope
         error_set(error, STATUS_UNSUPPORTED_FORMAT, "cannot be read");
         return false;
     }
-    /* As the daemon chooses it (daemon/steps.c). */
+    /* As the daemon chooses it (daemon/pipeline/steps.c). */
     struct plan_source source = {.width = photo->width, .height = photo->height, .orientation = 1,
                                  .background = {255, 255, 255}};
     if (ycc && plan_decode_as(&target, 1) == DECODE_LUMA)

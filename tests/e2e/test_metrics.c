@@ -17,7 +17,7 @@
 #include "tests/tools/http.h"
 #include "tests/tools/prometheus.h"
 
-/* More than the server keeps open (web.c), so that its rule is needed. */
+/* More than the server keeps open (server.c), so that its rule is needed. */
 #define CROWD 120
 
 static struct world world;

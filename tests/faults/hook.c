@@ -1,5 +1,5 @@
 /*
- * hook.c - what the tests' own daemon does at a stage (daemon/fault.h), as $GPUIMGD_FAULT says:
+ * hook.c - what the tests' own daemon does at a stage (fault.h), as $GPUIMGD_FAULT says:
  *
  *     GPUIMGD_FAULT="run=decode,action=kill,match=victim"
  *
@@ -15,7 +15,7 @@
  *
  * Anything else in it ends the daemon at the first stage, so that a typing mistake fails its test.
  */
-#include "daemon/fault.h"
+#include "daemon/pipeline/fault.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
 build=${1:-build/release}
-readonly build table=daemon/metrics.def document=daemon/METRICS.md
+readonly build table=daemon/telemetry/metrics.def document=daemon/METRICS.md
 readonly alerts=conf/alerts.yml dashboard=conf/grafana.json
 make_world metrics
 
@@ -47,7 +47,7 @@ reasons() {
 # The daemon can be built without libmicrohttpd.
 stub() {
     ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I. -D_GNU_SOURCE -fsyntax-only \
-        $("${PKG_CONFIG:-pkg-config}" --cflags libuv libcjson) daemon/web.c
+        $("${PKG_CONFIG:-pkg-config}" --cflags libuv libcjson) daemon/http/server.c
 }
 
 # ---- with promtool -------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ main() {
     check "the alert rules know every metric that they name" known_names "$alerts"
     check "every alert rule has its reason" reasons
     check "the dashboard knows every metric that it names" known_names "$dashboard"
-    check "daemon/web.c compiles without libmicrohttpd" stub
+    check "daemon/http/server.c compiles without libmicrohttpd" stub
     [ -z "${PROMTOOL:-}" ] || with_promtool
     [ "$failures" -eq 0 ]
 }

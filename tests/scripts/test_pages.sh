@@ -167,7 +167,7 @@ main() {
         "$(items "$job" 'OUTPUT KEYS' Va)"
     check "keys of a result" same "$(result_keys)" "$(page_result_keys)"
     check "statuses of a result" \
-        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/ack.c queue/lease/lease.c | sort -u | tr -d '"')" \
+        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/pipeline/ack.c queue/lease/lease.c | sort -u | tr -d '"')" \
         "$(items "$job" 'RESULT KEYS' Li)"
     check "exit statuses, and 1 of --explain" \
         same "$(between daemon/daemon.h 'enum exit_status' '}' '[0-9]+'; echo 1)" \
@@ -176,9 +176,9 @@ main() {
         "$(items $daemon SIGNALS Dv)"
     check "flags of the command line" same "$(flags)" "$(page_flags)"
     check "addresses that are served over HTTP" \
-        same "$(grep -oE '^    \{"/[^"]*"' daemon/web.c | cut -d'"' -f2)" "$(items $daemon HTTP Pa)"
+        same "$(grep -oE '^    \{"/[^"]*"' daemon/http/server.c | cut -d'"' -f2)" "$(items $daemon HTTP Pa)"
     check "keys of the stats line" \
-        same "$(between daemon/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
+        same "$(between daemon/telemetry/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
         "$(items $daemon DIAGNOSTICS Va)"
     check "commands of gpuimgctl" \
         same "$("$build/gpuimgctl" -h | help_names Commands)" "$(items $ctl COMMANDS Ic)"

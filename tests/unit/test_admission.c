@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/pipeline_impl.h"
+#include "daemon/pipeline/pipeline_impl.h"
 
 #define LANE_BYTES 1000
 #define PINNED_BYTES (128 * MIB)

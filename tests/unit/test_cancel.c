@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "codecs/codec.h"
-#include "daemon/pipeline_impl.h"
+#include "daemon/pipeline/pipeline_impl.h"
 
 /* A job with two outputs at the end of a stage: the first wants values alone, the second a file. */
 static struct work work_at(enum stage stage)

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/files.h"
+#include "daemon/files/files.h"
 #include "tests/tools/call_filter.h"
 #include "tests/tools/text_file.h"
 

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
-#include "daemon/exposition.h"
-#include "daemon/history.h"
-#include "daemon/listener.h"
-#include "daemon/status_json.h"
-#include "daemon/web.h"
+#include "daemon/http/listener.h"
+#include "daemon/http/server.h"
+#include "daemon/telemetry/history.h"
+#include "daemon/telemetry/prometheus.h"
+#include "daemon/telemetry/status_json.h"
 #include "tests/tools/prometheus.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/world.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "conf/status.h"
-#include "daemon/stats.h"
+#include "daemon/telemetry/stats.h"
 
 static struct stats *stats;
 

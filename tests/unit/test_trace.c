@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/timeline.h"
-#include "daemon/trace.h"
+#include "daemon/telemetry/timeline.h"
+#include "daemon/telemetry/trace.h"
 #include "tests/tools/text_file.h"
 #include "tests/tools/trace_file.h"
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "daemon/waker.h"
+#include "daemon/pipeline/waker.h"
 
 #define THREADS 4
 #define WAKES   50000

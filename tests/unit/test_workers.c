@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/workers.h"
+#include "daemon/pipeline/workers.h"
 
 struct bench {
     uv_loop_t loop;

@@ -1,0 +1,625 @@
+/* files.c - see files.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "conf/limits.h"
+#include "daemon/files/files_impl.h"
+
+/* ---- resolving below a root ----------------------------------------------------------------- */
+
+/* Makes a folder that lasts: its entry is on the disk as well. */
+static bool make_folder(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0755) != 0)
+        return errno == EEXIST;
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd); /* if it fails, so will that of the file */
+        close(fd);
+    }
+    return true;
+}
+
+/* "", "." and "..", which are no names of files. Jobs with such paths are refused before they
+ * come here (queue/job/job.c), but a walk must not depend on that. */
+static bool is_no_name(const char *part, size_t length)
+{
+    return length == 0 || (length == 1 && part[0] == '.') ||
+           (length == 2 && part[0] == '.' && part[1] == '.');
+}
+
+/* Closes it; errno stays. */
+static void leave_folder(int folder)
+{
+    int saved = errno;
+    close(folder);
+    errno = saved;
+}
+
+/* One step of the walk: opens the folder of this name, and makes it if need be. -1: errno. */
+static int step_into(int folder, const char *name, size_t length, bool make)
+{
+    int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    char part[NAME_MAX + 1];
+    if (length > NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (is_no_name(name, length)) {
+        errno = EXDEV; /* as openat2 says of what leaves its root */
+        return -1;
+    }
+    memcpy(part, name, length);
+    part[length] = '\0';
+    int next = openat(folder, part, flags);
+    if (next < 0 && errno == ENOENT && make && make_folder(folder, part))
+        next = openat(folder, part, flags);
+    return next;
+}
+
+/* Opens the folder part of path below root, one component at a time; make: missing ones are made.
+ * Returns the folder's descriptor or -1; *name is the last component. */
+static int walk_to_parent(int root, const char *path, bool make, const char **name)
+{
+    int folder = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *at = path;
+    for (const char *slash; folder >= 0 && (slash = strchr(at, '/')); at = slash + 1) {
+        int next = step_into(folder, at, (size_t)(slash - at), make);
+        leave_folder(folder);
+        folder = next;
+    }
+    if (folder >= 0 && is_no_name(at, strlen(at))) {
+        close(folder);
+        errno = EXDEV;
+        folder = -1;
+    }
+    *name = at;
+    return folder;
+}
+
+/* openat2 where the kernel has it, else the walk. */
+static int open_beneath(int root, const char *path, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+        return fd;
+    const char *name;
+    int folder = walk_to_parent(root, path, false, &name);
+    if (folder < 0)
+        return -1;
+    fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
+    leave_folder(folder);
+    return fd;
+}
+
+static enum status refuse_path(const char *path, int reason, struct error *error)
+{
+    if (reason == ENOTDIR)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the path \"%s\" leads through a symbolic link or a file", path);
+    return error_set(error, STATUS_PATH_REFUSED,
+                     "the path \"%s\" is a symbolic link or leaves its root", path);
+}
+
+static bool is_refusal(int reason)
+{
+    return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
+}
+
+/* Where rights are missing, a message says whose. */
+static const char *whose(int reason, const char *user, char text[64])
+{
+    text[0] = '\0';
+    if (reason == EACCES)
+        snprintf(text, 64, "; the daemon runs as user %s", user);
+    return text;
+}
+
+/* ---- roots ---------------------------------------------------------------------------------- */
+
+/* Its name, or its number where it has none. */
+static void name_user(uid_t user, char *name, size_t size)
+{
+    struct passwd *entry = getpwuid(user);
+    if (entry)
+        snprintf(name, size, "%s", entry->pw_name);
+    else
+        snprintf(name, size, "%ju", (uintmax_t)user);
+}
+
+/* What the unit of systemd hides or locks, although anybody else sees it. */
+static const char *unit_setting(const char *path, int reason)
+{
+    static const struct {
+        const char *folder, *setting;
+    } hidden[] = {{"/home/", "ProtectHome=no"}, {"/root/", "ProtectHome=no"},
+                  {"/tmp/", "PrivateTmp=no"}, {"/var/tmp/", "PrivateTmp=no"}};
+    if (!getenv("NOTIFY_SOCKET"))
+        return NULL;
+    if (reason == EROFS)
+        return "ReadWritePaths=";
+    if (reason == ENOENT || reason == EACCES)
+        for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+            if (strncmp(path, hidden[i].folder, strlen(hidden[i].folder)) == 0)
+                return hidden[i].setting;
+    return NULL;
+}
+
+static void refuse_root(const struct files *files, const char *option, const char *path,
+                        const char *what, struct error *error)
+{
+    int reason = errno;
+    const char *setting = unit_setting(path, reason);
+    if (setting)
+        error_set(error, STATUS_INTERNAL,
+                  "option %s is \"%s\", %s: %s; the service needs %s%s (systemctl edit gpuimgd)",
+                  option, path, what, strerror(reason), setting, reason == EROFS ? path : "");
+    else
+        error_set(error, STATUS_INTERNAL,
+                  "option %s is \"%s\", %s: %s (the daemon runs as user %s)", option, path, what,
+                  strerror(reason), files->user);
+}
+
+static int open_root(const struct files *files, const char *option, const char *path,
+                     struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        refuse_root(files, option, path, "which cannot be opened", error);
+    return fd;
+}
+
+bool files_open_inputs(struct files *files, const char *input_root, struct error *error)
+{
+    memset(files, 0, sizeof *files);
+    files->output_root = files->temporary = -1;
+    pthread_mutex_init(&files->lock, NULL);
+    name_user(geteuid(), files->user, sizeof files->user);
+    files->input_root = open_root(files, "input_root", input_root, error);
+    return files->input_root >= 0;
+}
+
+/* Refuses a folder of temporary files that another user owns or may write to: that user could
+ * replace an output before it is renamed into place. */
+static bool check_temporary(const struct files *files, int temporary, const char *output_root,
+                            const struct stat *info, struct error *error)
+{
+    char owner[33];
+    struct files_touch touch = {.user = geteuid()};
+    if (info->st_uid != touch.user)
+        files_touch(files, temporary, "", &touch);
+    if (info->st_uid != touch.user) {
+        name_user(info->st_uid, owner, sizeof owner);
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which " TEMPORARY_FOLDER " belongs to user "
+                  "%s; the daemon runs as user %s: chown the folder, or remove it", output_root,
+                  owner, files->user);
+        return false;
+    }
+    if (info->st_mode & (S_IWGRP | S_IWOTH)) {
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which other users may write to "
+                  TEMPORARY_FOLDER " (mode %04o): chmod 0700 it", output_root,
+                  (unsigned)info->st_mode & 07777);
+        return false;
+    }
+    return true;
+}
+
+/* Makes the folder of temporary files, and trusts one that is there only if it is ours alone. */
+static bool open_temporary(struct files *files, const char *output_root, struct error *error)
+{
+    struct stat info;
+    if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
+        files->temporary = openat(files->output_root, TEMPORARY_FOLDER,
+                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (files->temporary < 0 && is_refusal(errno)) {
+        error_set(error, STATUS_INTERNAL,
+                  "option output_root is \"%s\", in which " TEMPORARY_FOLDER
+                  " is a symbolic link or a file: remove it", output_root);
+        return false;
+    }
+    if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
+        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0) {
+        refuse_root(files, "output_root", output_root,
+                    "in which " TEMPORARY_FOLDER " cannot be written", error);
+        return false;
+    }
+    files->temporary_device = info.st_dev;
+    return check_temporary(files, files->temporary, output_root, &info, error);
+}
+
+bool files_open(struct files *files, const char *input_root, const char *output_root,
+                const char *instance, struct error *error)
+{
+    bool inputs = files_open_inputs(files, input_root, error);
+    snprintf(files->instance, sizeof files->instance, "%s", instance);
+    files->output_root = open_root(files, "output_root", output_root, error);
+    if (!inputs || files->output_root < 0)
+        return false;
+    if (!open_temporary(files, output_root, error))
+        return false;
+    files->same_root = files_same_folder(input_root, output_root);
+    struct stat info;
+    files->root_is_near =
+        fstat(files->output_root, &info) == 0 && info.st_dev == files->temporary_device;
+    return true;
+}
+
+static bool is_same(int a, int b)
+{
+    struct stat one, two;
+    return fstat(a, &one) == 0 && fstat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+static int enter_temporary(int root)
+{
+    return openat(root, TEMPORARY_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+bool files_has_root(const struct files *files, const char *output_root)
+{
+    int root = open(output_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int temporary = root >= 0 ? enter_temporary(root) : -1;
+    bool has = temporary >= 0 && is_same(root, files->output_root) &&
+               is_same(temporary, files->temporary);
+    if (temporary >= 0)
+        close(temporary);
+    if (root >= 0)
+        close(root);
+    return has;
+}
+
+/* The descriptors keep their numbers, which other workers use meanwhile. */
+static bool take_root(struct files *files, int root, int temporary, const char *output_root,
+                      struct error *error)
+{
+    struct stat of_root, of_temporary;
+    if (fstat(root, &of_root) != 0 || fstat(temporary, &of_temporary) != 0 ||
+        !check_temporary(files, temporary, output_root, &of_temporary, error) ||
+        dup3(root, files->output_root, O_CLOEXEC) < 0 ||
+        dup3(temporary, files->temporary, O_CLOEXEC) < 0)
+        return false;
+    files->temporary_device = of_temporary.st_dev;
+    files->root_is_near = of_root.st_dev == of_temporary.st_dev;
+    files->same_root = is_same(root, files->input_root);
+    return true;
+}
+
+bool files_follow_root(struct files *files, const char *output_root, struct error *error)
+{
+    struct stat info;
+    if (files_has_root(files, output_root))
+        return true;
+    int root = open_root(files, "output_root", output_root, error);
+    if (root < 0)
+        return false;
+    int temporary = enter_temporary(root);
+    if (temporary < 0 && errno == ENOENT && fstat(root, &info) == 0 &&
+        info.st_dev == files->temporary_device && mkdirat(root, TEMPORARY_FOLDER, 0700) == 0)
+        temporary = enter_temporary(root);
+    bool taken = temporary >= 0 && take_root(files, root, temporary, output_root, error);
+    if (!taken)
+        error_set(error, STATUS_WRITE_FAILED,
+                  "output_root \"%s\" is not the folder that it was, and " TEMPORARY_FOLDER
+                  " in it cannot be opened: %s; mount its filesystem, or make that folder",
+                  output_root, strerror(errno));
+    if (temporary >= 0)
+        close(temporary);
+    close(root);
+    return taken;
+}
+
+void files_close(struct files *files)
+{
+    int *descriptors[] = {&files->input_root, &files->output_root, &files->temporary};
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+        if (*descriptors[i] >= 0)
+            close(*descriptors[i]);
+        *descriptors[i] = -1;
+    }
+}
+
+bool files_same(const struct files_identity *one, const struct files_identity *other)
+{
+    return one->inode != 0 && one->inode == other->inode && one->device == other->device;
+}
+
+static struct files_identity identity_of(const struct stat *info)
+{
+    return (struct files_identity){info->st_dev, info->st_ino};
+}
+
+bool files_same_folder(const char *one, const char *other)
+{
+    struct stat first, second;
+    if (stat(one, &first) != 0 || stat(other, &second) != 0)
+        return false;
+    struct files_identity a = identity_of(&first), b = identity_of(&second);
+    return files_same(&a, &b);
+}
+
+/* ---- inputs --------------------------------------------------------------------------------- */
+
+/* A device or a FIFO may refuse to be opened before anyone could look what it is. */
+static bool is_special(const struct files *files, const char *path)
+{
+    struct stat info;
+    int fd = open_beneath(files->input_root, path, O_PATH);
+    bool special = fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
+    if (fd >= 0)
+        close(fd);
+    return special;
+}
+
+static enum status input_error(const struct files *files, const char *path, struct error *error)
+{
+    int reason = errno;
+    char text[64];
+    if (reason != ENOENT && !is_refusal(reason) && is_special(files, path))
+        return error_set(error, STATUS_PATH_REFUSED, "the input \"%s\" is not a regular file",
+                         path);
+    errno = reason;
+    if (errno == ENOENT)
+        return error_set(error, STATUS_INPUT_MISSING, "the input \"%s\" does not exist", path);
+    if (is_refusal(errno))
+        return refuse_path(path, errno, error);
+    if (errno == ENAMETOOLONG)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the input \"%s\" has a part of more than %d bytes", path, NAME_MAX);
+    return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s%s",
+                     path, strerror(reason), whose(reason, files->user, text));
+}
+
+static enum status check_input(struct files_input *input, const char *path, uint64_t size_max,
+                               struct error *error)
+{
+    struct stat info;
+    if (fstat(input->fd, &info) != 0)
+        return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be read: %s",
+                         path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the input \"%s\" is not a regular file", path);
+    if ((uint64_t)info.st_size > size_max)
+        return error_set(error, STATUS_INPUT_TOO_LARGE,
+                         "the input \"%s\" has %" PRIu64 " bytes; at most %" PRIu64
+                         " are allowed (input_bytes_max)",
+                         path, (uint64_t)info.st_size, size_max);
+    input->size = (uint64_t)info.st_size;
+    input->identity = identity_of(&info);
+    return STATUS_OK;
+}
+
+enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
+                             struct files_input *input, struct error *error)
+{
+    /* O_NONBLOCK: opening a FIFO or a device must not wait for its other end. */
+    *input = (struct files_input){
+        .fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
+    if (input->fd < 0)
+        return input_error(files, path, error);
+    enum status status = check_input(input, path, size_max, error);
+    if (status != STATUS_OK) {
+        close(input->fd);
+        input->fd = -1;
+    }
+    return status;
+}
+
+enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
+                             struct error *error)
+{
+    uint64_t have = 0;
+    do { /* a byte more than there should be: if the file has grown, it is here */
+        ssize_t got = read(fd, bytes + have, size + 1 - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set(error, STATUS_INPUT_UNREADABLE,
+                             "reading \"%s\" failed at byte %" PRIu64 ": %s", path, have,
+                             strerror(errno));
+        if (got == 0 && have < size)
+            return error_set(error, STATUS_INPUT_UNREADABLE,
+                             "the input \"%s\" shrank from %" PRIu64 " to %" PRIu64
+                             " bytes while it was read", path, size, have);
+        have += (uint64_t)got;
+    } while (have < size);
+    if (have > size)
+        return error_set(error, STATUS_INPUT_UNREADABLE,
+                         "the input \"%s\" grew beyond %" PRIu64 " bytes while it was read", path,
+                         size);
+    return STATUS_OK;
+}
+
+/* ---- outputs -------------------------------------------------------------------------------- */
+
+/* ENOSPC, EIO and the like may pass; a refused path will not. */
+static enum status output_error(struct files_output *output, const char *step,
+                                struct error *error)
+{
+    int reason = errno;
+    output->reason = reason;
+    char text[64];
+    if (is_refusal(reason) || reason == EISDIR)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the output \"%s\" leads through, or is, something that is not a plain "
+                         "file or folder: %s", output->path, strerror(reason));
+    if (reason == ENAMETOOLONG)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the output \"%s\" has a part of more than %d bytes", output->path,
+                         NAME_MAX);
+    return error_set(error, STATUS_WRITE_FAILED, "the output \"%s\" cannot be %s: %s%s",
+                     output->path, step, strerror(reason), whose(reason, output->user, text));
+}
+
+/* The folder of an output, which is made if need be. -1: errno. */
+static int open_parent(const struct files *files, const char *path, const char **name)
+{
+    char folder[JOB_PATH_BYTES_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    *name = slash ? slash + 1 : path;
+    if (is_no_name(*name, strlen(*name)) || length >= sizeof folder) {
+        errno = length >= sizeof folder ? ENAMETOOLONG : EXDEV;
+        return -1;
+    }
+    if (!slash)
+        return files->output_root;
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    int fd = open_beneath(files->output_root, folder, O_RDONLY | O_DIRECTORY);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    int made = walk_to_parent(files->output_root, path, true, name);
+    if (made < 0)
+        return -1;
+    fd = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    leave_folder(made);
+    return fd;
+}
+
+/* rename(2) does not cross filesystems: the temporary file stands beside the target where that is
+ * not on the usual one. false: errno. */
+static bool choose_temporary_folder(struct files *files, struct files_output *output)
+{
+    struct stat info;
+    output->temporary_folder = files->temporary;
+    if (!output->own_folder && files->root_is_near)
+        return true;
+    if (fstat(output->folder, &info) != 0)
+        return false;
+    if (info.st_dev != files->temporary_device) {
+        files_sweep_beside(files, output->folder, identity_of(&info));
+        output->temporary_folder = output->folder;
+    }
+    return true;
+}
+
+/* Not every file server keeps O_EXCL. */
+static enum status check_created(struct files_output *output, struct error *error)
+{
+    struct stat info;
+    if (fstat(output->fd, &info) != 0)
+        return output_error(output, "created", error);
+    output->identity = identity_of(&info);
+    if (S_ISREG(info.st_mode) && info.st_nlink == 1 && info.st_size == 0)
+        return STATUS_OK;
+    return error_set(error, STATUS_WRITE_FAILED,
+                     "the output \"%s\" cannot be created: its temporary file is not a new, empty "
+                     "file; does another program write to its folder?", output->path);
+}
+
+enum status files_output_begin(struct files *files, struct files_output *output,
+                               const char *path, uint64_t job, uint64_t fetch, size_t index,
+                               struct error *error)
+{
+    *output = (struct files_output){.fd = -1, .folder = -1, .path = path, .user = files->user};
+    output->folder = open_parent(files, path, &output->name);
+    output->own_folder = output->folder >= 0 && output->folder != files->output_root;
+    if (output->folder < 0 || !choose_temporary_folder(files, output))
+        return output_error(output, "given a folder", error);
+    snprintf(output->temporary_name, sizeof output->temporary_name,
+             "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
+             output->temporary_folder == files->temporary ? "" : BESIDE_PREFIX,
+             files->instance, job, fetch, index);
+    output->fd = files_create(output->temporary_folder, output->temporary_name);
+    if (output->fd < 0)
+        return output_error(output, "created", error);
+    output->is_temporary = true;
+    return check_created(output, error);
+}
+
+enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
+                               struct error *error)
+{
+    while (length > 0) {
+        ssize_t count = write(output->fd, bytes, length);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count == 0) /* no file does that; a disk that has no room would, if any */
+            errno = ENOSPC;
+        if (count <= 0)
+            return output_error(output, "written", error);
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return STATUS_OK;
+}
+
+enum status files_output_finish(struct files_output *output, bool sync, struct error *error)
+{
+    if (sync && fsync(output->fd) != 0)
+        return output_error(output, "synced", error);
+    int closed = close(output->fd);
+    output->fd = -1;
+    if (closed != 0) /* NFS tells of a full disk here */
+        return output_error(output, "closed", error);
+    return STATUS_OK;
+}
+
+/* Whether there is, or may be, a file at the output's name: not every filesystem tells. */
+static bool is_taken(int reason)
+{
+    return reason == EEXIST || reason == EINVAL || reason == ENOSYS;
+}
+
+static enum status replace(struct files_output *output, files_may_replace *may_replace,
+                           void *context, struct error *error)
+{
+    struct stat info;
+    if (fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        struct files_identity target = identity_of(&info);
+        enum status status = may_replace(context, &target, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (renameat(output->temporary_folder, output->temporary_name, output->folder, output->name) !=
+        0)
+        return output_error(output, "renamed into place", error);
+    return STATUS_OK;
+}
+
+enum status files_output_place(struct files_output *output, bool sync,
+                               files_may_replace *may_replace, void *context, struct error *error)
+{
+    if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
+                  RENAME_NOREPLACE) != 0) {
+        if (!is_taken(errno))
+            return output_error(output, "renamed into place", error);
+        if (replace(output, may_replace, context, error) != STATUS_OK)
+            return error->status;
+    }
+    output->is_temporary = false;
+    if (sync && fsync(output->folder) != 0)
+        return output_error(output, "synced with its folder", error);
+    return STATUS_OK;
+}
+
+void files_output_end(struct files_output *output)
+{
+    if (output->fd >= 0)
+        close(output->fd);
+    if (output->is_temporary)
+        unlinkat(output->temporary_folder, output->temporary_name, 0);
+    if (output->own_folder)
+        close(output->folder);
+    output->own_folder = false;
+    output->fd = output->folder = -1;
+    output->is_temporary = false;
+}

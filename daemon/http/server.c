@@ -1,0 +1,401 @@
+#include "daemon/http/server.h"
+
+#include <string.h>
+
+#include "daemon/http/listener.h"
+
+#define OPTION_NAME "metrics_listen"
+
+#ifndef GPUIMGD_HTTP
+
+bool web_check(const char *listen, struct error *error)
+{
+    if (!*listen)
+        return true;
+    error_set(error, STATUS_INTERNAL, "option " OPTION_NAME " is \"%.200s\", but this gpuimgd was "
+              "built without libmicrohttpd and serves no HTTP; leave it empty", listen);
+    return false;
+}
+
+struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error)
+{
+    (void)metrics;
+    bool refused = !web_check(listen, error);
+    (void)refused; /* error says so */
+    return NULL;
+}
+
+void web_publish(struct web *web, const struct metrics *metrics)
+{
+    (void)web, (void)metrics;
+}
+
+const char *web_name(const struct web *web)
+{
+    (void)web;
+    return "";
+}
+
+void web_destroy(struct web *web)
+{
+    (void)web;
+}
+
+#else
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "conf/clock.h"
+#include "daemon/http/status_page.inc"
+#include "daemon/telemetry/history.h"
+#include "daemon/telemetry/prometheus.h"
+#include "daemon/telemetry/status_json.h"
+
+/* Scrapers, probes and open pages are a handful. */
+#define CONNECTIONS_MAX 40
+/* From here on each new connection ends the one that has been there longest: who holds many open
+ * and sends next to nothing keeps nobody out. The rest is for those that are being closed. */
+#define CONNECTIONS_KEPT 32
+/* A connection on which nothing moves for so long ends. */
+#define IDLE_S 10
+/* Of a connection; a request's head must fit. On a host's own name browsers send the cookies of
+ * all other services of the host along. */
+#define CONNECTION_BYTES_MAX (32 * KIB)
+/* A document is made anew after so long even of the same snapshot: it says whether the loop
+ * stands still. */
+#define DOCUMENT_NS NS_PER_S
+/* HTTP's status for a request that is meant for another server (RFC 9110, section 15.5.20);
+ * libmicrohttpd has a name for it only in later versions. */
+#define MISDIRECTED 421
+/* The thread steps back behind workers and loop. */
+#define NICENESS 10
+
+struct document {
+    struct MHD_Response *response; /* NULL: none yet */
+    unsigned status;
+    uint64_t generation, made_ns;
+};
+
+struct seat {
+    int fd; /* -1: free */
+    bool told;
+    uint64_t since_ns;
+};
+
+enum { ROUTES = 6 };
+
+struct web {
+    struct listener listener;
+    struct MHD_Daemon *server;
+    pthread_mutex_t lock;
+    struct metrics shown;   /* under the lock */
+    struct history history; /* under the lock */
+
+    /* The server's thread: */
+    struct metrics seen;
+    struct history seen_history; /* a copy, only while its document is made */
+    struct document documents[ROUTES];
+    struct seat seats[CONNECTIONS_MAX];
+    bool nice;
+};
+
+/* ---- documents ------------------------------------------------------------------------------ */
+
+struct page {
+    unsigned status;
+    char *text; /* malloc'd, or NULL */
+    size_t length;
+};
+
+static struct page page_of(unsigned status, char *text)
+{
+    return (struct page){status, text, text ? strlen(text) : 0};
+}
+
+static struct page show_status(struct web *web, uint64_t now_ns)
+{
+    (void)web, (void)now_ns;
+    return page_of(MHD_HTTP_OK, strdup(status_page));
+}
+
+static struct page show_json(struct web *web, uint64_t now_ns)
+{
+    return page_of(MHD_HTTP_OK, status_json_write(&web->seen, now_ns));
+}
+
+static struct page show_history(struct web *web, uint64_t now_ns)
+{
+    (void)now_ns;
+    pthread_mutex_lock(&web->lock);
+    web->seen_history = web->history;
+    pthread_mutex_unlock(&web->lock);
+    return page_of(MHD_HTTP_OK, history_json_write(&web->seen_history));
+}
+
+static struct page show_metrics(struct web *web, uint64_t now_ns)
+{
+    struct page page = {.status = MHD_HTTP_OK};
+    page.text = exposition_write(&web->seen, now_ns, &page.length);
+    return page;
+}
+
+static struct page show_verdict(bool good, const char *why)
+{
+    size_t size = strlen(why) + 2;
+    char *line = malloc(size);
+    if (line)
+        snprintf(line, size, "%s\n", why);
+    return page_of(good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, line);
+}
+
+static struct page show_health(struct web *web, uint64_t now_ns)
+{
+    char why[ERROR_TEXT_MAX + 64];
+    bool good = metrics_alive(&web->seen, now_ns, why, sizeof why);
+    return show_verdict(good, why);
+}
+
+static struct page show_readiness(struct web *web, uint64_t now_ns)
+{
+    char why[ERROR_TEXT_MAX + 64];
+    bool good = metrics_ready(&web->seen, now_ns, why, sizeof why);
+    return show_verdict(good, why);
+}
+
+#define PLAIN_TYPE "text/plain; charset=utf-8"
+#define NO_POLICY  "default-src 'none'; frame-ancestors 'none'"
+
+static const struct route {
+    const char *path, *type, *policy;
+    bool kept; /* while the snapshot is the same, for a while */
+    struct page (*show)(struct web *web, uint64_t now_ns);
+} routes[ROUTES] = {
+    {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, true, show_status},
+    {"/metrics", EXPOSITION_TYPE, NO_POLICY, true, show_metrics},
+    {"/status.json", "application/json", NO_POLICY, true, show_json},
+    {"/history.json", "application/json", NO_POLICY, true, show_history},
+    {"/healthz", PLAIN_TYPE, NO_POLICY, false, show_health},
+    {"/readyz", PLAIN_TYPE, NO_POLICY, false, show_readiness},
+};
+
+/* Takes the text over. NULL when memory is short. */
+static struct MHD_Response *respond(char *text, size_t length, const char *type,
+                                    const char *policy)
+{
+    struct MHD_Response *response =
+        text ? MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!response) {
+        free(text);
+        return NULL;
+    }
+    const char *const headers[][2] = {
+        {"Content-Type", type},
+        {"Content-Security-Policy", policy},
+        {"Cache-Control", "no-store"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    return response;
+}
+
+static void drop_document(struct document *document)
+{
+    if (document->response)
+        MHD_destroy_response(document->response); /* connections that send it have their own hold */
+    *document = (struct document){0};
+}
+
+/* The route's document of the latest snapshot, or NULL. */
+static const struct document *document_of(struct web *web, size_t index)
+{
+    const struct route *route = &routes[index];
+    struct document *document = &web->documents[index];
+    pthread_mutex_lock(&web->lock);
+    if (web->seen.generation != web->shown.generation)
+        web->seen = web->shown;
+    pthread_mutex_unlock(&web->lock);
+    uint64_t now_ns = clock_now_ns();
+    if (document->response && route->kept && document->generation == web->seen.generation &&
+        now_ns - document->made_ns < DOCUMENT_NS)
+        return document;
+    drop_document(document);
+    struct page page = route->show(web, now_ns);
+    *document = (struct document){
+        .response = respond(page.text, page.length, route->type, route->policy),
+        .status = page.status,
+        .generation = web->seen.generation,
+        .made_ns = now_ns,
+    };
+    return document->response ? document : NULL;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
+                              const char *sentence)
+{
+    char *copy = strdup(sentence);
+    struct MHD_Response *response = respond(copy, copy ? strlen(copy) : 0, PLAIN_TYPE, NO_POLICY);
+    if (!response)
+        return MHD_NO;
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, "Allow", "GET, HEAD");
+    enum MHD_Result queued = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* Answered on the first call, after the head: a body is not waited for, and the connection ends
+ * with the answer, so that nobody keeps a seat. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
+                                  const char *url, const char *method, const char *version,
+                                  const char *upload, size_t *upload_size, void **state)
+{
+    struct web *web = context;
+    (void)version, (void)upload, (void)upload_size, (void)state;
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    if (!listener_takes_host(&web->listener, host))
+        return refuse(connection, MISDIRECTED,
+                      "Host must be an IP address, localhost or the name in " OPTION_NAME "\n");
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD are all there is\n");
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (strcmp(url, routes[i].path) != 0)
+            continue;
+        const struct document *document = document_of(web, i);
+        return document ? MHD_queue_response(connection, document->status, document->response)
+                        : MHD_NO;
+    }
+    return refuse(connection, MHD_HTTP_NOT_FOUND,
+                  "there are /, /metrics, /status.json, /history.json, /healthz and /readyz\n");
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+/* Its number stays the connection's until MHD tells that it closed. */
+static void end_oldest(struct web *web)
+{
+    struct seat *oldest = NULL;
+    for (struct seat *seat = web->seats; seat < web->seats + CONNECTIONS_MAX; seat++)
+        if (seat->fd >= 0 && !seat->told && (!oldest || seat->since_ns < oldest->since_ns))
+            oldest = seat;
+    if (!oldest)
+        return;
+    oldest->told = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void take_seat(struct web *web, int fd, void **socket_context)
+{
+    size_t kept = 0;
+    struct seat *place = NULL;
+    for (struct seat *seat = web->seats; seat < web->seats + CONNECTIONS_MAX; seat++) {
+        kept += seat->fd >= 0 && !seat->told;
+        if (seat->fd < 0)
+            place = seat;
+    }
+    if (kept >= CONNECTIONS_KEPT)
+        end_oldest(web);
+    *socket_context = place;
+    if (place)
+        *place = (struct seat){.fd = fd, .since_ns = clock_now_ns()};
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct web *web = context;
+    if (!web->nice) {
+        setpriority(PRIO_PROCESS, 0, NICENESS); /* of this thread; where refused, it stays equal */
+        web->nice = true;
+    }
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        if (info)
+            take_seat(web, info->connect_fd, socket_context);
+    } else if (*socket_context) {
+        struct seat *seat = *socket_context;
+        *seat = (struct seat){.fd = -1};
+        *socket_context = NULL;
+    }
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+bool web_check(const char *listen, struct error *error)
+{
+    return !*listen || listener_check(OPTION_NAME, listen, error);
+}
+
+struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error)
+{
+    struct web *web = calloc(1, sizeof *web);
+    if (!web) {
+        error_set(error, STATUS_INTERNAL, "no memory to serve " OPTION_NAME);
+        return NULL;
+    }
+    if (!listener_open(&web->listener, OPTION_NAME, listen, error)) {
+        free(web);
+        return NULL;
+    }
+    pthread_mutex_init(&web->lock, NULL);
+    web->shown = *metrics;
+    history_add(&web->history, metrics);
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        web->seats[i].fd = -1;
+    web->server = MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, on_request, web,
+        MHD_OPTION_LISTEN_SOCKET, web->listener.fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES_MAX,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, web, MHD_OPTION_END);
+    web->listener.fd = -1; /* MHD's from there on, even where it fails */
+    if (!web->server) {
+        error_set(error, STATUS_INTERNAL, "option " OPTION_NAME " is \"%.200s\", but the HTTP "
+                  "server does not start: no memory, threads or files", listen);
+        web_destroy(web);
+        return NULL;
+    }
+    return web;
+}
+
+/* The other thread may be off its CPU while it has the lock; it is not waited for. */
+void web_publish(struct web *web, const struct metrics *metrics)
+{
+    if (pthread_mutex_trylock(&web->lock) != 0)
+        return;
+    web->shown = *metrics;
+    history_add(&web->history, metrics);
+    pthread_mutex_unlock(&web->lock);
+}
+
+const char *web_name(const struct web *web)
+{
+    return web->listener.name;
+}
+
+void web_destroy(struct web *web)
+{
+    if (!web)
+        return;
+    if (web->server)
+        MHD_stop_daemon(web->server);
+    for (size_t i = 0; i < ROUTES; i++)
+        drop_document(&web->documents[i]);
+    listener_close(&web->listener);
+    pthread_mutex_destroy(&web->lock);
+    free(web);
+}
+
+#endif

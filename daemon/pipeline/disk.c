@@ -1,0 +1,212 @@
+#include "daemon/pipeline/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/clock.h"
+#include "conf/limits.h"
+#include "conf/log.h"
+
+/* Between tries, as between tries to reach Redis. */
+#define DELAY_FIRST_S 0.1
+#define DELAY_LAST_S  5.0
+/* A disk that fails again within this time is tried as rarely as before. */
+#define CALM_S 10
+
+bool disk_may_be_why(int reason)
+{
+    switch (reason) {
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EIO:
+    case ESTALE: /* this and what follows: a mount is lost */
+    case ENOTCONN:
+    case ENODEV:
+    case ENXIO:
+    case ENOENT:
+    case ETIMEDOUT:
+    case EHOSTDOWN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- trying, on a worker -------------------------------------------------------------------- */
+
+/* Reserves all of it, if the filesystem can, and writes a part. */
+static enum status write_some(struct files_output *output, uint64_t bytes, const uint8_t *buffer,
+                              struct error *error)
+{
+    if (fallocate(output->fd, 0, 0, (off_t)bytes) != 0 && disk_may_be_why(errno))
+        return error_set(error, STATUS_WRITE_FAILED, "%s", strerror(errno));
+    if (files_output_write(output, buffer, SINK_BYTES, error) != STATUS_OK)
+        return error->status;
+    return files_output_finish(output, true, error);
+}
+
+/* false: what went wrong, in a few words. */
+static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
+                       struct error *error)
+{
+    struct files_output output;
+    uint64_t number = atomic_fetch_add(&disk->tries, 1);
+    enum status status =
+        files_output_begin(disk->parts.files, &output, "try", 0, 0, number, error);
+    if (status == STATUS_OK)
+        status = write_some(&output, bytes, buffer, error);
+    files_output_end(&output);
+    if (output.reason) /* instead of a sentence about a path that no job knows */
+        snprintf(error->text, sizeof error->text, "%s", strerror(output.reason));
+    return status == STATUS_OK;
+}
+
+void disk_begin_output(struct disk *disk)
+{
+    atomic_fetch_add(&disk->outputs, 1);
+}
+
+void disk_add_bytes(struct disk *disk, uint64_t bytes)
+{
+    atomic_fetch_add(&disk->written, bytes);
+}
+
+void disk_end_output(struct disk *disk, uint64_t bytes)
+{
+    atomic_fetch_sub(&disk->written, bytes);
+    atomic_fetch_sub(&disk->outputs, 1);
+}
+
+void disk_lack_room(struct disk *disk)
+{
+    /* Of each a part of the next buffer may be there, too. */
+    uint64_t bytes = atomic_load(&disk->written) + atomic_load(&disk->outputs) * SINK_BYTES;
+    uint64_t wanted = atomic_load(&disk->wanted);
+    while (bytes > wanted && !atomic_compare_exchange_weak(&disk->wanted, &wanted, bytes))
+        continue;
+}
+
+static bool try_for(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error)
+{
+    const struct disk_parts *parts = &disk->parts;
+    struct error why = {0};
+    if (bytes < SINK_BYTES)
+        bytes = SINK_BYTES;
+    if (bytes > DISK_TRY_BYTES_MAX)
+        bytes = DISK_TRY_BYTES_MAX;
+    if (!files_follow_root(parts->files, parts->output_root, error))
+        return false;
+    memset(buffer, 0, SINK_BYTES);
+    if (write_file(disk, bytes, buffer, &why))
+        return true;
+    error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s",
+              parts->output_root, why.text);
+    return false;
+}
+
+bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
+{
+    uint64_t wanted = atomic_load(&disk->wanted);
+    if (!try_for(disk, wanted, buffer, error))
+        return false;
+    atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless more is by now */
+    return true;
+}
+
+static void try_run(struct errand *errand, struct worker_tools *tools)
+{
+    struct disk *disk = container_of(errand, struct disk, errand);
+    disk->found = (struct error){0};
+    bool works = disk_try(disk, tools->sink, &disk->found);
+    (void)works; /* disk->found says so */
+}
+
+/* ---- on the loop ---------------------------------------------------------------------------- */
+
+static void wait_for_next(struct disk *disk);
+
+static void set_failed(struct disk *disk, const struct error *error)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (disk->worked_ns == 0 || clock_ms(disk->worked_ns, now_ns) > CALM_S * 1e3)
+        disk->delay_s = DELAY_FIRST_S;
+    disk->failed = true;
+    disk->failed_ns = now_ns;
+    disk->error = *error;
+    log_error("%s: nothing is fetched until outputs can be written, and jobs go back with their "
+              "attempts", error->text);
+    wait_for_next(disk);
+    disk->parts.changed(disk->parts.context);
+}
+
+static void set_working(struct disk *disk)
+{
+    disk->failed = false;
+    disk->worked_ns = clock_now_ns();
+    log_info("output_root \"%s\" can be written again, after %.1f s: fetching goes on",
+             disk->parts.output_root, clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
+    disk->parts.changed(disk->parts.context);
+}
+
+static void try_done(struct errand *errand)
+{
+    struct disk *disk = container_of(errand, struct disk, errand);
+    bool works = disk->found.status == STATUS_OK;
+    disk->trying = false;
+    if (!disk->failed && !works) {
+        set_failed(disk, &disk->found);
+    } else if (disk->failed && works && atomic_load(&disk->wanted) == 0) {
+        set_working(disk);
+    } else if (disk->failed) {
+        if (!works)
+            disk->error = disk->found;
+        wait_for_next(disk);
+    }
+}
+
+static void start_try(struct disk *disk)
+{
+    if (disk->trying)
+        return;
+    disk->trying = true;
+    disk->errand = (struct errand){.priority = 0, .run = try_run, .done = try_done};
+    workers_submit(disk->parts.workers, &disk->errand);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    start_try(timer->data);
+}
+
+static void wait_for_next(struct disk *disk)
+{
+    uv_timer_start(&disk->timer, on_timer, (uint64_t)(disk->delay_s * 1e3), 0);
+    disk->delay_s = disk->delay_s * 2 < DELAY_LAST_S ? disk->delay_s * 2 : DELAY_LAST_S;
+}
+
+void disk_fail(struct disk *disk, const struct error *error)
+{
+    if (!disk->failed)
+        set_failed(disk, error);
+}
+
+void disk_suspect(struct disk *disk)
+{
+    if (!disk->failed)
+        start_try(disk);
+}
+
+void disk_open(struct disk *disk, const struct disk_parts *parts)
+{
+    *disk = (struct disk){.parts = *parts, .delay_s = DELAY_FIRST_S};
+    uv_timer_init(parts->loop, &disk->timer);
+    disk->timer.data = disk;
+}
+
+void disk_close(struct disk *disk)
+{
+    uv_close((uv_handle_t *)&disk->timer, NULL);
+}

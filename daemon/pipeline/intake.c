@@ -1,0 +1,371 @@
+/* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <inttypes.h>
+
+#include "conf/clock.h"
+#include "conf/log.h"
+#include "conf/suffix.h"
+#include "daemon/pipeline/pipeline_impl.h"
+#include "queue/job/result.h"
+
+void work_take_bounds(struct work *work, const struct options *options)
+{
+    work->limits = (struct codec_limits){
+        .pixels_max = options->pixels_max,
+        .side_max = (uint32_t)options->side_max,
+        .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
+        .jpeg_warnings_max = JPEG_WARNINGS_MAX,
+        .lenient = options->lenient,
+        /* All workers' together have an eighth of host_bytes. */
+        .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
+                                                     options->workers : 0,
+    };
+    work->plan_limits = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
+    work->input_bytes_max = options->input_bytes_max;
+    work->decode_timeout_s = options->decode_timeout_s;
+    work->sync = options->sync_outputs;
+}
+
+/* A job waits in one daemon for as long as its work may take at most. */
+static void bound_wait(struct work *work, uint64_t now_ns)
+{
+    work->waits_until_ns = clock_after_s(now_ns, work->pipeline->parts.options->job_timeout_s);
+}
+
+static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
+{
+    struct list_node *node = list_pop(&pipeline->free);
+    if (!node)
+        return NULL;
+    struct work *work = container_of(node, struct work, node);
+    memset(work, 0, sizeof *work);
+    work->pipeline = pipeline;
+    work->lease = lease;
+    work->number = lease->number;
+    work->fetch = lease->fetch;
+    lease->job = work;
+    stats_add_attempt(pipeline->parts.stats);
+    work->errand.run = work_run_errand;
+    work->errand.done = work_errand_done;
+    work->fetched_ns = clock_now_ns();
+    work->deadline_ns = CLOCK_STANDS;
+    bound_wait(work, work->fetched_ns);
+    work->queue_ms = -1;
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        work->ms[stage] = -1;
+    work->same_root = pipeline->parts.files->same_root;
+    work_take_bounds(work, pipeline->parts.options);
+    if (pipeline->parts.trace)
+        witness_begin(work);
+    return work;
+}
+
+/* "outputs[1].output", or "output" of a job without a list. */
+static const char *output_name(const struct work *work, size_t index, char text[40])
+{
+    if (work->job.listed)
+        snprintf(text, 40, "outputs[%zu].output", index);
+    else
+        strcpy(text, "output");
+    return text;
+}
+
+static enum status refuse_format(const struct job_output *output, const char *name,
+                                 struct error *error)
+{
+    char known[64] = "";
+    for (const char *const *codec = codec_names(); *codec; codec++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s\"%s\"", used ? " or " : "", *codec);
+    }
+    return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\", must be %s", name,
+                     output->format, known);
+}
+
+/* The format that is asked for, and the one that the path's suffix means, if there are such. */
+static enum status check_format(const struct work *work, size_t index, struct error *error)
+{
+    const struct job_output *output = &work->job.outputs[index];
+    const char *path = output->place.path, *other = path ? suffix_of_others(path) : NULL;
+    const struct codec *meant = path ? codec_by_suffix(path) : NULL;
+    const struct codec *asked = output->format ? codec_by_name(output->format) : NULL;
+    char text[40];
+    const char *name = output_name(work, index, text);
+    if (!output->format && other)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s \"%.100s\" ends in %s, which is not written; end it in .jpg, .jpeg or "
+                         ".png, or give it a format", name, path, other);
+    if (output->format && !asked)
+        return refuse_format(output, name, error);
+    if (asked && meant && asked != meant)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.format is \"%s\", but \"%.100s\" ends as a %s does; leave the format "
+                         "out, or give the path another end", name, output->format, path,
+                         codec_name(meant));
+    if (!asked && !meant)
+        return STATUS_OK; /* as the input, whose format is not known yet */
+    return work_check_keys(work, index, asked ? asked : meant, error);
+}
+
+enum status work_check_keys(const struct work *work, size_t index, const struct codec *codec,
+                            struct error *error)
+{
+    static const struct {
+        enum job_given given;
+        const char *key, *format;
+    } keys[] = {{JOB_GIVES_QUALITY, "quality", "jpeg"},
+                {JOB_GIVES_PROGRESSIVE, "progressive", "jpeg"},
+                {JOB_GIVES_COMPRESSION, "compression", "png"}};
+    const struct job_output *output = &work->job.outputs[index];
+    const struct job_place *place = &output->place;
+    char text[40];
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if ((output->given & keys[i].given) && codec != codec_by_name(keys[i].format))
+            return error_set(error, STATUS_BAD_JOB,
+                             "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
+                             output_name(work, index, text), keys[i].key, keys[i].format,
+                             place->path ? place->path : place->key, codec_name(codec));
+    return STATUS_OK;
+}
+
+/* Refused before any work is done for it. Others that lead to the input are seen when the output
+ * is begun (steps.c). */
+static enum status check_is_not_input(const struct work *work, size_t index, struct error *error)
+{
+    const char *from = work->job.input.path, *to = work->job.outputs[index].place.path;
+    char text[40];
+    if (!work->same_root || !from || !to || strcmp(from, to) != 0)
+        return STATUS_OK;
+    return error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.100s\", and input_root is "
+                     "output_root; give the output another name", output_name(work, index, text),
+                     from);
+}
+
+static bool check_output(struct work *work, size_t index)
+{
+    const struct job_output *output = &work->job.outputs[index];
+    struct error *error = &work->outputs[index].error;
+    bool listed = work->job.listed;
+    if (check_format(work, index, error) != STATUS_OK ||
+        check_is_not_input(work, index, error) != STATUS_OK ||
+        plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
+        return false;
+    if (output->place.path || output->place.key || plan_gives_values(output->ops))
+        return true;
+    if (listed)
+        error_set(error, STATUS_BAD_JOB,
+                  "outputs[%zu] has no output, and no operation that gives values", index);
+    else
+        error_set(error, STATUS_BAD_JOB,
+                  "the job has no output, and no operation that gives values");
+    return false;
+}
+
+/* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
+void work_check_operations(struct work *work)
+{
+    size_t good = 0;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        good += check_output(work, i);
+    if (good == 0)
+        work->error = work->outputs[0].error;
+}
+
+static void parse(struct work *work, const struct lease *lease)
+{
+    const struct options *options = work->pipeline->parts.options;
+    struct job_rules rules = {options->namespace, options->job_timeout_s};
+    if (!lease->raw) {
+        error_set(&work->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
+                  lease->raw_bytes, JOB_BYTES_MAX);
+        return;
+    }
+    if (job_parse(&work->job, lease->raw, lease->raw_bytes, &rules, &work->error) != STATUS_OK) {
+        /* Who waits for the answer, and where, may not be known. */
+        char label[LABEL_BYTES];
+        work->give_back = work->error.status == STATUS_OUT_OF_MEMORY;
+        if (work->give_back)
+            log_error("job %s: no memory to read it; it goes back", work_label(work, label));
+        return;
+    }
+    work->left_ns = (uint64_t)(work->job.timeout_s * NS_PER_S);
+    if (work->job.pushed > 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        double waited = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - work->job.pushed;
+        work->queue_ms = waited > 0 ? waited * 1e3 : 0;
+    }
+    work_check_operations(work);
+}
+
+/* Keeps the beginning of the job's text only: it names a job whose input is not known. */
+static void cut_text(struct lease *lease)
+{
+    lease->head_bytes = lease->raw_bytes;
+    if (lease->head_bytes > JOB_EXCERPT_BYTES_MAX)
+        lease->head_bytes = JOB_EXCERPT_BYTES_MAX;
+    char *head = realloc(lease->raw, lease->head_bytes + 1);
+    lease->head = head ? head : lease->raw;
+    lease->raw = NULL;
+}
+
+/* From here on the job is in as little memory as it can be. */
+static void pack(struct work *work, struct lease *lease)
+{
+    char label[LABEL_BYTES];
+    if (!lease->raw)
+        return;
+    if (!job_pack(&work->job, lease->raw_bytes) && !work->give_back) {
+        work->give_back = true;
+        log_error("job %s: no memory to keep it; it goes back", work_label(work, label));
+    }
+    pipeline_count_text(work, work->job.bytes + lease->raw_bytes);
+    cut_text(lease);
+}
+
+static enum stage first_stage(const struct work *work)
+{
+    const struct job *job = &work->job;
+    if (work->error.status != STATUS_OK || work->give_back)
+        return STAGE_ACK;
+    bool asks = job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0;
+    return asks || (work->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
+}
+
+void intake_leased(void *context, struct lease *lease)
+{
+    struct pipeline *pipeline = context;
+    struct work *work = take_work(pipeline, lease);
+    if (!work) {
+        assert(!"the queue fetched more than it was offered");
+        queue_give_back(pipeline->queue, lease);
+        return;
+    }
+    if (!uv_is_active((uv_handle_t *)&pipeline->tick)) {
+        pipeline->ticked_ns = clock_now_ns();
+        uv_timer_again(&pipeline->tick);
+    }
+    parse(work, lease);
+    pack(work, lease);
+    work->unfit = work->error.status != STATUS_OK;
+    if (pipeline->failed && work->error.status == STATUS_OK)
+        work->give_back = true;
+    lease->id = work->job.id;
+    pipeline_enter(work, first_stage(work));
+    pipeline_pump(pipeline);
+}
+
+/* ---- jobs that may not be started unasked --------------------------------------------------- */
+
+void work_enter_ask(struct work *work)
+{
+    const struct job *job = &work->job;
+    struct queue_conditions conditions = {
+        .id = job->id,
+        .unique = job->unique,
+        .not_before = job->not_before,
+        .expires = job->expires,
+    };
+    if (queue_ask(work->pipeline->queue, work->lease, &conditions))
+        return;
+    char label[LABEL_BYTES];
+    log_error("job %s: no memory to ask about its start; it goes back", work_label(work, label));
+    work->give_back = true;
+    pipeline_move(work, STAGE_ACK);
+}
+
+/* Whether nothing is left to do for this output: it has failed, its file is in its place, or it
+ * wanted values alone and has them. A key is only set together with the result. */
+static bool is_complete(const struct work_output *output)
+{
+    if (output->error.status != STATUS_OK)
+        return output->error.status != STATUS_CANCELLED;
+    return output->codec ? output->placed : output->values != NULL;
+}
+
+void work_end_cancelled(struct work *work)
+{
+    bool whole = work->stage == STAGE_ENCODE;
+    for (size_t i = 0; i < work->job.output_count; i++)
+        whole = whole && is_complete(&work->outputs[i]);
+    if (work->error.status == STATUS_OK ? whole : !status_retryable(work->error.status))
+        return;
+    work->error = (struct error){0};
+    error_set(&work->error, STATUS_CANCELLED, "the job was cancelled in stage %s",
+              stage_table[work->stage].name);
+}
+
+static void cancel(struct work *work)
+{
+    bool waits = work->stage < STAGE_ACK && work_withdraw(work);
+    atomic_store(&work->cancelled, true);
+    if (!waits)
+        return; /* at its end already, or a worker or stream has it: at the end of that stage */
+    work_end_cancelled(work);
+    pipeline_move(work, STAGE_ACK);
+}
+
+static void repeat(struct work *work, const char *kept)
+{
+    work->repeat = result_repeat(kept, &work->job, work->number);
+    pipeline_count_text(work, work->repeat ? strlen(work->repeat) : 0);
+    if (!work->repeat)
+        error_set(&work->error, STATUS_INTERNAL,
+                  "the kept result of the first job with this id cannot be repeated");
+    pipeline_move(work, STAGE_ACK);
+}
+
+static void set_expired(struct work *work)
+{
+    const struct job_time *expires = &work->job.expires;
+    if (expires->relative)
+        error_set(&work->error, STATUS_EXPIRED, "the job was not started within the %.3f s after a "
+                  "daemon first took it, when it expired", expires->seconds);
+    else
+        error_set(&work->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
+                  "expired", expires->seconds);
+}
+
+void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept)
+{
+    struct pipeline *pipeline = context;
+    struct work *work = lease->job;
+    if (!work)
+        return;
+    if (ruling == QUEUE_CANCELLED) {
+        cancel(work);
+    } else if (work->stage == STAGE_ASK) {
+        bound_wait(work, clock_now_ns());
+        work->give_back = ruling == QUEUE_WAITS;
+        if (ruling == QUEUE_EXPIRED)
+            set_expired(work);
+        if (ruling == QUEUE_DUPLICATE)
+            repeat(work, kept);
+        else
+            pipeline_move(work, ruling == QUEUE_GO ? STAGE_READ : STAGE_ACK);
+    }
+    pipeline_pump(pipeline);
+}
+
+/* ---- leases that are lost ------------------------------------------------------------------- */
+
+void intake_lost(void *context, struct lease *lease)
+{
+    struct pipeline *pipeline = context;
+    struct work *work = lease->job;
+    if (!work)
+        return;
+    char label[LABEL_BYTES];
+    log_warning("job %s is no longer ours: its lease ran out", work_label(work, label));
+    atomic_store(&work->lost, true);
+    if (work->stage < STAGE_DECODE && work_withdraw(work)) {
+        pipeline_move(work, STAGE_ACK);
+        pipeline_pump(pipeline);
+    }
+}

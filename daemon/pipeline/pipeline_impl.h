@@ -1,0 +1,155 @@
+/*
+ * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
+ * intake.c (from lease to job), reads.c (inputs), ack.c (the end), deadline.c (ends that come too
+ * early or too late), strips.c (rows that go to the device while others are decoded), arrival.c
+ * (rows that are encoded while others come from it), witness.c (what a trace hears).
+ */
+#ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
+#define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
+
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/pipeline/work.h"
+
+struct pipeline {
+    struct pipeline_parts parts;
+    struct queue *queue;
+    struct pool *file_pool;
+    struct admission admission;
+    struct disk disk;
+
+    size_t text_bytes; /* of all jobs in flight: JOB_TEXTS_BYTES at most */
+    struct work *works; /* `inflight` and ahead_max of them */
+    struct list free;
+    struct list stages[STAGE_COUNT];
+    struct list zombies; /* answered, but a worker or stream still has them */
+
+    double job_ms;      /* of a worker's time that a job takes: a moving average; < 0: unknown */
+    bool paused;
+    _Atomic bool failed; /* set on the loop; a worker looks before it begins another stage */
+    bool reads_wait;   /* there may be reads that were not started when they came */
+    bool read_stalled; /* the first read that waits needs room that is not there */
+    uint64_t files_given; /* how often an input's memory went back to the pool */
+    uint64_t moved_ns;    /* when a job last came past admission, or to its end */
+    uv_timer_t tick;
+    uv_async_t strips; /* a decode has come so far */
+    uv_async_t arrivals; /* the first rows of a result are there */
+    pthread_mutex_t arrival_lock; /* guards what has arrived of each */
+    pthread_cond_t arrival_news;
+    uint64_t ticked_ns;
+    uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
+    void (*drained)(void *context);
+    void *drained_context;
+};
+
+/* Every stage: its name, how it begins on the loop, and what a worker then does. */
+struct stage_row {
+    const char *name;
+    void (*enter)(struct work *work);
+    void (*run)(struct work *work, struct worker_tools *tools);
+    uint32_t priority; /* among errands that wait for a worker */
+};
+extern const struct stage_row stage_table[STAGE_COUNT];
+
+/* pipeline.c. The one place where a work comes to a stage: its first, and from one to another. */
+void pipeline_enter(struct work *work, enum stage stage);
+void pipeline_move(struct work *work, enum stage stage);
+/* Takes the work off the list of its stage. */
+void pipeline_leave(struct work *work);
+/* A stage has ended, well or badly: on to the next one, or to the end. */
+void pipeline_advance(struct work *work);
+/* Whether the work shall end because outputs cannot be written; one for keys alone goes on. */
+bool work_lacks_disk(const struct work *work);
+/* Starts whatever can start now. Called after each event that may have freed something. */
+void pipeline_pump(struct pipeline *pipeline);
+void pipeline_offer_places(struct pipeline *pipeline);
+/* Counts texts of the work from here until its end. */
+void pipeline_count_text(struct work *work, size_t bytes);
+/* Learns from a job that ends how long jobs are. */
+void pipeline_note_length(struct pipeline *pipeline, const struct work *work);
+/* A work that nothing points to any more becomes a free place. */
+void pipeline_recycle(struct work *work, struct list *from);
+/* Has a worker carry out the stage that the work is at. */
+void work_start_errand(struct work *work);
+/* On the worker's run and the loop's done of every errand. */
+void work_run_errand(struct errand *errand, struct worker_tools *tools);
+void work_errand_done(struct errand *errand);
+/* Puts the times of a traced work into its record, and the record into the trace (witness.c). */
+void witness_begin(struct work *work);
+void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
+void witness_admit(struct work *work, uint64_t admitted_ns);
+/* On the worker that a work passed admission on; and on the loop, once it is back. */
+void witness_carry(struct work *work, uint64_t admitted_ns);
+void witness_back(struct work *work);
+void witness_task(struct work *work);
+void witness_end(struct work *work);
+/* Sets up the work's task, which nothing has been done with yet. */
+void work_set_task(struct work *work);
+/* Gives back all memory but the job itself and its results; idempotent. */
+void work_release(struct work *work);
+/* Frees values and encoded outputs; idempotent. */
+void work_drop_results(struct work *work);
+
+/* reads.c. The stage's enter. */
+void reads_enter(struct work *work);
+/* Starts the reads that waited, as far as there is room. */
+void reads_pump(struct pipeline *pipeline);
+/* A worker found no room for the work's input. */
+void reads_refuse(struct work *work);
+/* Memory of abandoned jobs came back: reads that stepped aside are in the line again. */
+void reads_recall(struct pipeline *pipeline);
+/* Gives the input's memory back; idempotent. */
+void reads_release(struct work *work);
+/* The bytes that a reply of Redis brought are in the pool now, or gone: others may have theirs. */
+void reads_end_key(struct work *work);
+
+/* intake.c: the queue's events. */
+void intake_leased(void *context, struct lease *lease);
+void intake_lost(void *context, struct lease *lease);
+void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept);
+/* The first stage, of those jobs that may not be started unasked. */
+void work_enter_ask(struct work *work);
+/* A cancelled work at the end of a stage: from now on that is its error, unless it has failed for
+ * good or has all its outputs in their places. */
+void work_end_cancelled(struct work *work);
+
+/* strips.c. A work comes to its decode: chooses whether its rows go to the device meanwhile. */
+void strips_begin(struct work *work);
+/* On the worker: asks the decoder to say how far it is, where that was chosen. */
+void strips_watch(struct work *work, struct decode_request *request);
+void strips_on_rows(uv_async_t *async);
+/* Whether the engine was given rows of a work that has just come back from its decode. */
+bool strips_hold(const struct work *work);
+/* Such a work shall end: its task's done comes when the device is done with its memory. */
+void strips_withdraw(struct work *work);
+
+/* arrival.c. A work's task is about to be submitted: chooses whether it is encoded meanwhile. */
+void arrival_begin(struct work *work);
+void arrival_on_bytes(uv_async_t *async);
+/* Whether the work is at its encode while the engine still has its task. */
+bool arrival_is_out(const struct work *work);
+/* That task is done. Its errand is out still, and may end from now on. */
+void arrival_end(struct work *work);
+/* On the worker: has the encoder ask for rows, where they may not be there. */
+void arrival_watch(struct work *work, struct encode_request *request);
+/* On the worker: waits for done, where it has not come; false: the task has failed. */
+bool arrival_ends_well(struct work *work);
+
+/* ack.c. The last stage: DONE or NACK. */
+void work_enter_ack(struct work *work);
+void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
+/* Answers a work that a worker or stream still holds; it stays behind as a zombie. error NULL: the
+ * lease is given back. */
+void work_abandon(struct work *work, const struct error *error);
+
+/* deadline.c. Takes a work that waits on the loop or for a worker out of its wait; false: it is
+ * under way and cannot be stopped. */
+bool work_withdraw(struct work *work);
+/* Whether the work is that far past its deadline, and the process was awake all that time. */
+bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s);
+void pipeline_on_tick(uv_timer_t *timer);
+/* Outputs cannot be written: jobs with files that have not begun their encode go back. */
+void pipeline_give_back_files(struct pipeline *pipeline);
+
+#endif

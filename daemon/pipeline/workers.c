@@ -1,0 +1,318 @@
+#include "daemon/pipeline/workers.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "conf/clock.h"
+#include "conf/limits.h"
+#include "conf/log.h"
+#include "daemon/pipeline/waker.h"
+
+/* So many patient errands, or after such a time, wake the loop although there is more to do. Of
+ * the smallest pictures a worker ends 16 in half a millisecond. */
+#define PATIENT_MAX 16
+#define PATIENT_NS  1000000u
+
+struct worker {
+    struct list_node node;
+    pthread_t thread;
+    struct workers *workers;
+    struct errand *errand; /* what it is at; under the lock */
+    uint64_t began_ns;     /* since when */
+    bool given_up;         /* under the lock */
+    uint32_t number;
+};
+
+struct workers {
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    struct list waiting[WORKERS_PRIORITIES];
+    struct list finished;
+    bool told;             /* that there are finished ones: the loop will come for them */
+    uint64_t finished_ns;  /* when the first of these ended */
+    struct list threads;   /* struct worker, but for those given up */
+    bool stopping;
+    uint32_t given_up;
+    uint32_t started;      /* threads so far */
+    uint32_t away;         /* of these, such as have not come back; under the lock */
+    uint64_t busy_ns;      /* of errands that ended, or whose worker was given up */
+    struct waker waker;
+};
+
+/* ---- on a worker ---------------------------------------------------------------------------- */
+
+static struct errand *next_errand(struct workers *workers)
+{
+    for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--) {
+        struct list_node *node = list_pop(&workers->waiting[priority]);
+        if (node)
+            return container_of(node, struct errand, node);
+    }
+    return NULL;
+}
+
+static bool is_waiting(const struct workers *workers)
+{
+    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
+        if (!list_empty(&workers->waiting[priority]))
+            return true;
+    return false;
+}
+
+/* Under the lock. Whether the loop is to be woken now; the caller does it then. */
+static bool must_tell(struct workers *workers)
+{
+    bool must = !workers->told && !list_empty(&workers->finished);
+    workers->told |= must;
+    return must;
+}
+
+/* Under the lock: the finished errands can wait for company, for there is more to do. */
+static bool can_wait(const struct workers *workers, const struct errand *last, uint64_t now_ns)
+{
+    return last->patient && workers->finished.length < PATIENT_MAX && is_waiting(workers) &&
+           now_ns - workers->finished_ns < PATIENT_NS;
+}
+
+/* Waits for an errand; NULL: time to end. */
+static struct errand *take_errand(struct worker *worker)
+{
+    struct workers *workers = worker->workers;
+    pthread_mutex_lock(&workers->lock);
+    struct errand *errand = NULL;
+    while (!(errand = next_errand(workers)) && !workers->stopping) {
+        if (must_tell(workers)) /* another one took what the news was to wait for */
+            waker_wake(&workers->waker);
+        pthread_cond_wait(&workers->wanted, &workers->lock);
+    }
+    if (errand && errand->priority > 0 && must_tell(workers)) /* that one may take long */
+        waker_wake(&workers->waker);
+    if (errand) {
+        errand->worker = worker;
+        worker->errand = errand;
+        worker->began_ns = clock_now_ns();
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return errand;
+}
+
+/* false: the worker was given up. Then this was its last touch of what belongs to the loop. */
+static bool finish_errand(struct worker *worker, struct errand *errand)
+{
+    struct workers *workers = worker->workers;
+    pthread_mutex_lock(&workers->lock);
+    bool stays = !worker->given_up;
+    uint64_t now_ns = clock_now_ns();
+    if (stays)
+        workers->busy_ns += now_ns - worker->began_ns;
+    if (list_empty(&workers->finished))
+        workers->finished_ns = now_ns;
+    worker->errand = NULL;
+    errand->worker = NULL;
+    list_push(&workers->finished, &errand->node);
+    if (!stays)
+        workers->away--;
+    /* The loop may be gone when a thread that was left behind comes back at last. */
+    bool tell = (stays || !workers->stopping) && !can_wait(workers, errand, now_ns) &&
+                must_tell(workers);
+    if (tell && !stays)
+        waker_wake(&workers->waker);
+    pthread_mutex_unlock(&workers->lock);
+    if (tell && stays) /* behind the lock, for the loop takes it at once */
+        waker_wake(&workers->waker);
+    return stays;
+}
+
+static bool tools_create(struct worker_tools *tools)
+{
+    tools->codec = codec_context_create();
+    tools->sink = malloc(SINK_BYTES);
+    return tools->codec && tools->sink;
+}
+
+static void tools_destroy(struct worker_tools *tools)
+{
+    codec_context_destroy(tools->codec);
+    free(tools->sink);
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct worker_tools tools;
+    bool usable = tools_create(&tools), stays = true;
+    tools.number = worker->number;
+    if (!usable)
+        log_error("a worker has no memory for its codecs and stays away");
+    for (struct errand *errand; usable && stays && (errand = take_errand(worker));) {
+        errand->run(errand, &tools);
+        stays = finish_errand(worker, errand);
+    }
+    tools_destroy(&tools);
+    if (!stays)
+        free(worker); /* nobody joins it */
+    return NULL;
+}
+
+/* ---- on the loop ---------------------------------------------------------------------------- */
+
+static bool start_thread(struct workers *workers)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return false;
+    worker->workers = workers;
+    worker->number = workers->started++;
+    pthread_mutex_lock(&workers->lock);
+    bool ok = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
+    if (ok)
+        list_push(&workers->threads, &worker->node);
+    pthread_mutex_unlock(&workers->lock);
+    if (!ok)
+        free(worker);
+    return ok;
+}
+
+void workers_collect(struct workers *workers)
+{
+    struct list taken;
+    list_init(&taken);
+    pthread_mutex_lock(&workers->lock);
+    workers->told = false;
+    for (struct list_node *node; (node = list_pop(&workers->finished));)
+        list_push(&taken, node);
+    pthread_mutex_unlock(&workers->lock);
+    for (struct list_node *node; (node = list_pop(&taken));) {
+        struct errand *errand = container_of(node, struct errand, node);
+        errand->done(errand);
+    }
+}
+
+static void on_finished(void *context)
+{
+    workers_collect(context);
+}
+
+struct workers *workers_create(uv_loop_t *loop, uint32_t count)
+{
+    struct workers *workers = calloc(1, sizeof *workers);
+    if (!workers || waker_open(&workers->waker, loop, on_finished, workers) != 0) {
+        free(workers);
+        return NULL;
+    }
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->wanted, NULL);
+    for (int i = 0; i < WORKERS_PRIORITIES; i++)
+        list_init(&workers->waiting[i]);
+    list_init(&workers->finished);
+    list_init(&workers->threads);
+    for (uint32_t i = 0; i < count; i++) {
+        if (start_thread(workers))
+            continue;
+        if (i == 0) {
+            workers_stop(workers);
+            uv_run(loop, UV_RUN_NOWAIT); /* closes the handle */
+            workers_destroy(workers);
+            return NULL;
+        }
+        log_warning("only %u of %u worker threads could be started", i, count);
+        break;
+    }
+    return workers;
+}
+
+void workers_submit(struct workers *workers, struct errand *errand)
+{
+    assert(errand->priority < WORKERS_PRIORITIES);
+    errand->worker = NULL;
+    errand->patient = false;
+    pthread_mutex_lock(&workers->lock);
+    list_push(&workers->waiting[errand->priority], &errand->node);
+    pthread_cond_signal(&workers->wanted);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+bool workers_withdraw(struct workers *workers, struct errand *errand)
+{
+    bool withdrawn = false;
+    pthread_mutex_lock(&workers->lock);
+    struct list *waiting = &workers->waiting[errand->priority];
+    list_each (node, waiting) {
+        if (node == &errand->node) {
+            list_remove(waiting, node);
+            withdrawn = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return withdrawn;
+}
+
+bool workers_give_up(struct workers *workers, struct errand *errand)
+{
+    pthread_mutex_lock(&workers->lock);
+    struct worker *worker = errand->worker;
+    if (worker) {
+        worker->given_up = true;
+        list_remove(&workers->threads, &worker->node);
+        pthread_detach(worker->thread);
+        workers->given_up++;
+        workers->away++;
+        workers->busy_ns += clock_now_ns() - worker->began_ns;
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return !worker || start_thread(workers);
+}
+
+uint32_t workers_given_up(const struct workers *workers)
+{
+    return workers->given_up;
+}
+
+struct workers_usage workers_usage(struct workers *workers)
+{
+    struct workers_usage usage = {0};
+    pthread_mutex_lock(&workers->lock);
+    uint64_t now = clock_now_ns(), busy_ns = workers->busy_ns;
+    list_each (node, &workers->threads) {
+        const struct worker *worker = container_of(node, struct worker, node);
+        usage.threads++;
+        if (worker->errand) {
+            usage.busy++;
+            busy_ns += now - worker->began_ns;
+        }
+    }
+    pthread_mutex_unlock(&workers->lock);
+    usage.busy_s = (double)busy_ns / NS_PER_S;
+    return usage;
+}
+
+void workers_stop(struct workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    workers->stopping = true;
+    pthread_cond_broadcast(&workers->wanted);
+    pthread_mutex_unlock(&workers->lock);
+    /* Only the loop adds or removes threads, so the list stands still. */
+    for (struct list_node *node; (node = list_pop(&workers->threads));) {
+        struct worker *worker = container_of(node, struct worker, node);
+        pthread_join(worker->thread, NULL);
+        free(worker);
+    }
+    waker_close(&workers->waker);
+}
+
+void workers_destroy(struct workers *workers)
+{
+    if (!workers)
+        return;
+    pthread_mutex_lock(&workers->lock);
+    bool awaited = workers->away > 0;
+    pthread_mutex_unlock(&workers->lock);
+    if (awaited)
+        return; /* a thread that was left behind may still come back to it */
+    pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->wanted);
+    free(workers);
+}

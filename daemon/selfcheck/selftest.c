@@ -1,0 +1,239 @@
+#include "daemon/selfcheck/selftest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/clock.h"
+
+/* Odd sides, so that blocks of 8 x 8 are cut. */
+#define TRIAL_WIDTH    83
+#define TRIAL_HEIGHT   61
+#define TRIAL_CHANNELS 3
+#define TRIAL_BYTES    (TRIAL_WIDTH * TRIAL_HEIGHT * TRIAL_CHANNELS)
+/* How far a sample of a smooth image may come back from what it was, from a JPEG of quality 100;
+ * libjpeg-turbo's do by 2. */
+#define TRIAL_LOSS_MAX 8
+
+#define TIMEOUT_S   30
+#define TASKS_MAX   (DEVICES_MAX * STREAMS_CEILING)
+
+/* ---- codecs ---------------------------------------------------------------------------------- */
+
+struct trial {
+    struct codec_context *context;
+    const struct codec *codec;
+    struct codec_sink sink;
+    uint8_t buffer[4096];
+    uint8_t file[2 * TRIAL_BYTES];
+    size_t length;
+    uint8_t drawn[TRIAL_BYTES], decoded[TRIAL_BYTES];
+};
+
+static enum status keep(struct codec_sink *sink, size_t used, struct error *error)
+{
+    struct trial *trial = container_of(sink, struct trial, sink);
+    if (used > sizeof trial->file - trial->length)
+        return error_set(error, STATUS_ENCODE_FAILED, "an image of %d bytes grew to over %zu",
+                         TRIAL_BYTES, sizeof trial->file);
+    memcpy(trial->file + trial->length, sink->buffer, used);
+    trial->length += used;
+    return STATUS_OK;
+}
+
+static struct image trial_image(uint8_t *pixels, uint32_t channels)
+{
+    return (struct image){.pixels = pixels, .width = TRIAL_WIDTH, .height = TRIAL_HEIGHT,
+                          .channels = channels, .stride = (size_t)TRIAL_WIDTH * channels};
+}
+
+static void draw(const struct image *image)
+{
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++)
+            for (uint32_t c = 0; c < image->channels; c++)
+                image->pixels[y * image->stride + x * image->channels + c] =
+                    (uint8_t)(40 + x + (c + 1) * y / 2);
+}
+
+static bool is_near(const struct trial *trial, const struct image *image)
+{
+    int limit = codec_is_lossless(trial->codec) ? 0 : TRIAL_LOSS_MAX;
+    for (size_t i = 0; i < image->stride * image->height; i++)
+        if (abs(trial->drawn[i] - trial->decoded[i]) > limit)
+            return false;
+    return true;
+}
+
+static bool goes_and_comes_back(struct trial *trial, uint32_t channels, struct error *error)
+{
+    static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
+                                               .side_max = SIDE_DEFAULT,
+                                               .jpeg_scans_max = JPEG_SCANS_DEFAULT};
+    struct image drawn = trial_image(trial->drawn, channels);
+    struct image decoded = trial_image(trial->decoded, channels);
+    struct encode_request encode = {.codec = trial->codec, .quality = 100, .compression = 1};
+    struct decode_request decode = {0};
+    struct image_info info = {0};
+    trial->length = 0;
+    trial->sink = (struct codec_sink){.buffer = trial->buffer, .capacity = sizeof trial->buffer,
+                                      .flush = keep};
+    draw(&drawn);
+    bool ok = codec_encode(trial->context, &drawn, &encode, &trial->sink, error) == STATUS_OK &&
+              codec_probe(trial->context, trial->file, trial->length, &limits, &info, error) ==
+                  STATUS_OK;
+    if (ok && (info.width != drawn.width || info.height != drawn.height ||
+               info.channels != channels))
+        ok = error_set(error, STATUS_INTERNAL, "it comes back as %u x %u x %u", info.width,
+                       info.height, info.channels) == STATUS_OK;
+    ok = ok && codec_decode(trial->context, trial->file, trial->length, &info, &decode, &limits,
+                            &decoded, error) == STATUS_OK;
+    if (ok && !is_near(trial, &drawn))
+        ok = error_set(error, STATUS_INTERNAL, "it comes back with other pixels") == STATUS_OK;
+    image_info_clear(&info);
+    return ok;
+}
+
+bool selftest_codecs(struct error *error)
+{
+    struct trial *trial = calloc(1, sizeof *trial);
+    struct error why = {0};
+    const char *const *name = codec_names();
+    bool ok = trial && (trial->context = codec_context_create()) != NULL;
+    if (!ok)
+        error_set(&why, STATUS_OUT_OF_MEMORY, "no memory");
+    for (; ok && *name; name += ok) {
+        trial->codec = codec_by_name(*name);
+        ok = goes_and_comes_back(trial, 1, &why) && goes_and_comes_back(trial, 3, &why);
+    }
+    if (why.status == STATUS_OUT_OF_MEMORY)
+        error_set(error, why.status, "self-test of the codecs: %s", why.text);
+    else if (!ok)
+        error_set(error, STATUS_INTERNAL,
+                  "a test image does not pass through %s: %s; install the libraries that gpuimgd "
+                  "was built with, or build it again", *name, why.text);
+    if (trial)
+        codec_context_destroy(trial->context);
+    free(trial);
+    return ok;
+}
+
+/* ---- the engine ------------------------------------------------------------------------------ */
+
+struct selftest {
+    uv_loop_t *loop;
+    struct engine *engine;
+    const struct specimen *specimen;
+    struct error *error;
+    struct codec_context *codec;
+    struct run {
+        struct engine_memory memory;
+        struct engine_task task;
+        bool ended;
+    } *runs;
+    uint32_t run_count;
+};
+
+static bool wrong(struct selftest *test, const char *what)
+{
+    error_set(test->error, STATUS_GPU_FAILED, "self-test: %s", what);
+    return false;
+}
+
+static void on_done(struct engine_task *task)
+{
+    container_of(task, struct run, task)->ended = true;
+}
+
+/* false: there is no room for one more, or the codec fails; why is in error. */
+static bool start(struct selftest *test, struct run *run, struct error *error)
+{
+    struct engine *engine = test->engine;
+    const struct plan *plan = specimen_plan(test->specimen);
+    enum engine_reserved reserved = engine_reserve(engine, plan, &run->memory, error);
+    if (reserved == ENGINE_WAIT)
+        error_set(error, STATUS_OUT_OF_MEMORY, "no room for its image in the pools");
+    if (reserved != ENGINE_RESERVED)
+        return false;
+    if (!specimen_decode(test->specimen, test->codec, &run->memory, error)) {
+        engine_release(engine, &run->memory);
+        return false;
+    }
+    run->task = (struct engine_task){.plan = plan, .memory = &run->memory, .alone = true,
+                                     .done = on_done};
+    if (engine_is_synchronous(engine)) {
+        engine_run(engine, &run->task);
+        run->ended = true;
+    } else {
+        engine_submit(engine, &run->task);
+        engine_start(engine);
+    }
+    return true;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    engine_reap(timer->data);
+}
+
+static bool all_ended(const struct selftest *test)
+{
+    for (uint32_t i = 0; i < test->run_count; i++)
+        if (!test->runs[i].ended)
+            return false;
+    return true;
+}
+
+static bool wait_for_all(struct selftest *test)
+{
+    uint64_t limit = clock_after_s(clock_now_ns(), TIMEOUT_S);
+    uv_timer_t timer;
+    uv_timer_init(test->loop, &timer);
+    timer.data = test->engine;
+    uv_timer_start(&timer, on_tick, 20, 20);
+    while (!all_ended(test) && clock_now_ns() < limit)
+        uv_run(test->loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(test->loop, UV_RUN_NOWAIT);
+    return all_ended(test) || wrong(test, "the engine did not answer within 30 s");
+}
+
+static bool check(struct selftest *test, const struct run *run)
+{
+    struct error error = {0};
+    if (run->task.error.status != STATUS_OK)
+        return wrong(test, run->task.error.text);
+    return specimen_compare(test->specimen, test->codec, &run->memory, &error) ||
+           wrong(test, error.text);
+}
+
+static bool run_all(struct selftest *test)
+{
+    struct error error = {0};
+    uint32_t slots = engine_slots(test->engine);
+    uint32_t wanted = slots == 0 ? 1 : slots < TASKS_MAX ? slots : TASKS_MAX;
+    test->codec = codec_context_create();
+    test->runs = calloc(wanted, sizeof *test->runs);
+    if (!test->codec || !test->runs)
+        return wrong(test, "no memory");
+    while (test->run_count < wanted && start(test, &test->runs[test->run_count], &error))
+        test->run_count++;
+    bool ok = test->run_count > 0 || wrong(test, error.text);
+    ok = ok && wait_for_all(test);
+    for (uint32_t i = 0; ok && i < test->run_count; i++)
+        ok = check(test, &test->runs[i]);
+    for (uint32_t i = 0; i < test->run_count; i++)
+        if (test->runs[i].ended) /* else the device may still write to it */
+            engine_release(test->engine, &test->runs[i].memory);
+    return ok;
+}
+
+bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct specimen *specimen,
+                  struct error *error)
+{
+    struct selftest test = {.loop = loop, .engine = engine, .specimen = specimen, .error = error};
+    bool ok = run_all(&test);
+    codec_context_destroy(test.codec);
+    if (all_ended(&test))
+        free(test.runs);
+    return ok;
+}

@@ -1,0 +1,222 @@
+#include "daemon/telemetry/timeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/log.h"
+#include "daemon/telemetry/timeline_svg.h"
+
+struct timeline {
+    const struct trace_config *config;
+    uint64_t added;
+    struct trace_job jobs[TIMELINE_JOBS_MAX]; /* a ring */
+    /* What the drawing needs, so that it takes no memory. */
+    const struct trace_job *drawn[TIMELINE_JOBS_MAX];
+    uint64_t ends[TIMELINE_JOBS_MAX], takes[TIMELINE_JOBS_MAX];
+    struct turn {
+        uint64_t at_ns;
+        int change;     /* how many more are at work from here on */
+        double busy_ns; /* the time that all were at work together, up to here */
+    } turns[2 * TIMELINE_JOBS_MAX * TRACE_SLICES_MAX];
+    size_t turn_count;
+};
+
+/* ---- which window --------------------------------------------------------------------------- */
+
+static int by_number(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int by_turn(const void *left, const void *right)
+{
+    return by_number(&((const struct turn *)left)->at_ns, &((const struct turn *)right)->at_ns);
+}
+
+static int by_begin(const void *left, const void *right)
+{
+    return by_number(&(*(const struct trace_job *const *)left)->begin_ns,
+                     &(*(const struct trace_job *const *)right)->begin_ns);
+}
+
+/* The sum over workers and streams of the time that each was at work, as a function of time. */
+static void add_up_work(struct timeline *timeline, size_t jobs)
+{
+    struct turn *turns = timeline->turns;
+    size_t count = 0;
+    for (size_t i = 0; i < jobs; i++) {
+        for (uint32_t s = 0; s < timeline->drawn[i]->count; s++) {
+            const struct trace_slice *slice = &timeline->drawn[i]->slices[s];
+            if (slice->track == TRACE_OF_JOB)
+                continue;
+            turns[count++] = (struct turn){slice->begin_ns, 1, 0};
+            turns[count++] = (struct turn){slice->end_ns, -1, 0};
+        }
+    }
+    qsort(turns, count, sizeof *turns, by_turn);
+    int at_work = 0;
+    for (size_t i = 1; i < count; i++) {
+        at_work += turns[i - 1].change;
+        turns[i].busy_ns =
+            turns[i - 1].busy_ns + at_work * (double)(turns[i].at_ns - turns[i - 1].at_ns);
+    }
+    timeline->turn_count = count;
+}
+
+/* That sum at one moment. */
+static double work_until(const struct timeline *timeline, uint64_t at_ns)
+{
+    const struct turn *turns = timeline->turns;
+    size_t low = 0, high = timeline->turn_count; /* the first turn behind at_ns */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (turns[middle].at_ns <= at_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return 0;
+    if (low == timeline->turn_count)
+        return turns[low - 1].busy_ns;
+    double share = (double)(at_ns - turns[low - 1].at_ns) /
+                   (double)(turns[low].at_ns - turns[low - 1].at_ns);
+    return turns[low - 1].busy_ns + share * (turns[low].busy_ns - turns[low - 1].busy_ns);
+}
+
+/* How long it usually takes until TIMELINE_WINDOW_JOBS have ended; there are more than that. */
+static uint64_t window_length(struct timeline *timeline, size_t count)
+{
+    const uint64_t *ends = timeline->ends;
+    uint64_t *takes = timeline->takes;
+    size_t windows = count - TIMELINE_WINDOW_JOBS;
+    for (size_t i = 0; i < windows; i++)
+        takes[i] = ends[i + TIMELINE_WINDOW_JOBS] - ends[i];
+    qsort(takes, windows, sizeof *takes, by_number);
+    return takes[windows / 2];
+}
+
+static void choose_window(struct timeline *timeline, size_t count, uint64_t *begin_ns,
+                          uint64_t *end_ns)
+{
+    uint64_t *ends = timeline->ends;
+    for (size_t i = 0; i < count; i++)
+        ends[i] = timeline->drawn[i]->end_ns;
+    qsort(ends, count, sizeof *ends, by_number);
+    *begin_ns = timeline->drawn[0]->begin_ns;
+    *end_ns = ends[count - 1];
+    if (count <= TIMELINE_WINDOW_JOBS)
+        return;
+    uint64_t length = window_length(timeline, count), first = *begin_ns;
+    double most = -1;
+    add_up_work(timeline, count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t from = ends[i] > first + length ? ends[i] - length : first;
+        double work = work_until(timeline, from + length) - work_until(timeline, from);
+        if (work > most) {
+            most = work;
+            *begin_ns = from;
+            *end_ns = from + length;
+        }
+    }
+}
+
+/* ---- the picture ---------------------------------------------------------------------------- */
+
+static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
+{
+    size_t kept = timeline->added < TIMELINE_JOBS_MAX ? (size_t)timeline->added
+                                                      : TIMELINE_JOBS_MAX;
+    *scene = (struct timeline_scene){
+        .config = timeline->config,
+        .jobs = timeline->drawn,
+        .jobs_kept = kept,
+        .jobs_ended = timeline->added,
+    };
+    for (size_t i = 0; i < kept; i++)
+        timeline->drawn[i] = &timeline->jobs[i];
+    qsort(timeline->drawn, kept, sizeof *timeline->drawn, by_begin);
+    if (kept > 0)
+        choose_window(timeline, kept, &scene->begin_ns, &scene->end_ns);
+    if (scene->end_ns < scene->begin_ns + 1000)
+        scene->end_ns = scene->begin_ns + 1000; /* there is a scale to be drawn */
+    for (size_t i = 0; i < kept; i++) {
+        const struct trace_job *job = timeline->drawn[i];
+        if (job->end_ns > scene->begin_ns && job->begin_ns < scene->end_ns)
+            timeline->drawn[scene->job_count++] = job;
+    }
+}
+
+/* false: errno says why. */
+static bool draw_to(struct timeline *timeline, const char *path)
+{
+    char aside[4096 + 8];
+    struct timeline_scene scene;
+    snprintf(aside, sizeof aside, "%s.XXXXXX", path);
+    int fd = mkostemp(aside, O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        close(fd);
+        unlink(aside);
+        return false;
+    }
+    fill_scene(timeline, &scene);
+    bool good = timeline_svg_write(&scene, file) && fchmod(fd, 0644) == 0;
+    good = fclose(file) == 0 && good && rename(aside, path) == 0;
+    if (!good) {
+        int why = errno;
+        unlink(aside);
+        errno = why;
+    }
+    return good;
+}
+
+void timeline_draw(struct timeline *timeline)
+{
+    const char *path = timeline->config->timeline;
+    if (!draw_to(timeline, path))
+        log_error("timeline: %s cannot be written: %s", path, strerror(errno));
+    else
+        log_info("timeline: %s shows the busiest moment of %" PRIu64 " jobs, or of the last %d",
+                 path, timeline->added, TIMELINE_JOBS_MAX);
+}
+
+void timeline_add(struct timeline *timeline, const struct trace_job *job)
+{
+    timeline->jobs[timeline->added++ % TIMELINE_JOBS_MAX] = *job;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+enum status timeline_open(const struct trace_config *config, struct timeline **result,
+                          struct error *error)
+{
+    struct timeline *timeline = calloc(1, sizeof *timeline);
+    if (!timeline)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the timeline");
+    timeline->config = config;
+    if (!draw_to(timeline, config->timeline)) {
+        error_set(error, STATUS_WRITE_FAILED,
+                  "option timeline is \"%s\", which cannot be written: %s", config->timeline,
+                  strerror(errno));
+        free(timeline);
+        return error->status;
+    }
+    *result = timeline;
+    return STATUS_OK;
+}
+
+void timeline_close(struct timeline *timeline)
+{
+    free(timeline);
+}

@@ -1,0 +1,570 @@
+#include "daemon/telemetry/timeline_svg.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/clock.h"
+
+/* In pixels. */
+#define WIDTH     1600
+#define LEFT      128
+#define RIGHT     16
+#define PLOT      (WIDTH - LEFT - RIGHT)
+#define HEAD      104
+#define ROW       20
+#define GAP       3
+#define SECTION   26
+#define LANE      9
+#define CURVE     44
+#define DIGIT     6.3 /* of a number in a slice */
+/* Rows beyond this are said, not drawn: a picture of a screen or two. */
+#define WORKERS_MAX 32
+#define STREAMS_MAX 16
+#define LANES_MAX   48
+/* Jobs beyond this would be narrower than a pixel. */
+#define JOBS_MAX 512
+
+#define MS(ns) ((double)(ns) / NS_PER_MS)
+
+struct drawing {
+    const struct timeline_scene *scene;
+    FILE *ground; /* what lies behind: rows and grid */
+    FILE *file;   /* all else */
+    double y;
+    size_t jobs;                               /* drawn */
+    double worker_y, stream_y[DEVICES_MAX], lane_y;
+    uint32_t workers, streams, lanes;          /* rows */
+    uint32_t lane_of[JOBS_MAX];
+    struct span {
+        uint64_t begin_ns, end_ns;
+    } spans[JOBS_MAX * TRACE_SLICES_MAX]; /* of one device */
+    struct point {
+        uint64_t at_ns, value;
+    } points[2 * JOBS_MAX]; /* of one curve */
+};
+
+static const char style[] =
+    "<style>\n"
+    "text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;"
+    "font-size:12px;fill:#1f2328}\n"
+    ".h{font-size:17px;font-weight:600}.s{font-size:13px;font-weight:600}\n"
+    ".d{fill:#59636e}.r{text-anchor:end}.m{text-anchor:middle}\n"
+    ".n text{font-size:11px;fill:#fff;pointer-events:none}\n"
+    ".bg{fill:#fff}.lane{fill:#f3f5f8}.grid{stroke:#d5dbe1;stroke-width:1}\n"
+    ".n rect{stroke:#fff;stroke-width:.6}\n"
+    ".read{fill:#64748b}.decode{fill:#2b6fc2}.encode{fill:#b85c10}.kernel{fill:#18804b}\n"
+    ".H2D{fill:#7c4dcb}.D2H{fill:#c2366b}\n"
+    ".wait{fill:#b4bdc7}.admit{fill:#d9a404}.ack{fill:#2f9c95}\n"
+    ".curve{fill:#2b6fc2;fill-opacity:.25;stroke:#2b6fc2;stroke-width:1.2}\n"
+    ".all:has(.j:hover) .j:not(:hover){opacity:.25}\n"
+    "@media (prefers-color-scheme:dark){\n"
+    "text{fill:#e6edf3}.d{fill:#9da7b3}.bg{fill:#0d1117}.lane{fill:#171d25}"
+    ".grid{stroke:#2d343d}.n rect{stroke:#0d1117}\n"
+    ".read{fill:#74839a}.decode{fill:#3b82d9}.encode{fill:#c96a1c}.kernel{fill:#23955b}"
+    ".H2D{fill:#8f63dd}.D2H{fill:#d6497e}.wait{fill:#4b5661}\n"
+    ".curve{fill:#58a0f0;stroke:#58a0f0}\n"
+    "}\n"
+    "</style>\n";
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+static double window_ns(const struct drawing *drawing)
+{
+    return (double)(drawing->scene->end_ns - drawing->scene->begin_ns);
+}
+
+/* The column of a moment, held to the window. */
+static double column(const struct drawing *drawing, uint64_t at_ns)
+{
+    const struct timeline_scene *scene = drawing->scene;
+    if (at_ns <= scene->begin_ns)
+        return LEFT;
+    if (at_ns >= scene->end_ns)
+        return LEFT + PLOT;
+    return LEFT + PLOT * ((double)(at_ns - scene->begin_ns) / window_ns(drawing));
+}
+
+static bool in_window(const struct drawing *drawing, uint64_t begin_ns, uint64_t end_ns)
+{
+    return end_ns > drawing->scene->begin_ns && begin_ns < drawing->scene->end_ns;
+}
+
+static void write_escaped(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
+            fprintf(file, "&#%d;", *text);
+        else
+            fputc((unsigned char)*text < ' ' || (unsigned char)*text > 0x7e ? '?' : *text, file);
+    }
+}
+
+static void section(struct drawing *drawing, const char *name)
+{
+    drawing->y += SECTION;
+    fprintf(drawing->file, "<text class=\"s\" x=\"12\" y=\"%.0f\">%s</text>\n", drawing->y - 8,
+            name);
+}
+
+/* A row's ground and name; returns where it begins. */
+static double row(struct drawing *drawing, double height, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static double row(struct drawing *drawing, double height, const char *format, ...)
+{
+    char name[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    double y = drawing->y;
+    fprintf(drawing->ground,
+            "<rect class=\"lane\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n", LEFT, y,
+            PLOT, height);
+    if (*name) {
+        fprintf(drawing->file, "<text class=\"d r\" x=\"%d\" y=\"%.1f\">", LEFT - 8,
+                y + height / 2 + 4);
+        write_escaped(drawing->file, name);
+        fputs("</text>\n", drawing->file);
+    }
+    drawing->y += height + GAP;
+    return y;
+}
+
+static void more(struct drawing *drawing, uint32_t left, const char *what)
+{
+    if (left == 0)
+        return;
+    fprintf(drawing->file, "<text class=\"d\" x=\"%d\" y=\"%.1f\">and %u more %s</text>\n", LEFT,
+            drawing->y + 11, left, what);
+    drawing->y += 16;
+}
+
+/* A rectangle from one moment to another, with a tooltip still to be ended by end_box. */
+static double begin_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
+                        uint64_t end_ns, double y, double height)
+{
+    double from = column(drawing, begin_ns), width = column(drawing, end_ns) - from;
+    fprintf(drawing->file,
+            "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"><title>",
+            class, from, y, width > 0.5 ? width : 0.5, height);
+    return width;
+}
+
+static void end_box(struct drawing *drawing)
+{
+    fputs("</title></rect>\n", drawing->file);
+}
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+/* Where the slices of a track are drawn; false: in no row. */
+static bool track_y(const struct drawing *drawing, uint16_t track, double *y)
+{
+    bool stream = TRACE_IS_STREAM(track);
+    uint32_t number = stream ? TRACE_STREAM(track) : TRACE_WORKER(track);
+    if (number >= (stream ? drawing->streams : drawing->workers))
+        return false;
+    *y = (stream ? drawing->stream_y[TRACE_DEVICE(track)] : drawing->worker_y) +
+         number * (ROW + GAP);
+    return true;
+}
+
+static void slice_tip(struct drawing *drawing, const struct trace_job *job,
+                      const struct trace_slice *slice)
+{
+    fprintf(drawing->file, "job %" PRIu64 ": %s %.3f ms", job->number, trace_names[slice->what],
+            MS(slice->end_ns - slice->begin_ns));
+    if (job->width > 0)
+        fprintf(drawing->file, " (%u x %u)", job->width, job->height);
+}
+
+static void draw_slice(struct drawing *drawing, const struct trace_job *job,
+                       const struct trace_slice *slice)
+{
+    double y;
+    if (!in_window(drawing, slice->begin_ns, slice->end_ns) ||
+        !track_y(drawing, slice->track, &y))
+        return;
+    double width =
+        begin_box(drawing, trace_names[slice->what], slice->begin_ns, slice->end_ns, y, ROW);
+    slice_tip(drawing, job, slice);
+    end_box(drawing);
+    char label[48];
+    int digits = snprintf(label, sizeof label, "%" PRIu64, job->number);
+    if (width < digits * DIGIT + 4)
+        return;
+    if (width > digits * DIGIT + 70)
+        snprintf(label + digits, sizeof label - (size_t)digits, " &#183; %.1f ms",
+                 MS(slice->end_ns - slice->begin_ns));
+    fprintf(drawing->file, "<text class=\"m\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+            column(drawing, slice->begin_ns) + width / 2, y + ROW / 2.0 + 4, label);
+}
+
+/* The job's own lane: from its fetch to its acknowledgement. */
+static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint32_t lane)
+{
+    if (lane >= drawing->lanes)
+        return;
+    double y = drawing->lane_y + lane * (LANE + 1);
+    begin_box(drawing, "lane", job->begin_ns, job->end_ns, y, LANE);
+    fprintf(drawing->file, "job %" PRIu64 ", attempt %u: %s, %.3f ms", job->number, job->attempt,
+            job->end, MS(job->end_ns - job->begin_ns));
+    end_box(drawing);
+    for (uint32_t s = 0; s < job->count; s++) {
+        const struct trace_slice *slice = &job->slices[s];
+        if (!in_window(drawing, slice->begin_ns, slice->end_ns))
+            continue;
+        begin_box(drawing, trace_names[slice->what], slice->begin_ns, slice->end_ns, y, LANE);
+        slice_tip(drawing, job, slice);
+        end_box(drawing);
+    }
+}
+
+/* All that is of one job is one group, so that it can be followed through the picture. */
+static void draw_jobs(struct drawing *drawing)
+{
+    fputs("<g class=\"all n\">\n", drawing->file);
+    for (size_t i = 0; i < drawing->jobs; i++) {
+        const struct trace_job *job = drawing->scene->jobs[i];
+        fputs("<g class=\"j\">\n", drawing->file);
+        for (uint32_t s = 0; s < job->count; s++)
+            if (job->slices[s].track != TRACE_OF_JOB)
+                draw_slice(drawing, job, &job->slices[s]);
+        draw_lane(drawing, job, drawing->lane_of[i]);
+        fputs("</g>\n", drawing->file);
+    }
+    fputs("</g>\n", drawing->file);
+}
+
+/* ---- a device's copies and kernels together ------------------------------------------------- */
+
+static int by_begin(const void *left, const void *right)
+{
+    uint64_t a = ((const struct span *)left)->begin_ns;
+    uint64_t b = ((const struct span *)right)->begin_ns;
+    return (a > b) - (a < b);
+}
+
+/* The union of a device's slices of one kind (TRACE_WHATS: of all), within the window; returns how
+ * many spans it has. */
+static size_t unite(struct drawing *drawing, uint32_t device, enum trace_what what)
+{
+    const struct timeline_scene *scene = drawing->scene;
+    struct span *spans = drawing->spans;
+    size_t count = 0, united = 0;
+    for (size_t i = 0; i < drawing->jobs; i++) {
+        for (uint32_t s = 0; s < scene->jobs[i]->count; s++) {
+            const struct trace_slice *slice = &scene->jobs[i]->slices[s];
+            if (!TRACE_IS_STREAM(slice->track) || TRACE_DEVICE(slice->track) != device ||
+                (what != TRACE_WHATS && slice->what != what) ||
+                !in_window(drawing, slice->begin_ns, slice->end_ns))
+                continue;
+            uint64_t begin = slice->begin_ns, end = slice->end_ns;
+            spans[count++] = (struct span){begin > scene->begin_ns ? begin : scene->begin_ns,
+                                           end < scene->end_ns ? end : scene->end_ns};
+        }
+    }
+    qsort(spans, count, sizeof *spans, by_begin);
+    for (size_t i = 0; i < count; i++) {
+        if (united > 0 && spans[i].begin_ns <= spans[united - 1].end_ns) {
+            if (spans[i].end_ns > spans[united - 1].end_ns)
+                spans[united - 1].end_ns = spans[i].end_ns;
+        } else {
+            spans[united++] = spans[i];
+        }
+    }
+    return united;
+}
+
+static double sum_ns(const struct span *spans, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)(spans[i].end_ns - spans[i].begin_ns);
+    return sum;
+}
+
+static void draw_together(struct drawing *drawing, uint32_t device)
+{
+    static const struct {
+        enum trace_what what;
+        const char *name;
+    } kinds[] = {{TRACE_H2D, "all H2D"}, {TRACE_KERNEL, "all kernels"}, {TRACE_D2H, "all D2H"}};
+    const struct span *spans = drawing->spans;
+    double sum = 0;
+    drawing->y += GAP;
+    for (size_t k = 0; k < 3; k++) {
+        size_t count = unite(drawing, device, kinds[k].what);
+        double own = sum_ns(spans, count), y;
+        sum += own;
+        y = row(drawing, LANE + 3, "%s %.0f%%", kinds[k].name, 100 * own / window_ns(drawing));
+        for (size_t i = 0; i < count; i++) {
+            begin_box(drawing, trace_names[kinds[k].what], spans[i].begin_ns, spans[i].end_ns, y,
+                      LANE + 3);
+            fprintf(drawing->file, "%s, %.3f ms", kinds[k].name,
+                    MS(spans[i].end_ns - spans[i].begin_ns));
+            end_box(drawing);
+        }
+    }
+    double any = sum_ns(spans, unite(drawing, device, TRACE_WHATS));
+    fprintf(drawing->file,
+            "<text class=\"d\" x=\"%d\" y=\"%.1f\">busy %.0f%% of the time; overlap %.2f "
+            "(1: one after the other, 3: both copies and kernels at once)</text>\n",
+            LEFT + 4, drawing->y + 12, 100 * any / window_ns(drawing), any > 0 ? sum / any : 0);
+    drawing->y += 18;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+/* How long a track was at work within the window. */
+static double at_work_ns(const struct drawing *drawing, uint16_t track)
+{
+    double sum = 0;
+    for (size_t i = 0; i < drawing->jobs; i++) {
+        const struct trace_job *job = drawing->scene->jobs[i];
+        for (uint32_t s = 0; s < job->count; s++)
+            if (job->slices[s].track == track)
+                sum += column(drawing, job->slices[s].end_ns) -
+                       column(drawing, job->slices[s].begin_ns);
+    }
+    return sum / PLOT * window_ns(drawing);
+}
+
+static void lay_workers(struct drawing *drawing)
+{
+    uint32_t all = drawing->scene->config->workers;
+    drawing->workers = all < WORKERS_MAX ? all : WORKERS_MAX;
+    section(drawing, "Workers");
+    drawing->worker_y = drawing->y;
+    for (uint32_t i = 0; i < drawing->workers; i++)
+        row(drawing, ROW, "worker %u  %.0f%%", i,
+            100 * at_work_ns(drawing, TRACE_ON_WORKER(i)) / window_ns(drawing));
+    more(drawing, all - drawing->workers, "workers");
+}
+
+static void lay_devices(struct drawing *drawing)
+{
+    const struct trace_config *config = drawing->scene->config;
+    drawing->streams = config->streams < STREAMS_MAX ? config->streams : STREAMS_MAX;
+    for (uint32_t d = 0; d < config->devices; d++) {
+        section(drawing, config->names[d]);
+        drawing->stream_y[d] = drawing->y;
+        for (uint32_t s = 0; s < drawing->streams; s++)
+            row(drawing, ROW, "stream %u  %.0f%%", s,
+                100 * at_work_ns(drawing, TRACE_ON_STREAM(d, s)) / window_ns(drawing));
+        more(drawing, config->streams - drawing->streams, "streams");
+        draw_together(drawing, d);
+    }
+}
+
+/* A job takes the first lane that is free when it is fetched. */
+static void lay_lanes(struct drawing *drawing)
+{
+    const struct timeline_scene *scene = drawing->scene;
+    uint64_t free_ns[LANES_MAX] = {0};
+    uint32_t used = 0, without = 0;
+    for (size_t i = 0; i < drawing->jobs; i++) {
+        uint32_t lane = 0;
+        while (lane < LANES_MAX && free_ns[lane] > scene->jobs[i]->begin_ns)
+            lane++;
+        drawing->lane_of[i] = lane;
+        if (lane == LANES_MAX) {
+            without++;
+            continue;
+        }
+        free_ns[lane] = scene->jobs[i]->end_ns;
+        used = lane >= used ? lane + 1 : used;
+    }
+    if (used == 0)
+        return;
+    section(drawing, "Jobs, from fetch to acknowledgement");
+    drawing->lanes = used;
+    drawing->lane_y = drawing->y;
+    drawing->y += used * (LANE + 1) + GAP;
+    more(drawing, without, "jobs");
+}
+
+/* ---- curves --------------------------------------------------------------------------------- */
+
+static int by_time(const void *left, const void *right)
+{
+    uint64_t a = ((const struct point *)left)->at_ns, b = ((const struct point *)right)->at_ns;
+    return (a > b) - (a < b);
+}
+
+/* Of the jobs in flight or of the pinned bytes. The curve goes in steps from sample to sample. */
+static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
+{
+    struct point *points = drawing->points;
+    size_t count = 0;
+    uint64_t most = 0;
+    for (size_t i = 0; i < drawing->jobs; i++) {
+        for (size_t s = 0; s < 2; s++) {
+            const struct trace_sample *sample = &drawing->scene->jobs[i]->samples[s];
+            uint64_t value = pinned ? sample->pinned_bytes : sample->inflight;
+            if (sample->at_ns == 0 || sample->at_ns > drawing->scene->end_ns)
+                continue;
+            points[count++] = (struct point){sample->at_ns, value};
+        }
+    }
+    qsort(points, count, sizeof *points, by_time);
+    /* Of those before the window the last one holds at its beginning. */
+    for (; count > 1 && points[1].at_ns <= drawing->scene->begin_ns; count--)
+        points++;
+    for (size_t i = 0; i < count; i++)
+        most = points[i].value > most ? points[i].value : most;
+    if (most == 0)
+        return;
+    double y = row(drawing, CURVE, "%s", name), floor_y = y + CURVE, last = LEFT + PLOT;
+    double scale = (CURVE - 4) / (double)most;
+    fprintf(drawing->file, "<path class=\"curve\" d=\"M%.1f %.1f",
+            column(drawing, points[0].at_ns), floor_y);
+    for (size_t i = 0; i < count; i++)
+        fprintf(drawing->file, "V%.1fH%.1f", floor_y - scale * (double)points[i].value,
+                i + 1 < count ? column(drawing, points[i + 1].at_ns) : last);
+    fprintf(drawing->file, "V%.1fZ\"/>", floor_y);
+    fprintf(drawing->file, "<text class=\"d r\" x=\"%d\" y=\"%.1f\">most: ", LEFT - 8,
+            y + CURVE / 2.0 + 18);
+    if (pinned)
+        fprintf(drawing->file, "%.1f MB</text>\n", (double)most / 1e6);
+    else
+        fprintf(drawing->file, "%" PRIu64 "</text>\n", most);
+}
+
+/* ---- frame ---------------------------------------------------------------------------------- */
+
+static void draw_axis(struct drawing *drawing, double top, double bottom)
+{
+    static const double steps[] = {1, 2, 5};
+    double whole_ns = window_ns(drawing), step = 100;
+    for (int i = 0; whole_ns / step > 14; i++) {
+        double power = 100;
+        for (int p = 0; p < i / 3; p++)
+            power *= 10;
+        step = steps[i % 3] * power;
+    }
+    double unit = step >= 1e9 ? 1e9 : step >= 1e6 ? 1e6 : 1e3;
+    const char *name = step >= 1e9 ? "s" : step >= 1e6 ? "ms" : "us";
+    for (double at = 0; at <= whole_ns; at += step) {
+        double x = LEFT + PLOT * at / whole_ns;
+        fprintf(drawing->ground,
+                "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>"
+                "<text class=\"d m\" x=\"%.1f\" y=\"%.1f\">%g%s%s</text>\n",
+                x, top, bottom, x, top - 5, at / unit, at == 0 ? "" : " ", at == 0 ? "" : name);
+    }
+}
+
+static void draw_legend(FILE *file, bool devices)
+{
+    static const struct {
+        const char *class, *text;
+        int width;
+        bool device;
+    } entries[] = {
+        {"read", "read", 62, false},
+        {"decode", "decode", 80, false},
+        {"H2D", "copy to the device", 148, true},
+        {"kernel", "kernels", 82, false},
+        {"D2H", "copy from the device", 164, true},
+        {"encode", "encode", 80, false},
+        {"admit", "wait for admission", 148, false},
+        {"wait", "wait for a worker or stream", 200, false},
+        {"ack", "acknowledgement", 140, false},
+    };
+    int x = LEFT;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (entries[i].device && !devices)
+            continue;
+        fprintf(file,
+                "<rect class=\"%s\" x=\"%d\" y=\"60\" width=\"12\" height=\"12\"/>"
+                "<text x=\"%d\" y=\"70\">%s</text>\n",
+                entries[i].class, x, x + 17, entries[i].text);
+        x += entries[i].width;
+    }
+}
+
+static void draw_title(const struct drawing *drawing)
+{
+    const struct timeline_scene *scene = drawing->scene;
+    const struct trace_config *config = scene->config;
+    FILE *file = drawing->file;
+    fputs("<text class=\"h\" x=\"12\" y=\"26\">", file);
+    write_escaped(file, "gpuimgd " GPUIMGD_VERSION " on ");
+    write_escaped(file, config->engine);
+    fputs("</text>\n<text class=\"d\" x=\"12\" y=\"46\">", file);
+    write_escaped(file, config->daemon);
+    if (scene->job_count == 0) {
+        fputs(": no job has ended yet</text>\n", file);
+        return;
+    }
+    double length_s = MS(scene->end_ns - scene->begin_ns) / 1e3;
+    size_t ended = 0;
+    for (size_t i = 0; i < scene->job_count; i++)
+        ended += scene->jobs[i]->end_ns <= scene->end_ns;
+    fprintf(file, ": the busiest %.4g ms, from %.3f s after its start; %zu jobs ended in it, %.1f "
+                  "a second", length_s * 1e3, MS(scene->begin_ns - config->origin_ns) / 1e3, ended,
+            (double)ended / length_s);
+    if (scene->jobs_ended > scene->jobs_kept)
+        fprintf(file, "; chosen among the last %zu of %" PRIu64 " jobs", scene->jobs_kept,
+                scene->jobs_ended);
+    if (scene->job_count > drawing->jobs)
+        fprintf(file, "; %zu more jobs of the window are not drawn",
+                scene->job_count - drawing->jobs);
+    fputs("</text>\n", file);
+}
+
+static void draw_all(struct drawing *drawing)
+{
+    draw_title(drawing);
+    draw_legend(drawing->file, drawing->scene->config->devices > 0);
+    lay_workers(drawing);
+    lay_devices(drawing);
+    lay_lanes(drawing);
+    drawing->y += GAP;
+    draw_curve(drawing, "jobs in flight", false);
+    draw_curve(drawing, "pinned memory", true);
+    if (drawing->jobs > 0)
+        draw_axis(drawing, HEAD - 2, drawing->y);
+    draw_jobs(drawing);
+}
+
+/* The height is known when all is laid out: what is drawn goes into memory first. */
+static bool draw_to_memory(struct drawing *drawing, char *texts[2])
+{
+    size_t lengths[2];
+    drawing->ground = open_memstream(&texts[0], &lengths[0]);
+    drawing->file = open_memstream(&texts[1], &lengths[1]);
+    bool whole = drawing->ground && drawing->file;
+    if (whole) {
+        draw_all(drawing);
+        whole = !ferror(drawing->ground) && !ferror(drawing->file);
+    }
+    whole = (!drawing->ground || fclose(drawing->ground) == 0) && whole;
+    return (!drawing->file || fclose(drawing->file) == 0) && whole;
+}
+
+bool timeline_svg_write(const struct timeline_scene *scene, FILE *file)
+{
+    char *texts[2] = {NULL, NULL};
+    struct drawing *drawing = calloc(1, sizeof *drawing);
+    if (!drawing)
+        return false;
+    drawing->scene = scene;
+    drawing->y = HEAD - SECTION + 8;
+    drawing->jobs = scene->job_count < JOBS_MAX ? scene->job_count : JOBS_MAX;
+    bool whole = draw_to_memory(drawing, texts);
+    if (whole) {
+        double height = drawing->y + 12;
+        fprintf(file,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
+                "height=\"%.0f\" role=\"img\">\n<title>gpuimgd: timeline</title>\n%s"
+                "<rect class=\"bg\" width=\"%d\" height=\"%.0f\"/>\n%s%s</svg>\n",
+                WIDTH, height, WIDTH, height, style, WIDTH, height, texts[0], texts[1]);
+    }
+    free(texts[0]);
+    free(texts[1]);
+    free(drawing);
+    return whole && !ferror(file);
+}

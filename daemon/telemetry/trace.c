@@ -1,0 +1,180 @@
+#include "daemon/telemetry/trace.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conf/clock.h"
+#include "conf/log.h"
+#include "daemon/telemetry/chrome.h"
+#include "daemon/telemetry/timeline.h"
+
+/* How often the thread looks: nobody wakes it for a job. */
+#define LOOK_NS 50000000ull
+/* What comes in that time at 40,000 jobs a second; 1 MiB. */
+#define RING_JOBS 2048
+
+static_assert((RING_JOBS & (RING_JOBS - 1)) == 0, "positions wrap around");
+static_assert(WORKERS_CEILING * 2 < 0x8000, "workers and their replacements have a track each");
+static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING <= 0x100, "so has each stream");
+
+const char *const trace_names[TRACE_WHATS] = {
+    [TRACE_READ] = "read",     [TRACE_DECODE] = "decode", [TRACE_H2D] = "H2D",
+    [TRACE_KERNEL] = "kernel", [TRACE_D2H] = "D2H",       [TRACE_ENCODE] = "encode",
+    [TRACE_WAIT] = "wait",     [TRACE_ADMIT] = "admit",   [TRACE_ACK] = "ack",
+};
+
+struct trace {
+    struct trace_config config;
+    struct chrome *chrome;     /* NULL: not wanted */
+    struct timeline *timeline; /* NULL: not wanted */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    bool stopping;             /* under the lock */
+    bool draw;                 /* under the lock */
+    uint64_t missed;           /* jobs that found the ring full; the loop's */
+    _Atomic uint64_t put, taken; /* the loop's and the thread's ends of the ring */
+    struct trace_job ring[RING_JOBS];
+};
+
+void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
+                   uint64_t begin_ns, uint64_t end_ns)
+{
+    if (job->count == TRACE_SLICES_MAX) {
+        job->left_out++;
+        return;
+    }
+    job->slices[job->count++] = (struct trace_slice){
+        .begin_ns = begin_ns,
+        .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
+        .track = track,
+        .what = (uint8_t)what,
+    };
+}
+
+/* ---- on the thread -------------------------------------------------------------------------- */
+
+static void take_jobs(struct trace *trace)
+{
+    uint64_t at = atomic_load_explicit(&trace->taken, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&trace->put, memory_order_acquire);
+    for (; at < end; at++) {
+        const struct trace_job *job = &trace->ring[at % RING_JOBS];
+        if (trace->chrome)
+            chrome_add(trace->chrome, job);
+        if (trace->timeline)
+            timeline_add(trace->timeline, job);
+        atomic_store_explicit(&trace->taken, at + 1, memory_order_release);
+    }
+}
+
+/* Sleeps until it is time to look; false: time to end. */
+static bool rest(struct trace *trace, bool *draw)
+{
+    struct timespec until;
+    uint64_t until_ns = clock_now_ns() + LOOK_NS;
+    until.tv_sec = (time_t)(until_ns / NS_PER_S);
+    until.tv_nsec = (long)(until_ns % NS_PER_S);
+    pthread_mutex_lock(&trace->lock);
+    int result = 0;
+    while (!trace->stopping && !trace->draw && result == 0)
+        result = pthread_cond_timedwait(&trace->wanted, &trace->lock, &until);
+    bool on = !trace->stopping;
+    *draw = trace->draw;
+    trace->draw = false;
+    pthread_mutex_unlock(&trace->lock);
+    return on;
+}
+
+static void *trace_main(void *argument)
+{
+    struct trace *trace = argument;
+    for (bool on = true, draw; on;) {
+        on = rest(trace, &draw);
+        take_jobs(trace);
+        if (trace->chrome)
+            chrome_flush(trace->chrome);
+        if (trace->timeline && (draw || !on))
+            timeline_draw(trace->timeline);
+    }
+    return NULL;
+}
+
+/* ---- on the loop ---------------------------------------------------------------------------- */
+
+void trace_put(struct trace *trace, const struct trace_job *job)
+{
+    uint64_t at = atomic_load_explicit(&trace->put, memory_order_relaxed);
+    if (at - atomic_load_explicit(&trace->taken, memory_order_acquire) == RING_JOBS) {
+        trace->missed++;
+        return;
+    }
+    trace->ring[at % RING_JOBS] = *job;
+    atomic_store_explicit(&trace->put, at + 1, memory_order_release);
+}
+
+void trace_draw(struct trace *trace)
+{
+    if (!trace)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    trace->draw = true;
+    pthread_cond_signal(&trace->wanted);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+static void trace_free(struct trace *trace)
+{
+    chrome_close(trace->chrome, trace->missed);
+    timeline_close(trace->timeline);
+    pthread_cond_destroy(&trace->wanted);
+    pthread_mutex_destroy(&trace->lock);
+    free(trace);
+}
+
+enum status trace_open(const struct trace_config *config, struct trace **result,
+                       struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the trace");
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&trace->wanted, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&trace->lock, NULL);
+    trace->config = *config;
+    if (*config->chrome)
+        status = chrome_open(&trace->config, &trace->chrome, error);
+    if (status == STATUS_OK && *config->timeline)
+        status = timeline_open(&trace->config, &trace->timeline, error);
+    if (status == STATUS_OK && pthread_create(&trace->thread, NULL, trace_main, trace) != 0)
+        status = error_set(error, STATUS_OUT_OF_MEMORY, "no thread for the trace");
+    if (status != STATUS_OK) {
+        trace_free(trace);
+        return status;
+    }
+    *result = trace;
+    return STATUS_OK;
+}
+
+void trace_close(struct trace *trace)
+{
+    if (!trace)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    trace->stopping = true;
+    pthread_cond_signal(&trace->wanted);
+    pthread_mutex_unlock(&trace->lock);
+    pthread_join(trace->thread, NULL);
+    if (trace->missed > 0)
+        log_warning("trace: %" PRIu64 " jobs were left out, because the disk did not keep up",
+                    trace->missed);
+    trace_free(trace);
+}
