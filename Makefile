@@ -123,8 +123,8 @@ CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
-TEST_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/tools/*_main.c),$(wildcard tests/tools/*.c)))
-TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test_*.c tests/e2e/test_*.c \
+TEST_LIB = $(patsubst %.c,$(O)/%.o,$(wildcard tests/fixtures/*.c))
+TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/*/test_*.c tests/e2e/test_*.c \
              tests/scale/test_*.c)))
 FUZZ_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/fuzz/fuzz_*.c) tests/fuzz/replay.c,\
              $(wildcard tests/fuzz/*.c)))
@@ -261,7 +261,7 @@ $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
 $(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(filter-out $(SANITIZE),$(CFLAGS_ALL)) -fPIC -shared -MMD -MP -o $@ $< -ldl
-$(O)/tests/unit/test_clock: | $(O)/tests/faults/shim_clock.so
+$(O)/tests/unit/queue/test_clock: | $(O)/tests/faults/shim_clock.so
 $(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
@@ -300,7 +300,7 @@ $(O)/tests/cuda/gpu/%.o: gpu/%.cu $(O)/flags
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
-$(O)/tests/cuda/test_engine: $(O)/tests/unit/test_engine.o $(STANDIN_LIB)
+$(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)

@@ -24,7 +24,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:suppressions=$PWD/tests/tools/tsan.supp}
 # Tests must not depend on the service that they may run in: always run them as one with a useless
-# environment. tests/tools/environment.c and tests/world.sh remove these variables.
+# environment. tests/fixtures/environment.c and tests/world.sh remove these variables.
 export NOTIFY_SOCKET=/nonexistent/notify WATCHDOG_USEC=1 WATCHDOG_PID=1 JOURNAL_STREAM=0:0
 
 scratch=$(mktemp -d)
@@ -84,7 +84,7 @@ test_at() { # name command...
 
 # The fault cases that take no long time; `make check-faults` runs them all. Still the longest.
 test_at tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
-for source in tests/unit/test_*.c tests/e2e/test_*.c tests/scale/test_*.c; do
+for source in tests/unit/*/test_*.c tests/e2e/test_*.c tests/scale/test_*.c; do
     test_at "${source%.c}" "$build/${source%.c}"
 done
 for source in tests/fuzz/fuzz_*.c; do

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "tests/bench/floor.h"
-#include "tests/tools/text_file.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/world.h"
 
 #define FILES_MAX 512
 #define MP_MIN 2.0

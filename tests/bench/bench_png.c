@@ -29,7 +29,7 @@
 #include "tests/bench/png_library.h"
 #include "tests/bench/png_picture.h"
 #include "tests/bench/png_plot.h"
-#include "tests/tools/process.h"
+#include "tests/fixtures/process.h"
 
 #define ROUNDS_MAX 31
 

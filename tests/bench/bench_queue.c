@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tools/world.h"
+#include "tests/fixtures/world.h"
 
 #define ROUNDS_MAX 31
 #define IMAGES 64 /* keys that outputs go to, over and over */

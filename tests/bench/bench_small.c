@@ -40,8 +40,8 @@
 #include "queue/job/result.h"
 #include "queue/lease/queue.h"
 #include "tests/bench/floor.h"
-#include "tests/tools/text_file.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/world.h"
 
 #define ROUNDS_MAX 31
 #define PROGRAMS_MAX 2

@@ -13,7 +13,7 @@
 #include <png.h>
 
 #include "conf/limits.h"
-#include "tests/tools/process.h"
+#include "tests/fixtures/process.h"
 
 #define QUALITY 85
 

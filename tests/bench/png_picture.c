@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #include "queue/job/job.h"
-#include "tests/tools/reference.h"
+#include "tests/fixtures/reference.h"
 
 /* What nftw's callback is to do. */
 static struct {

@@ -8,7 +8,7 @@
 
 #include "codecs/image.h"
 #include "tests/bench/png_library.h"
-#include "tests/tools/raster.h"
+#include "tests/fixtures/raster.h"
 
 #define PICTURES_MAX 16
 #define PICTURE_WIDTH_MAX 1600

@@ -4,7 +4,7 @@
 #ifndef GPUIMGD_TESTS_CUDA_JOBS_H
 #define GPUIMGD_TESTS_CUDA_JOBS_H
 
-#include "tests/unit/engine_job.h"
+#include "tests/unit/gpu/engine_job.h"
 
 #include <unistd.h>
 

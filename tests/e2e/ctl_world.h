@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "conf/text.h"
-#include "tests/tools/ctl.h"
+#include "tests/fixtures/ctl.h"
 
 static struct world world;
 static struct world *const w = &world;

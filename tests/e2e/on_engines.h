@@ -7,7 +7,7 @@
 #ifndef GPUIMGD_TESTS_E2E_ON_ENGINES_H
 #define GPUIMGD_TESTS_E2E_ON_ENGINES_H
 
-#include "tests/tools/check.h"
+#include "tests/fixtures/check.h"
 
 static struct world world;
 static struct world *const w = &world;

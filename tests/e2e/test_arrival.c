@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
-#include "tests/tools/trace_file.h"
-#include "tests/tools/twin.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/trace_file.h"
+#include "tests/fixtures/twin.h"
 
 static struct world world;
 static struct world *const w = &world;

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
 
 static struct world world;
 static struct world *const w = &world;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/e2e/ctl_world.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

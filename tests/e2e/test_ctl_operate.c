@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/ctl_world.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 #define HEAP 143
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tools/ctl.h"
+#include "tests/fixtures/ctl.h"
 
 #define PICTURES 300
 

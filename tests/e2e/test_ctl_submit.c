@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/ctl_world.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 #define MANY 1000
 #define HELD 32

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/world.h"
 
 #define GOOD 20
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
 
 static struct world world;
 static struct world *const w = &world;

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "conf/status.h"
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
 
 /* No attack may keep its worker for longer than ANSWER_S: decode_timeout_s is 10. */
 /* Sanitizers take eleven times as long for what holds out longest, and keep freed memory for

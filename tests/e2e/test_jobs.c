@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "tests/e2e/on_engines.h"
-#include "tests/tools/reference.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/reference.h"
+#include "tests/fixtures/text_file.h"
 
 static const uint8_t white[3] = {255, 255, 255};
 

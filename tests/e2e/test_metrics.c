@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/http.h"
-#include "tests/tools/prometheus.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/http.h"
+#include "tests/fixtures/prometheus.h"
 
 /* More than the server keeps open (server.c), so that its rule is needed. */
 #define CROWD 120

@@ -8,7 +8,7 @@
 
 #include <jpeglib.h>
 
-#include "tests/tools/check.h"
+#include "tests/fixtures/check.h"
 
 static struct world world;
 static struct world *const w = &world;

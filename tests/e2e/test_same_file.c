@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
 
 static struct world world;
 static struct world *const w = &world;

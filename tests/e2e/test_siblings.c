@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "tests/e2e/on_engines.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 #define ROUNDS 10 /* jobs with several outputs, a file */
 #define TOGETHER_MAX 8

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
 
 #define JOB "{'id':'%d','input':'p.jpg','output':'%d.png','ops':['sobel']}"
 

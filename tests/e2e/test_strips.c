@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/twin.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/twin.h"
 
 static struct world world;
 static struct world *const w = &world;

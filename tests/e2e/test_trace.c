@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/text_file.h"
-#include "tests/tools/trace_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/trace_file.h"
 
 #define JOBS 24
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/on_engines.h"
-#include "tests/tools/reference.h"
+#include "tests/fixtures/reference.h"
 
 static void start_world(const char *option)
 {

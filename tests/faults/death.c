@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 /* Leases that outlast the case: only the next daemon on this host can bring the jobs back. */
 #define LONG_LEASES "--lease_s=600", "--renew_s=5", "--reap_s=0.3"

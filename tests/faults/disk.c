@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 #define TEMPORARY "match=*/.gpuimgd/*.2.*.*.tmp"
 #define OLD "the picture that was there before"

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
-#include "tests/tools/redis_server.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/redis_server.h"
+#include "tests/fixtures/text_file.h"
 
 #define LIMIT_S 120
 #define ROWS_MAX 256

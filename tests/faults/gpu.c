@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/faults/rig.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 /* The fault begins when the flag "now" is raised, and kernels wait while "hold" is up. */
 static const char *from_now(struct rig *rig, const char *what)

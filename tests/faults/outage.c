@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 #define JOBS 12
 #define REFUSED "nothing is fetched until outputs can be written"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/text_file.h"
 
 /* A command whose reply does not matter. */
 static void tell(struct rig *rig, const char *command)

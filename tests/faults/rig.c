@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/tools/http.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/http.h"
+#include "tests/fixtures/text_file.h"
 
 /* ---- what was seen --------------------------------------------------------------------------- */
 

@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 #include "tests/faults/shim.h"
-#include "tests/tools/line.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/line.h"
+#include "tests/fixtures/world.h"
 
 #define RIG_REDIS_ARGS_MAX 8
 #define RIG_JOBS_MAX 1024

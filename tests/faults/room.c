@@ -12,8 +12,8 @@
 
 #include "queue/redis/script.h"
 #include "tests/faults/rig.h"
-#include "tests/tools/http.h"
-#include "tests/tools/prometheus.h"
+#include "tests/fixtures/http.h"
+#include "tests/fixtures/prometheus.h"
 
 #define SMALL 12
 

@@ -1,8 +1,8 @@
 /* fuzz_exif.c - any bytes as an EXIF blob: an orientation that EXIF knows, and no read beyond. */
 #include "codecs/exif.h"
 #include "conf/limits.h"
+#include "tests/fixtures/picture.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/tools/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

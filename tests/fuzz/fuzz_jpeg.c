@@ -1,7 +1,7 @@
 /* fuzz_jpeg.c - any bytes as a JPEG file. */
+#include "tests/fixtures/picture.h"
 #include "tests/fuzz/decode.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/tools/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
+#include "tests/fixtures/picture.h"
 #include "tests/fuzz/decode.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/tools/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "codecs/codec.h"
+#include "tests/fixtures/picture.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_peak.h"
-#include "tests/tools/picture.h"
 
 /* An inflated profile and the copy that is kept, or a JPEG's segments and the profile put together
  * from them; and the libraries' own. */

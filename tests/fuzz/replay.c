@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/fixtures/picture.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/tools/picture.h"
 
 static size_t seed_count, file_count;
 

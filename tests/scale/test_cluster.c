@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/redis_fleet.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/redis_fleet.h"
 
 #define NS "{gpuimgd}"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tools/ctl.h"
-#include "tests/tools/redis_fleet.h"
+#include "tests/fixtures/ctl.h"
+#include "tests/fixtures/redis_fleet.h"
 
 #define PICTURES 300
 

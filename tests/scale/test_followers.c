@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/world.h"
 
 #define DAEMONS   4
 #define FOLLOWERS 3000

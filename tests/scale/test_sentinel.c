@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/tools/check.h"
-#include "tests/tools/redis_fleet.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/redis_fleet.h"
+#include "tests/fixtures/text_file.h"
 
 static struct world world;
 static struct world *const w = &world;

@@ -53,7 +53,7 @@ hide_library() { # name
 }
 skips_by_name() { # TEST TOOL
     local said
-    said=$(PATH=$bin GPUIMGD_TEST_JOBS=1 tests/run.sh "$build" "$1" tests/unit/test_text 2>&1) ||
+    said=$(PATH=$bin GPUIMGD_TEST_JOBS=1 tests/run.sh "$build" "$1" tests/unit/conf/test_text 2>&1) ||
         { echo "it fails: $said"; return 1; }
     has "$said" "skipped: $1: there is no $2 here"
 }
@@ -63,7 +63,7 @@ main() {
     check "without tools that only tests use, deps goes on and names them" \
         goes_on libjpeg-turbo-progs mandoc redis-server
     check "it has tried to install them" asked_for mandoc
-    check "a C test is skipped by name" skips_by_name tests/unit/test_queue redis-server
+    check "a C test is skipped by name" skips_by_name tests/unit/queue/test_queue redis-server
     check "the fault cases are" skips_by_name tests/faults redis-server
     check "a script is" skips_by_name tests/scripts/test_readme.sh redis-server
     check "make demo cannot do without Redis" stops "please install" demo

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
-#include "tests/tools/reference.h"
-#include "tests/tools/text_file.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/reference.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/world.h"
 
 #define LEASE_S 2.0
 #define QUEUE_DEPTH 400      /* jobs pushed and not yet answered, at most */

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/tools/text_file.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/world.h"
 
 #define INPUTS 24
 #define NO_CUDA 77

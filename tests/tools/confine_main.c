@@ -29,7 +29,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/tools/call_filter.h"
+#include "tests/fixtures/call_filter.h"
 
 #ifndef PR_SET_MDWE /* Linux 6.3 */
 #define PR_SET_MDWE 65

@@ -13,8 +13,8 @@
 #include "codecs/codec.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/op.h"
-#include "tests/tools/lettering.h"
-#include "tests/tools/text_file.h"
+#include "tests/fixtures/lettering.h"
+#include "tests/fixtures/text_file.h"
 
 #define COLUMNS 5
 #define TILE_WIDTH 336

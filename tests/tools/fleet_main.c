@@ -32,7 +32,7 @@
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
 #include "queue/redis/script.h"
-#include "tests/tools/world.h"
+#include "tests/fixtures/world.h"
 
 #define SCRIPT_MS_MAX 10.0
 #define STRAY 3

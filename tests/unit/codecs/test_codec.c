@@ -1,0 +1,546 @@
+/* The codec table, and what holds for every format: sinks, deadlines, reuse after failures. */
+#include "tests/unit/codecs/test_codec_rig.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_open(&rig);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+static struct picture_file jpeg_file(uint32_t seed)
+{
+    return picture_jpeg(&(struct picture_jpeg){.width = 70, .height = 50, .seed = seed});
+}
+
+static struct picture_file png_file(uint32_t seed)
+{
+    return picture_png(
+        &(struct picture_png){.width = 70, .height = 50, .colour_type = 6, .seed = seed});
+}
+
+/* ---- the table ---- */
+
+static void test_names(void **state)
+{
+    (void)state;
+    const char *const *names = codec_names();
+    int count = 0;
+    for (; names[count] != NULL; count++)
+        assert_string_equal(codec_name(codec_by_name(names[count])), names[count]);
+    assert_int_equal(count, 2);
+    assert_null(codec_by_name("JPEG"));
+    assert_null(codec_by_name(""));
+    assert_null(codec_by_name("jpegx"));
+    assert_null(codec_by_name(".jpg"));
+    assert_ptr_equal(codec_by_name("jpg"), codec_by_name("jpeg"));
+    assert_true(codec_has_alpha(codec_by_name("png")));
+    assert_false(codec_has_alpha(codec_by_name("jpeg")));
+}
+
+/* As the files of these formats begin, by their specifications. */
+static void test_foreign_formats(void **state)
+{
+    (void)state;
+#define FOREIGN(name, text) {name, text, sizeof text - 1}
+    static const struct {
+        const char *name, *bytes;
+        size_t length;
+    } cases[] = {
+        FOREIGN("a GIF image", "GIF89a\1\0\1\0"),
+        FOREIGN("a WebP image", "RIFF\x24\0\0\0WEBPVP8 "),
+        FOREIGN("a TIFF image", "II*\0\b\0\0\0"),
+        FOREIGN("a TIFF image", "MM\0*\0\0\0\b"),
+        FOREIGN("a BMP image", "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"),
+        FOREIGN("an AVIF image", "\0\0\0\x20" "ftypavif\0\0\0\0"),
+        FOREIGN("a HEIC image", "\0\0\0\x18" "ftypheic\0\0\0\0"),
+        FOREIGN("a HEIF image", "\0\0\0\x18" "ftypmif1\0\0\0\0"),
+        FOREIGN("a video", "\0\0\0\x18" "ftypmp42\0\0\0\0"),
+        FOREIGN("a JPEG 2000 image", "\0\0\0\fjP  \r\n\x87\n"),
+        FOREIGN("a JPEG 2000 image", "\xFF\x4F\xFF\x51\0\x2F"),
+        FOREIGN("a JPEG XL image", "\0\0\0\fJXL \r\n\x87\n"),
+        FOREIGN("a JPEG XL image", "\xFF\n\xFA\x1F"),
+        FOREIGN("a Windows icon", "\0\0\1\0\1\0\x10\x10"),
+        FOREIGN("a PNM image", "P6\n2 2\n255\n"),
+        FOREIGN("a PDF document", "%PDF-1.7\n"),
+        FOREIGN("an SVG image", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
+        FOREIGN("an SVG image", "\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!-- a -->\n<svg>"),
+        FOREIGN("an HTML page", "\r\n <!DOCTYPE HTML><title>404</title>"),
+        FOREIGN("an HTML page", "<html><body>"),
+        FOREIGN("an XML document", "<?xml version=\"1.0\"?><Error/>"),
+        FOREIGN("a JPEG in base64", "/9j/4AAQSkZJRg"),
+        FOREIGN("a data URL", "data:image/jpeg;base64,"),
+        FOREIGN("a ZIP archive", "PK\3\4\x14"),
+    };
+#undef FOREIGN
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char wanted[80];
+        struct picture_file file = {(uint8_t *)(uintptr_t)cases[i].bytes, cases[i].length};
+        snprintf(wanted, sizeof wanted, "the input is %s; gpuimgd reads JPEG and PNG",
+                 cases[i].name);
+        assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+        assert_string_equal(rig.error.text, wanted);
+        while (file.length-- > 0) /* no byte behind the end is looked at */
+            assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+    }
+}
+
+/* What only looks a little like one. */
+static void test_unknown_formats(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"BMW, a list of cars and their years", "P7", "P8\n2 2",
+                                        "<p>", "a <svg> in a text", "RIFF____WAVEfmt ", "GIF9",
+                                        "x"};
+    struct picture_file empty = {(uint8_t *)(uintptr_t) "", 0};
+    assert_int_equal(rig_probe(&rig, &empty), STATUS_UNSUPPORTED_FORMAT);
+    assert_string_equal(rig.error.text, "the input is empty (0 bytes)");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct picture_file file = {(uint8_t *)(uintptr_t)texts[i], strlen(texts[i])};
+        assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+        assert_non_null(strstr(rig.error.text, " bytes are neither a JPEG nor a PNG"));
+    }
+}
+
+static void test_suffixes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name;
+    } cases[] = {
+        {"a.jpg", "jpeg"},   {"a.jpeg", "jpeg"}, {"a.png", "png"},  {"x/y.z/B.JPG", "jpeg"},
+        {"b.JpEg", "jpeg"},  {"b.PNG", "png"},   {"a.png.jpg", "jpeg"}, {"a.gif", NULL},
+        {"jpg", NULL},       {"a.jpg/b", NULL},  {"", NULL},        {"a.jpg.", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct codec *codec = codec_by_suffix(cases[i].path);
+        if (cases[i].name == NULL)
+            assert_null(codec);
+        else
+            assert_ptr_equal(codec, codec_by_name(cases[i].name));
+    }
+}
+
+static void test_sniff(void **state)
+{
+    (void)state;
+    struct picture_file jpeg = jpeg_file(0), png = png_file(0);
+    assert_ptr_equal(codec_sniff(jpeg.bytes, jpeg.length), codec_by_name("jpeg"));
+    assert_ptr_equal(codec_sniff(png.bytes, png.length), codec_by_name("png"));
+    assert_ptr_equal(codec_sniff(png.bytes, 8), codec_by_name("png"));
+    assert_null(codec_sniff(png.bytes, 7));
+    assert_null(codec_sniff(jpeg.bytes, 2));
+    assert_null(codec_sniff(jpeg.bytes, 0));
+    picture_free(&jpeg);
+    picture_free(&png);
+}
+
+static void test_no_picture(void **state)
+{
+    (void)state;
+    struct picture_file files[] = {picture_empty(), picture_text(), picture_garbage(5000, 1)};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        assert_int_equal(rig_probe(&rig, &files[i]), STATUS_UNSUPPORTED_FORMAT);
+        assert_null(rig.info.codec);
+        picture_free(&files[i]);
+    }
+    assert_non_null(strstr(rig.error.text, "5000 bytes"));
+}
+
+/* Magic bytes and nothing that follows from them. */
+static void test_magic_and_garbage(void **state)
+{
+    (void)state;
+    static const char *const magic[] = {"\xFF\xD8\xFF", "\x89PNG\r\n\x1A\n"};
+    for (int m = 0; m < 2; m++)
+        for (uint32_t seed = 0; seed < 100; seed++) {
+            struct picture_file file = picture_garbage(seed * 20, seed);
+            picture_insert(&file, 0, magic[m], m == 0 ? 3 : 8);
+            enum status status = rig_decode(&rig, &file, DECODE_COLOUR);
+            assert_true(status == STATUS_DECODE_FAILED || status == STATUS_IMAGE_TOO_LARGE ||
+                        status == STATUS_UNSUPPORTED_FORMAT || status == STATUS_DECODE_LIMIT);
+            picture_free(&file);
+        }
+}
+
+/* ---- deadlines ---- */
+
+/* A file of nothing but the smallest parts, before its pixels or behind them: most of the time goes
+ * where there are no rows. */
+static struct picture_file file_of_parts(bool png, bool behind)
+{
+    enum { part_bytes_max = 12, parts = 1000000 };
+    const char *part = png ? "\0\0\0\0tEXt\x96\x42\xC5\x85" : "\xFF\xE0\0\2";
+    size_t part_bytes = png ? part_bytes_max : 4;
+    struct picture_file file = png ? png_file(1) : jpeg_file(1);
+    size_t before = png ? 8 + 25 : 2, after = file.length - (png ? 12 : 2);
+    uint8_t *all = malloc(parts * part_bytes_max);
+    assert_non_null(all);
+    for (size_t i = 0; i < parts; i++)
+        memcpy(all + i * part_bytes, part, part_bytes);
+    picture_insert(&file, behind ? after : before, all, parts * part_bytes);
+    free(all);
+    return file;
+}
+
+static void test_deadline_between_parts(void **state)
+{
+    (void)state;
+    for (int png = 0; png < 2; png++) {
+        struct picture_file file = file_of_parts(png, false);
+        rig.limits.deadline_ns = 0;
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
+        rig.limits.deadline_ns = 1;
+        assert_int_equal(rig_probe(&rig, &file), STATUS_DECODE_LIMIT);
+        assert_non_null(strstr(rig.error.text, "the time for decoding was over in its header"));
+        picture_free(&file);
+        file = file_of_parts(png, true);
+        rig.limits.deadline_ns = 0;
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
+        rig.limits.deadline_ns = rig_now_ns() + 1000000;
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_DECODE_LIMIT);
+        picture_free(&file);
+    }
+}
+
+/* ---- the context ---- */
+
+/* After any failure the next picture is decoded and encoded as if nothing had happened. */
+static void test_reuse_after_failure(void **state)
+{
+    (void)state;
+    struct picture_file good[] = {jpeg_file(1), png_file(1)};
+    struct picture_file bad[] = {picture_cut_at(&good[0], 0.6), picture_cut_at(&good[1], 0.6),
+                                 picture_cut(&good[0], 40), picture_cut(&good[1], 40),
+                                 picture_jpeg_huge(60000, 60000), picture_png_huge(60000, 60000)};
+    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+        for (int g = 0; g < 2; g++) {
+            struct rig fresh;
+            rig_open(&fresh);
+            assert_int_equal(rig_decode(&fresh, &good[g], DECODE_COLOUR), STATUS_OK);
+            assert_int_not_equal(rig_decode(&rig, &bad[b], DECODE_COLOUR), STATUS_OK);
+            assert_int_equal(rig_decode(&rig, &good[g], DECODE_COLOUR), STATUS_OK);
+            assert_int_equal(rig.block_bytes, fresh.block_bytes);
+            assert_memory_equal(rig.block, fresh.block, rig.block_bytes);
+            rig_close(&fresh);
+        }
+    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+        picture_free(&bad[b]);
+    picture_free(&good[0]);
+    picture_free(&good[1]);
+}
+
+static void test_destroy_nothing(void **state)
+{
+    (void)state;
+    codec_context_destroy(NULL);
+    struct image_info info = {0};
+    image_info_clear(&info);
+    image_info_clear(&info);
+}
+
+/* ---- sinks ---- */
+
+static void check_sinks(struct image *image, const struct encode_request *request)
+{
+    struct picture_file whole = rig_encode(&rig, image, request);
+    assert_true(whole.length > 10000);
+    static const size_t capacities[] = {4096, 4097, 5000, 1 << 20};
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        struct rig_sink sink = {.bytes_max = 0};
+        assert_int_equal(rig_encode_into(&rig, image, request, capacities[i], &sink), STATUS_OK);
+        assert_int_equal(sink.file.length, whole.length);
+        assert_memory_equal(sink.file.bytes, whole.bytes, whole.length);
+        picture_free(&sink.file);
+    }
+    /* A buffer that the file fills exactly. */
+    struct rig_sink exact = {.bytes_max = 0};
+    assert_int_equal(rig_encode_into(&rig, image, request, whole.length, &exact), STATUS_OK);
+    assert_int_equal(exact.file.length, whole.length);
+    picture_free(&exact.file);
+    for (size_t bytes = 1; bytes < whole.length; bytes += 3000)
+        for (int silent = 0; silent < 2; silent++) {
+            struct rig_sink sink = {.bytes_max = bytes, .silent = silent != 0};
+            assert_int_equal(rig_encode_into(&rig, image, request, 4096, &sink),
+                             silent != 0 ? STATUS_WRITE_FAILED : STATUS_OUT_OF_MEMORY);
+            assert_int_equal(sink.sink.total, sink.file.length);
+            picture_free(&sink.file);
+        }
+    struct picture_file again = rig_encode(&rig, image, request);
+    assert_int_equal(again.length, whole.length);
+    assert_memory_equal(again.bytes, whole.bytes, whole.length);
+    picture_free(&again);
+    picture_free(&whole);
+}
+
+static void test_sinks(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(200, 150, 3, 5);
+    struct encode_request request = {.codec = codec_by_name("jpeg"), .quality = 95};
+    check_sinks(&image, &request);
+    request.progressive = true;
+    check_sinks(&image, &request);
+    request.codec = codec_by_name("png");
+    request.compression = 6;
+    check_sinks(&image, &request);
+    free(image.pixels);
+}
+
+static void test_encode_deadline(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(1500, 1500, 3, 5);
+    for (int variant = 0; variant < 3; variant++) {
+        struct encode_request request = {.codec = codec_by_name(variant == 2 ? "png" : "jpeg"),
+                                         .quality = 95,
+                                         .progressive = variant == 1,
+                                         .compression = 6};
+        for (int soon = 0; soon < 2; soon++) {
+            request.deadline_ns = soon != 0 ? rig_now_ns() + 1000000 : 1;
+            struct rig_sink sink = {.bytes_max = 0};
+            assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink),
+                             STATUS_TIMEOUT);
+            picture_free(&sink.file);
+        }
+    }
+    free(image.pixels);
+}
+
+/* A side that JPEG's 16-bit fields cannot hold as libjpeg bounds them. */
+static void test_encode_too_wide(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(65501, 1, 1, 5);
+    struct encode_request request = {.codec = codec_by_name("jpeg"), .quality = 85};
+    struct rig_sink sink = {.bytes_max = 0};
+    assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink), STATUS_ENCODE_FAILED);
+    assert_non_null(strstr(rig.error.text, "65500"));
+    picture_free(&sink.file);
+    free(image.pixels);
+}
+
+/* ---- rows as they come ----------------------------------------------------------------------- */
+
+static void expect_rows(struct picture_file file, unsigned tellings, uint32_t eighths)
+{
+    assert_int_equal(rig_decode_scaled(&rig, &file, DECODE_COLOUR, eighths), STATUS_OK);
+    if (rig.tellings < tellings || rig.told + 16 < rig.image.height)
+        fail_msg("%u of %u rows are told of, in %u parts", rig.told, rig.image.height,
+                 rig.tellings);
+    picture_free(&file);
+}
+
+/* That they are complete then is what the rig looks at. */
+static void test_rows_are_told(void **state)
+{
+    static const struct picture_jpeg jpegs[] = {
+        {.width = 70, .height = 403},
+        {.width = 70, .height = 403, .subsampling = 444},
+        {.width = 70, .height = 403, .progressive = true},
+        {.width = 70, .height = 403, .separate = true},
+        {.width = 70, .height = 403, .colour = PICTURE_GRAY},
+        {.width = 70, .height = 403, .colour = PICTURE_CMYK},
+    };
+    static const struct picture_png pngs[] = {
+        {.width = 70, .height = 403, .colour_type = 2},
+        {.width = 70, .height = 403, .colour_type = 6, .bit_depth = 16},
+        {.width = 70, .height = 403, .colour_type = 2, .interlaced = true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof jpegs / sizeof *jpegs; i++) {
+        expect_rows(picture_jpeg(&jpegs[i]), 25, 0);
+        expect_rows(picture_jpeg(&jpegs[i]), 6, 2);
+    }
+    for (size_t i = 0; i < sizeof pngs / sizeof *pngs; i++)
+        expect_rows(picture_png(&pngs[i]), 25, 0);
+}
+
+/* Of a file that ends too soon those rows are told of that came before. */
+static void test_rows_are_told_until_it_fails(void **state)
+{
+    struct picture_file files[] = {
+        picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 800}),
+        picture_png(&(struct picture_png){.width = 300, .height = 800, .colour_type = 2}),
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct picture_file half = picture_cut(&files[i], files[i].length / 2);
+        assert_int_equal(rig_decode(&rig, &half, DECODE_COLOUR), STATUS_DECODE_FAILED);
+        assert_true(rig.told > 100 && rig.told < 700);
+        assert_non_null(strstr(rig.error.text, "of 800 rows"));
+        picture_free(&half);
+        picture_free(&files[i]);
+    }
+}
+
+/* A picture whose rows are there when they have been asked for, and not before. */
+struct coming {
+    struct image image;
+    const struct image *whole;
+    uint32_t there, most; /* rows; from so many on they never come, 0: all do */
+    bool failed;
+};
+
+static enum status come(void *context, uint32_t rows, struct error *error)
+{
+    struct coming *coming = context;
+    size_t stride = coming->whole->stride;
+    assert_false(coming->failed);
+    assert_true(rows > coming->there && rows <= coming->there + 16);
+    assert_true(rows <= coming->whole->height);
+    coming->failed = coming->most && rows > coming->most;
+    if (coming->failed)
+        return error_set(error, STATUS_GPU_FAILED, "row %u never comes", coming->most);
+    memcpy(coming->image.pixels + coming->there * stride,
+           coming->whole->pixels + coming->there * stride, (rows - coming->there) * stride);
+    coming->there = rows;
+    return STATUS_OK;
+}
+
+static const struct encode_row {
+    const char *codec;
+    uint32_t width, height, channels;
+    bool progressive;
+} encode_rows[] = {
+    {"jpeg", 80, 403, 1, false}, {"jpeg", 83, 400, 1, false}, {"jpeg", 83, 403, 1, true},
+    {"jpeg", 80, 400, 3, false}, {"jpeg", 83, 403, 3, false}, {"jpeg", 83, 403, 3, true},
+    {"jpeg", 9, 1, 1, false},    {"jpeg", 9, 1, 3, false},    {"png", 83, 403, 1, false},
+    {"png", 83, 403, 3, false},  {"png", 83, 403, 4, false},  {"png", 9, 1, 3, false},
+};
+#define ENCODE_ROWS (sizeof encode_rows / sizeof *encode_rows)
+
+/* most: 0, or after how many rows they stop. */
+static void encode_coming(const struct encode_row *row, uint32_t most)
+{
+    struct image whole = rig_picture(row->width, row->height, row->channels, 5);
+    struct coming coming = {.image = rig_picture(row->width, row->height, row->channels, 6),
+                            .whole = &whole, .most = most};
+    struct encode_request request = {.codec = codec_by_name(row->codec), .quality = 90,
+                                     .progressive = row->progressive, .compression = 3};
+    struct picture_file expected = rig_encode(&rig, &whole, &request);
+    struct rig_sink sink = {.bytes_max = 0};
+    request.rows_needed = come;
+    request.rows_context = &coming;
+    enum status status = rig_encode_into(&rig, &coming.image, &request, 65536, &sink);
+    if (most) {
+        assert_int_equal(status, STATUS_GPU_FAILED);
+        assert_true(coming.failed && coming.there <= most);
+        assert_non_null(strstr(rig.error.text, "never comes"));
+    } else {
+        assert_int_equal(status, STATUS_OK);
+        assert_int_equal(coming.there, row->height);
+        assert_int_equal(sink.file.length, expected.length);
+        assert_memory_equal(sink.file.bytes, expected.bytes, expected.length);
+    }
+    picture_free(&sink.file);
+    picture_free(&expected);
+    free(coming.image.pixels);
+    free(whole.pixels);
+}
+
+static void test_rows_are_needed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ENCODE_ROWS; i++)
+        encode_coming(&encode_rows[i], 0);
+}
+
+static void test_rows_that_never_come(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ENCODE_ROWS; i++)
+        for (uint32_t most = 2; most < encode_rows[i].height; most += 100)
+            encode_coming(&encode_rows[i], most);
+}
+
+/* What no coder makes smaller, in any pixels: below what is reserved for it before. */
+static void test_encoded_bytes(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1}, {17, 9}, {300, 200}, {1, 2000}, {2000, 1}};
+    static const int qualities[] = {1, 85, 90, 100};
+    uint32_t random = 7;
+    for (size_t i = 0; i < 5 * 3 * 2; i++) {
+        uint32_t channels = (uint32_t[]){1, 3, 4}[i % 3];
+        struct image image = rig_picture(sides[i / 6][0], sides[i / 6][1], channels, 1);
+        for (size_t at = 0; at < image.stride * image.height; at++)
+            image.pixels[at] = (uint8_t)picture_random(&random);
+        const struct codec *codec = codec_by_name(i % 6 < 3 ? "png" : "jpeg");
+        for (size_t q = 0; q < 4 && (channels < 4 || codec_has_alpha(codec)); q++) {
+            struct encode_request request = {.codec = codec, .quality = qualities[q],
+                                             .compression = (int)q};
+            struct picture_file file = rig_encode(&rig, &image, &request);
+            size_t most = codec_encoded_bytes(codec, image.width, image.height, channels,
+                                              qualities[q], 0);
+            if (file.length == 0 || file.length > most)
+                fail_msg("%s of %u x %u x %u at %d: %zu bytes, above %zu", codec_name(codec),
+                         image.width, image.height, channels, qualities[q], file.length, most);
+            picture_free(&file);
+        }
+        free(image.pixels);
+    }
+}
+
+/* A profile that was dropped is read again; where there is none, nothing is. */
+static void test_profile_again(void **state)
+{
+    (void)state;
+    struct picture_file icc = picture_icc(70000, "RGB ");
+    struct picture_file files[] = {
+        picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2,
+                                          .icc = icc.bytes, .icc_bytes = icc.length}),
+        picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7, .icc = icc.bytes,
+                                            .icc_bytes = icc.length}),
+        picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2})};
+    for (size_t i = 0; i < 3; i++) {
+        struct error error = {0};
+        assert_int_equal(rig_probe(&rig, &files[i]), STATUS_OK);
+        size_t bytes = i < 2 ? icc.length : 0;
+        assert_int_equal(rig.info.icc_bytes, bytes);
+        image_info_drop_icc(&rig.info);
+        assert_null(rig.info.icc);
+        assert_int_equal(rig.info.icc_bytes, bytes);
+        for (int twice = 0; twice < 2; twice++)
+            assert_int_equal(codec_read_icc(rig.context, files[i].bytes, files[i].length,
+                                            &rig.limits, &rig.info, &error), STATUS_OK);
+        assert_true(!rig.info.icc == (bytes == 0));
+        if (bytes)
+            assert_memory_equal(rig.info.icc, icc.bytes, bytes);
+    }
+    /* Another file in its place is our mistake. */
+    struct error error = {0};
+    rig.info.icc_bytes = 5;
+    assert_int_equal(codec_read_icc(rig.context, files[2].bytes, files[2].length, &rig.limits,
+                                    &rig.info, &error), STATUS_INTERNAL);
+    for (size_t i = 0; i < 3; i++)
+        picture_free(&files[i]);
+    picture_free(&icc);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_names),           TEST(test_suffixes),
+        TEST(test_foreign_formats), TEST(test_unknown_formats),
+        TEST(test_sniff),           TEST(test_no_picture),
+        TEST(test_magic_and_garbage), TEST(test_deadline_between_parts),
+        TEST(test_reuse_after_failure),
+        TEST(test_destroy_nothing), TEST(test_sinks),
+        TEST(test_encode_deadline), TEST(test_encode_too_wide),
+        TEST(test_rows_are_told),   TEST(test_rows_are_told_until_it_fails),
+        TEST(test_rows_are_needed), TEST(test_rows_that_never_come),
+        TEST(test_encoded_bytes),   TEST(test_profile_again),
+    };
+    return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* Orientation from EXIF: both byte orders, both formats, and blobs that are broken. */
+#include "tests/unit/codecs/test_codec_rig.h"
+
+#include "codecs/exif.h"
+
+static void test_blob(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int orientation = 0; orientation <= 10; orientation++) {
+            struct picture_file exif = picture_exif(orientation, i % 2 != 0, i / 2 != 0);
+            int wanted = orientation >= 1 && orientation <= 8 ? orientation : 1;
+            assert_int_equal(exif_orientation(exif.bytes, exif.length), wanted);
+            picture_free(&exif);
+        }
+    struct picture_file exif = picture_exif(0x0601, true, false);
+    assert_int_equal(exif_orientation(exif.bytes, exif.length), 1);
+    picture_free(&exif);
+}
+
+static void test_broken_blob(void **state)
+{
+    (void)state;
+    struct picture_file exif = picture_exif(6, true, false);
+    for (size_t length = 0; length < exif.length; length++) {
+        struct picture_file part = picture_cut(&exif, length);
+        int orientation = exif_orientation(part.bytes, part.length);
+        assert_true(orientation == 1 || orientation == 6);
+        picture_free(&part);
+    }
+    for (size_t at = 0; at < exif.length; at++)
+        for (int value = 0; value < 256; value += 5) {
+            struct picture_file bad = picture_cut(&exif, exif.length);
+            bad.bytes[at] = (uint8_t)value;
+            assert_in_range(exif_orientation(bad.bytes, bad.length), 1, 8);
+            picture_free(&bad);
+        }
+    picture_free(&exif);
+    for (uint32_t seed = 0; seed < 200; seed++) {
+        struct picture_file garbage = picture_garbage(300, seed);
+        memcpy(garbage.bytes, seed % 2 != 0 ? "II*\0\10\0\0\0" : "MM\0*\0\0\0\10", 8);
+        assert_in_range(exif_orientation(garbage.bytes, garbage.length), 1, 8);
+        picture_free(&garbage);
+    }
+}
+
+/* Directories that point at each other in a circle: whoever follows them is long on the way. */
+static void test_circles(void **state)
+{
+    (void)state;
+    enum { ENTRIES = 5000, ENTRY = 12 };
+    uint8_t *blob = calloc(1, 10 + ENTRIES * ENTRY);
+    assert_non_null(blob);
+    memcpy(blob, "II*\0\10\0\0\0", 8);
+    blob[8] = ENTRIES & 255;
+    blob[9] = ENTRIES >> 8;
+    for (size_t i = 0; i + 1 < ENTRIES; i++) /* Exif and GPS directories, both at 8 */
+        memcpy(blob + 10 + ENTRY * i, i % 2 ? "\x69\x87\4\0\1\0\0\0\10\0\0\0"
+                                           : "\x25\x88\4\0\1\0\0\0\10\0\0\0", ENTRY);
+    memcpy(blob + 10 + ENTRY * (ENTRIES - 1), "\x12\1\3\0\1\0\0\0\6\0\0\0", ENTRY);
+    uint64_t begin = rig_now_ns();
+    assert_int_equal(exif_orientation(blob, 10 + ENTRIES * ENTRY), 6);
+    assert_true(rig_now_ns() - begin < 1000000000u);
+    free(blob);
+}
+
+static void test_size_of_blob(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        struct picture_file exif = picture_exif(6, false, false);
+        struct picture_file tail = picture_garbage(EXIF_BYTES_MAX + more - exif.length, 1);
+        picture_insert(&exif, exif.length, tail.bytes, tail.length);
+        assert_int_equal(exif_orientation(exif.bytes, exif.length), more == 0 ? 6 : 1);
+        picture_free(&tail);
+        picture_free(&exif);
+    }
+}
+
+static void expect_in_file(struct rig *rig, struct picture_file *file, int orientation)
+{
+    assert_int_equal(rig_probe(rig, file), STATUS_OK);
+    assert_int_equal(rig->info.orientation, orientation);
+    picture_free(file);
+}
+
+static void test_in_files(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    for (int orientation = 0; orientation <= 9; orientation++) {
+        int wanted = orientation >= 1 && orientation <= 8 ? orientation : 1;
+        struct picture_jpeg jpeg = {.width = 16, .height = 8, .orientation = orientation};
+        struct picture_file file = picture_jpeg(&jpeg);
+        expect_in_file(&rig, &file, wanted);
+        struct picture_png png = {.width = 16, .height = 8, .orientation = orientation};
+        file = picture_png(&png);
+        expect_in_file(&rig, &file, wanted);
+        png.orientation = 0;
+        file = picture_png(&png); /* and behind the pixels */
+        struct picture_file exif = picture_exif(orientation, false, true);
+        picture_png_insert(&file, "IEND", "eXIf", exif.bytes, exif.length);
+        picture_free(&exif);
+        expect_in_file(&rig, &file, wanted);
+    }
+    rig_close(&rig);
+}
+
+static void test_behind_the_end(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
+    struct picture_file other =
+        picture_png(&(struct picture_png){.width = 16, .height = 8, .orientation = 6});
+    picture_insert(&file, file.length, other.bytes + 8, other.length - 8);
+    picture_free(&other);
+    expect_in_file(&rig, &file, 1);
+    rig_close(&rig);
+}
+
+/* Another APP1 (XMP) comes first in many files. */
+static void test_behind_xmp(void **state)
+{
+    (void)state;
+    static const char xmp[] = "\xFF\xE1\0\x22http://ns.adobe.com/xap/1.0/\0abc";
+    struct rig rig;
+    rig_open(&rig);
+    struct picture_jpeg jpeg = {.width = 16, .height = 8, .orientation = 3};
+    struct picture_file file = picture_jpeg(&jpeg);
+    picture_insert(&file, picture_jpeg_marker(&file, 0xE1), xmp, 2 + 0x22);
+    expect_in_file(&rig, &file, 3);
+    rig_close(&rig);
+}
+
+static void test_broken_in_files(void **state)
+{
+    (void)state;
+    static const uint8_t broken[] = "Exif\0\0II*\0\377\377\377\377";
+    struct rig rig;
+    rig_open(&rig);
+    struct picture_jpeg jpeg = {
+        .width = 16, .height = 8, .exif = broken, .exif_bytes = sizeof broken - 1};
+    struct picture_file file = picture_jpeg(&jpeg);
+    expect_in_file(&rig, &file, 1);
+    file = picture_png(&(struct picture_png){.width = 16, .height = 8});
+    picture_png_insert(&file, "IDAT", "eXIf", broken, sizeof broken - 1);
+    expect_in_file(&rig, &file, 1);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blob),         cmocka_unit_test(test_broken_blob),
+        cmocka_unit_test(test_circles),      cmocka_unit_test(test_size_of_blob),
+        cmocka_unit_test(test_in_files),     cmocka_unit_test(test_behind_the_end),
+        cmocka_unit_test(test_behind_xmp),   cmocka_unit_test(test_broken_in_files),
+    };
+    return cmocka_run_group_tests_name("exif", tests, NULL, NULL);
+}

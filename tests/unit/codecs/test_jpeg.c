@@ -1,0 +1,698 @@
+/* The JPEG codec against djpeg and cjpeg, to the bit, and against broken files. */
+#include "tests/fixtures/reference.h"
+#include "tests/unit/codecs/test_codec_rig.h"
+
+#include <jpeglib.h>
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_open(&rig);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+/* Decodes as the codec and as djpeg do, and compares. */
+static void compare_scaled(const struct picture_file *file, enum decode_as as, uint32_t eighths)
+{
+    assert_int_equal(rig_decode_scaled(&rig, file, as, eighths), STATUS_OK);
+    uint32_t channels = rig.image.channels;
+    char options[64];
+    snprintf(options, sizeof options, "-pnm -scale %u/8 %s", eighths,
+             as == DECODE_LUMA ? "-grayscale" : "");
+    struct picture_file pnm = rig_run("djpeg", options, file);
+    size_t at = rig_pnm_pixels(&pnm, rig.image.width, rig.image.height, channels);
+    rig_expect_pixels(&rig, pnm.bytes + at, channels);
+    picture_free(&pnm);
+}
+
+static void compare_with_djpeg(const struct picture_file *file, enum decode_as as)
+{
+    compare_scaled(file, as, DECODE_EIGHTHS);
+}
+
+/* Y, Cb and Cr of a file: the Y is the one that is decoded alone, and they make the RGB that
+ * libjpeg makes of them. */
+static void compare_ycc(const struct picture_file *file)
+{
+    assert_int_equal(rig_decode(&rig, file, DECODE_COLOUR), STATUS_OK);
+    struct rig rgb = rig, gray;
+    rig.block = NULL; /* the copies keep their pixels */
+    assert_int_equal(rig_decode(&rig, file, DECODE_LUMA), STATUS_OK);
+    gray = rig;
+    rig.block = NULL;
+    assert_int_equal(rig_decode(&rig, file, DECODE_YCC), STATUS_OK);
+    for (uint32_t y = 0; y < rig.image.height; y++)
+        for (uint32_t x = 0; x < rig.image.width; x++) {
+            const uint8_t *ycc = rig.image.pixels + y * rig.image.stride + x * 3;
+            const uint8_t *wanted = rgb.image.pixels + y * rgb.image.stride + x * 3;
+            uint8_t made[3];
+            reference_ycc_pixel(ycc, made);
+            assert_int_equal(ycc[0], gray.image.pixels[y * gray.image.stride + x]);
+            if (memcmp(made, wanted, 3) != 0)
+                fail_msg("(%u, %u): %d, %d, %d is %d, %d, %d, not %d, %d, %d", x, y, ycc[0],
+                         ycc[1], ycc[2], wanted[0], wanted[1], wanted[2], made[0], made[1],
+                         made[2]);
+        }
+    free(rgb.block);
+    free(gray.block);
+}
+
+static void compare_options(const struct picture_jpeg *options)
+{
+    struct picture_file file = picture_jpeg(options);
+    compare_with_djpeg(&file, DECODE_COLOUR);
+    bool ycc = options->colour == PICTURE_YCBCR;
+    assert_int_equal(rig.info.ycc, ycc);
+    assert_int_equal(rig.info.channels, options->colour == PICTURE_GRAY ? 1 : 3);
+    assert_int_equal(rig.info.progressive, options->progressive);
+    if (ycc || options->colour == PICTURE_GRAY)
+        compare_with_djpeg(&file, DECODE_LUMA);
+    if (ycc)
+        compare_ycc(&file);
+    picture_free(&file);
+}
+
+static void test_scales(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {7, 9},    {8, 8},    {15, 17},
+                                        {16, 16}, {17, 15}, {127, 65}, {300, 211}};
+    static const int subsamplings[] = {444, 422, 420};
+    static const int colours[] = {PICTURE_YCBCR, PICTURE_GRAY, PICTURE_RGB};
+    if (!rig_have("djpeg"))
+        skip();
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        for (int s = 0; s < 9; s++)
+            for (uint32_t eighths = 1; eighths <= 8; eighths *= 2) {
+                struct picture_jpeg options = {.width = sides[i][0],
+                                               .height = sides[i][1],
+                                               .subsampling = subsamplings[s % 3],
+                                               .colour = colours[s / 3],
+                                               .progressive = (i + (size_t)s) % 2 != 0,
+                                               .seed = (uint32_t)i};
+                struct picture_file file = picture_jpeg(&options);
+                compare_scaled(&file, DECODE_COLOUR, eighths);
+                assert_true(rig.info.scales);
+                assert_int_equal(rig.info.width, sides[i][0]);
+                if (options.colour != PICTURE_RGB)
+                    compare_scaled(&file, DECODE_LUMA, eighths);
+                picture_free(&file);
+            }
+}
+
+static void test_sizes_and_subsamplings(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {33, 1},  {7, 9},    {8, 8},
+                                        {15, 17}, {16, 16}, {17, 15}, {127, 65}, {300, 211}};
+    static const int subsamplings[] = {444, 422, 420};
+    if (!rig_have("djpeg"))
+        skip();
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        for (int s = 0; s < 3; s++)
+            for (int progressive = 0; progressive < 2; progressive++)
+                compare_options(&(struct picture_jpeg){.width = sides[i][0],
+                                                       .height = sides[i][1],
+                                                       .subsampling = subsamplings[s],
+                                                       .progressive = progressive != 0,
+                                                       .seed = (uint32_t)i});
+}
+
+/* A block of 8 x 8 pixels for each Cb (across) and Cr (down), without any loss. */
+static struct picture_file flat_blocks(uint8_t luma)
+{
+    enum { side = 256 * 8 };
+    static uint8_t row[side * 3];
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    struct picture_file file = {NULL, 0};
+    unsigned long length = 0;
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    jpeg_mem_dest(&jpeg, &file.bytes, &length);
+    jpeg.image_width = jpeg.image_height = side;
+    jpeg.input_components = 3;
+    jpeg.in_color_space = JCS_YCbCr;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, 100, TRUE);
+    jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = 1;
+    jpeg_start_compress(&jpeg, TRUE);
+    while (jpeg.next_scanline < side) {
+        JSAMPROW rows[1] = {row};
+        for (int x = 0; x < side; x++) {
+            row[3 * x] = luma;
+            row[3 * x + 1] = (uint8_t)(x / 8);
+            row[3 * x + 2] = (uint8_t)(jpeg.next_scanline / 8);
+        }
+        jpeg_write_scanlines(&jpeg, rows, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    file.length = length;
+    return file;
+}
+
+/* The conversion of the libjpeg that is linked, vector code and all, is the one of its tables. */
+static void test_ycc_of_libjpeg(void **state)
+{
+    (void)state;
+    static const uint8_t lumas[] = {0, 1, 16, 77, 128, 200, 254, 255};
+    for (size_t i = 0; i < sizeof lumas; i++) {
+        struct picture_file file = flat_blocks(lumas[i]);
+        assert_int_equal(rig_decode_scaled(&rig, &file, DECODE_YCC, 1), STATUS_OK);
+        for (int at = 0; at < 256 * 256; at++) {
+            const uint8_t *ycc = rig.image.pixels + (at / 256) * (int)rig.image.stride +
+                                 at % 256 * 3;
+            assert_true(ycc[0] == lumas[i] && ycc[1] == at % 256 && ycc[2] == at / 256);
+        }
+        assert_int_equal(rig_decode_scaled(&rig, &file, DECODE_COLOUR, 1), STATUS_OK);
+        for (int at = 0; at < 256 * 256; at++) {
+            uint8_t ycc[3] = {lumas[i], (uint8_t)(at % 256), (uint8_t)(at / 256)}, wanted[3];
+            reference_ycc_pixel(ycc, wanted);
+            assert_memory_equal(rig.image.pixels + (at / 256) * (int)rig.image.stride +
+                                    at % 256 * 3, wanted, 3);
+        }
+        free(file.bytes);
+    }
+}
+
+static void test_colour_spaces(void **state)
+{
+    (void)state;
+    static const enum picture_colour colours[] = {PICTURE_GRAY, PICTURE_RGB, PICTURE_CMYK,
+                                                  PICTURE_YCCK};
+    if (!rig_have("djpeg"))
+        skip();
+    for (size_t i = 0; i < sizeof colours / sizeof colours[0]; i++)
+        for (int progressive = 0; progressive < 2; progressive++)
+            compare_options(&(struct picture_jpeg){.width = 83,
+                                                   .height = 61,
+                                                   .colour = colours[i],
+                                                   .progressive = progressive != 0});
+}
+
+static void test_kinds_of_coding(void **state)
+{
+    (void)state;
+    if (!rig_have("djpeg"))
+        skip();
+    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .arithmetic = true});
+    compare_options(&(struct picture_jpeg){
+        .width = 90, .height = 70, .arithmetic = true, .progressive = true});
+    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .restart_rows = 1});
+    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .separate = true});
+    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .quality = 1});
+    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .quality = 100});
+}
+
+/* libjpeg gets a file in pieces: segments that it passes over, and its data, reach from one into
+ * the next at every byte. */
+static void test_across_pieces(void **state)
+{
+    (void)state;
+    enum { segment_bytes = 2 + 65535, segments = 4 };
+    if (!rig_have("djpeg"))
+        skip();
+    uint8_t *passed_over = calloc(segments, segment_bytes);
+    assert_non_null(passed_over);
+    for (size_t i = 0; i < segments; i++)
+        memcpy(passed_over + i * segment_bytes, "\xFF\xE5\xFF\xFF", 4);
+    for (size_t fill = 0; fill < 8; fill++) {
+        struct picture_file file =
+            picture_jpeg(&(struct picture_jpeg){.width = 1000,
+                                                .height = 800,
+                                                .quality = 100,
+                                                .progressive = fill % 2 != 0,
+                                                .restart_rows = fill % 3 == 2 ? 1 : 0});
+        picture_insert(&file, 2, passed_over, segments * segment_bytes);
+        picture_insert(&file, 2, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", fill);
+        assert_true(file.length > 2 * segments * segment_bytes);
+        compare_with_djpeg(&file, DECODE_COLOUR);
+        picture_free(&file);
+    }
+    free(passed_over);
+}
+
+/* Samplings that few encoders write: chroma finer than luma, thirds, each component its own. */
+static void test_odd_samplings(void **state)
+{
+    (void)state;
+    static const char *const samplings[] = {"4x1",         "1x2",         "1x4",
+                                            "2x2,2x1,1x2", "1x1,2x2,2x2", "2x1,2x2,1x1",
+                                            "3x1",         "3x2,1x1,1x1"};
+    if (!rig_have("djpeg") || !rig_have("cjpeg"))
+        skip();
+    struct picture_file pnm = picture_empty();
+    uint8_t *pixels = picture_pixels(77, 55, 3, 1);
+    picture_insert(&pnm, 0, "P6\n77 55\n255\n", 13);
+    picture_insert(&pnm, pnm.length, pixels, 77 * 55 * 3);
+    for (size_t i = 0; i < 2 * sizeof samplings / sizeof samplings[0]; i++) {
+        char options[64];
+        snprintf(options, sizeof options, "%s -sample %s", i % 2 != 0 ? "-progressive" : "",
+                 samplings[i / 2]);
+        struct picture_file file = rig_run("cjpeg", options, &pnm);
+        compare_with_djpeg(&file, DECODE_COLOUR);
+        compare_with_djpeg(&file, DECODE_LUMA);
+        compare_ycc(&file);
+        picture_free(&file);
+    }
+    free(pixels);
+    picture_free(&pnm);
+}
+
+/* C*K/255 to the nearest, from the inks as libjpeg gives them in a nearly lossless file. */
+static void test_cmyk_arithmetic(void **state)
+{
+    (void)state;
+    struct picture_jpeg options = {
+        .width = 40, .height = 24, .colour = PICTURE_CMYK, .quality = 100, .seed = 3};
+    struct picture_file file = picture_jpeg(&options);
+    assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
+    uint8_t *inks = picture_pixels(40, 24, 4, 3);
+    for (uint32_t y = 0; y < 24; y++)
+        for (uint32_t x = 0; x < 40; x++)
+            for (uint32_t c = 0; c < 3; c++) {
+                const uint8_t *ink = inks + (y * 40 + x) * 4;
+                int wanted = (int)(ink[c] * ink[3] / 255.0 + 0.5);
+                int got = rig.image.pixels[y * rig.image.stride + x * 3 + c];
+                assert_in_range(got + 4, wanted, wanted + 8); /* two lossy inks */
+            }
+    free(inks);
+    picture_free(&file);
+}
+
+/* ---- limits and statuses ---- */
+
+static void expect(const struct picture_file *file, enum status wanted, const char *part)
+{
+    enum status status = rig_decode(&rig, file, DECODE_COLOUR);
+    if (status != wanted || (part != NULL && strstr(rig.error.text, part) == NULL))
+        fail_msg("%s: %s; expected %s with \"%s\"", status_name(status), rig.error.text,
+                 status_name(wanted), part != NULL ? part : "");
+}
+
+static void test_size_limits(void **state)
+{
+    (void)state;
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 40, .height = 30});
+    rig.limits.pixels_max = 40 * 30;
+    rig.limits.side_max = 40;
+    expect(&file, STATUS_OK, NULL);
+    rig.limits.pixels_max = 40 * 30 - 1;
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "the JPEG is 40 x 30 pixels; at most 1199 pixels");
+    rig.limits.pixels_max = 40 * 30;
+    rig.limits.side_max = 39;
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "39 a side");
+    picture_free(&file);
+    file = picture_jpeg_huge(65500, 65500);
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "65500 x 65500");
+    picture_free(&file);
+}
+
+static void test_scan_limit(void **state)
+{
+    (void)state;
+    struct picture_jpeg options = {.width = 32, .height = 32, .scans = 20};
+    struct picture_file file = picture_jpeg(&options);
+    rig.limits.jpeg_scans_max = 20;
+    expect(&file, STATUS_OK, NULL);
+    rig.limits.jpeg_scans_max = 19;
+    expect(&file, STATUS_DECODE_LIMIT, "more than 19 scans");
+    picture_free(&file);
+    options.scans = 1000;
+    file = picture_jpeg(&options);
+    rig.limits.jpeg_scans_max = JPEG_SCANS_DEFAULT;
+    expect(&file, STATUS_DECODE_LIMIT, "more than 100 scans");
+    picture_free(&file);
+}
+
+static void test_warning_limit(void **state)
+{
+    (void)state;
+    static const uint8_t noise_and_comment[] = {0x55, 0xFF, 0xFE, 0, 2};
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
+    rig.limits.jpeg_warnings_max = 5;
+    size_t at = picture_jpeg_marker(&file, 0xDB);
+    for (int i = 0; i < 5; i++)
+        picture_insert(&file, at, noise_and_comment, sizeof noise_and_comment);
+    expect(&file, STATUS_OK, NULL);
+    picture_insert(&file, at, noise_and_comment, sizeof noise_and_comment);
+    expect(&file, STATUS_DECODE_LIMIT, "more than 5 warnings");
+    picture_free(&file);
+}
+
+/* Empty segments cost libjpeg a walk over all those before: a file of 400 KB, half a minute. */
+static void test_segment_limit(void **state)
+{
+    (void)state;
+    enum { SEGMENT = 4, MANY = 1000000 };
+    uint8_t *segments = malloc((size_t)MANY * SEGMENT);
+    assert_non_null(segments);
+    for (size_t i = 0; i < MANY; i++)
+        memcpy(segments + SEGMENT * i, "\xFF\xE1\0\2", SEGMENT);
+    static const struct {
+        size_t count;
+        enum status status;
+    } rows[] = {{1000, STATUS_OK}, {JPEG_SEGMENTS_MAX + 1, STATUS_DECODE_LIMIT},
+                {MANY, STATUS_DECODE_LIMIT}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 8, .height = 8});
+        uint64_t begin = rig_now_ns();
+        picture_insert(&file, 2, segments, rows[i].count * SEGMENT);
+        expect(&file, rows[i].status, rows[i].status ? "more than 4096 APPn" : NULL);
+        assert_true(rig_now_ns() - begin < 5000000000u);
+        picture_free(&file);
+    }
+    free(segments);
+}
+
+/* Large segments cost memory before a job is admitted: only so much of them is kept. */
+static void test_kept_segments(void **state)
+{
+    (void)state;
+    enum { segment_bytes = 2 + 65535, many = 2 * JPEG_KEPT_BYTES_MAX / segment_bytes };
+    struct picture_file icc = picture_icc(400, "RGB ");
+    uint8_t *segments = calloc(many, segment_bytes);
+    assert_non_null(segments);
+    for (size_t i = 0; i < many; i++)
+        memcpy(segments + i * segment_bytes, "\xFF\xE1\xFF\xFFhttp://ns.adobe.com/", 24);
+    for (int i = 0; i < 2; i++) {
+        size_t count = i == 0 ? many / 4 : many;
+        struct picture_file file = picture_jpeg(&(struct picture_jpeg){
+            .width = 9, .height = 7, .icc = icc.bytes, .icc_bytes = icc.length});
+        picture_insert(&file, 2, segments, count * segment_bytes);
+        expect(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.icc_bytes, i == 0 ? 400 : 0);
+        picture_free(&file);
+    }
+    free(segments);
+    picture_free(&icc);
+}
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    struct picture_jpeg options = {.width = 32, .height = 32, .colour = PICTURE_TWO};
+    struct picture_file file = picture_jpeg(&options);
+    expect(&file, STATUS_UNSUPPORTED_FORMAT, "2 components");
+    picture_free(&file);
+    options.colour = PICTURE_YCBCR;
+    file = picture_jpeg(&options);
+    picture_jpeg_set_precision(&file, 12);
+    expect(&file, STATUS_UNSUPPORTED_FORMAT, "12");
+    picture_jpeg_set_precision(&file, 8);
+    expect(&file, STATUS_OK, NULL);
+    size_t frame = picture_jpeg_marker(&file, 0xC0);
+    file.bytes[frame + 1] = 0xC5; /* hierarchical */
+    expect(&file, STATUS_UNSUPPORTED_FORMAT, NULL);
+    file.bytes[frame + 1] = 0xC0;
+    picture_jpeg_set_size(&file, 32, 0); /* the height comes later, in DNL */
+    expect(&file, STATUS_DECODE_FAILED, NULL);
+    picture_free(&file);
+}
+
+/* Tables of one file must not serve the next. */
+static void test_no_tables(void **state)
+{
+    (void)state;
+    struct picture_file good = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
+    struct picture_file bad = picture_cut(&good, good.length);
+    size_t table = picture_jpeg_marker(&bad, 0xDB);
+    bad.bytes[table + 1] = 0xFE; /* a comment, where quantisation was */
+    expect(&good, STATUS_OK, NULL);
+    expect(&bad, STATUS_DECODE_FAILED, NULL);
+    expect(&good, STATUS_OK, NULL);
+    picture_free(&good);
+    picture_free(&bad);
+}
+
+/* ---- truncated and corrupt files ---- */
+
+static const struct picture_jpeg kinds[] = {
+    {.width = 60, .height = 45, .orientation = 6},
+    {.width = 60, .height = 45, .progressive = true},
+    {.width = 60, .height = 45, .colour = PICTURE_GRAY},
+    {.width = 60, .height = 45, .colour = PICTURE_CMYK},
+    {.width = 60, .height = 45, .arithmetic = true, .progressive = true},
+    {.width = 60, .height = 45, .restart_rows = 1},
+    {.width = 60, .height = 45, .separate = true},
+};
+enum { kind_count = sizeof kinds / sizeof kinds[0] };
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    for (int k = 0; k < kind_count; k++) {
+        struct picture_file file = picture_jpeg(&kinds[k]);
+        for (size_t length = 0; length < file.length; length += length < 700 ? 7 : 31) {
+            struct picture_file part = picture_cut(&file, length);
+            expect(&part, length < 3 ? STATUS_UNSUPPORTED_FORMAT : STATUS_DECODE_FAILED, NULL);
+            picture_free(&part);
+        }
+        for (size_t less = 1; less <= 4; less++) { /* all pixels are there, the end is not */
+            struct picture_file part = picture_cut(&file, file.length - less);
+            expect(&part, STATUS_DECODE_FAILED, "ends");
+            picture_free(&part);
+        }
+        expect(&file, STATUS_OK, NULL);
+        picture_free(&file);
+    }
+}
+
+static void test_truncated_names_the_row(void **state)
+{
+    (void)state;
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 400});
+    struct picture_file part = picture_cut_at(&file, 0.7);
+    expect(&part, STATUS_DECODE_FAILED, " of 400 rows (at byte ");
+    picture_free(&part);
+    part = picture_cut(&file, 100);
+    expect(&part, STATUS_DECODE_FAILED, "in its header (at byte 100)");
+    picture_free(&part);
+    picture_free(&file);
+}
+
+static void test_lenient(void **state)
+{
+    (void)state;
+    if (!rig_have("djpeg"))
+        skip();
+    for (int k = 0; k < kind_count; k++) {
+        struct picture_file file = picture_jpeg(&kinds[k]);
+        struct picture_file part = picture_cut_at(&file, 0.8);
+        rig.limits.lenient = true;
+        compare_with_djpeg(&part, DECODE_COLOUR);
+        if (rig.info.ycc)
+            compare_ycc(&part);
+        rig.limits.lenient = false;
+        expect(&part, STATUS_DECODE_FAILED, NULL);
+        picture_free(&part);
+        part = picture_cut(&file, 50);
+        rig.limits.lenient = true;
+        expect(&part, STATUS_DECODE_FAILED, NULL); /* there is no picture to keep */
+        picture_free(&part);
+        picture_free(&file);
+    }
+}
+
+static void test_corrupt_data(void **state)
+{
+    (void)state;
+    struct picture_jpeg options = {.width = 200, .height = 160, .restart_rows = 1};
+    struct picture_file file = picture_jpeg(&options);
+    size_t scan = picture_jpeg_marker(&file, 0xDA);
+    for (size_t at = scan + 200; at < scan + 240; at += 2) {
+        file.bytes[at] = 0xFF; /* no such code: more one bits than any has */
+        file.bytes[at + 1] = 0;
+    }
+    expect(&file, STATUS_DECODE_FAILED, "Corrupt JPEG data");
+    rig.limits.lenient = true;
+    expect(&file, STATUS_OK, NULL);
+    picture_free(&file);
+}
+
+static void test_flipped_bytes(void **state)
+{
+    (void)state;
+    uint32_t random = 20240607;
+    uint64_t end = rig_now_ns() + 3000000000u;
+    rig.limits.side_max = 128; /* of a header that lies */
+    for (int k = 0; k < kind_count; k++) {
+        struct picture_file file = picture_jpeg(&kinds[k]);
+        for (int i = 0; i < 250 && rig_now_ns() < end; i++) {
+            struct picture_file bad = picture_cut(&file, file.length);
+            for (uint32_t flips = picture_random(&random) % 4 + 1; flips > 0; flips--)
+                bad.bytes[picture_random(&random) % bad.length] = (uint8_t)picture_random(&random);
+            rig.limits.lenient = i % 2 != 0;
+            if (rig_probe(&rig, &bad) == STATUS_OK)
+                (void)!rig_decode(&rig, &bad, rig.info.ycc ? i % 3 : DECODE_COLOUR);
+            picture_free(&bad);
+        }
+        picture_free(&file);
+    }
+}
+
+/* ---- deadline ---- */
+
+static void test_deadline(void **state)
+{
+    (void)state;
+    struct picture_jpeg options = {.width = 1200, .height = 1200, .progressive = true};
+    for (int i = 0; i < 2; i++, options.progressive = false) {
+        struct picture_file file = picture_jpeg(&options);
+        rig.limits.deadline_ns = rig_now_ns() + 1000000;
+        enum status status = rig_probe(&rig, &file);
+        if (status == STATUS_OK)
+            expect(&file, STATUS_DECODE_LIMIT, "the time for decoding was over");
+        rig.limits.deadline_ns = 1;
+        expect(&file, STATUS_DECODE_LIMIT, "at its start");
+        rig.limits.deadline_ns = rig_now_ns() + 600000000000u;
+        expect(&file, STATUS_OK, NULL);
+        picture_free(&file);
+    }
+}
+
+/* ---- encode ---- */
+
+static struct picture_file pnm_of(const struct image *image)
+{
+    char header[64];
+    int length = snprintf(header, sizeof header, "P%d\n%u %u\n255\n", image->channels == 1 ? 5 : 6,
+                          image->width, image->height);
+    struct picture_file pnm = picture_empty();
+    picture_insert(&pnm, 0, header, (size_t)length);
+    for (uint32_t y = 0; y < image->height; y++)
+        picture_insert(&pnm, pnm.length, image->pixels + y * image->stride,
+                       (size_t)image->width * image->channels);
+    return pnm;
+}
+
+static void test_encode_like_cjpeg(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
+    static const int qualities[] = {1, 50, 85, 100};
+    if (!rig_have("cjpeg"))
+        skip();
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        for (int variant = 0; variant < 4; variant++) {
+            struct image image =
+                rig_picture(sides[i][0], sides[i][1], variant % 2 != 0 ? 3 : 1, (uint32_t)i);
+            struct encode_request request = {.codec = codec_by_name("jpeg"),
+                                             .quality = qualities[(i + (size_t)variant) % 4],
+                                             .progressive = variant / 2 != 0};
+            struct picture_file ours = rig_encode(&rig, &image, &request);
+            struct picture_file pnm = pnm_of(&image);
+            char options[64];
+            snprintf(options, sizeof options, "-baseline -quality %d %s", request.quality,
+                     request.progressive ? "-progressive" : "");
+            struct picture_file theirs = rig_run("cjpeg", options, &pnm);
+            assert_int_equal(ours.length, theirs.length);
+            assert_memory_equal(ours.bytes, theirs.bytes, ours.length);
+            if (rig_have("djpeg"))
+                compare_with_djpeg(&ours, false);
+            picture_free(&ours);
+            picture_free(&theirs);
+            picture_free(&pnm);
+            free(image.pixels);
+        }
+}
+
+/* A progressive picture's own Huffman tables must not serve the next. */
+static void test_encode_is_stateless(void **state)
+{
+    (void)state;
+    struct image image = rig_picture(50, 40, 3, 1);
+    struct encode_request request = {.codec = codec_by_name("jpeg"), .quality = 80};
+    struct picture_file first = rig_encode(&rig, &image, &request);
+    request.progressive = true;
+    struct picture_file other = rig_encode(&rig, &image, &request);
+    request.progressive = false;
+    struct picture_file second = rig_encode(&rig, &image, &request);
+    assert_int_equal(first.length, second.length);
+    assert_memory_equal(first.bytes, second.bytes, first.length);
+    picture_free(&first);
+    picture_free(&other);
+    picture_free(&second);
+    free(image.pixels);
+}
+
+static void test_profile(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {132, 3144, 200000}; /* the last one takes several markers */
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct picture_file icc = picture_icc(sizes[i], "RGB ");
+        struct picture_jpeg options = {
+            .width = 16, .height = 16, .icc = icc.bytes, .icc_bytes = icc.length};
+        struct picture_file file = picture_jpeg(&options);
+        assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+        assert_int_equal(rig.info.icc_bytes, icc.length);
+        assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+        picture_free(&file);
+        for (uint32_t channels = 1; channels <= 3; channels += 2) {
+            struct image image = rig_picture(16, 16, channels, 1);
+            struct encode_request request = {.codec = codec_by_name("jpeg"),
+                                             .quality = 80,
+                                             .icc = icc.bytes,
+                                             .icc_bytes = icc.length};
+            file = rig_encode(&rig, &image, &request);
+            assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+            assert_int_equal(rig.info.icc_bytes, channels == 3 ? icc.length : 0);
+            picture_free(&file);
+            free(image.pixels);
+        }
+        picture_free(&icc);
+    }
+}
+
+static void test_profile_dropped(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct picture_file icc = picture_icc(500, i == 0 ? "GRAY" : i == 1 ? "CMYK" : "RGB ");
+        if (i == 2)
+            icc.bytes[3]++; /* the size field lies */
+        struct picture_jpeg options = {.width = 16,
+                                       .height = 16,
+                                       .colour = i == 3 ? PICTURE_GRAY : PICTURE_YCBCR,
+                                       .icc = icc.bytes,
+                                       .icc_bytes = icc.length};
+        struct picture_file file = picture_jpeg(&options);
+        assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
+        assert_null(rig.info.icc);
+        assert_int_equal(rig.info.icc_bytes, 0);
+        picture_free(&file);
+        picture_free(&icc);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_scales),                  TEST(test_sizes_and_subsamplings),
+        TEST(test_ycc_of_libjpeg),          TEST(test_colour_spaces),
+        TEST(test_kinds_of_coding),         TEST(test_across_pieces),
+        TEST(test_odd_samplings),           TEST(test_cmyk_arithmetic),
+        TEST(test_size_limits),             TEST(test_scan_limit),
+        TEST(test_warning_limit),           TEST(test_segment_limit),
+        TEST(test_kept_segments),           TEST(test_unsupported),
+        TEST(test_no_tables),               TEST(test_truncated),
+        TEST(test_truncated_names_the_row), TEST(test_lenient),
+        TEST(test_corrupt_data),            TEST(test_flipped_bytes),
+        TEST(test_deadline),                TEST(test_encode_like_cjpeg),
+        TEST(test_encode_is_stateless),     TEST(test_profile),
+        TEST(test_profile_dropped),
+    };
+    return cmocka_run_group_tests_name("jpeg", tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+/* The PNG codec against known pixels and libpng's simplified API, and against broken files. */
+#include "tests/unit/codecs/test_codec_rig.h"
+
+#include <png.h>
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    (void)state;
+    rig_open(&rig);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
+
+static void expect(const struct picture_file *file, enum status wanted, const char *part)
+{
+    enum status status = rig_decode(&rig, file, DECODE_COLOUR);
+    if (status != wanted || (part != NULL && strstr(rig.error.text, part) == NULL))
+        fail_msg("%s: %s; expected %s with \"%s\"", status_name(status), rig.error.text,
+                 status_name(wanted), part != NULL ? part : "");
+}
+
+static void expect_right_pixels(const struct picture_png *options, const struct picture_file *file)
+{
+    expect(file, STATUS_OK, NULL);
+    uint32_t channels;
+    uint8_t *wanted = picture_png_expected(options, &channels);
+    assert_int_equal(rig.info.width, options->width);
+    assert_int_equal(rig.info.height, options->height);
+    assert_int_equal(rig.info.channels, channels);
+    assert_int_equal(rig.info.progressive, options->interlaced);
+    assert_false(rig.info.ycc);
+    rig_expect_pixels(&rig, wanted, channels);
+    free(wanted);
+}
+
+/* All pairs of colour type and bit depth that the standard knows. */
+static const struct {
+    int colour_type, bit_depth;
+} types[] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
+             {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+enum { type_count = sizeof types / sizeof types[0] };
+
+static void test_every_type_and_size(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1},   {1, 21},  {21, 1},  {2, 3},   {5, 7},   {15, 17},
+                                        {16, 16}, {17, 15}, {33, 31}, {64, 64}, {131, 77}};
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        for (int t = 0; t < type_count; t++)
+            for (int variant = 0; variant < 4; variant++) {
+                struct picture_png options = {.width = sides[i][0],
+                                              .height = sides[i][1],
+                                              .colour_type = types[t].colour_type,
+                                              .bit_depth = types[t].bit_depth,
+                                              .interlaced = variant % 2 != 0,
+                                              .transparent = variant / 2 != 0,
+                                              .seed = (uint32_t)i};
+                if (options.transparent && (options.colour_type & PNG_COLOR_MASK_ALPHA) != 0)
+                    continue;
+                struct picture_file file = picture_png(&options);
+                expect_right_pixels(&options, &file);
+                picture_free(&file);
+            }
+}
+
+/* Packed pixels by libpng's own high-level reader, which does no conversion for 8-bit files that
+ * say nothing about gamma. */
+static uint8_t *read_simply(const struct picture_file *file, uint32_t *channels)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    assert_true(png_image_begin_read_from_memory(&image, file->bytes, file->length));
+    *channels = PNG_IMAGE_PIXEL_CHANNELS(image.format);
+    uint8_t *pixels = malloc(PNG_IMAGE_SIZE(image));
+    assert_non_null(pixels);
+    assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
+    png_image_free(&image);
+    return pixels;
+}
+
+static void test_like_the_simple_reader(void **state)
+{
+    (void)state;
+    static const int colour_types[] = {0, 2, 6};
+    for (int i = 0; i < 6; i++) {
+        struct picture_png options = {.width = 201,
+                                      .height = 99,
+                                      .colour_type = colour_types[i / 2],
+                                      .interlaced = i % 2 != 0};
+        struct picture_file file = picture_png(&options);
+        expect(&file, STATUS_OK, NULL);
+        uint32_t channels;
+        uint8_t *wanted = read_simply(&file, &channels);
+        rig_expect_pixels(&rig, wanted, channels);
+        free(wanted);
+        picture_free(&file);
+    }
+}
+
+static void test_gray_request(void **state)
+{
+    (void)state;
+    struct picture_png options = {.width = 20, .height = 10, .colour_type = 0};
+    struct picture_file file = picture_png(&options);
+    assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
+    assert_int_equal(rig.image.channels, 1);
+    picture_free(&file);
+}
+
+/* ---- limits and statuses ---- */
+
+static void test_size_limits(void **state)
+{
+    (void)state;
+    struct picture_png options = {.width = 40, .height = 30, .colour_type = 2};
+    struct picture_file file = picture_png(&options);
+    rig.limits.pixels_max = 40 * 30;
+    rig.limits.side_max = 40;
+    expect(&file, STATUS_OK, NULL);
+    rig.limits.pixels_max = 40 * 30 - 1;
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "the PNG is 40 x 30 pixels; at most 1199 pixels");
+    rig.limits.pixels_max = 40 * 30;
+    rig.limits.side_max = 39;
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "39 a side");
+    picture_free(&file);
+    rig.limits.side_max = SIDE_DEFAULT;
+    rig.limits.pixels_max = PIXELS_DEFAULT;
+    file = picture_png_huge(50000, 50000);
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "50000 x 50000");
+    picture_free(&file);
+    file = picture_png_huge(0xFFFFFFFF, 0xFFFFFFFF); /* more than libpng itself takes */
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "4294967295 x 4294967295");
+    picture_free(&file);
+    file = picture_png_huge(0, 10);
+    expect(&file, STATUS_DECODE_FAILED, NULL);
+    picture_free(&file);
+}
+
+/* Chunks that inflate to megabytes cost the chunk, not the picture, nor the memory. */
+static void test_bombs(void **state)
+{
+    (void)state;
+    struct picture_png options = {.width = 8, .height = 8, .colour_type = 2};
+    struct picture_file file = picture_png_ztxt_bomb();
+    expect_right_pixels(&options, &file);
+    picture_free(&file);
+    file = picture_png_iccp_bomb();
+    expect_right_pixels(&options, &file);
+    assert_null(rig.info.icc);
+    picture_free(&file);
+}
+
+static void test_crc_errors(void **state)
+{
+    (void)state;
+    static const char *const chunks[] = {"IHDR", "tEXt", "tRNS", "IDAT", "zzZz", "IEND"};
+    struct picture_png options = {.width = 30, .height = 20, .colour_type = 0, .transparent = true};
+    struct picture_file file = picture_png(&options);
+    picture_png_insert(&file, "IDAT", "tEXt", "Comment\0hello", 13);
+    picture_png_insert(&file, "IEND", "zzZz", "what is this", 12);
+    expect_right_pixels(&options, &file);
+    for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
+        struct picture_file bad = picture_cut(&file, file.length);
+        picture_png_break_crc(&bad, chunks[i]);
+        expect(&bad, STATUS_DECODE_FAILED, "CRC");
+        picture_free(&bad);
+    }
+    picture_free(&file);
+}
+
+/* What comes behind IEND is no part of the picture, and chunks of APNG show the first frame. */
+static void test_extra_bytes(void **state)
+{
+    (void)state;
+    static const uint8_t control[8] = {0, 0, 0, 2, 0, 0, 0, 0};
+    struct picture_png options = {.width = 30, .height = 20, .colour_type = 6};
+    struct picture_file file = picture_png(&options);
+    picture_png_insert(&file, "IDAT", "acTL", control, sizeof control);
+    picture_png_insert(&file, "IEND", "fdAT", "\0\0\0\1 not deflate", 16);
+    picture_insert(&file, file.length, "trailing", 8);
+    expect_right_pixels(&options, &file);
+    picture_free(&file);
+}
+
+static void test_unknown_critical_chunk(void **state)
+{
+    (void)state;
+    struct picture_file file = picture_png(&(struct picture_png){.width = 8, .height = 8});
+    picture_png_insert(&file, "IDAT", "ZZZZ", "critical", 8);
+    expect(&file, STATUS_DECODE_FAILED, NULL);
+    picture_free(&file);
+}
+
+static void test_gamma_is_ignored(void **state)
+{
+    (void)state;
+    static const uint8_t linear[4] = {0, 1, 0x86, 0xA0}; /* 1.0 */
+    struct picture_png options = {.width = 30, .height = 20, .colour_type = 2, .bit_depth = 16};
+    struct picture_file file = picture_png(&options);
+    picture_png_insert(&file, "IDAT", "gAMA", linear, sizeof linear);
+    expect_right_pixels(&options, &file);
+    picture_free(&file);
+}
+
+/* ---- truncated and corrupt files ---- */
+
+static const struct picture_png kinds[] = {
+    {.width = 60, .height = 45, .colour_type = 2, .orientation = 5},
+    {.width = 60, .height = 45, .colour_type = 2, .interlaced = true},
+    {.width = 60, .height = 45, .colour_type = 0, .bit_depth = 1, .transparent = true},
+    {.width = 60, .height = 45, .colour_type = 3, .bit_depth = 4, .transparent = true},
+    {.width = 60, .height = 45, .colour_type = 6, .bit_depth = 16, .interlaced = true},
+};
+enum { kind_count = sizeof kinds / sizeof kinds[0] };
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    for (int k = 0; k < kind_count; k++) {
+        struct picture_file file = picture_png(&kinds[k]);
+        for (size_t length = 0; length < file.length;
+             length += length < 200 || length + 50 > file.length ? 1 : 61) {
+            struct picture_file part = picture_cut(&file, length);
+            expect(&part, length < 8 ? STATUS_UNSUPPORTED_FORMAT : STATUS_DECODE_FAILED, NULL);
+            picture_free(&part);
+        }
+        expect_right_pixels(&kinds[k], &file);
+        picture_free(&file);
+    }
+}
+
+static void test_truncated_names_the_row(void **state)
+{
+    (void)state;
+    struct picture_png options = {.width = 300, .height = 400, .colour_type = 2};
+    for (int i = 0; i < 2; i++, options.interlaced = true) {
+        struct picture_file file = picture_png(&options), part = picture_cut_at(&file, 0.9);
+        expect(&part, STATUS_DECODE_FAILED, i == 0 ? " of 400 rows (" : " rows of pass 7 of 7 (");
+        picture_free(&part);
+        part = picture_cut(&file, 30);
+        expect(&part, STATUS_DECODE_FAILED, "in its header (at byte 30)");
+        picture_free(&part);
+        part = picture_cut(&file, file.length - 5);
+        expect(&part, STATUS_DECODE_FAILED, "400 of 400 rows");
+        picture_free(&part);
+        picture_free(&file);
+    }
+}
+
+/* Too few rows in a stream that is otherwise right. */
+static void test_too_few_rows(void **state)
+{
+    (void)state;
+    struct picture_file file =
+        picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
+    file.bytes[8 + 8 + 7] = 21; /* the height in IHDR */
+    picture_png_fix_crcs(&file);
+    expect(&file, STATUS_DECODE_FAILED, NULL);
+    picture_free(&file);
+}
+
+static void test_flipped_bytes(void **state)
+{
+    (void)state;
+    uint32_t random = 20240608;
+    uint64_t end = rig_now_ns() + 3000000000u;
+    rig.limits.side_max = 128;
+    struct picture_file icc = picture_icc(400, "RGB ");
+    for (int k = 0; k < kind_count; k++) {
+        struct picture_png options = kinds[k];
+        if (k == 0) {
+            options.icc = icc.bytes;
+            options.icc_bytes = icc.length;
+        }
+        struct picture_file file = picture_png(&options);
+        for (int i = 0; i < 400 && rig_now_ns() < end; i++) {
+            struct picture_file bad = picture_cut(&file, file.length);
+            for (uint32_t flips = picture_random(&random) % 4 + 1; flips > 0; flips--) {
+                size_t among = i % 2 != 0 ? bad.length : 200; /* headers, more often */
+                bad.bytes[8 + picture_random(&random) % (among - 8)] =
+                    (uint8_t)picture_random(&random);
+            }
+            if (i % 8 != 0)
+                picture_png_fix_crcs(&bad);
+            (void)!rig_decode(&rig, &bad, DECODE_COLOUR);
+            picture_free(&bad);
+        }
+        picture_free(&file);
+    }
+    picture_free(&icc);
+}
+
+static void test_deadline(void **state)
+{
+    (void)state;
+    struct picture_png options = {.width = 1000, .height = 1000, .colour_type = 2, .level = 1};
+    struct picture_file file = picture_png(&options);
+    rig.limits.deadline_ns = rig_now_ns() + 1000000;
+    expect(&file, STATUS_DECODE_LIMIT, "the time for decoding was over");
+    rig.limits.deadline_ns = 1;
+    expect(&file, STATUS_DECODE_LIMIT, "at its start");
+    rig.limits.deadline_ns = rig_now_ns() + 600000000000u;
+    expect(&file, STATUS_OK, NULL);
+    picture_free(&file);
+}
+
+/* ---- encode ---- */
+
+static void test_encode(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
+    static const uint32_t channels[] = {1, 3, 4};
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        for (int c = 0; c < 3; c++)
+            for (int level = 0; level <= 9; level += level == 0 ? 1 : 2) {
+                struct image image = rig_picture(sides[i][0], sides[i][1], channels[c], 7);
+                struct encode_request request = {.codec = codec_by_name("png"),
+                                                 .compression = level};
+                struct picture_file file = rig_encode(&rig, &image, &request);
+                uint8_t *wanted = picture_pixels(sides[i][0], sides[i][1], channels[c], 7);
+                expect(&file, STATUS_OK, NULL);
+                rig_expect_pixels(&rig, wanted, channels[c]);
+                uint32_t simple_channels;
+                uint8_t *simple = read_simply(&file, &simple_channels);
+                assert_int_equal(simple_channels, channels[c]);
+                assert_memory_equal(simple, wanted,
+                                    (size_t)sides[i][0] * sides[i][1] * channels[c]);
+                free(simple);
+                free(wanted);
+                free(image.pixels);
+                picture_free(&file);
+            }
+}
+
+static void test_profile(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {400, 3000, 200000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct picture_file icc = picture_icc(sizes[i], "RGB ");
+        memset(icc.bytes + 128, 0, 4); /* no tags */
+        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+            struct image image = rig_picture(16, 16, channels, 1);
+            struct encode_request request = {.codec = codec_by_name("png"),
+                                             .compression = 3,
+                                             .icc = icc.bytes,
+                                             .icc_bytes = icc.length};
+            struct picture_file file = rig_encode(&rig, &image, &request);
+            expect(&file, STATUS_OK, NULL);
+            assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
+            if (channels >= 3)
+                assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+            picture_free(&file);
+            free(image.pixels);
+        }
+        picture_free(&icc);
+    }
+}
+
+/* A profile that is no RGB profile, or beside gray, or broken: the picture stays. */
+static void test_profile_dropped(void **state)
+{
+    (void)state;
+    static const uint8_t broken[] = "name\0\0this is not deflated";
+    struct picture_file icc = picture_icc(500, "GRAY");
+    struct picture_png options = {
+        .width = 16, .height = 16, .icc = icc.bytes, .icc_bytes = icc.length};
+    struct picture_file gray = picture_png(&options);
+    expect_right_pixels(&options, &gray);
+    assert_null(rig.info.icc);
+
+    const uint8_t *chunk = memmem(gray.bytes, gray.length, "iCCP", 4);
+    assert_non_null(chunk);
+    size_t chunk_bytes = (size_t)chunk[-2] << 8 | chunk[-1];
+    options = (struct picture_png){.width = 16, .height = 16, .colour_type = 2};
+    for (int i = 0; i < 2; i++) {
+        struct picture_file file = picture_png(&options);
+        if (i == 0)
+            picture_png_insert(&file, "IDAT", "iCCP", chunk + 4, chunk_bytes);
+        else
+            picture_png_insert(&file, "IDAT", "iCCP", broken, sizeof broken);
+        expect_right_pixels(&options, &file);
+        assert_null(rig.info.icc);
+        picture_free(&file);
+    }
+    picture_free(&gray);
+    picture_free(&icc);
+}
+
+/* A profile that libpng will not write costs the profile only: the picture is written without
+ * it. Frees the profile. */
+static void expect_no_profile(struct picture_file icc)
+{
+    struct image image = rig_picture(16, 16, 3, 1);
+    struct encode_request request = {.codec = codec_by_name("png"),
+                                     .compression = 3,
+                                     .icc = icc.bytes,
+                                     .icc_bytes = icc.length};
+    struct picture_file file = rig_encode(&rig, &image, &request);
+    expect(&file, STATUS_OK, NULL);
+    assert_null(rig.info.icc);
+    picture_free(&file);
+    picture_free(&icc);
+    free(image.pixels);
+}
+
+static void test_encode_bad_profile(void **state)
+{
+    (void)state;
+    struct picture_file icc = picture_icc(1000, "RGB ");
+    icc.bytes[3]++; /* a length that it does not have */
+    expect_no_profile(icc);
+    icc = picture_icc(1002, "RGB ");
+    icc.bytes[8] = 4; /* of this version on, the length is a multiple of 4 */
+    expect_no_profile(icc);
+    icc = picture_icc(1000, "RGB ");
+    icc.bytes[36]++; /* no signature */
+    expect_no_profile(icc);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_every_type_and_size),
+        TEST(test_like_the_simple_reader),
+        TEST(test_gray_request),
+        TEST(test_size_limits),
+        TEST(test_bombs),
+        TEST(test_crc_errors),
+        TEST(test_extra_bytes),
+        TEST(test_unknown_critical_chunk),
+        TEST(test_gamma_is_ignored),
+        TEST(test_truncated),
+        TEST(test_truncated_names_the_row),
+        TEST(test_too_few_rows),
+        TEST(test_flipped_bytes),
+        TEST(test_deadline),
+        TEST(test_encode),
+        TEST(test_profile),
+        TEST(test_profile_dropped),
+        TEST(test_encode_bad_profile),
+    };
+    return cmocka_run_group_tests_name("png", tests, NULL, NULL);
+}

@@ -1,0 +1,484 @@
+/*
+ * test_metrics.c - counting, the text format, verdicts on health, and where HTTP may listen.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/clock.h"
+#include "daemon/http/listener.h"
+#include "daemon/http/server.h"
+#include "daemon/telemetry/history.h"
+#include "daemon/telemetry/prometheus.h"
+#include "daemon/telemetry/status_json.h"
+#include "tests/fixtures/prometheus.h"
+#include "tests/fixtures/text_file.h"
+#include "tests/fixtures/world.h"
+
+static struct prometheus read_exposition(const struct metrics *metrics, uint64_t now_ns)
+{
+    struct prometheus read;
+    size_t length;
+    char *text = exposition_write(metrics, now_ns, &length);
+    assert_non_null(text);
+    assert_int_equal(strlen(text), length);
+    if (!prometheus_read(&read, text))
+        fail_msg("the exposition is refused: %s", read.error);
+    free(text);
+    return read;
+}
+
+static struct stats_job job_of(double total_ms)
+{
+    return (struct stats_job){.done = true, .number = 7, .attempt = 1, .images = 1,
+                              .pixels = 100, .bytes_in = 10, .bytes_out = 20, .queue_ms = -1,
+                              .read_ms = total_ms / 4, .admit_ms = 0, .decode_ms = total_ms / 4,
+                              .h2d_ms = -1, .kernel_ms = -1, .d2h_ms = -1,
+                              .encode_ms = total_ms / 4, .total_ms = total_ms};
+}
+
+/* ---- the reader itself ----------------------------------------------------------------------- */
+
+static void the_reader_refuses(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "# HELP a b\n# TYPE a gauge\na 1",
+        "a 1\n",
+        "# TYPE a gauge\na 1\n",
+        "# HELP a b\na 1\n",
+        "# HELP a b\n# TYPE a gauge\nb 1\n",
+        "# HELP a b\n# TYPE a gauge\na 1\na 2\n",
+        "# HELP a b\n# TYPE a gauge\na  1\n",
+        "# HELP a b\n# TYPE a gauge\na one\n",
+        "# HELP a b\n# TYPE a gauge\na 1 2 3\n",
+        "# HELP a b\n# TYPE a counter\na 1\n",
+        "# HELP a_total b\n# TYPE a_total gauge\na_total 1\n",
+        "# HELP a_total b\n# TYPE a_total counter\na_total -1\n",
+        "# HELP a b\n# TYPE a gauge\na{b=\"\\x\"} 1\n",
+        "# HELP a b\n# TYPE a gauge\na{b=\"c} 1\n",
+        "# HELP a b\n# TYPE a gauge\na{0b=\"c\"} 1\n",
+        "# HELP a b\n# TYPE a gauge\n\na 1\n",
+        "# HELP a b\n# TYPE a gauge\na 1\n# HELP a b\n# TYPE a gauge\n",
+        "# HELP a b\n# TYPE a histogram\na_bucket{le=\"1\"} 1\na_sum 1\na_count 1\n",
+        "# HELP a b\n# TYPE a histogram\na_bucket{le=\"1\"} 2\na_bucket{le=\"+Inf\"} 1\na_sum 1\n"
+        "a_count 1\n",
+        "# HELP a b\n# TYPE a histogram\na_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 2\n",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct prometheus read;
+        if (prometheus_read(&read, bad[i]))
+            fail_msg("taken: %s", bad[i]);
+        prometheus_free(&read);
+    }
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static bool holds(const char *name, const char *part)
+{
+    return strstr(name, part) != NULL;
+}
+
+static void rows_follow_the_conventions(void **state)
+{
+    (void)state;
+    assert_true(exposition_rows() > 40);
+    for (size_t i = 0; i < exposition_rows(); i++) {
+        struct exposition_row row = exposition_row(i);
+        size_t length = strlen(row.name);
+        bool total = length > 6 && strcmp(row.name + length - 6, "_total") == 0;
+        bool ours = strncmp(row.name, "gpuimgd_", 8) == 0;
+        if (!ours && strncmp(row.name, "process_", 8) != 0)
+            fail_msg("%s has no prefix", row.name);
+        if (total != (row.type == EXPOSITION_COUNTER))
+            fail_msg("%s: counters, and only they, end in _total", row.name);
+        if (holds(row.name, "_bytes") != (row.unit == EXPOSITION_BYTES) ||
+            holds(row.name, "_seconds") != (row.unit == EXPOSITION_SECONDS))
+            fail_msg("%s does not name its unit", row.name);
+        if (row.type == EXPOSITION_HISTOGRAM)
+            assert_int_equal(row.unit, EXPOSITION_SECONDS);
+        if (holds(row.name, "_ms") || holds(row.name, "_mb"))
+            fail_msg("%s is not in a base unit", row.name);
+        if (row.help[0] == '\0' || row.help[strlen(row.help) - 1] != '.')
+            fail_msg("the help of %s is no sentence", row.name);
+    }
+}
+
+static void a_daemon_that_starts_shows_every_metric(void **state)
+{
+    (void)state;
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct prometheus read = read_exposition(metrics, 0);
+    assert_int_equal(read.family_count, exposition_rows());
+    for (size_t i = 0; i < read.family_count; i++)
+        assert_string_equal(read.families[i].help, exposition_row(i).help);
+    assert_true(prometheus_value(&read, "gpuimgd_state", "state", "starting", NULL) == 1);
+    assert_true(prometheus_value(&read, "gpuimgd_ready", NULL) == 0);
+    assert_true(prometheus_value(&read, "process_open_fds", NULL) >= 3);
+    assert_true(prometheus_value(&read, "process_resident_memory_bytes", NULL) > 1e6);
+    prometheus_free(&read);
+    free(metrics);
+}
+
+static void labels_are_escaped(void **state)
+{
+    (void)state;
+    static const char hostile[] = "a\\b\"c\nd} 1\n# TYPE x gauge";
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    strcpy(metrics->engine, hostile);
+    strcpy(metrics->redis_version, "7.0\\");
+    strcpy(metrics->namespace, "\"{n}\\");
+    metrics->device_count = 1;
+    strcpy(metrics->devices[0].name, hostile);
+    metrics->devices[0].activity = (struct engine_activity){.turns = 3, .tasks = 17};
+    struct prometheus read = read_exposition(metrics, 0);
+    assert_true(prometheus_value(&read, "gpuimgd_info", "version", GPUIMGD_VERSION, "engine",
+                                 hostile, "redis", "7.0\\", NULL) == 1);
+    assert_true(prometheus_all_have(&read, "namespace", "\"{n}\\"));
+    assert_true(prometheus_value(&read, "gpuimgd_device_busy_seconds_total", "device", hostile,
+                                 NULL) == 0);
+    assert_true(prometheus_value(&read, "gpuimgd_device_turns_total", "device", hostile,
+                                 NULL) == 3);
+    assert_true(prometheus_value(&read, "gpuimgd_device_tasks_total", "device", hostile,
+                                 NULL) == 17);
+    prometheus_free(&read);
+    free(metrics);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static void ends_are_counted_by_outcome_and_code(void **state)
+{
+    (void)state;
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct error error = {0};
+    struct stats_job job = job_of(4);
+    metrics_count(&metrics->totals, &job);
+    (void)error_set(&error, STATUS_WRITE_FAILED, "the disk is full");
+    job.error = &error;
+    job.done = false;
+    job.retried = true;
+    metrics_count(&metrics->totals, &job);
+    job.retried = false;
+    job.dead = true;
+    metrics_count(&metrics->totals, &job);
+    error = (struct error){0};
+    (void)error_set(&error, STATUS_BAD_JSON, "no JSON");
+    job.dead = false;
+    metrics_count(&metrics->totals, &job);
+    error = (struct error){0};
+    (void)error_set(&error, STATUS_CANCELLED, "cancelled");
+    metrics_count(&metrics->totals, &job);
+    struct prometheus read = read_exposition(metrics, 0);
+#define VALUE(...) prometheus_value(&read, __VA_ARGS__, NULL)
+    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "done") == 1);
+    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "dead") == 1);
+    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "failed") == 1);
+    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "cancelled") == 1);
+    assert_true(VALUE("gpuimgd_retries_total") == 1);
+    assert_true(VALUE("gpuimgd_errors_total", "code", "write_failed") == 2);
+    assert_true(VALUE("gpuimgd_errors_total", "code", "bad_json") == 1);
+    assert_true(VALUE("gpuimgd_errors_total", "code", "timeout") == 0);
+    assert_true(isnan(VALUE("gpuimgd_errors_total", "code", "ok")));
+    assert_true(VALUE("gpuimgd_job_duration_seconds_count") == 4);
+    assert_true(VALUE("gpuimgd_stage_duration_seconds_count", "stage", "read") == 4);
+    assert_true(VALUE("gpuimgd_stage_duration_seconds_count", "stage", "kernel") == 0);
+    assert_true(VALUE("gpuimgd_queue_wait_seconds_count") == 0);
+#undef VALUE
+    prometheus_free(&read);
+    free(metrics);
+}
+
+static void durations_fall_into_their_buckets(void **state)
+{
+    (void)state;
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    double sum_s = 0;
+    for (size_t i = 1; i < METRICS_BUCKETS; i++) {
+        double ratio = metrics_bucket_s[i] / metrics_bucket_s[i - 1];
+        assert_true(ratio > 1.9 && ratio < 2.6); /* what the header promises */
+    }
+    for (size_t i = 0; i < METRICS_BUCKETS; i++) { /* an end belongs to its bucket */
+        struct stats_job job = job_of(metrics_bucket_s[i] * 1e3);
+        metrics_count(&metrics->totals, &job);
+        sum_s += metrics_bucket_s[i];
+    }
+    struct stats_job longest = job_of(3600e3);
+    metrics_count(&metrics->totals, &longest);
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        assert_int_equal(metrics->totals.job.counts[i], 1);
+    struct prometheus read = read_exposition(metrics, 0);
+    assert_true(prometheus_value(&read, "gpuimgd_job_duration_seconds_bucket", "le", "0.001",
+                                 NULL) == 5);
+    assert_true(prometheus_value(&read, "gpuimgd_job_duration_seconds_bucket", "le", "+Inf",
+                                 NULL) == METRICS_BUCKETS + 1);
+    double got = prometheus_value(&read, "gpuimgd_job_duration_seconds_sum", NULL);
+    assert_true(fabs(got - sum_s - 3600) < 1e-6);
+    prometheus_free(&read);
+    free(metrics);
+}
+
+static void the_latest_errors_are_kept(void **state)
+{
+    (void)state;
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    for (uint64_t i = 1; i <= METRICS_RECENT_MAX + 3; i++) {
+        struct error error = {0};
+        (void)error_set(&error, STATUS_INPUT_MISSING, "<script>\"%u\"</script>", (unsigned)i);
+        struct stats_job job = {.number = i, .attempt = 1, .error = &error, .total_ms = 1,
+                                .input = "a/<b>.jpg"};
+        metrics_count(&metrics->totals, &job);
+    }
+    char *json = status_json_write(metrics, 0);
+    cJSON *root = cJSON_Parse(json);
+    assert_non_null(root);
+    const cJSON *errors = cJSON_GetObjectItem(root, "errors");
+    assert_int_equal(cJSON_GetArraySize(errors), METRICS_RECENT_MAX);
+    const cJSON *first = cJSON_GetArrayItem(errors, 0);
+    assert_int_equal(cJSON_GetObjectItem(first, "job")->valueint, METRICS_RECENT_MAX + 3);
+    assert_string_equal(cJSON_GetObjectItem(first, "input")->valuestring, "a/<b>.jpg");
+    const cJSON *error = cJSON_GetObjectItem(first, "error"); /* as a result has it */
+    assert_string_equal(cJSON_GetObjectItem(error, "code")->valuestring, "input_missing");
+    assert_string_equal(cJSON_GetObjectItem(error, "message")->valuestring,
+                        "<script>\"19\"</script>");
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(error, "retryable")));
+    cJSON_Delete(root);
+    free(json);
+    free(metrics);
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static void check_verdict(const struct metrics *metrics, uint64_t now_ns, bool alive, bool ready,
+                          const char *word)
+{
+    char why[512];
+    assert_int_equal(metrics_alive(metrics, now_ns, why, sizeof why), alive);
+    assert_int_equal(metrics_ready(metrics, now_ns, why, sizeof why), ready);
+    if (!strstr(why, word))
+        fail_msg("\"%s\" does not say \"%s\"", why, word);
+}
+
+static void health_and_readiness(void **state)
+{
+    (void)state;
+    const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (METRICS_STALL_S + 1) * NS_PER_S;
+    struct metrics *m = calloc(1, sizeof *m);
+    m->taken_ns = taken;
+    m->moving = true;
+    check_verdict(m, taken, true, false, "self-test");
+    check_verdict(m, stalled, true, false, "self-test"); /* a device is being opened */
+    m->state = METRICS_RUNNING;
+    strcpy(m->redis_reason, "connection refused");
+    check_verdict(m, taken, true, false, "Redis: connection refused");
+    m->redis_ready = true;
+    strcpy(m->disk_reason, "output_root \"/out\" cannot be written: No space left on device");
+    check_verdict(m, taken, true, false, "No space left");
+    m->disk_works = true;
+    check_verdict(m, taken, true, true, "running");
+    check_verdict(m, stalled, false, false, "stood still for 11 s");
+    m->state = METRICS_PAUSED;
+    check_verdict(m, taken, true, false, "paused");
+    m->state = METRICS_DRAINING;
+    m->in_flight = 3;
+    check_verdict(m, taken, true, false, "3 are in flight");
+    m->moving = false;
+    check_verdict(m, taken, false, false, "past its deadline");
+    m->state = METRICS_FAILED;
+    strcpy(m->why, "an illegal address");
+    check_verdict(m, taken, false, false, "an illegal address");
+    free(m);
+}
+
+/* ---- the last two minutes -------------------------------------------------------------------- */
+
+static void history_is_bounded(void **state)
+{
+    (void)state;
+    struct history *history = calloc(1, sizeof *history);
+    struct metrics *m = calloc(1, sizeof *m);
+    m->device_count = 1;
+    for (uint64_t second = 1; second <= 300; second++) {
+        m->generation++;
+        m->taken_ns = second * NS_PER_S;
+        m->taken_s = 1e9 + (double)second;
+        m->totals.done = 10 * second;
+        m->totals.times[METRICS_ENCODE].counts[3] = second;
+        m->totals.times[METRICS_ENCODE].sum_s = (double)second / 4;
+        m->devices[0].activity.any_s = (double)second / 2;
+        history_add(history, m);
+    }
+    m->generation++; /* a change of state, at once: it replaces the last sample */
+    m->taken_ns += NS_PER_S / 10;
+    m->totals.done++;
+    history_add(history, m);
+    char *json = history_json_write(history);
+    cJSON *root = cJSON_Parse(json), *samples = cJSON_GetObjectItem(root, "samples");
+    assert_int_equal(cJSON_GetArraySize(samples), HISTORY_SAMPLES);
+    const cJSON *first = cJSON_GetArrayItem(samples, 0);
+    const cJSON *last = cJSON_GetArrayItem(samples, HISTORY_SAMPLES - 1);
+    assert_true(json_number(first, "time") == 1e9 + 180);
+    assert_true(json_number(first, "jobs.done") == 1800);
+    assert_true(json_number(first, "times.encode.count") == 180);
+    assert_true(json_number(first, "times.encode.sum_s") == 45);
+    assert_true(json_number(cJSON_GetArrayItem(json_at(first, "devices"), 0), "busy_s") == 90);
+    assert_int_equal(cJSON_GetArraySize(json_at(first, "times.job.counts")), METRICS_BUCKETS + 1);
+    assert_true(json_number(last, "generation") == 301);
+    assert_true(json_number(last, "jobs.done") == 3001);
+    cJSON_Delete(root);
+    free(json);
+    free(m);
+    free(history);
+}
+
+/* ---- where to listen ------------------------------------------------------------------------- */
+
+static void addresses_are_taken_or_refused(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"9464", "0", "65535", "127.0.0.1:9464", "localhost:9464",
+                                       "0.0.0.0:0", "[::1]:9464", "[::]:9464", "unix:/run/x.sock"};
+    static const char *const bad[] = {"no", "65536", "-1", "99999999999", ":9464", "host:",
+                                      "host:http", "::1:9464", "[::1]", "[]:9464", "[::1]:",
+                                      "unix:", "unix:x.sock", "http://127.0.0.1:9464", "94 64",
+                                      "9464 "};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct error error = {0};
+        if (!listener_check("metrics_listen", good[i], &error))
+            fail_msg("refused: %s", error.text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct error error = {0};
+        if (listener_check("metrics_listen", bad[i], &error))
+            fail_msg("taken: %s", bad[i]);
+        assert_non_null(strstr(error.text, "option metrics_listen is"));
+    }
+}
+
+/* Used instead of libc's: a machine with an empty hosts file and no name server. */
+static bool names_are_unknown;
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (names_are_unknown && strspn(host, "0123456789.") != strlen(host))
+        return EAI_NONAME;
+    return real(host, port, hints, found);
+}
+
+static void localhost_is_not_looked_up(void **state)
+{
+    (void)state;
+    struct listener listener;
+    struct error error = {0};
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    names_are_unknown = true;
+    if (!listener_open(&listener, "metrics_listen", "localhost:0", &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(strncmp(listener.name, "http://localhost:", 17), 0);
+    assert_int_equal(getsockname(listener.fd, (struct sockaddr *)&address, &length), 0);
+    assert_int_equal(address.sin_family, AF_INET);
+    assert_int_equal(ntohl(address.sin_addr.s_addr), INADDR_LOOPBACK);
+    listener_close(&listener);
+    assert_false(listener_open(&listener, "metrics_listen", "gpuimgd.test:0", &error));
+    names_are_unknown = false;
+    assert_non_null(strstr(error.text, "metrics_listen is \"gpuimgd.test:0\""));
+}
+
+static void hosts_are_taken_or_refused(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"gpu7.example", "GPU7.Example:9464", "localhost:1",
+                                       "10.0.0.1", "[::1]:9464", "[fe80::1]", NULL};
+    static const char *const bad[] = {"gpu7.example.evil", "gpu7", "gpu7.example:x", "10.0.0",
+                                      ":9464", "[::1", "[::1]9464", "[]", "[10.0.0.1]",
+                                      "2001:db8::7", "0x7f.1"};
+    struct listener listener = {.host = "gpu7.example"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        if (!listener_takes_host(&listener, good[i]))
+            fail_msg("refused: %s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (listener_takes_host(&listener, bad[i]))
+            fail_msg("taken: %s", bad[i]);
+    listener = (struct listener){.path = "/run/gpuimgd/http"};
+    assert_true(listener_takes_host(&listener, "gpu7.example.evil"));
+}
+
+static void without_the_option_nothing_is_asked(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_true(web_check("", &error));
+#ifndef GPUIMGD_HTTP
+    assert_false(web_check("9464", &error));
+    assert_non_null(strstr(error.text, "built without libmicrohttpd"));
+#else
+    assert_true(web_check("9464", &error));
+    assert_false(web_check("nowhere", &error));
+#endif
+}
+
+static void an_abandoned_socket_is_replaced(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpuimgd-listener.XXXXXX", option[64], path[64];
+    struct listener first, second;
+    struct error error = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(option, sizeof option, "unix:%s/http", folder);
+    snprintf(path, sizeof path, "%s/http", folder);
+    assert_true(listener_open(&first, "metrics_listen", option, &error));
+    assert_string_equal(first.name, option);
+    assert_false(listener_open(&second, "metrics_listen", option, &error));
+    assert_non_null(strstr(error.text, "cannot be listened on"));
+    close(first.fd); /* as a process that was killed leaves it */
+    first.fd = -1;
+    assert_true(listener_open(&second, "metrics_listen", option, &error));
+    listener_close(&second);
+    listener_close(&second);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_true(text_file_write(path, "x", 1)); /* no socket: not ours to remove */
+    error = (struct error){0};
+    assert_false(listener_open(&second, "metrics_listen", option, &error));
+    assert_int_equal(access(path, F_OK), 0);
+    text_file_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reader_refuses),
+        cmocka_unit_test(rows_follow_the_conventions),
+        cmocka_unit_test(a_daemon_that_starts_shows_every_metric),
+        cmocka_unit_test(labels_are_escaped),
+        cmocka_unit_test(ends_are_counted_by_outcome_and_code),
+        cmocka_unit_test(durations_fall_into_their_buckets),
+        cmocka_unit_test(the_latest_errors_are_kept),
+        cmocka_unit_test(health_and_readiness),
+        cmocka_unit_test(history_is_bounded),
+        cmocka_unit_test(addresses_are_taken_or_refused),
+        cmocka_unit_test(localhost_is_not_looked_up),
+        cmocka_unit_test(hosts_are_taken_or_refused),
+        cmocka_unit_test(without_the_option_nothing_is_asked),
+        cmocka_unit_test(an_abandoned_socket_is_replaced),
+    };
+    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
+}

@@ -1,0 +1,626 @@
+/*
+ * Random chains of operations: carried out as one plan they give what the same operations give one
+ * at a time, and CUDA gives what the CPU gives, byte for byte.
+ *
+ * The seed is printed; GPUIMGD_TEST_SEED=N repeats it. An operation joins by one row of `rows`.
+ */
+#include "tests/unit/gpu/gpu_run.h"
+
+#include "gpu/plan/op.h"
+#include "tests/fixtures/reference.h"
+
+#define CHAINS 1000
+#define CHAINS_QUICK 100
+#define STEPS_MAX 5
+#define VARIANTS_MAX 3
+#define FLIGHT 8 /* plans at once on the device */
+
+/* Where the numbers come from, and the image that the next operation will find. */
+struct draw {
+    uint32_t state, width, height;
+};
+
+static uint32_t draw_below(struct draw *draw, uint32_t count)
+{
+    return (test_random(&draw->state) >> 3) % count;
+}
+
+static uint32_t draw_from(struct draw *draw, uint32_t low, uint32_t high)
+{
+    return low + draw_below(draw, high - low + 1);
+}
+
+static double draw_real(struct draw *draw, double low, double high)
+{
+    return low + (high - low) * draw_below(draw, 100001) / 100000;
+}
+
+static const char *draw_word(struct draw *draw, const char *const *words, uint32_t count)
+{
+    return words[draw_below(draw, count)];
+}
+#define DRAW_WORD(draw, ...)                                                                       \
+    draw_word(draw, (const char *const[]){__VA_ARGS__},                                            \
+              sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static const char *draw_bool(struct draw *draw)
+{
+    return DRAW_WORD(draw, "true", "false");
+}
+
+/* ---- a generator an operation: writes its parameters, each behind a comma ---- */
+
+static void draw_nothing(struct draw *draw, FILE *out)
+{
+    (void)draw, (void)out;
+}
+
+static void draw_grayscale(struct draw *draw, FILE *out)
+{
+    uint32_t red = draw_below(draw, 65537), green = draw_below(draw, 65537 - red);
+    fprintf(out, ",\"weights\":[%u,%u,%u]", red, green, 65536 - red - green);
+}
+
+static void draw_sobel(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"magnitude\":\"%s\",\"border\":\"%s\"", DRAW_WORD(draw, "half", "l1", "l2"),
+            DRAW_WORD(draw, "reflect101", "replicate", "zero"));
+}
+
+/* With enlarge and one side alone a thin image would grow past every bound. */
+static void draw_resize(struct draw *draw, FILE *out)
+{
+    const char *fit = DRAW_WORD(draw, "inside", "cover", "exact");
+    bool one_side = strcmp(fit, "inside") == 0 && draw_below(draw, 2);
+    fprintf(out, ",\"fit\":\"%s\",\"filter\":\"%s\",\"fast_shrink\":%s", fit,
+            DRAW_WORD(draw, "nearest", "box", "bilinear", "bicubic", "lanczos3"), draw_bool(draw));
+    if (one_side) {
+        fprintf(out, ",\"%s\":%u", DRAW_WORD(draw, "width", "height"), draw_from(draw, 1, 300));
+        return;
+    }
+    fprintf(out, ",\"width\":%u", draw_from(draw, 1, 300));
+    fprintf(out, ",\"height\":%u,\"enlarge\":%s", draw_from(draw, 1, 300), draw_bool(draw));
+}
+
+static void draw_gamma(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"gamma\":%.3f", draw_real(draw, 0.1, 5));
+}
+
+static void draw_levels(struct draw *draw, FILE *out)
+{
+    uint32_t black = draw_below(draw, 255);
+    fprintf(out, ",\"in_black\":%u,\"in_white\":%u", black, draw_from(draw, black + 1, 255));
+    fprintf(out, ",\"gamma\":%.3f", draw_real(draw, 0.2, 4));
+    fprintf(out, ",\"out_black\":%u", draw_below(draw, 256));
+    fprintf(out, ",\"out_white\":%u", draw_below(draw, 256));
+}
+
+static void draw_threshold(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"value\":%u,\"invert\":%s", draw_below(draw, 256), draw_bool(draw));
+}
+
+static void draw_color_matrix(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"matrix\":[");
+    for (int row = 0; row < 3; row++) {
+        fprintf(out, "%s[", row ? "," : "");
+        for (int i = 0; i < 3; i++)
+            fprintf(out, "%.4f,", draw_real(draw, -1, 1.5));
+        fprintf(out, "%.3f]", draw_real(draw, -100, 100));
+    }
+    fprintf(out, "]");
+}
+
+static void draw_rotate(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"angle\":%u,\"clockwise\":%s", 90 * draw_from(draw, 1, 3), draw_bool(draw));
+}
+
+static void draw_flip(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"axis\":\"%s\"", DRAW_WORD(draw, "horizontal", "vertical"));
+}
+
+static void draw_crop(struct draw *draw, FILE *out)
+{
+    uint32_t width = draw_from(draw, 1, draw->width), height = draw_from(draw, 1, draw->height);
+    fprintf(out, ",\"width\":%u,\"height\":%u", width, height);
+    if (draw_below(draw, 2)) {
+        fprintf(out, ",\"gravity\":\"%s\"",
+                DRAW_WORD(draw, "center", "north", "northeast", "east", "southeast", "south",
+                          "southwest", "west", "northwest"));
+        return;
+    }
+    fprintf(out, ",\"x\":%u", draw_below(draw, draw->width - width + 1));
+    fprintf(out, ",\"y\":%u", draw_below(draw, draw->height - height + 1));
+}
+
+static void draw_gaussian(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"ksize\":%u", 2 * draw_from(draw, 1, 15) + 1);
+    if (draw_below(draw, 3))
+        fprintf(out, ",\"sigma\":%.3f", draw_real(draw, 0, 12));
+}
+
+static void draw_unsharp(struct draw *draw, FILE *out)
+{
+    draw_gaussian(draw, out);
+    fprintf(out, ",\"amount\":%.2f", draw_real(draw, 0, 16));
+}
+
+/* The weights, divided by the scale, may sum to 127 in absolute terms. */
+static void draw_convolve(struct draw *draw, FILE *out)
+{
+    uint32_t rows = 2 * draw_below(draw, draw_below(draw, 2) ? 2 : 8) + 1;
+    uint32_t columns = 2 * draw_below(draw, draw_below(draw, 2) ? 2 : 8) + 1;
+    double sum = 0;
+    fprintf(out, ",\"kernel\":[");
+    for (uint32_t y = 0; y < rows; y++) {
+        for (uint32_t x = 0; x < columns; x++) {
+            int quarters = (int)draw_below(draw, 41) - 16;
+            sum += abs(quarters) / 4.0;
+            fprintf(out, "%s%.2f", x ? "," : y ? ",[" : "[", quarters / 4.0);
+        }
+        fprintf(out, "]");
+    }
+    double scale = sum / draw_real(draw, 0.5, 100);
+    fprintf(out, "],\"scale\":%.6f,\"offset\":%.2f,\"border\":\"%s\"", sum > 0 ? scale : 1.0,
+            draw_real(draw, -255, 255), DRAW_WORD(draw, "reflect101", "replicate", "zero"));
+}
+
+static void draw_median(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"size\":%u", 2 * draw_from(draw, 1, 2) + 1);
+}
+
+static void draw_canny(struct draw *draw, FILE *out)
+{
+    uint32_t low = draw_below(draw, 400);
+    fprintf(out, ",\"low\":%u,\"high\":%u", low, low + draw_below(draw, 600));
+}
+
+static void draw_histogram(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"gray\":%s", draw_bool(draw));
+}
+
+struct row {
+    const char *name;
+    void (*parameters)(struct draw *draw, FILE *out);
+    bool bare; /* its name alone will do */
+};
+
+static const struct row rows[] = {
+    {"grayscale", draw_grayscale, true}, {"sobel", draw_sobel, true},
+    {"resize", draw_resize, false},      {"invert", draw_nothing, true},
+    {"gamma", draw_gamma, false},        {"levels", draw_levels, true},
+    {"threshold", draw_threshold, true}, {"color_matrix", draw_color_matrix, false},
+    {"transpose", draw_nothing, true},   {"rotate", draw_rotate, true},
+    {"flip", draw_flip, true},           {"crop", draw_crop, false},
+    {"gaussian", draw_gaussian, true},   {"unsharp", draw_unsharp, true},
+    {"convolve", draw_convolve, false},  {"median", draw_median, true},
+    {"histogram", draw_histogram, true}, {"stats", draw_nothing, true},
+    {"otsu", draw_nothing, true},        {"equalize", draw_nothing, true},
+    {"canny", draw_canny, true},
+    {"phash", draw_nothing, true},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* ---- a chain ---- */
+
+struct chain_case {
+    struct plan_source source;
+    uint32_t variants, fill;
+    bool opaque[VARIANTS_MAX];
+    cJSON *ops[VARIANTS_MAX];
+    char *text; /* for messages */
+};
+
+static void build(struct plan *plan, const struct plan_source *source,
+                  const struct plan_target *targets, size_t count, const char *what)
+{
+    struct error error = {0};
+    if (plan_build(plan, source, targets, count, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", what, error.text);
+}
+
+/* One operation that fits the image of draw, which becomes that of its result. */
+static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
+{
+    const struct row *row = &rows[draw_below(draw, ROWS)];
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    if (row->bare && draw_below(draw, 4) == 0) {
+        fprintf(out, "\"%s\"", row->name);
+    } else {
+        fprintf(out, "{\"op\":\"%s\"", row->name);
+        row->parameters(draw, out);
+        fprintf(out, "}");
+    }
+    fclose(out);
+    cJSON *op = test_ops(text), *ops = cJSON_CreateArray();
+    cJSON_AddItemToArray(ops, cJSON_Duplicate(op, true));
+    struct plan_source source = *like;
+    struct plan plan;
+    source.width = draw->width;
+    source.height = draw->height;
+    build(&plan, &source, &(struct plan_target){.ops = ops}, 1, text);
+    draw->width = plan.variants[0].width;
+    draw->height = plan.variants[0].height;
+    plan_clear(&plan);
+    cJSON_Delete(ops);
+    free(text);
+    return op;
+}
+
+static void draw_size(struct draw *draw, struct plan_source *source)
+{
+    uint32_t kind = draw_below(draw, 20);
+    source->width = draw_from(draw, 1, 300);
+    source->height = draw_from(draw, 1, kind < 10 ? 300 : 90);
+    if (kind == 0)
+        source->width = 1;
+    if (kind == 1)
+        source->height = 1;
+    if (kind == 2 || kind == 3)
+        source->width = draw_from(draw, 508, 517);
+    if (kind == 4) {
+        source->width = draw_from(draw, 2044, 2053);
+        source->height = draw_from(draw, 1, 40);
+    }
+}
+
+static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
+{
+    static const uint32_t channels[] = {1, 3, 4};
+    struct draw draw = {.state = (seed * 2654435761u) ^ (number * 2246822519u + 374761393u)};
+    draw.state += draw.state == 0;
+    for (int i = 0; i < 8; i++)
+        test_random(&draw.state);
+    memset(c, 0, sizeof(*c));
+    draw_size(&draw, &c->source);
+    c->source.channels = channels[draw_below(&draw, 3)];
+    c->source.ycc = c->source.channels == 3 && draw_below(&draw, 2);
+    c->source.orientation = (int)(draw_below(&draw, 2) ? draw_from(&draw, 1, 8) : 1);
+    for (int i = 0; i < 3; i++)
+        c->source.background[i] = (uint8_t)draw_below(&draw, 256);
+    c->variants = draw_below(&draw, 4) ? 1 : draw_from(&draw, 2, VARIANTS_MAX);
+    c->fill = draw_below(&draw, 1000000);
+
+    size_t length = 0;
+    FILE *out = open_memstream(&c->text, &length);
+    assert_non_null(out);
+    fprintf(out, "seed %u, chain %u: %u x %u x %u%s, orientation %d", seed, number,
+            c->source.width, c->source.height, c->source.channels, c->source.ycc ? " (ycc)" : "",
+            c->source.orientation);
+    for (uint32_t v = 0; v < c->variants; v++) {
+        bool turned = c->source.orientation >= 5;
+        struct plan_source like = c->source;
+        like.orientation = 1;
+        draw.width = turned ? c->source.height : c->source.width;
+        draw.height = turned ? c->source.width : c->source.height;
+        c->opaque[v] = draw_below(&draw, 2);
+        c->ops[v] = cJSON_CreateArray();
+        for (uint32_t steps = draw_from(&draw, 1, STEPS_MAX); steps > 0; steps--)
+            cJSON_AddItemToArray(c->ops[v], draw_op(&draw, &like));
+        char *json = cJSON_PrintUnformatted(c->ops[v]);
+        fprintf(out, "; %s%s", json, c->opaque[v] ? ", opaque" : "");
+        free(json);
+    }
+    fclose(out);
+}
+
+static void case_close(struct chain_case *c)
+{
+    for (uint32_t v = 0; v < c->variants; v++)
+        cJSON_Delete(c->ops[v]);
+    free(c->text);
+}
+
+/* ---- carrying it out ---- */
+
+struct carried {
+    struct plan plan;
+    struct engine_memory memory;
+    struct engine_task task;
+};
+
+/* Reserves, with guards behind results and scratch, and fills in the source. */
+static void carried_open(struct carried *carried, struct engine *engine,
+                         const struct chain_case *c)
+{
+    struct plan_target targets[VARIANTS_MAX] = {{.ops = NULL}};
+    struct plan *plan = &carried->plan;
+    memset(carried, 0, sizeof(*carried));
+    for (uint32_t v = 0; v < c->variants; v++)
+        targets[v] = (struct plan_target){.ops = c->ops[v], .opaque = c->opaque[v]};
+    build(plan, &c->source, targets, c->variants, c->text);
+    test_reserve(engine, plan, &carried->memory);
+    test_fill(plan_input(plan, carried->memory.input), c->fill);
+    carried->task = (struct engine_task){.plan = plan, .memory = &carried->memory,
+                                         .done = test_done};
+}
+
+static void carried_check(const struct carried *carried, const char *what)
+{
+    if (carried->task.error.status != STATUS_OK)
+        fail_msg("%s: %s", what, carried->task.error.text);
+    test_guards(&carried->plan, &carried->memory, what);
+}
+
+static void carried_close(struct carried *carried, struct engine *engine)
+{
+    engine_release(engine, &carried->memory);
+    plan_clear(&carried->plan);
+}
+
+static struct image carried_result(const struct carried *carried, uint32_t variant)
+{
+    return plan_result(&carried->plan, variant, carried->memory.input, carried->memory.output);
+}
+
+static void compare(struct image got, struct image want, uint32_t variant, const char *what)
+{
+    if (got.width != want.width || got.height != want.height || got.channels != want.channels)
+        fail_msg("%s: variant %u is %u x %u x %u instead of %u x %u x %u", what, variant,
+                 got.width, got.height, got.channels, want.width, want.height, want.channels);
+    size_t row = (size_t)got.width * got.channels;
+    for (uint32_t y = 0; y < got.height; y++) {
+        const uint8_t *a = got.pixels + y * got.stride, *b = want.pixels + y * want.stride;
+        if (memcmp(a, b, row) == 0)
+            continue;
+        size_t x = 0;
+        while (a[x] == b[x])
+            x++;
+        fail_msg("%s: variant %u, row %u, column %zu: %u instead of %u", what, variant, y,
+                 x / got.channels, a[x], b[x]);
+    }
+}
+
+/* What the operations found out, as the result's JSON has it. */
+static char *carried_values(const struct carried *carried, uint32_t variant)
+{
+    cJSON *values = plan_values(&carried->plan, variant, carried->memory.output);
+    char *text = cJSON_PrintUnformatted(values);
+    assert_non_null(text);
+    cJSON_Delete(values);
+    return text;
+}
+
+static void compare_values(const char *got, const char *want, uint32_t variant, const char *what)
+{
+    if (strcmp(got, want) != 0)
+        fail_msg("%s: variant %u gives %s instead of %s", what, variant, got, want);
+}
+
+/* ---- one plan against one operation at a time ---- */
+
+static struct engine *cpu, *cuda;
+static uint32_t seed;
+
+static void copy_image(struct image to, struct image from)
+{
+    for (uint32_t y = 0; y < from.height; y++)
+        memcpy(to.pixels + y * to.stride, from.pixels + y * from.stride,
+               (size_t)from.width * from.channels);
+}
+
+static struct image image_new(uint32_t width, uint32_t height, uint32_t channels)
+{
+    struct image image = {NULL, width, height, channels, image_stride(width, channels)};
+    image.pixels = calloc(1, image_bytes(width, height, channels));
+    assert_non_null(image.pixels);
+    return image;
+}
+
+/* Moves them over; the second of a name is name_2, and so on. */
+static void add_values(cJSON *all, cJSON *more)
+{
+    cJSON *value;
+    while ((value = cJSON_DetachItemFromArray(more, 0))) {
+        char name[40];
+        snprintf(name, sizeof(name), "%s", value->string);
+        for (int number = 2; cJSON_HasObjectItem(all, name); number++)
+            snprintf(name, sizeof(name), "%s_%d", value->string, number);
+        cJSON_AddItemToObject(all, name, value);
+    }
+    cJSON_Delete(more);
+}
+
+/* A plan of its own over `image`, which is freed; its values are added. */
+static struct image apply(struct image image, const struct plan_source *like, int orientation,
+                          const cJSON *ops, bool opaque, cJSON *values, const char *what)
+{
+    struct plan_source source = *like;
+    struct plan_target target = {.ops = ops, .opaque = opaque};
+    struct engine_memory memory;
+    struct error error = {0};
+    struct plan plan;
+    source.width = image.width;
+    source.height = image.height;
+    source.channels = image.channels;
+    source.ycc = false;
+    source.orientation = orientation;
+    build(&plan, &source, &target, 1, what);
+    assert_int_equal(engine_reserve(cpu, &plan, &memory, &error), ENGINE_RESERVED);
+    copy_image(plan_input(&plan, memory.input), image);
+    struct engine_task task = {.plan = &plan, .memory = &memory};
+    test_run(cpu, &task);
+    add_values(values, plan_values(&plan, 0, memory.output));
+    struct image view = plan_result(&plan, 0, memory.input, memory.output);
+    struct image result = image_new(view.width, view.height, view.channels);
+    copy_image(result, view);
+    engine_release(cpu, &memory);
+    plan_clear(&plan);
+    free(image.pixels);
+    return result;
+}
+
+/* What a decoder would give of an image of Y, Cb and Cr, which is freed. */
+static struct image leave_ycc(struct image ycc, enum decode_as as)
+{
+    struct image to = image_new(ycc.width, ycc.height, as == DECODE_LUMA ? 1 : 3);
+    for (uint32_t y = 0; y < to.height; y++)
+        for (size_t x = 0; x < to.width; x++) {
+            const uint8_t *from = ycc.pixels + y * ycc.stride + 3 * x;
+            if (as == DECODE_LUMA)
+                to.pixels[y * to.stride + x] = from[0];
+            else
+                reference_ycc_pixel(from, to.pixels + y * to.stride + 3 * x);
+        }
+    free(ycc.pixels);
+    return to;
+}
+
+static void check_steps(const struct chain_case *c, uint32_t variant, const struct carried *fused)
+{
+    const struct plan_source *source = &c->source;
+    cJSON *values = cJSON_CreateObject();
+    struct image now = image_new(source->width, source->height, source->channels);
+    test_fill(now, c->fill);
+    if (source->ycc)
+        now = leave_ycc(now, plan_decode_as(&(struct plan_target){.ops = c->ops[variant]}, 1));
+    now = apply(now, source, source->orientation, NULL, false, values, c->text);
+    const cJSON *op;
+    cJSON_ArrayForEach(op, c->ops[variant])
+    {
+        cJSON *alone = cJSON_CreateArray();
+        cJSON_AddItemToArray(alone, cJSON_Duplicate(op, true));
+        now = apply(now, source, 1, alone, false, values, c->text);
+        cJSON_Delete(alone);
+    }
+    now = apply(now, source, 1, NULL, c->opaque[variant], values, c->text);
+    compare(carried_result(fused, variant), now, variant, c->text);
+    char *got = carried_values(fused, variant), *want = cJSON_PrintUnformatted(values);
+    compare_values(got, want, variant, c->text);
+    free(got);
+    free(want);
+    cJSON_Delete(values);
+    free(now.pixels);
+}
+
+static uint32_t chain_count(void)
+{
+    return test_quick() ? CHAINS_QUICK : CHAINS;
+}
+
+static void test_one_plan_or_many(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < chain_count(); i++) {
+        struct chain_case c;
+        struct carried fused;
+        case_open(&c, seed, i);
+        carried_open(&fused, cpu, &c);
+        test_run(cpu, &fused.task);
+        carried_check(&fused, c.text);
+        for (uint32_t v = 0; v < c.variants; v++)
+            check_steps(&c, v, &fused);
+        carried_close(&fused, cpu);
+        case_close(&c);
+    }
+}
+
+/* ---- CUDA against the CPU ---- */
+
+static void check_flight(uint32_t first, uint32_t count)
+{
+    struct chain_case cases[FLIGHT];
+    struct carried here[FLIGHT], there[FLIGHT];
+    unsigned expected = test_done_count;
+    for (uint32_t i = 0; i < count; i++) {
+        case_open(&cases[i], seed, first + i);
+        carried_open(&here[i], cpu, &cases[i]);
+        carried_open(&there[i], cuda, &cases[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (there[i].plan.idle)
+            continue;
+        engine_submit(cuda, &there[i].task);
+        expected++;
+    }
+    engine_start(cuda);
+    for (uint32_t i = 0; i < count; i++)
+        engine_run(cpu, &here[i].task);
+    while (test_done_count != expected) {
+        bell_wait(&test_bell);
+        engine_reap(cuda);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        carried_check(&here[i], cases[i].text);
+        carried_check(&there[i], cases[i].text);
+        for (uint32_t v = 0; v < cases[i].variants; v++) {
+            char *got = carried_values(&there[i], v), *want = carried_values(&here[i], v);
+            compare(carried_result(&there[i], v), carried_result(&here[i], v), v, cases[i].text);
+            compare_values(got, want, v, cases[i].text);
+            free(got);
+            free(want);
+        }
+        carried_close(&here[i], cpu);
+        carried_close(&there[i], cuda);
+        case_close(&cases[i]);
+    }
+}
+
+static void test_engines_agree_cuda(void **state)
+{
+    (void)state;
+    if (!cuda)
+        skip();
+    uint32_t count = chain_count();
+    for (uint32_t i = 0; i < count; i += FLIGHT)
+        check_flight(i, count - i < FLIGHT ? count - i : FLIGHT);
+}
+
+/* ---- the table ---- */
+
+static void test_every_operation_has_a_row(void **state)
+{
+    (void)state;
+    size_t operations = 0;
+#define X(operation)                                                                               \
+    {                                                                                              \
+        size_t row = 0;                                                                            \
+        while (row < ROWS && strcmp(rows[row].name, #operation) != 0)                              \
+            row++;                                                                                 \
+        if (row == ROWS)                                                                           \
+            fail_msg("%s has no row in the table of generators", #operation);                      \
+        operations++;                                                                              \
+    }
+    OP_TABLE(X)
+#undef X
+    assert_int_equal(operations, ROWS);
+}
+
+static int open_engines(void **state)
+{
+    (void)state;
+    const char *given = getenv("GPUIMGD_TEST_SEED");
+    seed = given && *given ? (uint32_t)strtoul(given, NULL, 10) : 20;
+    print_message("GPUIMGD_TEST_SEED=%u\n", seed);
+    cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
+    cuda = test_engine_open("cuda", 4, 512 * MIB, 512 * MIB);
+    return cpu ? 0 : -1;
+}
+
+static int close_engines(void **state)
+{
+    (void)state;
+    engine_close(cpu);
+    engine_close(cuda);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_operation_has_a_row),
+        cmocka_unit_test(test_one_plan_or_many),
+        cmocka_unit_test(test_engines_agree_cuda),
+    };
+    return cmocka_run_group_tests(tests, open_engines, close_engines);
+}

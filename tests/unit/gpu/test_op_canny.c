@@ -1,0 +1,335 @@
+/*
+ * Tests of canny: both engines against a reference that fills from the strong pixels, one at a
+ * time; pictures made to be hard on it; what is refused; memory.
+ */
+#include "tests/unit/gpu/behind.h"
+#include "tests/unit/gpu/both_engines.h"
+
+#include "gpu/plan/plan.h"
+
+/* ---- one picture on an engine ---- */
+
+struct canny_case {
+    uint32_t width, height, channels;
+    void (*fill)(struct image image);
+    int low, high;
+    const char *ops; /* NULL: canny with low and high */
+    struct behind behind;
+};
+
+struct canny_run {
+    struct plan plan;
+    struct engine_memory memory;
+    cJSON *ops;
+    char what[400];
+};
+
+static void run_begin(struct canny_run *run, struct engine *engine, const struct canny_case *c)
+{
+    char json[100], ops[300];
+    struct error error = {0};
+    struct plan_source source = {.width = c->width, .height = c->height, .channels = c->channels,
+                                 .orientation = 1};
+    memcpy(source.background, behind_under, sizeof(behind_under));
+    snprintf(json, sizeof(json), "[{\"op\":\"canny\",\"low\":%d,\"high\":%d}]", c->low, c->high);
+    behind_ops(c->behind, c->ops ? c->ops : json, ops, sizeof(ops));
+    snprintf(run->what, sizeof(run->what), "%s of %u x %u x %u", ops, c->width, c->height,
+             c->channels);
+    run->ops = test_ops(ops);
+    struct plan_target target = {.ops = run->ops};
+    struct plan *plan = &run->plan;
+    if (plan_build(plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", run->what, error.text);
+    test_reserve(engine, plan, &run->memory);
+    c->fill(plan_input(plan, run->memory.input));
+    test_carry_out(engine, plan, &run->memory, run->what);
+}
+
+static void run_end(struct canny_run *run, struct engine *engine)
+{
+    engine_release(engine, &run->memory);
+    plan_clear(&run->plan);
+    cJSON_Delete(run->ops);
+}
+
+static void compare(struct image got_image, struct raster want, const char *what)
+{
+    char where[200];
+    struct raster got = raster_of(got_image);
+    if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
+        fail_msg("%s: %s", what, where);
+    raster_clear(&got);
+}
+
+static void check(struct engine *engine, const struct canny_case *c)
+{
+    struct canny_run run;
+    run_begin(&run, engine, c);
+    /* But where the table is of colours, all is one pass. */
+    if (c->channels == 1 || c->behind.gray || !c->behind.table)
+        behind_is_fused(&run.plan, c->behind.table ? "table+" : "", run.what);
+    struct raster found = behind_raster(c->behind, plan_input(&run.plan, run.memory.input));
+    struct raster gray = reference_gray(&found, NULL, behind_under);
+    struct raster want = reference_canny(&gray, c->low, c->high);
+    compare(plan_result(&run.plan, 0, run.memory.input, run.memory.output), want, run.what);
+    raster_clear(&want);
+    raster_clear(&gray);
+    raster_clear(&found);
+    run_end(&run, engine);
+}
+
+/* ---- the table ---- */
+
+static void fill_noise(struct image image)
+{
+    test_fill(image, image.width * 31 + image.height * 7 + image.channels);
+}
+
+/* Hills with a little noise: weak and strong edges side by side, long ones. */
+static void fill_hills(struct image image)
+{
+    uint32_t state = 77;
+    for (uint32_t y = 0; y < image.height; y++) {
+        for (size_t x = 0; x < image.stride; x++) {
+            uint32_t u = (uint32_t)x / image.channels, hill = (u * u / 97 + y * y / 61) % 256;
+            uint32_t height = hill < 128 ? hill : 255 - hill;
+            image.pixels[y * image.stride + x] =
+                (uint8_t)(height * (1 + (u / 32 + y / 24) % 2) + test_random(&state) % 9);
+        }
+    }
+}
+
+/* Equal gradients everywhere, in all directions: ties. */
+static void fill_squares(struct image image)
+{
+    for (uint32_t y = 0; y < image.height; y++)
+        for (size_t x = 0; x < image.stride; x++)
+            image.pixels[y * image.stride + x] =
+                (x / image.channels / 3 + y / 3) % 2 ? 200 : (x + y) % 16 < 8 ? 40 : 60;
+}
+
+/* CUDA tiles are 128 x 32, of blocks of 2 x 2. */
+static const uint32_t sizes[][2] = {
+    {1, 1},    {1, 2},    {2, 1},    {2, 2},    {3, 3},    {1, 70},   {70, 1},   {5, 4},
+    {15, 13},  {16, 16},  {17, 31},  {33, 32},  {31, 33},  {112, 49}, {113, 7},  {127, 31},
+    {128, 32}, {129, 33}, {130, 34}, {131, 65}, {143, 5},  {255, 63}, {256, 64}, {257, 66},
+    {3, 200},  {300, 97}, {1000, 1}, {1, 1000},
+};
+static const uint32_t large[][2] = {{16384, 3}, {3, 16384}, {700, 500}};
+static const int thresholds[][2] = {{50, 150}, {0, 0}, {0, 1530}, {1530, 1530}, {200, 201},
+                                    {300, 700}};
+
+static void all_pictures(struct engine *engine)
+{
+    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
+    size_t turn = 0, step = test_quick() ? 5 : 1;
+#ifdef __SANITIZE_ADDRESS__
+    step *= 2;
+#endif
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step) {
+        for (size_t f = 0; f < 3; f++) {
+            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+                const int *pair = thresholds[turn++ % (sizeof(thresholds) / sizeof(*thresholds))];
+                check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels, fills[f],
+                                                   pair[0], pair[1], NULL, behind_nothing});
+            }
+            check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], 1, fills[f], 60, 400,
+                                               NULL, behind_nothing});
+        }
+    }
+    for (size_t i = 0; i < sizeof(large) / sizeof(*large) && !test_quick(); i++)
+        for (size_t f = 0; f < 2; f++)
+            check(engine, &(struct canny_case){large[i][0], large[i][1], f ? 1 : 3, fills[f], 80,
+                                               500, NULL, behind_nothing});
+}
+
+static void sweep_behind(struct engine *engine, struct behind behind, const uint32_t channels[5])
+{
+    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
+    size_t step = test_quick() ? 5 : 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step)
+        for (size_t f = 0; f < 3; f++)
+            check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels[(i + f) % 5],
+                                               fills[f], 60, 400, NULL, behind});
+    check(engine, &(struct canny_case){700, 500, channels[0], fill_noise, 80, 500, NULL, behind});
+}
+
+/* Of gray in one pass, of colours in two: the table is then made with the gray. */
+static void all_behind_table(struct engine *engine)
+{
+    static const uint32_t channels[5] = {1, 1, 3, 1, 4};
+    sweep_behind(engine, (struct behind){.table = true}, channels);
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    static const uint32_t channels[5] = {3, 4, 3, 4, 3};
+    sweep_behind(engine, (struct behind){.gray = true}, channels);
+    sweep_behind(engine, (struct behind){.gray = true, .table = true}, channels);
+}
+
+/* ---- a line that winds through the whole picture ---- */
+
+#define PITCH 8 /* from one turn to the next */
+
+/* A line of 4 pixels' breadth that winds inwards, `bright` above its ground; its last part, in the
+ * middle, is much brighter. Only from there the rest is reached. */
+static void draw_spiral(struct image image, uint8_t bright, bool with_end)
+{
+    uint32_t left = PITCH, top = PITCH, right = image.width - PITCH, bottom = image.height - PITCH;
+    uint32_t x = left, y = top;
+    for (size_t i = 0; i < image.stride * image.height; i++)
+        image.pixels[i] = 100;
+    for (unsigned turn = 0; left + PITCH < right && top + PITCH < bottom; turn++) {
+        uint32_t x0 = x, y0 = y;
+        switch (turn % 4) {
+        case 0: x = right - 4; top += PITCH; break;
+        case 1: y = bottom - 4; right -= PITCH; break;
+        case 2: x = left; bottom -= PITCH; break;
+        default: y = top; left += PITCH; break;
+        }
+        bool last = !(left + PITCH < right && top + PITCH < bottom);
+        for (uint32_t v = y0 < y ? y0 : y; v < (y0 < y ? y : y0) + 4; v++)
+            for (uint32_t u = x0 < x ? x0 : x; u < (x0 < x ? x : x0) + 4; u++)
+                image.pixels[v * image.stride + u] =
+                    (uint8_t)(100 + (last && with_end ? 120 : bright));
+    }
+}
+
+static void fill_spiral(struct image image)
+{
+    draw_spiral(image, 30, true);
+}
+
+static void fill_weak_spiral(struct image image)
+{
+    draw_spiral(image, 30, false);
+}
+
+static size_t edge_count(struct image image)
+{
+    size_t count = 0;
+    for (uint32_t y = 0; y < image.height; y++)
+        for (uint32_t x = 0; x < image.width; x++)
+            count += image.pixels[y * image.stride + x] == 255;
+    return count;
+}
+
+static void all_spiral(struct engine *engine)
+{
+    static const uint32_t sides[][2] = {{61, 60}, {401, 300}, {130, 900}};
+    for (size_t i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
+        struct canny_case c = {sides[i][0], sides[i][1], 1, fill_spiral, 50, 250, NULL,
+                               behind_nothing};
+        check(engine, &c);
+        c.fill = fill_weak_spiral;
+        check(engine, &c);
+    }
+}
+
+/* A line of six million pixels' length winds through 49 megapixels: from its end both its sides
+ * are found, as one edge of twice that length; without the end, nothing is. */
+static void all_long_spiral(struct engine *engine)
+{
+#ifdef __SANITIZE_ADDRESS__
+    const uint32_t width = 2000, height = 700;
+#else
+    const uint32_t width = test_quick() ? 2000 : 16384, height = test_quick() ? 700 : 3000;
+#endif
+    struct canny_case c = {width, height, 1, fill_spiral, 50, 250, NULL, behind_nothing};
+    struct canny_run run;
+    for (int weak = 0; weak < 2; weak++) {
+        c.fill = weak ? fill_weak_spiral : fill_spiral;
+        run_begin(&run, engine, &c);
+        size_t edges = edge_count(
+            plan_result(&run.plan, 0, run.memory.input, run.memory.output));
+        /* Two sides of a line every PITCH rows or columns. */
+        size_t least = (size_t)width * height / PITCH * 3 / 2;
+        if (weak ? edges != 0 : edges < least)
+            fail_msg("%s: %zu pixels of the %s spiral are edges", run.what, edges,
+                     weak ? "weak" : "strong");
+        run_end(&run, engine);
+    }
+}
+
+/* ---- parameters ---- */
+
+static void all_parameters(struct engine *engine)
+{
+    static const struct {
+        const char *ops;
+        int low, high;
+    } same[] = {
+        {"[\"canny\"]", 50, 150},
+        {"[{\"op\":\"canny\",\"high\":333}]", 50, 333},
+        {"[{\"op\":\"canny\",\"low\":99.99,\"high\":200.5}]", 99, 200},
+        {"[\"grayscale\",{\"op\":\"canny\",\"low\":10}]", 10, 150},
+    };
+    for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+        check(engine, &(struct canny_case){200, 150, 3, fill_hills, same[i].low, same[i].high,
+                                           same[i].ops, behind_nothing});
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const refusals[][2] = {
+        {"[{\"op\":\"canny\",\"low\":-1}]", "low is -1; it must be 0 to 1530"},
+        {"[{\"op\":\"canny\",\"high\":1530.5}]", "high is 1530.5; it must be 0 to 1530"},
+        {"[{\"op\":\"canny\",\"low\":\"50\"}]", "low is a string; it must be a number"},
+        {"[{\"op\":\"canny\",\"low\":151}]",
+         "ops[0] canny: low is 151 and high is 150; low must not be above high"},
+        {"[{\"op\":\"canny\",\"low\":30,\"high\":20.5}]", "low is 30 and high is 20.5; low must"},
+        {"[{\"op\":\"canny\",\"threshold\":1}]",
+         "no parameter \"threshold\"; there is low or high"},
+    };
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+        struct error error = {0};
+        cJSON *ops = test_ops(refusals[i][0]);
+        assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_BAD_OP);
+        if (!strstr(error.text, refusals[i][1]))
+            fail_msg("%s: \"%s\" instead of \"%s\"", refusals[i][0], error.text, refusals[i][1]);
+        cJSON_Delete(ops);
+    }
+}
+
+/* A JPEG's Y channel serves it; of gray it is one pass, of colour two. */
+static void test_gray(void **state)
+{
+    (void)state;
+    cJSON *ops = test_ops("[\"canny\"]");
+    struct plan_target target = {.ops = ops};
+    assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
+    for (uint32_t channels = 1; channels <= 3; channels += 2) {
+        struct plan plan;
+        struct error error = {0};
+        struct plan_source source = {.width = 9, .height = 9, .channels = channels,
+                                     .orientation = 1};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, 1);
+        assert_int_equal(plan.variants[0].channels, 1);
+        plan_clear(&plan);
+    }
+    cJSON_Delete(ops);
+}
+
+ON_BOTH(pictures)
+ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
+ON_BOTH(spiral)
+ON_BOTH(long_spiral)
+ON_BOTH(parameters)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_gray),
+        cmocka_unit_test(test_pictures_cpu),    cmocka_unit_test(test_spiral_cpu),
+        cmocka_unit_test(test_long_spiral_cpu), cmocka_unit_test(test_parameters_cpu),
+        cmocka_unit_test(test_pictures_cuda),   cmocka_unit_test(test_spiral_cuda),
+        cmocka_unit_test(test_long_spiral_cuda), cmocka_unit_test(test_parameters_cuda),
+        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

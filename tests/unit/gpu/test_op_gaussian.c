@@ -1,0 +1,179 @@
+/* Tests of gaussian and unsharp: both engines against two sums a pixel, with weights that are made
+ * here in long doubles. */
+#include "tests/unit/gpu/neighbours.h"
+
+#include <math.h>
+
+struct recipe {
+    int ksize;
+    double sigma;
+    double amount; /* < 0: no unsharp mask */
+    int weights[31];
+};
+
+/* Weights for this size and sigma: rounded from the ends on, what is lost goes to the next. */
+static void make_weights(struct recipe *recipe)
+{
+    static const int fixed[4][9] = {{64, 128, 64},
+                                    {16, 64, 96, 64, 16},
+                                    {8, 28, 56, 72, 56, 28, 8},
+                                    {4, 13, 30, 51, 60, 51, 30, 13, 4}};
+    int n = recipe->ksize, left = 256;
+    if (recipe->sigma == 0 && n <= 9) {
+        for (int i = 0; i < n; i++)
+            recipe->weights[i] = fixed[n / 2 - 1][i];
+        return;
+    }
+    long double exact[31], sum = 0, carried = 0;
+    long double sigma = recipe->sigma > 0 ? recipe->sigma : 0.3L * ((n - 1) * 0.5L - 1) + 0.8L;
+    for (int i = 0; i < n; i++)
+        sum += exact[i] = expl(-(i - n / 2) * (i - n / 2) / (2 * sigma * sigma));
+    for (int i = 0; i < n / 2; i++) {
+        long double wanted = exact[i] / sum * 256 + carried;
+        recipe->weights[i] = recipe->weights[n - 1 - i] = (int)lrintl(wanted);
+        carried = wanted - recipe->weights[i];
+        left -= 2 * recipe->weights[i];
+    }
+    recipe->weights[n / 2] = left;
+}
+
+static int reference(const struct channel *in, int x, int y, const void *context)
+{
+    const struct recipe *recipe = context;
+    int radius = recipe->ksize / 2;
+    int64_t sum = 32768;
+    for (int j = -radius; j <= radius; j++)
+        for (int i = -radius; i <= radius; i++)
+            sum += (int64_t)recipe->weights[j + radius] * recipe->weights[i + radius] *
+                   channel_at(in, x + i, y + j, "reflect101");
+    int blurred = (int)(sum / 65536);
+    if (recipe->amount < 0)
+        return blurred;
+    int s = channel_at(in, x, y, "zero");
+    int value = s + (int)floor((floor(recipe->amount * 256 + 0.5) * (s - blurred) + 128) / 256);
+    return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+
+static void sweep_behind(struct engine *engine, struct behind behind, struct recipe recipe,
+                         size_t step, bool with_large)
+{
+    char ops[200];
+    make_weights(&recipe);
+    if (recipe.amount < 0)
+        snprintf(ops, sizeof(ops), "[{\"op\":\"gaussian\",\"ksize\":%d,\"sigma\":%.17g}]",
+                 recipe.ksize, recipe.sigma);
+    else
+        snprintf(ops, sizeof(ops),
+                 "[{\"op\":\"unsharp\",\"ksize\":%d,\"sigma\":%.17g,\"amount\":%.17g}]",
+                 recipe.ksize, recipe.sigma, recipe.amount);
+    neighbours_sweep_behind(engine, behind, ops, reference, &recipe, step, with_large);
+}
+
+static void sweep(struct engine *engine, struct recipe recipe, size_t step, bool with_large)
+{
+    sweep_behind(engine, behind_nothing, recipe, step, with_large);
+}
+
+static void all_gaussian(struct engine *engine)
+{
+    static const double sigmas[] = {0, 0.4, 1, 2.3, 1000};
+    struct recipe five = {.ksize = 5, .amount = -1};
+    make_weights(&five);
+    neighbours_sweep(engine, "[\"gaussian\"]", reference, &five, 1, true);
+    for (int ksize = 3; ksize <= 31; ksize += 2)
+        for (int s = 0; s < 5; s++)
+            sweep(engine, (struct recipe){.ksize = ksize, .sigma = sigmas[s], .amount = -1},
+                  ksize > 9 ? 9 : 5, ksize == 7 && s == 2);
+    sweep(engine, (struct recipe){.ksize = 31, .sigma = 5, .amount = -1}, 2, false);
+    sweep(engine, (struct recipe){.ksize = 17, .sigma = 5, .amount = -1}, 2, false);
+}
+
+static void all_unsharp(struct engine *engine)
+{
+    static const double amounts[] = {0, 0.5, 1, 2.3, 16};
+    for (int a = 0; a < 5; a++) {
+        sweep(engine, (struct recipe){.ksize = 5, .amount = amounts[a]}, 2, a == 2);
+        sweep(engine, (struct recipe){.ksize = 9, .sigma = 3, .amount = amounts[a]}, 5, false);
+        sweep(engine, (struct recipe){.ksize = 21, .sigma = 4, .amount = amounts[a]}, 9, false);
+    }
+}
+
+/* Each of the four widths that there are kernels for. */
+static void sweep_widths(struct engine *engine, struct behind behind)
+{
+    static const int sizes[] = {3, 5, 9, 13, 31};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        sweep_behind(engine, behind, (struct recipe){.ksize = sizes[i], .amount = -1},
+                     sizes[i] > 9 ? 5 : 1, sizes[i] == 5);
+    sweep_behind(engine, behind, (struct recipe){.ksize = 31, .sigma = 9, .amount = -1}, 3, false);
+    sweep_behind(engine, behind, (struct recipe){.ksize = 5, .amount = 1.5}, 1, false);
+    sweep_behind(engine, behind, (struct recipe){.ksize = 15, .sigma = 3, .amount = 4}, 5, false);
+}
+
+static void all_behind_table(struct engine *engine)
+{
+    sweep_widths(engine, (struct behind){.table = true});
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    sweep_widths(engine, (struct behind){.gray = true});
+    sweep_widths(engine, (struct behind){.gray = true, .table = true});
+}
+
+ON_BOTH(gaussian)
+ON_BOTH(unsharp)
+ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
+
+/* Kernels that differ from one pixel are a pass; the others cost nothing. */
+static void test_narrow_ones_are_nothing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gaussian", "unsharp"};
+    for (int i = 0; i < 4; i++) {
+        char ops[100];
+        struct plan plan;
+        struct error error = {0};
+        snprintf(ops, sizeof(ops), "[{\"op\":\"%s\",\"sigma\":%s}]", names[i / 2],
+                 i % 2 ? "0.1" : "0.5");
+        struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
+        struct plan_target target = {.ops = test_ops(ops)};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, i % 2 ? 0 : 1);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct neighbours_refusal refusals[] = {
+        {"[{\"op\":\"gaussian\",\"ksize\":4}]", "ksize is 4; it must be an odd integer of 3 to 31"},
+        {"[{\"op\":\"gaussian\",\"ksize\":5.5}]", "ksize is 5.5; it must be an odd integer"},
+        {"[{\"op\":\"gaussian\",\"ksize\":1}]", "ksize is 1; it must be 3 to 31"},
+        {"[{\"op\":\"gaussian\",\"ksize\":33}]", "ksize is 33; it must be 3 to 31"},
+        {"[{\"op\":\"gaussian\",\"ksize\":\"5\"}]", "ksize is a string"},
+        {"[{\"op\":\"gaussian\",\"sigma\":-1}]", "sigma is -1; it must be 0 to 1000"},
+        {"[{\"op\":\"gaussian\",\"sigma\":[1]}]", "sigma is an array"},
+        {"[{\"op\":\"gaussian\",\"amount\":1}]", "there is ksize or sigma"},
+        {"[{\"op\":\"unsharp\",\"amount\":17}]", "amount is 17; it must be 0 to 16"},
+        {"[{\"op\":\"unsharp\",\"amount\":-0.1}]", "amount is -0.1"},
+        {"[{\"op\":\"unsharp\",\"ksize\":6}]", "unsharp: ksize is 6"},
+    };
+    neighbours_refused(refusals, sizeof(refusals) / sizeof(*refusals));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gaussian_cpu),  cmocka_unit_test(test_unsharp_cpu),
+        cmocka_unit_test(test_gaussian_cuda), cmocka_unit_test(test_unsharp_cuda),
+        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
+        cmocka_unit_test(test_narrow_ones_are_nothing),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

@@ -1,0 +1,568 @@
+/*
+ * Tests of transpose, rotate, flip and crop: both engines, byte for byte, against a reference that
+ * moves one pixel at a time; and of what a plan makes of them: one pass, or none.
+ */
+#include "tests/unit/gpu/both_engines.h"
+
+#include "gpu/plan/pass.h"
+#include "tests/fixtures/raster.h"
+#include "tests/fixtures/reference.h"
+
+static const uint8_t under[3] = {200, 13, 101};
+
+/* ---- the reference ---- */
+
+static void move(struct raster *out, uint32_t to_x, uint32_t to_y, const struct raster *in,
+                 uint32_t x, uint32_t y)
+{
+    memcpy(raster_at(out, to_x, to_y), raster_at(in, x, y), in->channels);
+}
+
+static struct raster turned_once(const struct raster *in)
+{
+    struct raster out = raster_make(in->height, in->width, in->channels);
+    for (uint32_t y = 0; y < in->height; y++)
+        for (uint32_t x = 0; x < in->width; x++)
+            move(&out, in->height - 1 - y, x, in, x, y); /* the top row goes to the right */
+    return out;
+}
+
+static struct raster transposed(const struct raster *in)
+{
+    struct raster out = raster_make(in->height, in->width, in->channels);
+    for (uint32_t y = 0; y < in->height; y++)
+        for (uint32_t x = 0; x < in->width; x++)
+            move(&out, y, x, in, x, y);
+    return out;
+}
+
+static struct raster flipped(const struct raster *in, bool vertical)
+{
+    struct raster out = raster_make(in->width, in->height, in->channels);
+    for (uint32_t y = 0; y < in->height; y++)
+        for (uint32_t x = 0; x < in->width; x++)
+            move(&out, vertical ? x : in->width - 1 - x, vertical ? in->height - 1 - y : y, in, x,
+                 y);
+    return out;
+}
+
+static struct raster cropped(const struct raster *in, uint32_t x0, uint32_t y0, uint32_t width,
+                             uint32_t height)
+{
+    struct raster out = raster_make(width, height, in->channels);
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++)
+            move(&out, x, y, in, x0 + x, y0 + y);
+    return out;
+}
+
+static void replace(struct raster *raster, struct raster next)
+{
+    raster_clear(raster);
+    *raster = next;
+}
+
+static int number(const cJSON *item, const char *name, int missing)
+{
+    const cJSON *value = cJSON_GetObjectItem(item, name);
+    return value ? value->valueint : missing;
+}
+
+static const char *word(const cJSON *item, const char *name, const char *missing)
+{
+    const cJSON *value = cJSON_GetObjectItem(item, name);
+    return value ? value->valuestring : missing;
+}
+
+static void apply_crop(struct raster *now, const cJSON *item)
+{
+    uint32_t width = (uint32_t)number(item, "width", 0);
+    uint32_t height = (uint32_t)number(item, "height", 0);
+    uint32_t right = now->width - width, below = now->height - height;
+    const char *gravity = word(item, "gravity", "center");
+    uint32_t x = strstr(gravity, "west") ? 0 : strstr(gravity, "east") ? right : right / 2;
+    uint32_t y = strstr(gravity, "north") ? 0 : strstr(gravity, "south") ? below : below / 2;
+    replace(now, cropped(now, (uint32_t)number(item, "x", (int)x),
+                         (uint32_t)number(item, "y", (int)y), width, height));
+}
+
+static void apply(struct raster *now, const cJSON *item)
+{
+    const char *name = cJSON_IsString(item) ? item->valuestring : word(item, "op", "");
+    if (strcmp(name, "transpose") == 0) {
+        replace(now, transposed(now));
+    } else if (strcmp(name, "rotate") == 0) {
+        bool counter = cJSON_IsFalse(cJSON_GetObjectItem(item, "clockwise"));
+        int turns = number(item, "angle", 90) / 90;
+        for (int i = 0; i < (counter ? 4 - turns : turns); i++)
+            replace(now, turned_once(now));
+    } else if (strcmp(name, "flip") == 0) {
+        replace(now, flipped(now, strcmp(word(item, "axis", "horizontal"), "vertical") == 0));
+    } else if (strcmp(name, "crop") == 0) {
+        apply_crop(now, item);
+    } else if (strcmp(name, "grayscale") == 0) {
+        replace(now, reference_gray(now, NULL, under));
+    } else {
+        assert_string_equal(name, "sobel");
+        replace(now, reference_gray(now, NULL, under));
+        replace(now, reference_sobel(now, REFERENCE_HALF, REFERENCE_REFLECT101));
+    }
+}
+
+static struct raster raster_of(struct image image)
+{
+    struct raster raster = raster_make(image.width, image.height, image.channels);
+    size_t row = (size_t)image.width * image.channels;
+    for (uint32_t y = 0; y < image.height; y++)
+        memcpy(raster.pixels + y * row, image.pixels + y * image.stride, row);
+    return raster;
+}
+
+/* ---- running operations on an engine ---- */
+
+struct setting {
+    uint32_t width, height, channels;
+    int orientation;
+    bool opaque;
+};
+
+static void check(struct engine *engine, const struct setting *setting, const char *json)
+{
+    struct plan_source source = {.width = setting->width, .height = setting->height,
+                                 .channels = setting->channels,
+                                 .orientation = setting->orientation,
+                                 .background = {under[0], under[1], under[2]}};
+    cJSON *ops = test_ops(json);
+    struct plan_target target = {.ops = ops, .opaque = setting->opaque};
+    struct plan plan;
+    struct error error = {0};
+    struct engine_memory memory;
+    char what[700], where[200] = "";
+    snprintf(what, sizeof(what), "%ux%ux%u orientation %d opaque %d: %s", setting->width,
+             setting->height, setting->channels, setting->orientation, setting->opaque, json);
+    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", what, error.text);
+    test_reserve(engine, &plan, &memory);
+    test_fill(plan_input(&plan, memory.input), setting->width * 31 + setting->height);
+    test_carry_out(engine, &plan, &memory, what);
+
+    struct raster want = raster_of(plan_input(&plan, memory.input));
+    struct raster got = raster_of(plan_result(&plan, 0, memory.input, memory.output));
+    replace(&want, reference_orient(&want, setting->orientation));
+    for (const cJSON *item = ops->child; item; item = item->next)
+        apply(&want, item);
+    if (setting->opaque)
+        replace(&want, reference_flatten(&want, under));
+    if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
+        fail_msg("%s: %s", what, where);
+    raster_clear(&want);
+    raster_clear(&got);
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    cJSON_Delete(ops);
+}
+
+/* ---- the tables ---- */
+
+/* CUDA tiles are 128 pixels a side (gray) and 64, rows go by 512 pixels of RGB and by 4 rows. */
+static const uint32_t sizes[][2] = {
+    {1, 1},    {1, 2},   {2, 1},    {3, 3},     {1, 37},    {37, 1},   {5, 4},    {15, 13},
+    {16, 16},  {17, 15}, {32, 17},  {63, 65},   {64, 64},   {65, 31},  {127, 62}, {128, 128},
+    {129, 65}, {33, 130}, {511, 9}, {512, 5},   {513, 7},   {257, 300}, {1040, 3}, {16384, 2},
+    {2, 16384},
+};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static const char *const maps[] = {
+    "[\"transpose\"]",
+    "[\"rotate\"]",
+    "[{\"op\":\"rotate\",\"angle\":180}]",
+    "[{\"op\":\"rotate\",\"angle\":270}]",
+    "[{\"op\":\"rotate\",\"angle\":90,\"clockwise\":false}]",
+    "[{\"op\":\"rotate\",\"angle\":180,\"clockwise\":false}]",
+    "[{\"op\":\"rotate\",\"angle\":270,\"clockwise\":false}]",
+    "[{\"op\":\"rotate\",\"angle\":270,\"clockwise\":true}]",
+    "[\"flip\"]",
+    "[{\"op\":\"flip\",\"axis\":\"horizontal\"}]",
+    "[{\"op\":\"flip\",\"axis\":\"vertical\"}]",
+    "[\"transpose\",{\"op\":\"rotate\",\"angle\":180}]",
+};
+#define MAPS (sizeof(maps) / sizeof(maps[0]))
+
+static void all_maps(struct engine *engine)
+{
+    for (size_t m = 0; m < MAPS; m++)
+        for (size_t i = 0; i < SIZES; i += test_quick() ? 3 : 1)
+            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+                check(engine, &(struct setting){sizes[i][0], sizes[i][1], channels, 1, false},
+                      maps[m]);
+}
+
+/* Rectangles that begin at every byte of an aligned piece, and end in every way, each mapped in
+ * every way, read by passes that need alignment, and left as they are. */
+static void all_crops(struct engine *engine)
+{
+    static const char *const after[] = {
+        "", ",\"transpose\"", ",\"rotate\"", ",{\"op\":\"rotate\",\"angle\":270}", ",\"flip\"",
+        ",{\"op\":\"rotate\",\"angle\":180}", ",{\"op\":\"flip\",\"axis\":\"vertical\"}",
+        ",\"sobel\"", ",\"grayscale\""};
+    uint32_t step = test_quick() ? 7 : 1;
+    char json[300];
+    for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+        for (uint32_t x = 0; x <= 40; x += step) {
+            for (size_t a = 0; a < sizeof(after) / sizeof(after[0]); a++) {
+                uint32_t width = x * 53 % 160 + 1, height = x * 29 % 140 + 1;
+                snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,"
+                         "\"height\":%u}%s]", x, 3 + x % 5, width, height, after[a]);
+                check(engine, &(struct setting){200, 150, channels, 1, x % 2}, json);
+            }
+        }
+    }
+}
+
+static void all_gravities(struct engine *engine)
+{
+    static const char *const gravities[] = {"center",    "north", "northeast", "east", "southeast",
+                                            "south", "southwest", "west", "northwest"};
+    char json[300];
+    for (size_t g = 0; g < 9; g++) {
+        for (uint32_t odd = 0; odd < 2; odd++) {
+            snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"width\":%u,\"height\":%u,\"gravity\":"
+                     "\"%s\"}]", 40 + odd, 21 - odd, gravities[g]);
+            check(engine, &(struct setting){61, 50, 3, 1, false}, json);
+            check(engine, &(struct setting){61, 50, 4, 6, true}, json);
+        }
+    }
+    check(engine, &(struct setting){61, 50, 1, 1, false},
+          "[{\"op\":\"crop\",\"width\":8,\"height\":9}]");
+    check(engine, &(struct setting){61, 50, 1, 1, false},
+          "[{\"op\":\"crop\",\"width\":61,\"height\":50}]");
+}
+
+/* The image that `ops` make of a source, whose rectangle at (x, y) holds the pixels of `seed`. */
+static struct raster run_on(struct engine *engine, const struct raster *pixels, uint32_t x,
+                            uint32_t y, uint32_t width, uint32_t height, const char *json)
+{
+    struct plan_source source = {.width = width, .height = height, .channels = pixels->channels,
+                                 .orientation = 1, .background = {under[0], under[1], under[2]}};
+    cJSON *ops = test_ops(json);
+    struct plan_target target = {.ops = ops};
+    struct plan plan;
+    struct error error = {0};
+    struct engine_memory memory;
+    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", json, error.text);
+    test_reserve(engine, &plan, &memory);
+    struct image input = plan_input(&plan, memory.input);
+    size_t row = (size_t)pixels->width * pixels->channels;
+    test_fill(input, 5 * x + y);
+    for (uint32_t i = 0; i < pixels->height; i++)
+        memcpy(input.pixels + (y + i) * input.stride + (size_t)x * pixels->channels,
+               pixels->pixels + i * row, row);
+    test_carry_out(engine, &plan, &memory, json);
+    struct raster result = raster_of(plan_result(&plan, 0, memory.input, memory.output));
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    cJSON_Delete(ops);
+    return result;
+}
+
+/* Every operation sees of a rectangle what it sees of the same pixels as an image of their own. */
+static void all_windows(struct engine *engine)
+{
+    static const char *const ops[] = {
+        "\"grayscale\"",
+        "\"sobel\"",
+        "{\"op\":\"resize\",\"width\":50,\"height\":31,\"fit\":\"exact\"}",
+        "{\"op\":\"resize\",\"width\":40,\"height\":40,\"fit\":\"cover\",\"filter\":\"lanczos3\"}",
+        "\"invert\"",
+        "\"threshold\"",
+        "{\"op\":\"color_matrix\",\"matrix\":[[0,1,0,0],[0,0,1,0],[1,0,0,8]]}",
+        "\"gaussian\"",
+        "{\"op\":\"gaussian\",\"ksize\":31}",
+        "\"unsharp\"",
+        "\"median\"",
+        "{\"op\":\"median\",\"size\":5}",
+        "{\"op\":\"convolve\",\"kernel\":[[1,2,1,0,3],[0,1,4,1,2],[3,1,1,0,5]]}",
+    };
+    static const uint32_t corners[][2] = {{0, 1}, {32, 0}, {64, 7}, {5, 3}};
+    static const uint32_t sides[][2] = {{1, 1}, {97, 70}, {128, 33}, {530, 40}};
+    char json[600];
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        for (size_t k = 0; k < 16; k += test_quick() ? 3 : 1) {
+            const uint32_t *corner = corners[k % 4], *side = sides[k / 4];
+            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+                struct raster pixels = raster_make(side[0], side[1], channels);
+                uint32_t state = 77 + (uint32_t)k;
+                char where[200] = "";
+                for (size_t b = 0; b < (size_t)side[0] * side[1] * channels; b++)
+                    pixels.pixels[b] = (uint8_t)(test_random(&state) >> 9);
+                snprintf(json, sizeof(json), "[%s]", ops[i]);
+                struct raster want = run_on(engine, &pixels, 0, 0, side[0], side[1], json);
+                snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,"
+                         "\"height\":%u},%s]", corner[0], corner[1], side[0], side[1], ops[i]);
+                struct raster got = run_on(engine, &pixels, corner[0], corner[1],
+                                           corner[0] + side[0] + 20, corner[1] + side[1] + 3,
+                                           json);
+                if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
+                    fail_msg("%u channels: %s: %s", channels, json, where);
+                raster_clear(&want);
+                raster_clear(&got);
+                raster_clear(&pixels);
+            }
+        }
+    }
+}
+
+/* Appends one random operation that fits the image; *width and *height follow it. */
+static void add_random(char *json, size_t size, uint32_t *state, uint32_t *width, uint32_t *height)
+{
+    static const char *const gravities[] = {"center", "north", "southeast", "west"};
+    size_t length = strlen(json);
+    char *end = json + length;
+    size_t room = size - length;
+    uint32_t kind = test_random(state) % 7, swap = *width;
+    uint32_t w = 1 + test_random(state) % *width, h = 1 + test_random(state) % *height;
+    uint32_t x = test_random(state) % (*width - w + 1), y = test_random(state) % (*height - h + 1);
+    uint32_t quarters = 1 + test_random(state) % 3;
+    if (kind <= 1) {
+        snprintf(end, room, "{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,\"height\":%u}", x, y,
+                 w, h);
+    } else if (kind == 2) {
+        snprintf(end, room, "{\"op\":\"crop\",\"width\":%u,\"height\":%u,\"gravity\":\"%s\"}", w, h,
+                 gravities[test_random(state) % 4]);
+    } else if (kind == 3) {
+        snprintf(end, room, "{\"op\":\"rotate\",\"angle\":%u,\"clockwise\":%s}", quarters * 90,
+                 test_random(state) % 2 ? "true" : "false");
+    } else if (kind == 4) {
+        snprintf(end, room, "{\"op\":\"flip\",\"axis\":\"%s\"}",
+                 test_random(state) % 2 ? "horizontal" : "vertical");
+    } else {
+        snprintf(end, room, "\"%s\"",
+                 kind == 5 ? "transpose" : test_random(state) % 2 ? "sobel" : "grayscale");
+    }
+    if (kind <= 2) {
+        *width = w;
+        *height = h;
+    } else if (kind == 5 || (kind == 3 && quarters % 2 == 1)) {
+        *width = *height;
+        *height = swap;
+    }
+}
+
+static void all_random(struct engine *engine)
+{
+    uint32_t state = 20110711;
+    int chains = test_quick() ? 60 : 600;
+    for (int i = 0; i < chains; i++) {
+        char json[1200] = "[";
+        uint32_t channels = test_random(&state) % 3;
+        struct setting setting = {.width = 1 + test_random(&state) % 300,
+                                  .height = 1 + test_random(&state) % 300,
+                                  .channels = channels == 0 ? 1 : channels + 2,
+                                  .orientation = (int)(test_random(&state) % 9),
+                                  .opaque = test_random(&state) % 2};
+        bool turned = setting.orientation >= 5;
+        uint32_t width = turned ? setting.height : setting.width;
+        uint32_t height = turned ? setting.width : setting.height;
+        uint32_t count = 1 + test_random(&state) % 6;
+        for (uint32_t k = 0; k < count; k++) {
+            strcat(json, k ? "," : "");
+            add_random(json, sizeof(json), &state, &width, &height);
+        }
+        strcat(json, "]");
+        check(engine, &setting, json);
+    }
+}
+
+/* ---- plans ---- */
+
+struct shape {
+    const char *ops;
+    uint32_t channels;
+    int orientation;
+    const char *passes; /* names with blanks between them */
+    uint32_t x, y, width, height; /* of what the first pass reads, or of the source's part */
+    size_t scratch_bytes;
+};
+
+#define CROP(x, y, w, h)                                                                           \
+    "{\"op\":\"crop\",\"x\":" #x ",\"y\":" #y ",\"width\":" #w ",\"height\":" #h "}"
+
+/* Of an image of 300 x 200 pixels. */
+static const struct shape shapes[] = {
+    {"[\"rotate\",\"flip\"]", 3, 1, "orient", 0, 0, 300, 200, 0},
+    {"[\"rotate\"]", 3, 6, "orient", 0, 0, 300, 200, 0},
+    {"[\"rotate\"]", 3, 8, "", 0, 0, 300, 200, 0},
+    {"[{\"op\":\"rotate\",\"angle\":270}]", 3, 6, "", 0, 0, 300, 200, 0},
+    {"[\"transpose\",\"transpose\"]", 3, 1, "", 0, 0, 300, 200, 0},
+    {"[\"flip\",{\"op\":\"flip\",\"axis\":\"vertical\"},{\"op\":\"rotate\",\"angle\":180}]", 1, 1,
+     "", 0, 0, 300, 200, 0},
+    {"[\"flip\",\"transpose\",\"rotate\",\"flip\",\"rotate\"]", 4, 5, "orient", 0, 0, 300, 200, 0},
+    {"[" CROP(7, 9, 100, 80) "]", 3, 1, "", 7, 9, 100, 80, 0},
+    {"[" CROP(0, 0, 300, 200) "]", 3, 1, "", 0, 0, 300, 200, 0},
+    {"[" CROP(7, 9, 100, 80) "," CROP(1, 2, 3, 4) "]", 4, 1, "", 8, 11, 3, 4, 0},
+    {"[" CROP(7, 9, 100, 80) ",\"rotate\"]", 3, 1, "orient", 7, 9, 100, 80, 0},
+    /* The rectangle of the turned image, in the stored one. */
+    {"[" CROP(7, 9, 100, 80) "]", 3, 6, "orient", 9, 93, 80, 100, 0},
+    {"[\"rotate\"," CROP(7, 9, 100, 80) ",{\"op\":\"rotate\",\"angle\":270}]", 3, 1, "", 9, 93, 80,
+     100, 0},
+    {"[" CROP(64, 9, 100, 80) ",\"sobel\"]", 1, 1, "sobel", 64, 9, 100, 80, 0},
+    {"[" CROP(64, 9, 100, 80) ",\"grayscale\",\"sobel\"]", 3, 1, "sobel", 64, 9, 100, 80, 512},
+    {"[" CROP(7, 9, 100, 80) ",\"sobel\"]", 1, 1, "orient sobel", 7, 9, 100, 80, 128 * 80},
+    {"[" CROP(7, 9, 100, 80) ",\"grayscale\",\"sobel\"]", 1, 1, "orient sobel", 7, 9, 100, 80,
+     128 * 80},
+    /* What lies beyond the rectangle is no neighbour of its pixels. */
+    {"[\"grayscale\"," CROP(64, 9, 100, 80) ",\"sobel\"]", 3, 1, "grayscale sobel", 0, 0, 300, 200,
+     320 * 200},
+    {"[\"sobel\"," CROP(64, 9, 100, 80) "]", 1, 1, "sobel orient", 0, 0, 300, 200, 320 * 200},
+    {"[\"sobel\",\"rotate\"," CROP(7, 9, 100, 80) "]", 1, 1, "sobel orient", 0, 0, 300, 200,
+     320 * 200},
+    {"[\"flip\",\"sobel\",\"flip\"]", 1, 1, "orient sobel orient", 0, 0, 300, 200, 2 * 320 * 200},
+};
+
+static void check_shape(const struct shape *shape)
+{
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 300, .height = 200, .channels = shape->channels,
+                                 .orientation = shape->orientation};
+    struct plan_target target = {.ops = test_ops(shape->ops)};
+    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", shape->ops, error.text);
+    const struct plan_variant *variant = &plan.variants[0];
+    char names[200] = "";
+    for (uint32_t p = 0; p < variant->pass_count; p++) {
+        strcat(names, p ? " " : "");
+        strcat(names, variant->passes[p].type->name);
+    }
+    if (strcmp(names, shape->passes) != 0)
+        fail_msg("%s: \"%s\" instead of \"%s\"", shape->ops, names, shape->passes);
+    uint32_t x = variant->x, y = variant->y, width = variant->width, height = variant->height;
+    if (variant->pass_count > 0) {
+        const struct pass *first = &variant->passes[0];
+        x = first->window.x;
+        y = first->window.y;
+        width = first->from.width;
+        height = first->from.height;
+    }
+    if (x != shape->x || y != shape->y || width != shape->width || height != shape->height)
+        fail_msg("%s: reads %u x %u at %u, %u instead of %u x %u at %u, %u", shape->ops, width,
+                 height, x, y, shape->width, shape->height, shape->x, shape->y);
+    assert_int_equal(variant->is_source, *shape->passes == '\0');
+    assert_int_equal(plan.idle, *shape->passes == '\0');
+    if (plan.scratch_bytes != shape->scratch_bytes)
+        fail_msg("%s: %zu bytes of scratch instead of %zu", shape->ops, plan.scratch_bytes,
+                 shape->scratch_bytes);
+    assert_int_equal(plan.output_bytes,
+                     plan.idle ? 0 : image_bytes(variant->width, variant->height,
+                                                 variant->channels));
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+static void test_plans(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        check_shape(&shapes[i]);
+}
+
+/* ---- what is refused ---- */
+
+struct refusal {
+    const char *ops;
+    const char *text; /* a part of the message */
+};
+
+static const struct refusal refusals[] = {
+    {"[{\"op\":\"transpose\",\"axis\":\"horizontal\"}]", "no parameter \"axis\"; it has none"},
+    {"[{\"op\":\"rotate\",\"angle\":45}]", "ops[0] rotate: angle is 45; it must be 90, 180 or 270"},
+    {"[{\"op\":\"rotate\",\"angle\":100}]", "angle is 100; it must be 90, 180 or 270"},
+    {"[{\"op\":\"rotate\",\"angle\":\"90\"}]", "angle is a string; it must be a number"},
+    {"[{\"op\":\"rotate\",\"angle\":360}]", "angle is 360"},
+    {"[{\"op\":\"rotate\",\"angle\":-90}]", "angle is -90"},
+    {"[{\"op\":\"rotate\",\"angle\":90.5}]", "angle is 90.5"},
+    {"[{\"op\":\"rotate\",\"clockwise\":1}]", "clockwise is a number; it must be true or false"},
+    {"[{\"op\":\"rotate\",\"clockwise\":null}]", "clockwise is null"},
+    {"[{\"op\":\"flip\",\"axis\":\"x\"}]", "axis is \"x\"; it must be horizontal or vertical"},
+    {"[{\"op\":\"flip\",\"axis\":true}]", "axis is a boolean"},
+    {"[\"crop\"]", "ops[0] crop needs width and height"},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":1,\"width\":5}]", "crop needs width and height"},
+    {"[{\"op\":\"crop\",\"x\":1,\"width\":5,\"height\":5}]", "crop has x without y"},
+    {"[{\"op\":\"crop\",\"y\":1,\"width\":5,\"height\":5}]", "crop has y without x"},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":1,\"width\":5,\"height\":5,\"gravity\":\"east\"}]",
+     "x and y, and gravity; it takes one or the other"},
+    {"[{\"op\":\"crop\",\"x\":-1,\"y\":1,\"width\":5,\"height\":5}]",
+     "x is -1; it must be an integer of 0 to 65499"},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":1.5,\"width\":5,\"height\":5}]", "y is 1.5"},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":1,\"width\":0,\"height\":5}]",
+     "width is 0; it must be an integer of 1 to 65500"},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":1,\"width\":5,\"height\":65501}]", "height is 65501"},
+    {"[{\"op\":\"crop\",\"width\":5,\"height\":5,\"gravity\":\"top\"}]",
+     "gravity is \"top\"; it must be center, north, northeast, east, southeast, south, southwest, "
+     "west or northwest"},
+};
+
+static const struct refusal misfits[] = {
+    {"[" CROP(0, 0, 301, 5) "]", "ops[0] crop: width is 301; the image is 300 x 200 there"},
+    {"[" CROP(0, 0, 5, 201) "]", "height is 201; the image is 300 x 200 there"},
+    {"[" CROP(201, 0, 100, 5) "]", "x 201 + width 100 is 301; the image is 300 x 200 there"},
+    {"[" CROP(0, 101, 100, 100) "]", "y 101 + height 100 is 201"},
+    {"[\"rotate\"," CROP(101, 0, 100, 5) "]", "x 101 + width 100 is 201; the image is 200 x 300"},
+    {"[" CROP(0, 0, 10, 10) "," CROP(5, 0, 6, 5) "]",
+     "ops[1] crop: x 5 + width 6 is 11; the image is 10 x 10 there"},
+    {"[{\"op\":\"crop\",\"width\":301,\"height\":5,\"gravity\":\"west\"}]", "width is 301"},
+};
+
+static void test_refused_parameters(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        struct error error = {0};
+        cJSON *ops = test_ops(refusals[i].ops);
+        if (plan_check_ops(ops, -1, &error) != STATUS_BAD_OP ||
+            !strstr(error.text, refusals[i].text))
+            fail_msg("%s: %s \"%s\" instead of \"%s\"", refusals[i].ops,
+                     status_name(error.status), error.text, refusals[i].text);
+        cJSON_Delete(ops);
+    }
+}
+
+static void test_refused_rectangles(void **state)
+{
+    (void)state;
+    struct plan_source source = {.width = 300, .height = 200, .channels = 3, .orientation = 1};
+    for (size_t i = 0; i < sizeof(misfits) / sizeof(misfits[0]); i++) {
+        struct error error = {0};
+        struct plan plan;
+        struct plan_target target = {.ops = test_ops(misfits[i].ops)};
+        assert_int_equal(plan_check_ops(target.ops, -1, &error), STATUS_OK);
+        if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_BAD_OP ||
+            !strstr(error.text, misfits[i].text))
+            fail_msg("%s: %s \"%s\" instead of \"%s\"", misfits[i].ops,
+                     status_name(error.status), error.text, misfits[i].text);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+ON_BOTH(maps)
+ON_BOTH(crops)
+ON_BOTH(gravities)
+ON_BOTH(random)
+ON_BOTH(windows)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_parameters), cmocka_unit_test(test_refused_rectangles),
+        cmocka_unit_test(test_plans),              cmocka_unit_test(test_maps_cpu),
+        cmocka_unit_test(test_crops_cpu),          cmocka_unit_test(test_gravities_cpu),
+        cmocka_unit_test(test_random_cpu),         cmocka_unit_test(test_maps_cuda),
+        cmocka_unit_test(test_crops_cuda),         cmocka_unit_test(test_gravities_cuda),
+        cmocka_unit_test(test_random_cuda),        cmocka_unit_test(test_windows_cpu),
+        cmocka_unit_test(test_windows_cuda),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

@@ -1,0 +1,75 @@
+/* Tests of median: both engines against sorting. */
+#include "tests/unit/gpu/neighbours.h"
+
+static int compare_ints(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static int reference(const struct channel *in, int x, int y, const void *recipe)
+{
+    int size = *(const int *)recipe, values[25], count = 0;
+    for (int j = -(size / 2); j <= size / 2; j++)
+        for (int i = -(size / 2); i <= size / 2; i++)
+            values[count++] = channel_at(in, x + i, y + j, "replicate");
+    qsort(values, (size_t)count, sizeof(int), compare_ints);
+    return values[count / 2];
+}
+
+static void all_median(struct engine *engine)
+{
+    int three = 3, five = 5;
+    neighbours_sweep(engine, "[\"median\"]", reference, &three, 3, false);
+    neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":3}]", reference, &three, 1, true);
+    neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1, true);
+}
+
+static void sweep_behind(struct engine *engine, struct behind behind)
+{
+    int three = 3, five = 5;
+    neighbours_sweep_behind(engine, behind, "[\"median\"]", reference, &three, 1, true);
+    neighbours_sweep_behind(engine, behind, "[{\"op\":\"median\",\"size\":5}]", reference, &five,
+                            1, true);
+}
+
+static void all_behind_table(struct engine *engine)
+{
+    sweep_behind(engine, (struct behind){.table = true});
+}
+
+static void all_behind_gray(struct engine *engine)
+{
+    sweep_behind(engine, (struct behind){.gray = true});
+    sweep_behind(engine, (struct behind){.gray = true, .table = true});
+}
+
+ON_BOTH(median)
+ON_BOTH(behind_table)
+ON_BOTH(behind_gray)
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct neighbours_refusal refusals[] = {
+        {"[{\"op\":\"median\",\"size\":4}]", "size is 4; it must be 3 or 5"},
+        {"[{\"op\":\"median\",\"size\":3.5}]", "size is 3.5; it must be 3 or 5"},
+        {"[{\"op\":\"median\",\"size\":7}]", "size is 7; it must be 3 to 5"},
+        {"[{\"op\":\"median\",\"size\":\"3\"}]", "size is a string; it must be a number"},
+        {"[{\"op\":\"median\",\"ksize\":3}]", "no parameter \"ksize\""},
+    };
+    neighbours_refused(refusals, sizeof(refusals) / sizeof(*refusals));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median_cpu),
+        cmocka_unit_test(test_median_cuda),
+        cmocka_unit_test(test_behind_table_cpu),
+        cmocka_unit_test(test_behind_table_cuda),
+        cmocka_unit_test(test_behind_gray_cpu),
+        cmocka_unit_test(test_behind_gray_cuda),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

@@ -1,0 +1,161 @@
+/* test_op_otsu.c - otsu and equalize on both engines, against OpenCV's definitions. */
+#include "tests/unit/gpu/values_run.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- references, after OpenCV's getThreshVal_Otsu_8u and equalizeHist ---- */
+
+static int reference_otsu(const unsigned counts[256], unsigned pixels)
+{
+    double mu = 0, scale = 1. / pixels, mu1 = 0, q1 = 0, max_sigma = 0;
+    int best = 0;
+    for (int i = 0; i < 256; i++)
+        mu += i * (double)counts[i];
+    mu *= scale;
+    for (int i = 0; i < 256; i++) {
+        double p = counts[i] * scale;
+        mu1 *= q1;
+        q1 += p;
+        double q2 = 1. - q1;
+        if (fmin(q1, q2) < FLT_EPSILON || fmax(q1, q2) > 1. - FLT_EPSILON)
+            continue;
+        mu1 = (mu1 + i * p) / q1;
+        double mu2 = (mu - q1 * mu1) / q2;
+        double sigma = q1 * q2 * (mu1 - mu2) * (mu1 - mu2);
+        if (sigma > max_sigma) {
+            max_sigma = sigma;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void reference_equalize(const unsigned counts[256], unsigned pixels, unsigned table[256])
+{
+    int i = 0, sum = 0;
+    while (!counts[i])
+        i++;
+    table[i] = counts[i] == pixels ? (unsigned)i : 0;
+    if (counts[i] == pixels)
+        return;
+    float scale = 255.f / (float)(int)(pixels - counts[i]);
+    for (i++; i < 256; i++) {
+        sum += (int)counts[i];
+        long value = lrintf((float)sum * scale);
+        table[i] = value > 255 ? 255 : (unsigned)value;
+    }
+}
+
+/* ---- running them ---- */
+
+static void compare_table(const struct values_run *run, const unsigned table[256],
+                          const char *what)
+{
+    const struct image *got = &run->picture;
+    assert_int_equal(got->channels, 1);
+    for (uint32_t y = 0; y < got->height; y++)
+        for (uint32_t x = 0; x < got->width; x++)
+            if (got->pixels[y * got->stride + x] != table[values_at(&run->input, x, y, -1)])
+                fail_msg("%s: %u,%u: %u instead of %u", what, x, y,
+                         got->pixels[y * got->stride + x],
+                         table[values_at(&run->input, x, y, -1)]);
+}
+
+static void check_otsu(struct engine *engine, struct values_case *c)
+{
+    struct values_run run;
+    unsigned counts[256], table[256];
+    values_begin(&run, engine, c);
+    values_count(&run.input, -1, counts);
+    int threshold = reference_otsu(counts, c->width * c->height);
+    const cJSON *value = cJSON_GetObjectItem(run.values, "otsu");
+    if (!cJSON_IsNumber(value) || value->valueint != threshold)
+        fail_msg("%s: threshold %d instead of %d", c->what, value ? value->valueint : -1,
+                 threshold);
+    for (int i = 0; i < 256; i++)
+        table[i] = i > threshold ? 255 : 0;
+    if (!c->no_picture)
+        compare_table(&run, table, c->what);
+    values_end(&run, engine);
+}
+
+static void check_equalize(struct engine *engine, struct values_case *c)
+{
+    struct values_run run;
+    unsigned counts[256], table[256];
+    c->no_picture = false;
+    values_begin(&run, engine, c);
+    assert_int_equal(cJSON_GetArraySize(run.values), 0);
+    values_count(&run.input, -1, counts);
+    reference_equalize(counts, c->width * c->height, table);
+    compare_table(&run, table, c->what);
+    values_end(&run, engine);
+}
+
+static void all_otsu(struct engine *engine)
+{
+    values_for_all(engine, "[\"otsu\"]", check_otsu);
+    values_for_all(engine, "[\"grayscale\",\"otsu\"]", check_otsu);
+}
+
+static void all_equalize(struct engine *engine)
+{
+    values_for_all(engine, "[\"equalize\"]", check_equalize);
+    values_for_all(engine, "[\"grayscale\",\"equalize\"]", check_equalize);
+}
+
+/* The sum of all values needs more than 32 bits. */
+static void all_large(struct engine *engine)
+{
+#ifndef __SANITIZE_ADDRESS__
+    struct values_case c = {.width = 16384, .height = 2200, .channels = 1, .fill = FILL_NOISE,
+                            .ops = "[\"otsu\"]"};
+    if (!test_quick())
+        check_otsu(engine, &c);
+#else
+    (void)engine;
+#endif
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    values_refused("[{\"op\":\"otsu\",\"threshold\":1}]", "it has none");
+    values_refused("[{\"op\":\"equalize\",\"gray\":true}]", "it has none");
+}
+
+/* One pass each, whatever stands before it; a JPEG's Y channel serves them. */
+static void test_fusion(void **state)
+{
+    (void)state;
+    static const char *const chains[] = {"[\"otsu\"]", "[\"grayscale\",\"otsu\"]",
+                                         "[\"grayscale\",\"equalize\"]"};
+    for (int i = 0; i < 3; i++) {
+        struct plan plan;
+        struct error error = {0};
+        struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
+        struct plan_target target = {.ops = test_ops(chains[i])};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, 1);
+        assert_int_equal(plan.variants[0].channels, 1);
+        assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+ON_BOTH(otsu)
+ON_BOTH(equalize)
+ON_BOTH(large)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_fusion),
+        cmocka_unit_test(test_otsu_cpu),   cmocka_unit_test(test_equalize_cpu),
+        cmocka_unit_test(test_large_cpu),  cmocka_unit_test(test_otsu_cuda),
+        cmocka_unit_test(test_equalize_cuda), cmocka_unit_test(test_large_cuda),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

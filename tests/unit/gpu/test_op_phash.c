@@ -1,0 +1,326 @@
+/*
+ * test_op_phash.c - phash on both engines: against a reference in long doubles over what grayscale
+ * and resize give, against hashes of Python's imagehash, and many of one job in one pass.
+ */
+#include "tests/unit/gpu/values_run.h"
+
+#include "gpu/ops/phash.h"
+#include "gpu/plan/pass.h"
+#include "tests/fixtures/reference.h"
+
+#define TO_32                                                                                      \
+    "{\"op\":\"resize\",\"width\":32,\"height\":32,\"fit\":\"exact\",\"fast_shrink\":false}"
+
+static void compare_hash(const cJSON *values, const char *name, uint64_t want, const char *what)
+{
+    char text[17];
+    const cJSON *value = cJSON_GetObjectItem(values, name);
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)want);
+    if (!cJSON_IsString(value) || strcmp(value->valuestring, text) != 0)
+        fail_msg("%s: %s %s instead of %s", what, name,
+                 cJSON_IsString(value) ? value->valuestring : "is missing", text);
+}
+
+/* ---- all sizes, channels and fills ---- */
+
+/* Of a view of 32 x 32 x 1. */
+static uint64_t hash_of(const struct image *view)
+{
+    struct raster gray = raster_make(32, 32, 1);
+    for (uint32_t y = 0; y < 32; y++)
+        memcpy(raster_at(&gray, 0, y), view->pixels + y * view->stride, 32);
+    uint64_t hash = reference_phash(&gray);
+    raster_clear(&gray);
+    return hash;
+}
+
+static void check_phash(struct engine *engine, struct values_case *c)
+{
+    struct values_case small = {.width = c->width, .height = c->height, .channels = c->channels,
+                                .fill = c->fill, .ops = "[\"grayscale\"," TO_32 "]"};
+    struct values_run run, reference;
+    values_begin(&run, engine, c);
+    values_begin(&reference, cpu, &small);
+    assert_int_equal(reference.picture.width, 32);
+    compare_hash(run.values, "phash", hash_of(&reference.picture), c->what);
+    if (!c->no_picture)
+        assert_ptr_equal(run.picture.pixels, run.input.pixels);
+    values_end(&reference, cpu);
+    values_end(&run, engine);
+}
+
+static void all_phash(struct engine *engine)
+{
+    static const uint32_t own[][2] = {{32, 32}, {32, 9}, {9, 32}, {32, 77}, {64, 32}};
+    values_for_all(engine, "[\"phash\"]", check_phash);
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+            struct values_case c = {.width = own[i][0], .height = own[i][1], .channels = channels,
+                                    .ops = "[\"phash\"]", .no_picture = i % 2};
+            check_phash(engine, &c);
+        }
+    }
+}
+
+/* ---- pictures of one's own ---- */
+
+/* Kinds of pictures: four that are known, 256 of one value, others with (x, y) as (y, x). */
+#define FLAT 4
+#define PAIRED 1000
+
+struct pixels {
+    uint32_t width, height, channels;
+    int kind;
+};
+
+/* As those who asked imagehash made them: see `known`. */
+static uint8_t pixel_at(const struct pixels *p, int64_t x, int64_t y, int64_t c)
+{
+    int64_t value = 0, w = p->width, h = p->height;
+    if (p->kind == 0)
+        value = (x * x * 3 + y * y * 5 + x * y * (c + 1)) / 97 + 40 * c;
+    else if (p->kind == 1)
+        value = (x * 255 / (w - 1) * 3 + y * 255 / (h - 1) * 2) / 5;
+    else if (p->kind == 2)
+        value = (x * 5 / w + y * 3 / h * 2 + c) % 3 == 0 ? 200 : 30;
+    else if (p->kind == 3)
+        value = (x * 2654435761 + y * 40503 * 7 + c * 977) >> 5;
+    else if (p->kind >= PAIRED)
+        value = ((x + 7) * (y + 7) * (p->kind * 37 + 11) + (x + y) * p->kind * p->kind) >> 3;
+    else
+        value = p->kind - FLAT; /* one value */
+    return (uint8_t)value;
+}
+
+/* A job over them: the values of each variant; returns how many passes have work to do. */
+static unsigned run_job(struct engine *engine, const struct pixels *pixels,
+                        const char *const *ops, size_t count, bool no_picture, cJSON **values)
+{
+    struct plan_source source = {.width = pixels->width, .height = pixels->height,
+                                 .channels = pixels->channels, .orientation = 1};
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    struct engine_memory memory;
+    struct error error = {0};
+    struct plan plan;
+    unsigned hashes = 0;
+    for (size_t i = 0; i < count; i++)
+        targets[i] = (struct plan_target){.ops = test_ops(ops[i]), .no_picture = no_picture};
+    if (plan_build(&plan, &source, targets, count, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", ops[0], error.text);
+    test_reserve(engine, &plan, &memory);
+    struct image input = plan_input(&plan, memory.input);
+    for (uint32_t y = 0; y < input.height; y++)
+        for (uint32_t x = 0; x < input.width * input.channels; x++)
+            input.pixels[y * input.stride + x] =
+                pixel_at(pixels, x / input.channels, y, x % input.channels);
+    test_carry_out(engine, &plan, &memory, ops[0]);
+    for (size_t v = 0; v < count; v++) {
+        values[v] = plan_values(&plan, v, memory.output);
+        assert_non_null(values[v]);
+        for (uint32_t p = 0; p < plan.variants[v].pass_count; p++)
+            hashes += plan.variants[v].passes[p].stacked && !plan.variants[v].passes[p].deferred;
+        cJSON_Delete((cJSON *)targets[v].ops);
+    }
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    return hashes;
+}
+
+static void check_one(struct engine *engine, const struct pixels *pixels, uint64_t want)
+{
+    static const char *const ops[] = {"[\"phash\"]"};
+    char what[80];
+    cJSON *values;
+    snprintf(what, sizeof(what), "%ux%ux%u, picture %d", pixels->width, pixels->height,
+             pixels->channels, pixels->kind);
+    assert_int_equal(run_job(engine, pixels, ops, 1, true, &values), 1);
+    compare_hash(values, "phash", want, what);
+    cJSON_Delete(values);
+}
+
+/* What str(imagehash.phash(picture)) gives, with Pillow 9.4 and SciPy 1.10. */
+static void all_known(struct engine *engine)
+{
+    static const uint64_t known[][2] = {{0x830303070ffffcf0, 0xaa2a5f816ad52ad5},
+                                        {0xaa6e9539976aaa28, 0xaa7cbe03e602f43c},
+                                        {0xd95c0df2f2a35858, 0xa2f658a7a709a2f2},
+                                        {0xef0172ab77039623, 0x875d8953a713982f}};
+    for (int kind = 0; kind < 4; kind++) {
+        struct pixels colour = {200, 133, 3, kind}, gray = {31, 77, 1, kind};
+        check_one(engine, &colour, known[kind][0]);
+        check_one(engine, &gray, known[kind][1]);
+    }
+}
+
+/* Of one value nothing is left but the first of the 64, and of black not that. */
+static void all_flat(struct engine *engine)
+{
+    for (int value = 0; value < 256; value += test_quick() ? 51 : 1) {
+        struct pixels flat = {.width = 45, .height = 33, .channels = 1, .kind = FLAT + value};
+        check_one(engine, &flat, value ? 1ull << 63 : 0);
+    }
+}
+
+/* ---- many of a job ---- */
+
+/* Twice in one chain and in many chains, after other operations and before them: each hash is what
+ * its operations alone give, and one pass makes them all. */
+static void check_many(struct engine *engine, bool no_picture)
+{
+    static const char *const ops[] = {
+        "[\"phash\"]", "[\"stats\",\"transpose\",\"phash\",\"sobel\",\"phash\"]",
+        "[{\"op\":\"rotate\",\"angle\":180},\"phash\",\"otsu\"]",
+        "[{\"op\":\"crop\",\"width\":32,\"height\":32,\"x\":1,\"y\":0},\"phash\"]",
+        "[\"invert\",\"phash\",\"grayscale\",\"median\"]", "[\"flip\",\"phash\"]",
+        "[{\"op\":\"crop\",\"width\":99,\"height\":71,\"x\":32,\"y\":5},\"phash\",\"transpose\"]",
+        "[{\"op\":\"resize\",\"width\":50},\"phash\"]", "[\"grayscale\"," TO_32 ",\"phash\"]",
+    };
+    enum { count = sizeof(ops) / sizeof(ops[0]) };
+    struct pixels picture = {200, 133, 3, 0};
+    cJSON *together[count], *alone;
+    assert_int_equal(run_job(engine, &picture, ops, count, no_picture, together), 1);
+    for (int i = 0; i < count; i++) {
+        run_job(cpu, &picture, &ops[i], 1, no_picture, &alone);
+        assert_non_null(cJSON_GetObjectItem(alone, "phash"));
+        assert_true(cJSON_Compare(together[i], alone, true));
+        cJSON_Delete(alone);
+    }
+    compare_hash(together[0], "phash", 0x830303070ffffcf0, ops[0]);
+    assert_int_equal(cJSON_GetArraySize(together[1]), 3);
+    const char *second = cJSON_GetStringValue(cJSON_GetObjectItem(together[1], "phash_2"));
+    const char *first = cJSON_GetStringValue(cJSON_GetObjectItem(together[1], "phash"));
+    assert_non_null(second);
+    assert_string_not_equal(first, second);
+    for (int i = 0; i < count; i++)
+        cJSON_Delete(together[i]);
+}
+
+static void all_many(struct engine *engine)
+{
+    check_many(engine, false);
+    check_many(engine, true);
+}
+
+/* Of pictures that are symmetric about their diagonal most values come in equal pairs, often in the
+ * middle too: equal to the median is not above it, and both of a pair are on one side. */
+static void all_pairs(struct engine *engine)
+{
+    static const char *const ops[] = {"[\"phash\"]"};
+    for (int kind = PAIRED; kind < PAIRED + (test_quick() ? 8 : 64); kind++) {
+        struct pixels picture = {32, 32, 1, kind};
+        struct raster gray = raster_make(32, 32, 1);
+        cJSON *values;
+        for (uint32_t y = 0; y < 32; y++)
+            for (uint32_t x = 0; x < 32; x++)
+                *raster_at(&gray, x, y) = pixel_at(&picture, x, y, 0);
+        run_job(engine, &picture, ops, 1, true, &values);
+        compare_hash(values, "phash", reference_phash(&gray), "symmetric");
+        uint64_t hash =
+            strtoull(cJSON_GetStringValue(cJSON_GetObjectItem(values, "phash")), NULL, 16);
+        for (int i = 0; i < 64; i++)
+            assert_int_equal(hash >> (63 - i) & 1, hash >> (63 - (i % 8 * 8 + i / 8)) & 1);
+        cJSON_Delete(values);
+        raster_clear(&gray);
+    }
+}
+
+/* ---- plans ---- */
+
+struct shape {
+    const char *ops;
+    uint32_t channels;
+    bool no_picture;
+    const char *passes;
+    size_t output_bytes, scratch_bytes; /* of 100 x 10 pixels */
+};
+
+/* Rows of 100 x 10 take 128, 320 and 416 bytes; 32 x 10 gray is 320, to be rounded up to 512. The
+ * CPU's work space of a resize along rows of 100 with 24 weights is (128 + 24) * 16 * 4 bytes. */
+static const struct shape shapes[] = {
+    {"[\"phash\"]", 1, true, "resample x|resample y|phash", 8, 512 + 1024 + 9728},
+    {"[\"phash\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
+     1280 + 512 + 1024 + 9728},
+    {"[\"phash\"]", 3, false, "grayscale|resample x|resample y|phash", 8,
+     1280 + 512 + 1024 + 9728},
+    {"[\"phash\",\"sobel\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
+     1280 + 512 + 1024 + 9728},
+    /* The picture, and the hash behind it; the gray of the hash, where nothing of the chain is. */
+    {"[\"invert\",\"phash\",\"invert\"]", 3, false,
+     "table|grayscale|resample x|resample y|phash|table", 3328 + 8,
+     3328 + 1280 + 512 + 1024 + 9728},
+    {"[\"phash\",\"phash\"]", 1, false,
+     "resample x|resample y|phash|resample x|resample y|phash", 16, 512 + 2048 + 9728},
+    {"[{\"op\":\"crop\",\"width\":32,\"height\":10,\"x\":1,\"y\":0},\"phash\"]", 1, false,
+     "orient|resample y|phash", 8, 512 + 1024},
+};
+
+static void test_plans(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct shape *shape = &shapes[i];
+        struct plan_source source = {.width = 100, .height = 10, .channels = shape->channels,
+                                     .orientation = 1};
+        struct plan_target target = {.ops = test_ops(shape->ops),
+                                     .no_picture = shape->no_picture};
+        struct error error = {0};
+        struct plan plan;
+        char names[200] = "";
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        const struct plan_variant *variant = &plan.variants[0];
+        for (uint32_t p = 0; p < variant->pass_count; p++) {
+            strcat(names, p ? "|" : "");
+            strcat(names, variant->passes[p].type->name);
+        }
+        assert_string_equal(names, shape->passes);
+        if (plan.output_bytes != shape->output_bytes ||
+            plan.scratch_bytes != shape->scratch_bytes)
+            fail_msg("%s: %zu and %zu bytes instead of %zu and %zu", shape->ops,
+                     plan.output_bytes, plan.scratch_bytes, shape->output_bytes,
+                     shape->scratch_bytes);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+/* Its gray is made of a JPEG's colours, decoded in full; of its Y channel, where grayscale made
+ * that first. */
+static void test_decoding(void **state)
+{
+    (void)state;
+    struct plan_source source = {.width = 4000, .height = 3000, .channels = 3, .orientation = 1};
+    struct plan_target target = {.ops = test_ops("[\"phash\"," TO_32 "]")};
+    assert_int_equal(plan_decode_as(&target, 1), DECODE_COLOUR);
+    assert_int_equal(plan_eighths(&source, target.ops), DECODE_EIGHTHS);
+    assert_true(plan_gives_values(target.ops));
+    cJSON_Delete((cJSON *)target.ops);
+    target.ops = test_ops("[\"grayscale\",\"phash\"]");
+    assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    values_refused("[{\"op\":\"phash\",\"size\":8}]", "it has none");
+}
+
+ON_BOTH(phash)
+ON_BOTH(known)
+ON_BOTH(flat)
+ON_BOTH(many)
+ON_BOTH(pairs)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plans),      cmocka_unit_test(test_decoding),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_phash_cpu),
+        cmocka_unit_test(test_known_cpu),  cmocka_unit_test(test_flat_cpu),
+        cmocka_unit_test(test_many_cpu),   cmocka_unit_test(test_pairs_cpu),
+        cmocka_unit_test(test_phash_cuda), cmocka_unit_test(test_known_cuda),
+        cmocka_unit_test(test_flat_cuda),  cmocka_unit_test(test_many_cuda),
+        cmocka_unit_test(test_pairs_cuda),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

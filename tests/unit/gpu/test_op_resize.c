@@ -1,0 +1,510 @@
+/* Tests of resize on both engines against a reference that is written here from the definition:
+ * a table of doubles for each output pixel, rounded to 1/2^22, along the rows and then down. */
+#include "tests/unit/gpu/both_engines.h"
+
+#include <math.h>
+
+#include "tests/fixtures/raster.h"
+
+/* ---- the reference ---- */
+
+enum kind { NEAREST, BOX, BILINEAR, BICUBIC, LANCZOS3, KINDS };
+static const char *const kinds[KINDS] = {"nearest", "box", "bilinear", "bicubic", "lanczos3"};
+static const double supports[KINDS] = {0, 0.5, 1, 2, 3};
+
+static double reference_weight(enum kind kind, double x)
+{
+    double d = fabs(x), angle = M_PI * x, third = M_PI * (x / 3);
+    switch (kind) {
+    case BOX: return -0.5 < x && x <= 0.5;
+    case BILINEAR: return d < 1 ? 1 - d : 0;
+    case BICUBIC:
+        return d < 1 ? (1.5 * d - 2.5) * d * d + 1 : d < 2 ? (((d - 5) * d + 8) * d - 4) * -0.5 : 0;
+    case LANCZOS3:
+        if (x == 0)
+            return 1;
+        return x >= -3 && x < 3 ? sin(angle) / angle * (sin(third) / third) : 0;
+    default: return 0;
+    }
+}
+
+/* What one side of the source is: the pixels that may be read, and the span they stand for. */
+struct span {
+    int origin, count;
+    double start, end;
+};
+
+static int reference_cut(int64_t sum)
+{
+    int64_t value = sum >= 0 ? sum / (1 << 22) : -((-sum + (1 << 22) - 1) / (1 << 22));
+    return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+/* One output of one channel: `pixels` are `step` bytes apart. */
+static uint8_t reference_mean(const uint8_t *pixels, size_t step, struct span span, int outputs,
+                              int i, enum kind kind)
+{
+    double scale = (span.end - span.start) / outputs, stretch = scale > 1 ? scale : 1;
+    double centre = span.start + (i + 0.5) * scale, sum = 0;
+    int low = (int)fmax(0, centre - supports[kind] * stretch + 0.5);
+    int high = (int)(centre + supports[kind] * stretch + 0.5);
+    int64_t total = 1 << 21;
+    if (high > span.count)
+        high = span.count;
+    for (int k = low; k < high; k++)
+        sum += reference_weight(kind, (k - centre + 0.5) * (1.0 / stretch));
+    for (int k = low; k < high; k++) {
+        double share = reference_weight(kind, (k - centre + 0.5) * (1.0 / stretch)) / sum;
+        int64_t whole = (int64_t)((share < 0 ? -0.5 : 0.5) + share * (1 << 22));
+        total += whole * pixels[(size_t)(span.origin + k) * step];
+    }
+    return (uint8_t)reference_cut(total);
+}
+
+static void reference_premultiply(struct raster *raster)
+{
+    for (size_t i = 0; i < (size_t)raster->width * raster->height; i++)
+        for (int c = 0; c < 3; c++) {
+            int t = raster->pixels[4 * i + (size_t)c] * raster->pixels[4 * i + 3] + 128;
+            raster->pixels[4 * i + (size_t)c] = (uint8_t)((t + t / 256) / 256);
+        }
+}
+
+static void reference_divide(struct raster *raster)
+{
+    for (size_t i = 0; i < (size_t)raster->width * raster->height; i++)
+        for (int c = 0; c < 3; c++) {
+            int alpha = raster->pixels[4 * i + 3], value = raster->pixels[4 * i + (size_t)c];
+            int whole = alpha ? 255 * value / alpha : value;
+            raster->pixels[4 * i + (size_t)c] = (uint8_t)(whole > 255 ? 255 : whole);
+        }
+}
+
+static struct raster reference_pick(const struct raster *in, struct span x, struct span y, int w,
+                                    int h)
+{
+    struct raster out = raster_make((uint32_t)w, (uint32_t)h, in->channels);
+    double step_x = (x.end - x.start) / w, step_y = (y.end - y.start) / h;
+    double at_y = y.start + step_y / 2;
+    for (int j = 0; j < h; j++, at_y += step_y) {
+        double at_x = x.start + step_x / 2;
+        for (int i = 0; i < w; i++, at_x += step_x)
+            memcpy(raster_at(&out, (uint32_t)i, (uint32_t)j),
+                   raster_at(in, (uint32_t)(x.origin + (int)at_x),
+                             (uint32_t)(y.origin + (int)at_y)), in->channels);
+    }
+    return out;
+}
+
+static bool same_span(struct span span, int outputs)
+{
+    return span.start == 0 && span.end == span.count && span.count == outputs;
+}
+
+static struct raster reference_resize(const struct raster *source, struct span x, struct span y,
+                                      int w, int h, enum kind kind)
+{
+    bool copy = same_span(x, w) && same_span(y, h);
+    uint32_t channels = source->channels;
+    if (kind == NEAREST || copy)
+        return reference_pick(source, x, y, w, h);
+    struct raster in = raster_copy(source);
+    if (channels == 4)
+        reference_premultiply(&in);
+    struct raster middle = raster_make((uint32_t)w, in.height, channels);
+    for (uint32_t j = 0; j < in.height; j++)
+        for (int i = 0; i < w; i++)
+            for (uint32_t c = 0; c < channels; c++)
+                raster_at(&middle, (uint32_t)i, j)[c] = reference_mean(
+                    raster_at(&in, 0, j) + c, channels, x, w, i, kind);
+    struct raster out = raster_make((uint32_t)w, (uint32_t)h, channels);
+    for (int j = 0; j < h; j++)
+        for (uint32_t i = 0; i < out.width; i++)
+            for (uint32_t c = 0; c < channels; c++)
+                raster_at(&out, i, (uint32_t)j)[c] = reference_mean(
+                    raster_at(&middle, i, 0) + c, (size_t)w * channels, y, h, j, kind);
+    if (channels == 4)
+        reference_divide(&out);
+    raster_clear(&in);
+    raster_clear(&middle);
+    return out;
+}
+
+/* ---- running ---- */
+
+struct trial {
+    uint32_t width, height, channels, eighths;
+    int orientation;
+    char ops[200];
+};
+
+/* Carries the trial out; the source as decoded and the result, both to be cleared. */
+static void run(struct engine *engine, const struct trial *trial, struct raster *decoded,
+                struct raster *result)
+{
+    struct plan_source source = {.width = trial->width, .height = trial->height,
+                                 .channels = trial->channels, .eighths = trial->eighths,
+                                 .orientation = trial->orientation};
+    struct plan_target target = {.ops = test_ops(trial->ops)};
+    struct plan plan;
+    struct error error = {0};
+    struct engine_memory memory;
+    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s: %s", trial->ops, error.text);
+    test_reserve(engine, &plan, &memory);
+    struct image input = plan_input(&plan, memory.input);
+    test_fill(input, trial->width * 31 + trial->height * 7 + trial->channels);
+    *decoded = raster_make(input.width, input.height, input.channels);
+    for (uint32_t y = 0; y < input.height; y++)
+        memcpy(raster_at(decoded, 0, y), input.pixels + y * input.stride,
+               (size_t)input.width * input.channels);
+    test_carry_out(engine, &plan, &memory, trial->ops);
+    struct image image = plan_result(&plan, 0, memory.input, memory.output);
+    *result = raster_make(image.width, image.height, image.channels);
+    for (uint32_t y = 0; y < image.height; y++)
+        memcpy(raster_at(result, 0, y), image.pixels + y * image.stride,
+               (size_t)image.width * image.channels);
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+static void expect(const struct raster *got, const struct raster *want, const struct trial *trial)
+{
+    char where[200];
+    if (raster_differ(got, want, 0, where, sizeof(where)) != 0)
+        fail_msg("%u x %u x %u, %u/8, %s: %s", trial->width, trial->height, trial->channels,
+                 trial->eighths, trial->ops, where);
+}
+
+static struct span whole(uint32_t side)
+{
+    return (struct span){0, (int)side, 0, side};
+}
+
+static void check_exact(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
+                        uint32_t channels, enum kind kind)
+{
+    struct trial trial = {from[0], from[1], channels, 0, 1, ""};
+    struct raster source, got;
+    snprintf(trial.ops, sizeof(trial.ops),
+             "[{\"op\":\"resize\",\"width\":%u,\"height\":%u,\"fit\":\"exact\",\"filter\":\"%s\"}]",
+             to[0], to[1], kinds[kind]);
+    run(engine, &trial, &source, &got);
+    struct raster want = reference_resize(&source, whole(from[0]), whole(from[1]), (int)to[0],
+                                          (int)to[1], kind);
+    expect(&got, &want, &trial);
+    raster_clear(&source);
+    raster_clear(&got);
+    raster_clear(&want);
+}
+
+/* One pass, two, none; shrinking so far that a warp makes 32, 16, ... 1 outputs, and that weights
+ * come in several pieces; edges of blocks of 8 x 4 rows and 64 words; weights that come again after
+ * 2, 16, 8 and 8 outputs. */
+static const uint32_t sizes[][4] = {
+    {1, 1, 1, 1},       {1, 1, 7, 5},      {5, 3, 1, 1},       {40, 30, 40, 30},
+    {40, 30, 20, 30},   {40, 30, 40, 11},  {33, 47, 97, 101},  {64, 33, 65, 32},
+    {127, 65, 64, 31},  {300, 70, 100, 35}, {255, 97, 31, 12}, {513, 40, 40, 41},
+    {1000, 9, 30, 3},   {1025, 5, 11, 9},  {3, 1025, 9, 11},   {2, 700, 257, 3},
+    {1, 37, 9, 5},      {37, 1, 5, 9},     {16384, 2, 3, 2},   {2, 16384, 2, 3},
+    {16384, 1, 1, 1},   {1, 3, 1, 16384},  {5, 1, 16384, 1},   {301, 203, 77, 52},
+    {125, 90, 50, 32},  {90, 125, 144, 200},
+};
+
+static void all_sizes(struct engine *engine)
+{
+    size_t step = test_quick() ? 3 : 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i += step)
+        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+            for (int kind = 0; kind < KINDS; kind++)
+                check_exact(engine, sizes[i], sizes[i] + 2, channels, (enum kind)kind);
+}
+
+/* The centre of the source in the target's ratio, cut out and resized. */
+static void check_cover(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
+                        uint32_t channels, enum kind kind)
+{
+    struct trial trial = {from[0], from[1], channels, 0, 1, ""};
+    struct raster source, got;
+    snprintf(trial.ops, sizeof(trial.ops),
+             "[{\"op\":\"resize\",\"width\":%u,\"height\":%u,\"fit\":\"cover\",\"filter\":\"%s\"}]",
+             to[0], to[1], kinds[kind]);
+    run(engine, &trial, &source, &got);
+    int w = (int)from[0], h = (int)from[1], across = w, down = h;
+    if ((double)w / h > (double)to[0] / to[1])
+        across = (int)fmax(1, floor((double)h * to[0] / to[1] + 0.5));
+    else
+        down = (int)fmax(1, floor((double)w * to[1] / to[0] + 0.5));
+    struct span x = {(w - across) / 2, across, 0, across}, y = {(h - down) / 2, down, 0, down};
+    struct raster want = reference_resize(&source, x, y, (int)to[0], (int)to[1], kind);
+    expect(&got, &want, &trial);
+    raster_clear(&source);
+    raster_clear(&got);
+    raster_clear(&want);
+}
+
+static void all_covers(struct engine *engine)
+{
+    static const uint32_t table[][4] = {
+        {90, 60, 30, 30}, {60, 90, 30, 30}, {61, 90, 31, 30}, {90, 60, 60, 60}, {60, 90, 60, 60},
+        {91, 60, 60, 60}, {61, 61, 5, 61},  {61, 61, 61, 5},  {40, 40, 100, 20}, {500, 3, 4, 2},
+        {61, 60, 60, 60}, {61, 60, 60, 20}, {500, 301, 3, 40}, {7, 7, 7, 7},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+            for (int kind = 0; kind < KINDS; kind++)
+                check_cover(engine, table[i], table[i] + 2, channels, (enum kind)kind);
+}
+
+/* A picture that was decoded at M/8: what the decoder added to its last pixel lies behind the
+ * right and lower edges, and before the left and upper ones where orientation mirrors. */
+static void check_scaled(struct engine *engine, uint32_t eighths, int orientation)
+{
+    bool right = orientation == 2 || orientation == 3, below = orientation == 3 || orientation == 4;
+    struct trial trial = {203, 149, 3, eighths, orientation, ""};
+    struct raster source, got;
+    snprintf(trial.ops, sizeof(trial.ops),
+             "[{\"op\":\"resize\",\"width\":12,\"height\":9,\"fit\":\"exact\"}]");
+    run(engine, &trial, &source, &got);
+    assert_int_equal(source.width, (203 * eighths + 7) / 8);
+    assert_int_equal(source.height, (149 * eighths + 7) / 8);
+    struct raster turned = raster_make(source.width, source.height, 3);
+    for (uint32_t y = 0; y < source.height; y++)
+        for (uint32_t x = 0; x < source.width; x++)
+            memcpy(raster_at(&turned, x, y),
+                   raster_at(&source, right ? source.width - 1 - x : x,
+                             below ? source.height - 1 - y : y), 3);
+    double width = 203 * eighths / 8.0, height = 149 * eighths / 8.0;
+    double left = right ? source.width - width : 0, top = below ? source.height - height : 0;
+    struct raster want = reference_resize(
+        &turned, (struct span){0, (int)source.width, left, left + width},
+        (struct span){0, (int)source.height, top, top + height}, 12, 9, LANCZOS3);
+    expect(&got, &want, &trial);
+    raster_clear(&source);
+    raster_clear(&turned);
+    raster_clear(&got);
+    raster_clear(&want);
+}
+
+static void all_scaled(struct engine *engine)
+{
+    for (uint32_t eighths = 1; eighths <= 4; eighths *= 2)
+        for (int orientation = 1; orientation <= 4; orientation++)
+            check_scaled(engine, eighths, orientation);
+}
+
+ON_BOTH(sizes)
+ON_BOTH(covers)
+ON_BOTH(scaled)
+
+/* ---- geometry ---- */
+
+struct outcome {
+    const char *parameters;
+    uint32_t width, height, to_width, to_height, eighths; /* eighths: as chosen for a JPEG */
+};
+
+static const struct outcome outcomes[] = {
+    {"\"width\":512", 5120, 2880, 512, 288, 2},
+    {"\"width\":512", 4096, 4096, 512, 512, 2},
+    {"\"width\":512", 4095, 4096, 512, 512, 4},
+    {"\"height\":100", 5120, 2880, 178, 100, 1},
+    {"\"width\":100,\"height\":100", 640, 427, 100, 67, 4},
+    {"\"width\":100,\"height\":100", 427, 640, 67, 100, 4},
+    {"\"width\":100,\"height\":50", 200, 101, 99, 50, 8},
+    {"\"width\":1", 1000, 3, 1, 1, 8}, /* the height counts too: 3/8 are less than 2 */
+    {"\"width\":2", 5, 5, 2, 2, 8},
+    {"\"width\":2", 4, 5, 2, 3, 8}, /* 2.5, half up */
+    {"\"width\":800", 640, 427, 640, 427, 8},
+    {"\"width\":800,\"height\":100", 640, 427, 150, 100, 4},
+    {"\"width\":800,\"enlarge\":true", 640, 400, 800, 500, 8},
+    {"\"width\":100,\"height\":300,\"fit\":\"exact\"", 200, 200, 100, 300, 8},
+    {"\"width\":100,\"height\":300,\"fit\":\"exact\",\"enlarge\":false", 200, 200, 100, 200, 8},
+    {"\"width\":100,\"height\":100,\"fit\":\"cover\"", 800, 400, 100, 100, 4},
+    {"\"width\":300,\"height\":300,\"fit\":\"cover\"", 400, 200, 300, 300, 8},
+    {"\"width\":300,\"height\":300,\"fit\":\"cover\",\"enlarge\":false", 400, 200, 200, 200, 8},
+    {"\"width\":10,\"fast_shrink\":false", 1000, 1000, 10, 10, 8},
+    {"\"width\":10,\"filter\":\"nearest\"", 1000, 1000, 10, 10, 8},
+    {"\"width\":10,\"filter\":\"box\"", 1000, 1000, 10, 10, 1},
+};
+
+/* The sides are the same however the source was decoded, in all orientations. */
+static void test_geometry(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
+        const struct outcome *o = &outcomes[i];
+        char json[300];
+        snprintf(json, sizeof(json), "[\"grayscale\",{\"op\":\"resize\",%s}]", o->parameters);
+        struct plan_target target = {.ops = test_ops(json)};
+        for (int orientation = 1; orientation <= 8; orientation++) {
+            bool turned = orientation >= 5;
+            struct plan_source source = {.width = turned ? o->height : o->width,
+                                         .height = turned ? o->width : o->height,
+                                         .channels = 3, .orientation = orientation};
+            if (plan_eighths(&source, target.ops) != o->eighths)
+                fail_msg("%s: decoded at %u/8", json, plan_eighths(&source, target.ops));
+            for (int fast = 0; fast < 2; fast++) {
+                struct plan plan;
+                struct error error = {0};
+                source.eighths = fast ? o->eighths : 0;
+                assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error),
+                                 STATUS_OK);
+                if (plan.variants[0].width != o->to_width ||
+                    plan.variants[0].height != o->to_height)
+                    fail_msg("%s: %u x %u", json, plan.variants[0].width,
+                             plan.variants[0].height);
+                plan_clear(&plan);
+            }
+        }
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+/* Only a reduction that comes first, gray aside, has the source decoded smaller. */
+static void test_what_comes_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ops;
+        uint32_t eighths;
+    } table[] = {
+        {"[{\"op\":\"resize\",\"width\":500},\"sobel\"]", 2},
+        {"[\"grayscale\",{\"op\":\"resize\",\"width\":512}]", 2},
+        {"[\"sobel\",{\"op\":\"resize\",\"width\":512}]", 8},
+        {"[\"flip\",{\"op\":\"resize\",\"width\":512}]", 8},
+        {"[\"stats\",{\"op\":\"resize\",\"width\":512}]", 8},
+        {"[]", 8},
+    };
+    struct plan_source source = {.width = 5120, .height = 2880, .channels = 3, .orientation = 1};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        cJSON *ops = test_ops(table[i].ops);
+        assert_int_equal(plan_eighths(&source, ops), table[i].eighths);
+        cJSON_Delete(ops);
+    }
+    assert_int_equal(plan_eighths(&source, NULL), 8);
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};
+    struct plan_target target = {.ops = test_ops(
+        "[{\"op\":\"resize\",\"width\":50,\"height\":10,\"fit\":\"exact\",\"filter\":\"box\"}]")};
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    /* Each output has its first pixel and 8 weights; the second table begins aligned. */
+    assert_int_equal(plan.constants_at, 320 * 40);
+    assert_int_equal(plan.constants_bytes, 2048 + 10 * 9 * 4);
+    assert_int_equal(plan.input_bytes, 320 * 40 + 2048 + 360);
+    assert_int_equal(plan.output_bytes, 160 * 10);
+    /* One image between the passes, and 16 rows of 32-bit numbers: 300, up to a multiple of 64,
+     * with room for 8 weights of 3 channels. */
+    assert_int_equal(plan.scratch_bytes, 6400 + (320 + 8 * 3) * 16 * 4);
+    plan_clear(&plan);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+/* ---- what is refused ---- */
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *parameters, *text;
+    } table[] = {
+        {"\"fit\":\"inside\"", "ops[0] resize needs width, height or both"},
+        {"\"width\":0", "width is 0; it must be an integer of 1 to 65500"},
+        {"\"width\":65501", "width is 65501"},
+        {"\"width\":1.5", "width is 1.5"},
+        {"\"height\":\"9\"", "height is a string; it must be an integer"},
+        {"\"width\":9,\"fit\":\"cover\"", "fit cover needs both width and height"},
+        {"\"height\":9,\"fit\":\"exact\"", "fit exact needs both width and height"},
+        {"\"width\":9,\"fit\":\"fill\"", "fit is \"fill\"; it must be inside, cover or exact"},
+        {"\"width\":9,\"filter\":\"cubic\"", "nearest, box, bilinear, bicubic or lanczos3"},
+        {"\"width\":9,\"enlarge\":1", "enlarge is a number; it must be true or false"},
+        {"\"width\":9,\"fast_shrink\":null", "fast_shrink is null"},
+        {"\"size\":9", "there is no parameter \"size\""},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char json[200];
+        struct error error = {0};
+        snprintf(json, sizeof(json), "[{\"op\":\"resize\",%s}]", table[i].parameters);
+        cJSON *ops = test_ops(json);
+        assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_BAD_OP);
+        if (!strstr(error.text, table[i].text))
+            fail_msg("%s: %s", json, error.text);
+        cJSON_Delete(ops);
+    }
+}
+
+static void test_too_large(void **state)
+{
+    (void)state;
+    static const char *const table[] = {
+        "[{\"op\":\"resize\",\"width\":2001,\"height\":5,\"fit\":\"exact\"}]",
+        "[{\"op\":\"resize\",\"width\":1000,\"height\":1001,\"fit\":\"exact\"}]",
+        "[{\"op\":\"resize\",\"width\":2000,\"enlarge\":true}]",
+        "[{\"op\":\"resize\",\"width\":65500,\"enlarge\":true}]"};
+    struct plan_limits limits = {.pixels_max = 1000000, .side_max = 2000};
+    struct plan_source source = {.width = 2, .height = 2000, .channels = 1, .orientation = 1};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct plan plan;
+        struct error error = {0};
+        struct plan_target target = {.ops = test_ops(table[i])};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
+                         STATUS_IMAGE_TOO_LARGE);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+/* One resize of the largest picture per output is fine, the most that a job can hold are not. */
+static void test_too_many_tables(void **state)
+{
+    (void)state;
+    char many[2048] = "[";
+    for (int i = 0; i < JOB_OPS_MAX; i++)
+        sprintf(many + strlen(many), "%s{\"op\":\"resize\",\"width\":%d,\"enlarge\":true}",
+                i > 0 ? "," : "", SIDE_DEFAULT - i % 2);
+    strcat(many, "]");
+    const struct {
+        const char *ops;
+        enum status status;
+    } table[] = {{"[{\"op\":\"resize\",\"width\":16383}]", STATUS_OK},
+                 {many, STATUS_OVER_BUDGET}};
+    struct plan_limits limits = {PIXELS_DEFAULT, SIDE_DEFAULT};
+    struct plan_source source = {
+        .width = SIDE_DEFAULT, .height = 3000, .channels = 1, .orientation = 1};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct plan plan;
+        struct error error = {0};
+        struct plan_target targets[JOB_OUTPUTS_MAX];
+        cJSON *ops = test_ops(table[i].ops);
+        for (size_t t = 0; t < JOB_OUTPUTS_MAX; t++)
+            targets[t] = (struct plan_target){.ops = ops};
+        assert_int_equal(plan_build(&plan, &source, targets, JOB_OUTPUTS_MAX, &limits, &error),
+                         table[i].status);
+        assert_true(plan.constants_bytes <= PLAN_CONSTANTS_BYTES_MAX);
+        assert_true(!table[i].status || strstr(error.text, "67108864"));
+        plan_clear(&plan);
+        cJSON_Delete(ops);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes_cpu),  cmocka_unit_test(test_covers_cpu),
+        cmocka_unit_test(test_scaled_cpu), cmocka_unit_test(test_geometry),
+        cmocka_unit_test(test_what_comes_first), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_too_many_tables),
+        cmocka_unit_test(test_sizes_cuda), cmocka_unit_test(test_covers_cuda),
+        cmocka_unit_test(test_scaled_cuda),
+    };
+    return cmocka_run_group_tests(tests, engines_open, engines_close);
+}

@@ -1,0 +1,571 @@
+/* Tests of plan.c and op.c: what is refused and how, chains, fusion, and buffers. */
+#include <malloc.h>
+
+#include "tests/unit/gpu/gpu_run.h"
+
+#include "gpu/plan/pass.h"
+#include "gpu/plan/plan.h"
+
+/* ---- what is refused ---- */
+
+struct refusal {
+    const char *ops;
+    enum status status;
+    const char *text; /* a part of the message */
+};
+
+static const struct refusal refusals[] = {
+    {"{}", STATUS_BAD_OP, "ops must be an array"},
+    {"[1]", STATUS_BAD_OP, "outputs[3].ops[0] is a number; it must be a name or an object"},
+    {"[null]", STATUS_BAD_OP, "ops[0] is null"},
+    {"[true]", STATUS_BAD_OP, "ops[0] is a boolean"},
+    {"[[]]", STATUS_BAD_OP, "ops[0] is an array"},
+    {"[{}]", STATUS_BAD_OP, "ops[0] has no \"op\""},
+    {"[{\"op\":5}]", STATUS_BAD_OP, "ops[0]: \"op\" is a number"},
+    {"[\"Sobel\"]", STATUS_UNKNOWN_OP,
+     "ops[0]: no operation is named \"Sobel\"; did you mean \"sobel\"?"},
+    {"[\"\"]", STATUS_UNKNOWN_OP, "named \"\""},
+    {"[\"grayscale\",{\"op\":\"blur\"}]", STATUS_UNKNOWN_OP,
+     "ops[1]: no operation is named \"blur\"; it may be grayscale, sobel, "},
+    {"[\"grayscale\",{\"op\":\"sobel\",\"magnitude\":\"l3\"}]", STATUS_BAD_OP,
+     "ops[1] sobel: magnitude is \"l3\"; it must be half, l1 or l2"},
+    {"[{\"op\":\"sobel\",\"magnitude\":2}]", STATUS_BAD_OP, "magnitude is a number; it must be"},
+    {"[{\"op\":\"sobel\",\"border\":\"wrap\"}]", STATUS_BAD_OP,
+     "border is \"wrap\"; it must be reflect101, replicate or zero"},
+    {"[{\"op\":\"sobel\",\"border\":null}]", STATUS_BAD_OP, "border is null"},
+    {"[{\"op\":\"sobel\",\"kernel\":3}]", STATUS_BAD_OP,
+     "ops[0] sobel: there is no parameter \"kernel\"; there is magnitude or border"},
+    {"[{\"op\":\"sobel\",\"Magnitude\":\"l1\"}]", STATUS_BAD_OP,
+     "no parameter \"Magnitude\"; did you mean \"magnitude\"?"},
+    {"[{\"op\":\"grayscale\",\"weights\":1}]", STATUS_BAD_OP,
+     "weights is a number; it must be an array of 3 integers"},
+    {"[{\"op\":\"grayscale\",\"weights\":[1,2]}]", STATUS_BAD_OP, "weights has 2 items"},
+    {"[{\"op\":\"grayscale\",\"weights\":[1,2,3,4]}]", STATUS_BAD_OP, "weights has 4 items"},
+    {"[{\"op\":\"grayscale\",\"weights\":[1,2,\"3\"]}]", STATUS_BAD_OP,
+     "weights[2] is a string; it must be an integer"},
+    {"[{\"op\":\"grayscale\",\"weights\":[0.5,0,65535.5]}]", STATUS_BAD_OP,
+     "weights[0] is 0.5; it must be an integer of 0 to 65536"},
+    {"[{\"op\":\"grayscale\",\"weights\":[-1,1,65536]}]", STATUS_BAD_OP, "weights[0] is -1"},
+    {"[{\"op\":\"grayscale\",\"weights\":[0,65537,0]}]", STATUS_BAD_OP, "weights[1] is 65537"},
+    {"[{\"op\":\"grayscale\",\"weights\":[0,0,1e300]}]", STATUS_BAD_OP, "weights[2] is 1e+300"},
+    {"[{\"op\":\"grayscale\",\"weights\":[1,1,1]}]", STATUS_BAD_OP,
+     "weights sum to 3; they must sum to 65536"},
+};
+
+static void test_refused_operations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        const struct refusal *refusal = &refusals[i];
+        struct error error = {0};
+        cJSON *ops = test_ops(refusal->ops);
+        enum status status = plan_check_ops(ops, 3, &error);
+        if (status != refusal->status || !strstr(error.text, refusal->text))
+            fail_msg("%s: %s \"%s\" instead of %s \"%s\"", refusal->ops, status_name(status),
+                     error.text, status_name(refusal->status), refusal->text);
+        /* A plan refuses the same, whatever was checked before. */
+        struct plan plan;
+        struct plan_source source = {.width = 8, .height = 8, .channels = 3, .orientation = 1};
+        struct plan_target target = {.ops = ops};
+        struct error again = {0};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &again), status);
+        plan_clear(&plan);
+        cJSON_Delete(ops);
+    }
+}
+
+static void test_places_in_messages(void **state)
+{
+    (void)state;
+    struct error one = {0}, many = {0};
+    cJSON *ops = test_ops("[\"sobel\",{\"op\":\"sobel\",\"x\":1}]");
+    assert_int_equal(plan_check_ops(ops, -1, &one), STATUS_BAD_OP);
+    assert_int_equal(strncmp(one.text, "ops[1] sobel: ", 14), 0);
+    assert_int_equal(plan_check_ops(ops, 2, &many), STATUS_BAD_OP);
+    assert_int_equal(strncmp(many.text, "outputs[2].ops[1] sobel: ", 25), 0);
+    cJSON_Delete(ops);
+}
+
+static void test_accepted_operations(void **state)
+{
+    (void)state;
+    static const char *const accepted[] = {
+        "[]", "[\"grayscale\"]", "[\"sobel\"]", "[{\"op\":\"sobel\"}]",
+        "[{\"op\":\"grayscale\",\"weights\":[65536,0,0]},\"sobel\"]",
+        "[{\"magnitude\":\"l2\",\"op\":\"sobel\",\"border\":\"zero\"}]"};
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+        struct error error = {0};
+        cJSON *ops = test_ops(accepted[i]);
+        if (plan_check_ops(ops, -1, &error) != STATUS_OK)
+            fail_msg("%s: %s", accepted[i], error.text);
+        cJSON_Delete(ops);
+    }
+    struct error error = {0};
+    assert_int_equal(plan_check_ops(NULL, -1, &error), STATUS_OK);
+}
+
+static void test_too_many_operations(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    cJSON *ops = cJSON_CreateArray();
+    for (int i = 0; i < JOB_OPS_MAX; i++)
+        cJSON_AddItemToArray(ops, cJSON_CreateString("sobel"));
+    assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_OK);
+    cJSON_AddItemToArray(ops, cJSON_CreateString("sobel"));
+    assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_BAD_OP);
+    assert_non_null(strstr(error.text, "33 operations"));
+    cJSON_Delete(ops);
+}
+
+/* ---- chains ---- */
+
+struct shape {
+    const char *ops;
+    uint32_t channels;
+    int orientation;
+    bool opaque;
+    const char *passes; /* names with blanks between them */
+    uint32_t result_channels;
+};
+
+#define MATRIX "{\"op\":\"color_matrix\",\"matrix\":[[0,1,0,0],[0,0,1,0],[1,0,0,8]]}"
+
+static const struct shape shapes[] = {
+    {"[]", 3, 1, false, "", 3},
+    {"[]", 4, 1, false, "", 4},
+    {"[]", 4, 1, true, "flatten", 3},
+    {"[]", 3, 1, true, "", 3},
+    {"[]", 4, 6, true, "orient flatten", 3},
+    {"[]", 1, 8, false, "orient", 1},
+    {"[]", 3, 0, false, "", 3},
+    {"[\"grayscale\"]", 1, 1, false, "", 1},
+    {"[\"grayscale\"]", 3, 1, false, "grayscale", 1},
+    {"[\"grayscale\"]", 4, 1, true, "grayscale", 1},
+    {"[\"grayscale\",\"grayscale\"]", 3, 1, false, "grayscale", 1},
+    {"[\"sobel\"]", 1, 1, false, "sobel", 1},
+    {"[\"sobel\"]", 4, 1, false, "sobel", 1},
+    {"[\"grayscale\",\"sobel\"]", 3, 1, false, "sobel", 1},
+    {"[\"grayscale\",\"sobel\"]", 3, 3, false, "orient sobel", 1},
+    {"[\"grayscale\",\"sobel\",\"grayscale\",\"sobel\"]", 3, 1, false, "sobel sobel", 1},
+    {"[\"invert\"]", 3, 1, false, "table", 3},
+    {"[\"invert\"]", 4, 1, true, "table flatten", 3},
+    {"[\"invert\",\"invert\"]", 3, 1, false, "", 3},
+    {"[\"levels\",{\"op\":\"gamma\",\"gamma\":1}]", 4, 1, false, "", 4},
+    {"[\"invert\",{\"op\":\"gamma\",\"gamma\":2},\"invert\"]", 4, 1, false, "table", 4},
+    {"[\"grayscale\",\"invert\"]", 3, 1, false, "gray+table", 1},
+    {"[\"grayscale\",\"invert\",\"invert\"]", 3, 1, false, "grayscale", 1},
+    {"[\"invert\",\"grayscale\"]", 3, 1, false, "table+gray", 1},
+    {"[\"invert\",\"threshold\",\"invert\"]", 3, 6, false, "orient table+gray+table", 1},
+    {"[\"threshold\"]", 1, 1, false, "table", 1},
+    {"[\"threshold\"]", 4, 1, true, "gray+table", 1},
+    {"[\"threshold\",\"sobel\"]", 3, 1, false, "table+sobel", 1},
+    {"[\"grayscale\",\"invert\",\"sobel\"]", 4, 1, false, "table+sobel", 1},
+    {"[\"invert\",\"sobel\"]", 1, 1, false, "table+sobel", 1},
+    {"[\"invert\",\"sobel\"]", 3, 1, false, "table+gray sobel", 1},
+    {"[\"invert\",\"threshold\",\"sobel\"]", 3, 1, false, "table+gray+table sobel", 1},
+    {"[\"sobel\",\"invert\",\"sobel\"]", 3, 1, false, "sobel table+sobel", 1},
+    {"[\"sobel\",\"invert\"]", 3, 1, false, "sobel table", 1},
+    {"[\"invert\",\"gaussian\"]", 3, 1, false, "table+gaussian", 3},
+    {"[\"invert\",\"gaussian\"]", 4, 1, true, "table+gaussian flatten", 3},
+    {"[\"invert\",{\"op\":\"gaussian\",\"sigma\":0.1}]", 3, 1, false, "table", 3},
+    {"[\"invert\",\"unsharp\",\"invert\"]", 1, 6, false, "orient table+unsharp table", 1},
+    {"[\"invert\",{\"op\":\"gamma\",\"gamma\":2},\"median\",\"invert\",\"median\"]", 3, 1, false,
+     "table+median table+median", 3},
+    {"[\"invert\",\"invert\",\"median\"]", 3, 1, false, "median", 3},
+    {"[\"invert\",{\"op\":\"convolve\",\"kernel\":[[1,2,1]]}]", 4, 1, false, "table+convolve", 4},
+    {"[\"threshold\",\"median\"]", 1, 1, false, "table+median", 1},
+    {"[\"threshold\",\"median\"]", 3, 1, false, "gray+table+median", 1},
+    {"[" MATRIX ",\"invert\",\"median\"]", 3, 1, false, "matrix+table median", 3},
+    {"[\"grayscale\",\"gaussian\"]", 3, 1, false, "gray+gaussian", 1},
+    {"[\"grayscale\",\"gaussian\"]", 1, 1, false, "gaussian", 1},
+    {"[\"grayscale\",\"gaussian\",\"invert\"]", 4, 1, true, "gray+gaussian table", 1},
+    {"[\"grayscale\",{\"op\":\"gaussian\",\"sigma\":0.1}]", 3, 1, false, "grayscale", 1},
+    {"[\"grayscale\",\"invert\",\"unsharp\",\"invert\",\"unsharp\"]", 3, 6, false,
+     "orient gray+table+unsharp table+unsharp", 1},
+    {"[\"grayscale\",\"invert\",\"invert\",\"median\"]", 4, 1, false, "gray+median", 1},
+    {"[\"invert\",\"grayscale\",\"median\"]", 3, 1, false, "table+gray median", 1},
+    {"[\"invert\",\"threshold\",\"median\"]", 3, 1, false, "table+gray+table median", 1},
+    {"[" MATRIX ",\"grayscale\",\"median\"]", 3, 1, false, "matrix gray+median", 1},
+    {"[\"grayscale\"," MATRIX ",\"median\"]", 3, 1, false, "grayscale tint median", 3},
+    {"[\"grayscale\",\"stats\",\"median\"]", 3, 1, false, "grayscale stats median", 1},
+    {"[\"grayscale\",{\"op\":\"convolve\",\"kernel\":[[1,2,1]]}]", 4, 1, false, "gray+convolve",
+     1},
+    {"[{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":50,\"height\":30},\"grayscale\",\"median\","
+     "{\"op\":\"resize\",\"width\":70,\"height\":40,\"fit\":\"exact\",\"filter\":\"nearest\"}]",
+     3, 1, false, "orient gray+median pick", 1},
+    {"[\"invert\",\"stats\",\"median\"]", 3, 1, false, "table stats median", 3},
+    {"[{\"op\":\"crop\",\"width\":70,\"height\":30},\"invert\",\"median\","
+     "{\"op\":\"resize\",\"width\":70,\"height\":40,\"fit\":\"exact\",\"filter\":\"nearest\"}]",
+     3, 1, false, "table+median pick", 3},
+    {"[\"invert\",\"canny\"]", 1, 1, false, "table+canny", 1},
+    {"[\"invert\",\"canny\"]", 3, 1, false, "table+gray canny", 1},
+    {"[\"grayscale\",\"invert\",\"canny\"]", 3, 1, false, "table+canny", 1},
+    {"[\"canny\"]", 4, 1, true, "canny", 1},
+    {"[\"grayscale\",\"canny\"]", 3, 1, false, "canny", 1},
+    {"[\"grayscale\",\"invert\",\"grayscale\",\"canny\"]", 4, 6, false, "orient table+canny", 1},
+    {"[\"canny\",\"invert\",\"canny\"]", 1, 1, false, "canny table+canny", 1},
+    {"[" MATRIX "]", 3, 1, false, "matrix", 3},
+    {"[" MATRIX "]", 4, 1, true, "matrix flatten", 3},
+    {"[" MATRIX "]", 1, 1, false, "tint", 3},
+    {"[\"invert\"," MATRIX ",\"invert\"]", 4, 1, false, "table+matrix+table", 4},
+    {"[\"invert\"," MATRIX "," MATRIX ",\"invert\"]", 3, 1, false,
+     "table+matrix matrix+table", 3},
+    {"[" MATRIX ",\"grayscale\",\"invert\"]", 3, 1, false, "matrix gray+table", 1},
+    {"[\"grayscale\",\"invert\"," MATRIX ",\"invert\"]", 3, 1, false, "gray+table tint", 3},
+    {"[\"invert\"," MATRIX ",\"invert\"]", 1, 1, false, "tint", 3},
+    {"[\"invert\"," MATRIX ",\"threshold\"]", 1, 1, false, "tint gray+table", 1},
+};
+
+static void test_chains_and_fusion(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const struct shape *shape = &shapes[i];
+        struct plan plan;
+        struct error error = {0};
+        struct plan_source source = {.width = 70, .height = 40, .channels = shape->channels,
+                                     .orientation = shape->orientation};
+        struct plan_target target = {.ops = test_ops(shape->ops), .opaque = shape->opaque};
+        if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+            fail_msg("%s: %s", shape->ops, error.text);
+        const struct plan_variant *variant = &plan.variants[0];
+        char names[200] = "";
+        for (uint32_t p = 0; p < variant->pass_count; p++) {
+            strcat(names, p ? " " : "");
+            strcat(names, variant->passes[p].type->name);
+        }
+        if (strcmp(names, shape->passes) != 0)
+            fail_msg("%s of %u channels: \"%s\" instead of \"%s\"", shape->ops, shape->channels,
+                     names, shape->passes);
+        bool turned = shape->orientation >= 5;
+        assert_int_equal(variant->width, turned ? 40 : 70);
+        assert_int_equal(variant->height, turned ? 70 : 40);
+        assert_int_equal(variant->channels, shape->result_channels);
+        assert_int_equal(variant->is_source, *shape->passes == '\0');
+        assert_int_equal(plan.idle, *shape->passes == '\0');
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
+    struct plan_target target = {.ops = test_ops("[\"grayscale\"]")};
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.input_bytes, 320 * 10);
+    assert_int_equal(plan.output_bytes, 128 * 10);
+    assert_int_equal(plan.scratch_bytes, 0);
+    assert_int_equal(plan.device_bytes, 3328 + 1280);
+    plan_clear(&plan);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+
+    target.ops = test_ops("[\"sobel\",\"sobel\",\"sobel\"]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    /* Two images between the passes, and three rows of gray. */
+    assert_int_equal(plan.scratch_bytes, 1280 + 1280 + 512);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+
+    /* However many point operations: one pass, nothing between. */
+    target.ops = test_ops("[\"invert\",{\"op\":\"gamma\",\"gamma\":2}," MATRIX ",\"levels\","
+                          "{\"op\":\"gamma\",\"gamma\":3}]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.variants[0].pass_count, 1);
+    assert_int_equal(plan.output_bytes, 320 * 10);
+    assert_int_equal(plan.scratch_bytes, 0);
+    assert_int_equal(plan.device_bytes, 3328 + 3328);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+
+    /* Rows of their own are what is looked up before a neighbourhood: five for a gaussian of 5,
+     * and one of zeros, beside its sums; in those of a median they are looked up on their way. */
+    target.ops = test_ops("[\"invert\",\"gaussian\"]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.variants[0].pass_count, 1);
+    assert_int_equal(plan.variants[0].passes[0].work_bytes, 6 * 320 + (100 + 4) * 3 * 2);
+    assert_int_equal(plan.scratch_bytes, 2560);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+    for (int invert = 0; invert < 2; invert++) {
+        target.ops = test_ops(invert ? "[\"invert\",\"median\"]" : "[\"median\"]");
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, 1);
+        assert_int_equal(plan.variants[0].passes[0].work_bytes, (4 + 3) * 320);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+
+    /* Gray between the passes, not colour. */
+    target.ops = test_ops("[\"invert\",\"sobel\"]");
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.scratch_bytes, 1280);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+/* Where gray is made on the way, the source has three channels, and all else has one. */
+static void test_bytes_of_gray(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
+    struct plan_target target;
+    static const struct {
+        const char *ops;
+        size_t work_bytes;
+    } grays[] = {
+        {"[\"grayscale\",\"gaussian\"]", 6 * 128 + (100 + 4) * 2},
+        {"[\"grayscale\",\"invert\",\"gaussian\"]", 6 * 128 + (100 + 4) * 2},
+        {"[\"grayscale\",{\"op\":\"median\",\"size\":5}]", (6 + 5) * 128},
+        {"[\"grayscale\",{\"op\":\"convolve\",\"kernel\":[[1],[2],[1]]}]", 4 * 128},
+        {"[\"canny\"]", 4 * 128 + 3 * 224 + 50 * 5 * 4},
+    };
+    for (size_t i = 0; i < sizeof(grays) / sizeof(*grays); i++) {
+        target = (struct plan_target){.ops = test_ops(grays[i].ops)};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        assert_int_equal(plan.variants[0].pass_count, 1);
+        assert_int_equal(plan.variants[0].passes[0].from.channels, 3);
+        assert_int_equal(plan.variants[0].passes[0].to.channels, 1);
+        assert_int_equal(plan.variants[0].passes[0].work_bytes, grays[i].work_bytes);
+        assert_int_equal(plan.output_bytes, 128 * 10);
+        assert_int_equal(plan.scratch_bytes, (grays[i].work_bytes + 255) / 256 * 256);
+        plan_clear(&plan);
+        cJSON_Delete((cJSON *)target.ops);
+    }
+}
+
+static void test_limits_of_results(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 50, .channels = 3, .orientation = 6};
+    struct plan_target target = {.ops = test_ops("[\"sobel\"]")};
+    struct plan_limits limits = {.pixels_max = 5000, .side_max = 100};
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error), STATUS_OK);
+    plan_clear(&plan);
+    limits.pixels_max = 4999;
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
+                     STATUS_IMAGE_TOO_LARGE);
+    plan_clear(&plan);
+    limits = (struct plan_limits){.pixels_max = 5000, .side_max = 99};
+    error = (struct error){0};
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
+                     STATUS_IMAGE_TOO_LARGE);
+    assert_non_null(strstr(error.text, "99"));
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+/* What one variant takes of a YCbCr source, and what serves it beside one that takes gray and one
+ * that takes colours. */
+static void test_decode_as(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ops;
+        bool luma;
+    } rows[] = {
+        {"[\"grayscale\"]", true},
+        {"[\"sobel\"]", true},
+        {"[{\"op\":\"grayscale\",\"weights\":[19595,38470,7471]}]", true},
+        {"[{\"op\":\"grayscale\",\"weights\":[65536,0,0]}]", false},
+        {"[\"transpose\",\"rotate\",\"flip\",\"sobel\"]", true},
+        {"[{\"op\":\"crop\",\"width\":3,\"height\":3},\"otsu\"]", true},
+        {"[\"flip\",\"invert\",\"sobel\"]", false},
+        {"[\"stats\",\"grayscale\"]", false},
+        {"[{\"op\":\"histogram\",\"gray\":true}]", false},
+        {"[{\"op\":\"resize\",\"width\":3},\"grayscale\"]", false},
+        {"[\"rotate\"]", false},
+        {"[]", false},
+        {"[\"nothing\"]", false},
+        {NULL, false},
+    };
+    cJSON *gray = test_ops("[\"grayscale\"]");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cJSON *ops = rows[i].ops ? test_ops(rows[i].ops) : NULL;
+        struct plan_target beside[3] = {{.ops = ops}, {.ops = gray}, {.ops = NULL}};
+        struct plan_target swapped[2] = {beside[2], beside[0]};
+        enum decode_as alone = rows[i].luma ? DECODE_LUMA : DECODE_COLOUR;
+        if (plan_decode_as(beside, 1) != alone)
+            fail_msg("%s is taken for the other kind", rows[i].ops);
+        assert_int_equal(plan_decode_as(beside, 2), rows[i].luma ? DECODE_LUMA : DECODE_YCC);
+        assert_int_equal(plan_decode_as(swapped, 2), rows[i].luma ? DECODE_YCC : DECODE_COLOUR);
+        assert_int_equal(plan_decode_as(beside, 3), DECODE_YCC);
+        cJSON_Delete(ops);
+    }
+    assert_int_equal(plan_decode_as(NULL, 0), DECODE_COLOUR);
+    cJSON_Delete(gray);
+}
+
+/* ---- several results of one image ---- */
+
+#define VARIANTS 5
+
+static void run_variants(struct engine *engine)
+{
+    static const char *const ops[VARIANTS] = {
+        "[\"sobel\",\"sobel\"]", "[]", "[\"grayscale\"]",
+        "[{\"op\":\"sobel\",\"magnitude\":\"l2\"}]", "[]"};
+    struct plan plan, alone;
+    struct error error = {0};
+    struct engine_memory memory, other;
+    struct plan_source source = {.width = 123, .height = 45, .channels = 4, .orientation = 1,
+                                 .background = {1, 2, 3}};
+    struct plan_target targets[VARIANTS];
+    for (size_t v = 0; v < VARIANTS; v++)
+        targets[v] = (struct plan_target){.ops = test_ops(ops[v]), .opaque = v == 4};
+    assert_int_equal(plan_build(&plan, &source, targets, VARIANTS, &test_limits, &error),
+                     STATUS_OK);
+    assert_true(plan.variants[1].is_source);
+    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
+    test_fill(plan_input(&plan, memory.input), 9);
+    struct engine_task task = {.plan = &plan, .memory = &memory};
+    test_run(engine, &task);
+    assert_int_equal(task.error.status, STATUS_OK);
+    for (size_t v = 0; v < VARIANTS; v++) {
+        assert_int_equal(plan_build(&alone, &source, &targets[v], 1, &test_limits, &error),
+                         STATUS_OK);
+        assert_int_equal(engine_reserve(engine, &alone, &other, &error), ENGINE_RESERVED);
+        test_fill(plan_input(&alone, other.input), 9);
+        struct engine_task single = {.plan = &alone, .memory = &other};
+        test_run(engine, &single);
+        struct image a = plan_result(&plan, v, memory.input, memory.output);
+        struct image b = plan_result(&alone, 0, other.input, other.output);
+        assert_int_equal(a.channels, b.channels);
+        if (!plan.variants[v].is_source) {
+            assert_int_equal(plan.variants[v].offset % BUFFER_ALIGN, 0);
+            assert_true(plan.variants[v].offset + a.stride * a.height <= plan.output_bytes);
+        }
+        for (uint32_t y = 0; y < a.height; y++)
+            assert_memory_equal(a.pixels + y * a.stride, b.pixels + y * b.stride,
+                                (size_t)a.width * a.channels);
+        engine_release(engine, &other);
+        plan_clear(&alone);
+    }
+    engine_release(engine, &memory);
+    plan_clear(&plan);
+    for (size_t v = 0; v < VARIANTS; v++)
+        cJSON_Delete((cJSON *)targets[v].ops);
+}
+
+static void test_variants_cpu(void **state)
+{
+    (void)state;
+    struct engine *engine = test_engine_open("cpu", 1, 64 * MIB, 0);
+    run_variants(engine);
+    engine_close(engine);
+}
+
+static void test_variants_cuda(void **state)
+{
+    (void)state;
+    struct engine *engine = test_engine_open("cuda", 1, 64 * MIB, 64 * MIB);
+    if (!engine)
+        skip();
+    run_variants(engine);
+    engine_close(engine);
+}
+
+/* The errors name the output where a job has a list of them; one with a place for its error does
+ * not keep the others from being built. */
+static void test_a_bad_variant(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
+    struct plan_target targets[2] = {
+        {.ops = test_ops("[\"sobel\"]"), .number = 3},
+        {.ops = test_ops("[{\"op\":\"resize\",\"width\":4},\"edges\"]"), .number = 5}};
+    assert_int_equal(plan_build(&plan, &source, targets, 2, &test_limits, &error),
+                     STATUS_UNKNOWN_OP);
+    assert_int_equal(strncmp(error.text, "outputs[4].ops[1]", 17), 0);
+    plan_clear(&plan);
+
+    struct error none = {0}, own = {0};
+    struct plan_target three[3] = {targets[1], targets[0], {.ops = NULL, .opaque = true}};
+    three[0].error = &own;
+    assert_int_equal(plan_build(&plan, &source, three, 3, &test_limits, &none), STATUS_OK);
+    assert_int_equal(own.status, STATUS_UNKNOWN_OP);
+    assert_string_equal(own.text, error.text);
+    assert_int_equal(none.status, STATUS_OK);
+    assert_int_equal(plan.variants[0].pass_count, 0);
+    assert_int_equal(plan.variants[1].pass_count, 1);
+    assert_int_equal(plan.variants[1].offset, 0);
+    assert_int_equal(plan.output_bytes, 32 * 9);
+    assert_true(plan.variants[2].is_source);
+    assert_int_equal(plan.input_bytes, 32 * 9); /* without the tables of the resize */
+    plan_clear(&plan);
+
+    /* Where none is left there is nothing to do. */
+    struct plan_limits small = {.pixels_max = 80, .side_max = 100};
+    three[0] = (struct plan_target){.ops = NULL, .error = &own};
+    own = (struct error){0};
+    assert_int_equal(plan_build(&plan, &source, three, 1, &small, &none), STATUS_OK);
+    assert_int_equal(own.status, STATUS_IMAGE_TOO_LARGE);
+    assert_true(plan.idle);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)targets[0].ops);
+    cJSON_Delete((cJSON *)targets[1].ops);
+}
+
+/* A plan counts its tables; they are computed where they are to lie, over whatever was there. */
+static void test_constants(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error error = {0};
+    struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};
+    struct plan_target target = {.ops = test_ops(
+        "[{\"op\":\"resize\",\"width\":50,\"height\":10,\"fit\":\"exact\"},\"phash\","
+        "{\"op\":\"resize\",\"width\":9,\"filter\":\"nearest\"}]")};
+    struct mallinfo2 before = mallinfo2();
+    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_true(plan.constants_bytes > 4096);
+    assert_true(mallinfo2().uordblks - before.uordblks <= plan_bytes(&plan) + 64);
+    assert_int_equal(plan.input_bytes, plan.constants_at + plan.constants_bytes);
+    uint8_t *a = malloc(plan.input_bytes), *b = malloc(plan.input_bytes);
+    memset(a, 0, plan.input_bytes);
+    memset(b, 0xEE, plan.input_bytes);
+    plan_put_constants(&plan, a);
+    plan_put_constants(&plan, b);
+    assert_memory_equal(a + plan.constants_at, b + plan.constants_at, plan.constants_bytes);
+    for (size_t i = 0; i < plan.constants_at; i++)
+        assert_int_equal(b[i], 0xEE);
+    size_t written = 0;
+    for (size_t i = 0; i < plan.constants_bytes; i++)
+        written += a[plan.constants_at + i] != 0;
+    assert_true(written > plan.constants_bytes / 4);
+    free(a);
+    free(b);
+    plan_clear(&plan);
+    cJSON_Delete((cJSON *)target.ops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_refused_operations),
+        cmocka_unit_test(test_places_in_messages),
+        cmocka_unit_test(test_accepted_operations),
+        cmocka_unit_test(test_too_many_operations),
+        cmocka_unit_test(test_chains_and_fusion),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_of_gray),
+        cmocka_unit_test(test_limits_of_results),
+        cmocka_unit_test(test_decode_as),
+        cmocka_unit_test(test_variants_cpu),
+        cmocka_unit_test(test_variants_cuda),
+        cmocka_unit_test(test_a_bad_variant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

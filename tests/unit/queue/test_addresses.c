@@ -1,0 +1,182 @@
+/* test_addresses.c - how the queue finds its Redis: several addresses of a name, a dead one. */
+#include "tests/unit/queue/queue_bench.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- a resolver of our own ------------------------------------------------------------------- */
+
+#define DEAD_NAME "dead.test" /* no answer before release_resolver */
+
+static sem_t resolver_release;
+static atomic_int resolver_waits;
+
+/* In the place of the C library's: "A+B" is a name with these two addresses. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    char text[256], *save;
+    struct addrinfo **last = found;
+    (void)hints;
+    if (strcmp(name, DEAD_NAME) == 0) {
+        atomic_fetch_add(&resolver_waits, 1);
+        sem_wait(&resolver_release);
+        atomic_fetch_sub(&resolver_waits, 1);
+        return EAI_AGAIN;
+    }
+    *found = NULL;
+    snprintf(text, sizeof text, "%s", name);
+    for (char *at = strtok_r(text, "+", &save); at; at = strtok_r(NULL, "+", &save)) {
+        struct {
+            struct addrinfo info;
+            struct sockaddr_in address;
+        } *one = calloc(1, sizeof *one);
+        one->info.ai_family = one->address.sin_family = AF_INET;
+        one->info.ai_socktype = SOCK_STREAM;
+        one->info.ai_addr = (struct sockaddr *)&one->address;
+        one->info.ai_addrlen = sizeof one->address;
+        one->address.sin_port = htons((uint16_t)atoi(service));
+        inet_pton(AF_INET, at, &one->address.sin_addr);
+        *last = &one->info;
+        last = &one->info.ai_next;
+    }
+    return *found ? 0 : EAI_NONAME;
+}
+
+void freeaddrinfo(struct addrinfo *info)
+{
+    while (info) {
+        struct addrinfo *next = info->ai_next;
+        free(info);
+        info = next;
+    }
+}
+
+static void release_resolver(void)
+{
+    while (atomic_load(&resolver_waits) > 0) {
+        sem_post(&resolver_release);
+        usleep(1000);
+    }
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* A listener that takes nobody in: who connects to it hears nothing. fds[0] is it. */
+static void open_black_hole(const char *ip, int port, int fds[4])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, ip, &address.sin_addr);
+    for (int i = 0; i < 4; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fds[0], (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fds[0], 0), 0);
+    for (int i = 1; i < 4; i++) /* its queue is full after them */
+        connect(fds[i], (struct sockaddr *)&address, sizeof address);
+}
+
+static void test_each_address_of_a_name_is_tried(void **state)
+{
+    static const char *const names[] = {
+        "127.0.0.3+127.0.0.1",                 /* refused */
+        "255.255.255.255+127.0.0.1",           /* unreachable, known at once */
+        "127.0.0.2+127.0.0.1",                 /* silent */
+        "255.255.255.255+127.0.0.2+127.0.0.3+127.0.0.1",
+    };
+    struct redis_server *server = redis_server_start(NULL);
+    int fds[4];
+    (void)state;
+    open_black_hole("127.0.0.2", server->port, fds);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[128];
+        struct bench *bench = set_up(server);
+        bench->redis = redis_server_connect(server);
+        snprintf(name, sizeof name, "%s:%d", names[i], server->port);
+        bench->config.redis = name;
+        start_queue(bench);
+        run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+        bench->server = NULL; /* for the next one */
+        tear_down(bench);
+    }
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    redis_server_stop(server);
+}
+
+/* A resolver that does not answer is not waited for, and is asked once at a time. */
+static void test_a_dead_resolver_delays_no_exit(void **state)
+{
+    struct bench *bench = set_up(NULL);
+    (void)state;
+    bench->config.redis = DEAD_NAME;
+    bench->config.connect_timeout_s = 0.05;
+    start_queue(bench);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "not found within") != NULL);
+    run_until(bench, atomic_load(&resolver_waits) == 2);
+    run_ms(bench, 500);
+    assert_int_equal(atomic_load(&resolver_waits), 2); /* one for each connection */
+    tear_down(bench);
+    assert_int_equal(atomic_load(&resolver_waits), 2);
+    release_resolver();
+}
+
+static void test_addresses(void **state)
+{
+    static char host_256[320], hosts_256[320], host_too_long[320], socket_200[320], master_128[320];
+    static const struct {
+        const char *text;
+        bool good;
+    } cases[] = {
+        {"localhost:6379", true}, {"localhost", true}, {"127.0.0.1:1", true}, {"[::1]:6379", true},
+        {"[::1]", true}, {"unix:/run/redis.sock", true}, {"h:65535", true},
+        {"h:65536", false}, {"h:0", false}, {"h:", false}, {"h:6a", false}, {":1", false},
+        {"", false}, {"::1", false}, {"[::1", false}, {"[]:1", false}, {"[::1]x", false},
+        {"unix:relative", false}, {"rediss://h:1", false}, {"redis://h:1", false},
+        {"a:1,b:2,[::1]:3", true}, {"a,b", true}, {"a:1,", false}, {",a:1", false},
+        {"a:1,,b:1", false}, {"a:1,unix:/s", false}, {"a:1, b:1", true},
+        {"a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", true}, {"a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", false},
+        {"sentinel://m@h", true}, {"sentinel://m@h:1,[::1],g:2", true},
+        {"sentinel://m@unix:/s", false}, {"sentinel://h:1", false}, {"sentinel://@h:1", false},
+        {"sentinel://m@", false}, {"sentinel://m@h:x", false}, {"sentinel://", false},
+        {"/run/redis.sock", false},
+        {host_256, false}, {hosts_256, false}, {host_too_long, false}, {socket_200, false},
+        {master_128, false},
+    };
+    uv_loop_t loop;
+    (void)state;
+    snprintf(host_256, sizeof host_256, "%0256d:1", 0);
+    snprintf(hosts_256, sizeof hosts_256, "a:1,%0256d:1", 0);
+    snprintf(host_too_long, sizeof host_too_long, "%0300d:1", 0);
+    snprintf(socket_200, sizeof socket_200, "unix:/%0200d", 0);
+    snprintf(master_128, sizeof master_128, "sentinel://%0128d@h:1", 0);
+    uv_loop_init(&loop);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct queue_config config = {.redis = cases[i].text, .ns = "t", .instance = "i"};
+        struct queue_events events = {0};
+        struct error error = {0};
+        struct queue *queue = queue_create(&loop, &config, &events, &error);
+        if (!queue != !cases[i].good)
+            fail_msg("\"%s\": %s", cases[i].text, error.text);
+        assert_int_equal(error.status == STATUS_OK, cases[i].good);
+        if (queue)
+            queue_destroy(queue);
+    }
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_address_of_a_name_is_tried),
+        cmocka_unit_test(test_a_dead_resolver_delays_no_exit),
+        cmocka_unit_test(test_addresses),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    sem_init(&resolver_release, 0, 0);
+    log_init();
+    return cmocka_run_group_tests_name("addresses", tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* test_connection.c - what the queue does when Redis is away, full, frozen or refuses it. */
+#include "tests/unit/queue/queue_bench.h"
+
+#include <unistd.h>
+
+#include "tests/fixtures/line.h"
+
+static void test_survives_redis_kill_and_restart(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 20);
+    queue_set_places(bench->queue, 20);
+    run_until(bench, bench->leased == 20);
+    redis_server_kill9(bench->server);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_CONNECTING);
+    assert_int_equal(queue_view(bench->queue)->unacknowledged, 20);
+    assert_true(*queue_view(bench->queue)->reason);
+    run_ms(bench, 300);
+    assert_int_equal(bench->settled, 0);
+    redis_server_restart(bench->server);
+    reconnect(bench);
+    run_until(bench, bench->settled == 20);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 20);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_READY);
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 21);
+    tear_down(bench);
+}
+
+/* Each script's text goes over the line once, and again where Redis has lost it. */
+static void test_scripts_are_loaded_again(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    bench->finish_at_once = true;
+    queue_set_places(bench->queue, 64);
+    push(bench, 1);
+    run_until(bench, bench->settled == 1);
+    long long by_text = calls(bench, "eval"), by_name = calls(bench, "evalsha");
+    freeReplyObject(redis_command(bench->redis, "SCRIPT FLUSH"));
+    for (size_t i = 0; i < 20; i++) {
+        push(bench, 1);
+        run_until(bench, bench->settled == 2 + i);
+    }
+    assert_in_range(calls(bench, "eval") - by_text, 2, 10);
+    assert_true(calls(bench, "evalsha") - by_name >= 40);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+/* While it is still loading its data, Redis answers everything with LOADING. */
+static void test_waits_out_loading(void **state)
+{
+    struct bench *bench =
+        set_up(redis_server_start("--key-load-delay", "200", NULL)); /* us a command */
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    push(bench, 4000); /* it looks at its connections after each 1024 */
+    start_queue(bench);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    redis_server_restart_nowait(bench->server);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "LOADING") != NULL);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    reconnect(bench);
+    tear_down(bench);
+}
+
+static void write_password(const char *path, const char *password)
+{
+    FILE *file = fopen(path, "w");
+    fprintf(file, "%s\n", password);
+    fclose(file);
+}
+
+static void test_wrong_password_then_right(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up(redis_server_start("--requirepass", "right", NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    freeReplyObject(redis_command(bench->redis, "AUTH right"));
+    push(bench, 1);
+    snprintf(path, sizeof path, "%s/password", bench->server->folder);
+    write_password(path, "wrong");
+    bench->config.password_file = path;
+    start_queue(bench);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGPASS") != NULL);
+    assert_int_equal(bench->leased, 0);
+    write_password(path, "right");
+    run_until(bench, bench->leased == 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    tear_down(bench);
+}
+
+static void test_acl_user_database_and_tcp(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up(redis_server_start(NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:* +@read "
+                                                "+@write +@scripting +@connection +@blocking "
+                                                "+info +time +config|get")); /* PROTOCOL.md */
+    freeReplyObject(redis_command(bench->redis, "SELECT 3"));
+    push(bench, 1);
+    snprintf(path, sizeof path, "%s/password", bench->server->folder);
+    write_password(path, "secret");
+    bench->config.redis = bench->server->tcp;
+    bench->config.username = "worker";
+    bench->config.password_file = path;
+    bench->config.database = 3;
+    start_queue(bench);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    /* Rights that are taken away: waits, and goes on when they are back. */
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -evalsha -eval"));
+    queue_set_places(bench->queue, 1);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "NOPERM") != NULL);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_WAITING);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker +evalsha +eval"));
+    push(bench, 1);
+    run_until(bench, bench->leased == 2);
+    tear_down(bench);
+}
+
+/* A user that may write some keys of images and replies only; jobs of three leases. */
+static struct bench *set_up_denied(char *path, size_t size, enum queue_results results)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->redis = redis_server_connect(bench->server);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:[^ir]* ~t:inst "
+                                                "~t:results ~t:result:* ~t:img:ours ~t:reply:ours "
+                                                "+@all"));
+    push(bench, 3);
+    snprintf(path, size, "%s/password", bench->server->folder);
+    write_password(path, "secret");
+    bench->config.username = "worker";
+    bench->config.password_file = path;
+    bench->config.attempts = 1;
+    bench->config.results = results;
+    start_queue(bench);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, bench->leased == 3);
+    return bench;
+}
+
+static struct queue_value value_of(const char *key)
+{
+    struct queue_value value = {.key = key, .value = malloc(1), .bytes = 1};
+    *value.value = 'v';
+    return value;
+}
+
+#define META "{\"big\":12345678901234567890.10,\"text\":\"\\u00e9\"}"
+#define OUTPUT(key) "{\"key\":\"" key "\",\"format\":\"png\",\"width\":8,\"height\":8,\"bytes\":1"
+
+/* One key that an ACL denies fails its own job, and not the batch that it is in. */
+static void test_a_denied_key_fails_its_job_alone(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
+    struct queue_value theirs[] = {value_of("t:img:ours"), value_of("t:img:theirs")};
+    struct queue_value ours = value_of("t:img:ours");
+    (void)state;
+    queue_done(bench->queue, bench->leases[0],
+               &(struct queue_answer){
+                   .result = strdup("{\"job\":1,\"status\":\"done\",\"meta\":" META ",\"outputs\":["
+                                    OUTPUT("t:img:ours") "}," OUTPUT("t:img:theirs")
+                                    ",\"values\":{}}]}"),
+                   .values = theirs, .value_count = 2});
+    queue_done(bench->queue, bench->leases[1],
+               &(struct queue_answer){.result = strdup("to nobody"), .reply_to = "t:reply:theirs"});
+    queue_done(bench->queue, bench->leases[2],
+               &(struct queue_answer){.result = strdup("to us"), .reply_to = "t:reply:ours",
+                                      .values = &ours, .value_count = 1});
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(bench->stale + bench->dead, 0);
+    assert_int_equal(bench->denied, 1);
+    expect_text(bench, "to us", "RPOP t:reply:ours");
+    char *failed = redis_string(bench->redis, "RPOP t:results");
+    const char *error = ",\"error\":{\"code\":\"path_refused\",\"message\":\"Redis does not let "
+                        "this daemon write the key \\\"t:img:theirs\\\" (NOPERM";
+    const char *start = "{\"job\":1,\"status\":\"failed\"";
+    const char *meta = "},\"meta\":" META ",\"outputs\":[";
+    assert_memory_equal(failed, start, strlen(start));
+    assert_memory_equal(failed + strlen(start), error, strlen(error));
+    const char *outputs = strstr(failed, meta);
+    assert_non_null(outputs);
+    outputs += strlen(meta);
+    const char *both = OUTPUT("t:img:ours") "},{\"key\":\"t:img:theirs\",\"format\":\"png\"";
+    assert_memory_equal(outputs, both, strlen(both));
+    assert_memory_equal(outputs + strlen(both), error, strlen(error));
+    free(failed);
+    expect_text(bench, "to nobody", "RPOP t:results");
+    expect_text(bench, "v", "GET t:img:ours");
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:img:theirs t:reply:theirs"), 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 0);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:lease t:job:1 t:job:2 t:job:3"), 0);
+    tear_down(bench);
+}
+
+/* The same when they die, and although no result is to be listed: nobody would ever hear of it. */
+static void test_a_denied_reply_of_dead_jobs(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_NONE);
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        queue_retry(bench->queue, bench->leases[i],
+                    &(struct queue_answer){.result = strdup(i == 1 ? "to nobody" : "to us"),
+                                           .reply_to = i == 1 ? "t:reply:theirs" : "t:reply:ours"});
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(bench->dead, 3);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:ours"), 2);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:dead"), 3);
+    expect_text(bench, "to nobody", "RPOP t:results");
+    tear_down(bench);
+}
+
+/* Where more is denied than a job's key, the batch waits for a person and nothing is left out. */
+static void test_rights_taken_away_deny_no_job(void **state)
+{
+    char path[256];
+    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -@scripting"));
+    for (int i = 0; i < 3; i++)
+        queue_done(bench->queue, bench->leases[i],
+                   &(struct queue_answer){.result = strdup("to us"), .reply_to = "t:reply:ours"});
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "NOPERM") != NULL);
+    assert_int_equal(bench->settled, 0);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker +@scripting"));
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:ours"), 3);
+    assert_int_equal(bench->denied, 0);
+    tear_down(bench);
+}
+
+static void test_cut_connection_and_resume(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 2);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    /* A lease whose FETCH was not answered: known to Redis, unknown to the daemon. */
+    redis_integer(bench->redis, "HSET t:job:50 raw cut state leased attempt 1 owner %s token %s:0",
+                  bench->inst, bench->inst);
+    redis_integer(bench->redis, "ZADD t:lease 99999999999999 50");
+    redis_integer(bench->redis, "SADD t:leases:%s 50", bench->inst);
+    redis_integer(bench->redis, "CLIENT KILL TYPE normal SKIPME yes");
+    run_until(bench, redis_integer(bench->redis, "ZCARD t:lease") == 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 2);
+    assert_string_equal(bench->leases[1]->raw, "cut");
+    assert_int_equal(bench->leases[1]->attempt, 1); /* the attempt came back */
+    assert_int_equal(bench->lost, 0);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 2);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+static void test_frozen_redis_is_left_and_come_back_to(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.command_timeout_s = 0.3;
+    bench->config.connect_timeout_s = 0.3;
+    start_queue(bench);
+    push(bench, 3);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, bench->leased == 3);
+    redis_server_freeze(bench->server, true);
+    while (bench->lease_count) /* their DONE is carried out later, and its answer lost */
+        done(bench, bench->leases[0]);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "no answer") != NULL);
+    redis_server_freeze(bench->server, false);
+    run_until(bench, bench->settled == 3);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 3);
+    tear_down(bench);
+}
+
+static void test_full_redis_drains(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 50);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    freeReplyObject(redis_command(bench->redis, "CONFIG SET maxmemory 1"));
+    char *refused = redis_string(bench->redis, "LPUSH t:jobs x");
+    assert_non_null(strstr(refused, "OOM"));
+    free(refused);
+    bench->finish_at_once = true;
+    queue_set_places(bench->queue, 64);
+    run_until(bench, bench->settled == 50);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 50);
+    tear_down(bench);
+}
+
+static void test_wrongtype_is_waited_out(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    freeReplyObject(redis_command(bench->redis, "SET t:results oops"));
+    done(bench, bench->leases[0]);
+    run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGTYPE") != NULL);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_WAITING);
+    assert_int_equal(queue_view(bench->queue)->unacknowledged, 1);
+    redis_integer(bench->redis, "DEL t:results");
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1);
+    tear_down(bench);
+}
+
+/* The answer may take long while the bytes of the command still move. */
+static void test_large_done_over_a_slow_line(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
+    (void)state;
+    struct line *line = line_open(bench->server->socket);
+    line_slow(line, 2000); /* half a second at least for the whole of it */
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.redis = line_address(line);
+    bench->config.command_timeout_s = 0.3;
+    start_queue(bench);
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    value.value = calloc(1, value.bytes);
+    queue_done(bench->queue, bench->leases[0],
+               &(struct queue_answer){
+                   .result = strdup("{}"), .values = &value, .value_count = 1});
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(redis_integer(bench->redis, "STRLEN t:img:a"), 1 << 20);
+    tear_down(bench);
+    line_close(line);
+}
+
+static void test_close_while_redis_is_down(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 2);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 2);
+    redis_server_kill9(bench->server);
+    done(bench, bench->leases[0]); /* the other one is left to queue_destroy */
+    close_queue(bench, 0.2);
+    redis_server_restart(bench->server);
+    reconnect(bench);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 2);
+    tear_down(bench);
+}
+
+/* ---- many at one moment ------------------------------------------------------------------- */
+
+#define DAEMONS 20
+#define RETRY_FIRST_MS 100 /* the longest pause before the first try */
+
+struct pauses {
+    uv_handle_t *timers[2 * DAEMONS]; /* each daemon has two connections */
+    uint64_t ms[2 * DAEMONS];
+    size_t count;
+};
+
+static void note_pause(uv_handle_t *handle, void *context)
+{
+    struct pauses *pauses = context;
+    if (handle->type != UV_TIMER || !uv_is_active(handle))
+        return;
+    uint64_t ms = uv_timer_get_due_in((uv_timer_t *)handle);
+    for (size_t i = 0; i < pauses->count; i++)
+        if (pauses->timers[i] == handle)
+            return;
+    if (ms > RETRY_FIRST_MS)
+        return;
+    assert_true(pauses->count < 2 * DAEMONS);
+    pauses->timers[pauses->count] = handle;
+    pauses->ms[pauses->count++] = ms;
+}
+
+static long long connected(struct bench *bench)
+{
+    char *info = redis_string(bench->redis, "INFO clients");
+    long long count = atoll(strstr(info, "connected_clients:") + 18);
+    free(info);
+    return count;
+}
+
+/* Of daemons that lose Redis together, each waits for a while of its own before it tries again. */
+static void test_reconnects_are_spread(void **state)
+{
+    struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
+    struct pauses pauses = {.count = 0};
+    (void)state;
+    first->redis = redis_server_connect(first->server);
+    first->config.lease_s = 3600; /* no other timer is due soon */
+    first->config.renew_s = first->config.reap_s = first->config.block_s = 600;
+    first->config.connect_timeout_s = first->config.command_timeout_s = 60;
+    for (size_t i = 0; i < DAEMONS; i++) {
+        char host[16];
+        snprintf(host, sizeof host, "host%zu", i);
+        if (i > 0)
+            all[i] = set_up_beside(first, host);
+        start_queue(all[i]);
+        run_until(first, queue_view(all[i]->queue)->state == QUEUE_READY);
+    }
+    run_until(first, connected(first) == 2 * DAEMONS + 1);
+    redis_integer(first->redis, "CLIENT KILL TYPE normal SKIPME yes");
+    for (int turns = 0; pauses.count < 2 * DAEMONS && turns < 10000; turns++) {
+        uv_run(&first->loop, UV_RUN_ONCE);
+        uv_walk(&first->loop, note_pause, &pauses);
+    }
+    assert_int_equal(pauses.count, 2 * DAEMONS);
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < pauses.count; i++) {
+        least = pauses.ms[i] < least ? pauses.ms[i] : least;
+        most = pauses.ms[i] > most ? pauses.ms[i] : most;
+    }
+    assert_true(most - least >= RETRY_FIRST_MS / 2);
+    for (size_t i = DAEMONS - 1; i > 0; i--)
+        tear_down_beside(all[i]);
+    tear_down(first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_survives_redis_kill_and_restart),
+        cmocka_unit_test(test_scripts_are_loaded_again),
+        cmocka_unit_test(test_waits_out_loading),
+        cmocka_unit_test(test_wrong_password_then_right),
+        cmocka_unit_test(test_acl_user_database_and_tcp),
+        cmocka_unit_test(test_a_denied_key_fails_its_job_alone),
+        cmocka_unit_test(test_a_denied_reply_of_dead_jobs),
+        cmocka_unit_test(test_rights_taken_away_deny_no_job),
+        cmocka_unit_test(test_cut_connection_and_resume),
+        cmocka_unit_test(test_frozen_redis_is_left_and_come_back_to),
+        cmocka_unit_test(test_full_redis_drains),
+        cmocka_unit_test(test_wrongtype_is_waited_out),
+        cmocka_unit_test(test_large_done_over_a_slow_line),
+        cmocka_unit_test(test_close_while_redis_is_down),
+        cmocka_unit_test(test_reconnects_are_spread),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    log_init();
+    return cmocka_run_group_tests_name("connection", tests, NULL, NULL);
+}

@@ -1,0 +1,534 @@
+/* test_queue.c - leases: fetched, settled in batches, lost, tried again, drained. */
+#include "tests/unit/queue/queue_bench.h"
+
+static void test_fetches_and_acks_in_batches(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    push(bench, 1000);
+    bench->finish_at_once = true;
+    start_queue(bench);
+    queue_set_places(bench->queue, 64);
+    run_until(bench, bench->settled == 1000);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1000);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:job:1"), 0);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:1000"), 1);
+    /* FETCH and DONE of 1000 jobs each, and a few calls beside them. */
+    assert_true(calls(bench, "evalsha") + calls(bench, "eval") <= 2 * 1000 / 8);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+static void test_wakes_up_when_idle(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.block_s = 5;
+    start_queue(bench);
+    queue_set_places(bench->queue, 4);
+    run_until(bench, calls(bench, "evalsha") + calls(bench, "eval") >= 3);
+    run_ms(bench, 100);
+    uint64_t before = uv_hrtime();
+    push(bench, 1);
+    run_until(bench, bench->leased == 1);
+    assert_true(uv_hrtime() - before < 2000000000ull); /* not block_s */
+    assert_string_equal(bench->leases[0]->raw, "{\"n\":0}");
+    assert_int_equal(bench->leases[0]->raw_bytes, 7);
+    assert_int_equal(bench->leases[0]->attempt, 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    tear_down(bench);
+}
+
+static void test_fetches_no_more_than_places(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 10);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, bench->leased == 3);
+    run_ms(bench, 100);
+    assert_int_equal(bench->leased, 3);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs"), 7);
+    assert_int_equal(queue_view(bench->queue)->length, 7);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 4);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 4);
+    tear_down(bench);
+}
+
+static void test_retry_waits_and_ends_dead(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 1);
+    queue_set_places(bench->queue, 4);
+    for (uint32_t attempt = 1; attempt <= 3; attempt++) {
+        run_until(bench, bench->leased == attempt);
+        struct lease *lease = bench->leases[0];
+        assert_int_equal(lease->attempt, attempt);
+        assert_int_equal(lease->alone, attempt == 3);
+        take_off(bench, lease);
+        assert_int_equal(queue_last_attempt(lease), attempt == 3);
+        struct queue_value value = {.key = "t:img:a", .bytes = 1, .value = calloc(1, 1)};
+        struct queue_answer answer = {.result = strdup("{\"status\":\"dead\"}"), .id = "x",
+                                      .values = &value, .value_count = 1};
+        queue_retry(bench->queue, lease, &answer);
+        queue_set_places(bench->queue, 4);
+        run_until(bench, bench->settled == attempt);
+        assert_int_equal(redis_integer(bench->redis, "EXISTS t:img:a"), attempt == 3);
+    }
+    assert_int_equal(redis_integer(bench->redis, "STRLEN t:img:a"), 1);
+    assert_int_equal(bench->dead, 1);
+    assert_int_equal(queue_view(bench->queue)->dead, 1);
+    assert_int_equal(queue_view(bench->queue)->redelivered, 2);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:dead"), 1);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1);
+    char *result = redis_string(bench->redis, "GET t:result:x");
+    assert_string_equal(result, "{\"status\":\"dead\"}");
+    free(result);
+    tear_down(bench);
+}
+
+static void test_alone_runs_with_nothing_beside(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    /* A neighbour runs while a job on its last attempt waits. */
+    push(bench, 1);
+    queue_set_places(bench->queue, 8);
+    run_until(bench, bench->leased == 1);
+    redis_integer(bench->redis, "HSET t:job:77 raw last state alone attempt 2");
+    redis_integer(bench->redis, "LPUSH t:alone 77");
+    run_until(bench, redis_integer(bench->redis, "EXISTS t:alone:owner") == 1);
+    push(bench, 2);
+    run_ms(bench, 400);
+    assert_int_equal(bench->leased, 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->leased == 2);
+    run_ms(bench, 300);
+    assert_int_equal(bench->leased, 2);
+    assert_true(bench->leases[0]->alone);
+    assert_string_equal(bench->leases[0]->raw, "last");
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->leased == 4);
+    assert_false(bench->leases[0]->alone);
+    run_until(bench, redis_integer(bench->redis, "EXISTS t:alone:owner") == 0);
+    tear_down(bench);
+}
+
+static void test_lost_lease(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 2);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 2);
+    redis_integer(bench->redis, "HSET t:job:1 token other:1 owner other");
+    run_until(bench, bench->lost == 1);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 2);
+    assert_int_equal(bench->stale, 1);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:job:1"), 1);
+    tear_down(bench);
+}
+
+static void test_key_outputs_and_reply(void **state)
+{
+    struct bench *bench = set_up_started();
+    struct queue_value values[2] = {{.key = "t:img:a", .bytes = 3, .ttl_s = 100},
+                                    {.key = "t:img:b", .bytes = 0}};
+    (void)state;
+    push(bench, 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    values[0].value = malloc(3);
+    memcpy(values[0].value, "a\0b", 3);
+    queue_done(bench->queue, bench->leases[0],
+               &(struct queue_answer){.result = strdup("{}"), .reply_to = "t:reply:me",
+                                      .values = values, .value_count = 2});
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(redis_integer(bench->redis, "STRLEN t:img:a"), 3);
+    assert_true(redis_integer(bench->redis, "TTL t:img:a") > 90);
+    assert_int_equal(redis_integer(bench->redis, "TTL t:img:b"), -1);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:me"), 1);
+    assert_true(redis_integer(bench->redis, "TTL t:reply:me") > 50);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 0);
+    tear_down(bench);
+}
+
+static void test_drain(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 5);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, bench->leased == 3);
+    bench->closed = false;
+    queue_close(bench->queue, 5, on_closed, bench);
+    queue_set_places(bench->queue, 10);
+    run_ms(bench, 100);
+    assert_false(bench->closed); /* three are running still */
+    assert_int_equal(bench->leased, 3);
+    done(bench, bench->leases[0]);
+    struct lease *lease = bench->leases[0];
+    take_off(bench, lease);
+    queue_give_back(bench->queue, lease);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->closed);
+    assert_int_equal(bench->settled, 3);
+    queue_destroy(bench->queue);
+    bench->queue = NULL;
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:inst"), 0);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs"), 3);
+    tear_down(bench);
+}
+
+/* A daemon that gives up goes without a close. */
+static void test_destroy_without_close(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    push(bench, 1);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 1);
+    queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+    queue_destroy(bench->queue);
+    bench->queue = NULL;
+    tear_down(bench);
+}
+
+/* Places that the daemon offers from inside `leased` count those leases that are yet to come. */
+static void on_leased_and_offer(void *context, struct lease *lease)
+{
+    struct bench *bench = context;
+    on_leased(context, lease);
+    queue_set_places(bench->queue, 5 - (uint32_t)bench->lease_count);
+}
+
+static void test_offers_from_inside_leased(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled, on_ruled};
+    struct error error = {0};
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    push(bench, 20);
+    bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
+    queue_start(bench->queue);
+    queue_set_places(bench->queue, 5);
+    run_until(bench, bench->leased == 5);
+    run_ms(bench, 100);
+    assert_int_equal(bench->leased, 5);
+    char *seq = redis_string(bench->redis, "GET t:seq");
+    assert_string_equal(seq, "5"); /* not one more was fetched and given back */
+    free(seq);
+    tear_down(bench);
+}
+
+/* A process that was here, held a lease, and is gone. */
+static void test_dead_neighbour_is_taken_over_at_once(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    char gone[INSTANCE_BYTES_MAX], *last;
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    strcpy(gone, bench->inst);
+    last = strrchr(gone, ':');
+    strcpy(last, ":1"); /* our pid with another start time: not this process */
+    redis_integer(bench->redis, "ZADD t:inst 99999999999999 %s", gone);
+    redis_integer(bench->redis, "ZADD t:lease 99999999999999 7 99999999999999 8");
+    redis_integer(bench->redis, "SADD t:leases:%s 7 8", gone);
+    redis_integer(bench->redis, "HSET t:job:7 raw seven state leased attempt 1 owner %s token x",
+                  gone);
+    redis_integer(bench->redis,
+                  "HSET t:job:8 raw %s state leased attempt 3 owner %s token x",
+                  "{\"id\":\"eight\",\"meta\":1.50,\"input\":\"eight.jpg\"}", gone);
+    bench->config.reap_s = 60;
+    start_queue(bench);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 1);
+    assert_string_equal(bench->leases[0]->raw, "seven");
+    assert_int_equal(bench->leases[0]->attempt, 2); /* the first one stays charged */
+    run_until(bench, redis_integer(bench->redis, "LLEN t:dead") == 1);
+    char *result = redis_string(bench->redis, "GET t:result:eight");
+    assert_non_null(strstr(result, "\"id\":\"eight\",\"job\":8,\"status\":\"dead\""));
+    assert_non_null(strstr(result, "\"code\":\"attempts_exhausted\""));
+    assert_non_null(strstr(result, "\"meta\":1.50,"));
+    assert_non_null(strstr(result, "\"input\":{\"path\":\"eight.jpg\"}"));
+    assert_non_null(strstr(result, bench->daemon));
+    free(result);
+    assert_int_equal(redis_integer(bench->redis, "ZSCORE t:inst %s", gone), 0);
+    tear_down(bench);
+}
+
+/* A daemon of this host that is gone: our process id with another start time. */
+static void add_gone(struct bench *bench, char gone[INSTANCE_BYTES_MAX])
+{
+    strcpy(gone, bench->inst);
+    strcpy(strrchr(gone, ':'), ":1");
+    redis_integer(bench->redis, "ZADD t:inst 99999999999999 %s", gone);
+}
+
+static void add_leases(struct bench *bench, const char *inst, int from, int to, const char *end)
+{
+    for (int i = from; i <= to; i++) {
+        redis_integer(bench->redis,
+                      "HSET t:job:%d raw x state leased attempt 1 owner %s token %s:1", i, inst,
+                      inst);
+        redis_integer(bench->redis, "ZADD t:lease %s %d", end, i);
+        redis_integer(bench->redis, "SADD t:leases:%s %d", inst, i);
+    }
+}
+
+/* The start takes the leases of daemons that are gone, in several batches, and no others: those of
+ * another host look expired after an outage, and their daemons are about to renew them. */
+static void test_start_leaves_expired_leases_alone(void **state)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    char gone[INSTANCE_BYTES_MAX];
+    (void)state;
+    bench->redis = redis_server_connect(bench->server);
+    add_gone(bench, gone);
+    add_leases(bench, gone, 1, 70, "99999999999999");
+    add_leases(bench, "elsewhere:b:n:1:1", 71, 80, "1");
+    bench->config.reap_s = 60;
+    start_queue(bench);
+    run_until(bench, redis_integer(bench->redis, "ZCOUNT t:inst 99999999999999 +inf") == 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs"), 70);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 10);
+    tear_down(bench);
+}
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+static struct bench *set_up_with_jobs(int count)
+{
+    struct bench *bench = set_up_started();
+    push(bench, count);
+    queue_set_places(bench->queue, (uint32_t)count);
+    run_until(bench, bench->leased == (size_t)count);
+    return bench;
+}
+
+static void ask(struct bench *bench, struct lease *lease, struct queue_conditions conditions)
+{
+    assert_true(queue_ask(bench->queue, lease, &conditions));
+}
+
+static void test_start_is_asked_in_batches(void **state)
+{
+    struct bench *bench = set_up_with_jobs(20);
+    (void)state;
+    for (size_t i = 0; i < 20; i++)
+        ask(bench, bench->leases[i], (struct queue_conditions){.expires = {i < 5 ? 1e9 : 9e10}});
+    run_until(bench, bench->ruled[QUEUE_GO] == 15 && bench->ruled[QUEUE_EXPIRED] == 5);
+    assert_int_equal(calls(bench, "hmget"), 20); /* START's: none was asked twice */
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 20);
+    assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+/* The lease has ended: giving it back tells Redis nothing, and counts as nothing. */
+static void test_a_job_that_waits_comes_back(void **state)
+{
+    struct bench *bench = set_up_with_jobs(1);
+    (void)state;
+    redisReply *time = redis_command(bench->redis, "TIME");
+    double due = atof(time->element[0]->str) + atof(time->element[1]->str) / 1e6 + 0.4;
+    freeReplyObject(time);
+    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = {due}});
+    run_until(bench, bench->settled == 1);
+    assert_int_equal(bench->ruled[QUEUE_WAITS], 1);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:delayed"), 1);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, bench->leased == 2);
+    assert_int_equal(bench->leases[0]->attempt, 1);
+    ask(bench, bench->leases[0], (struct queue_conditions){.not_before = {due}});
+    run_until(bench, bench->ruled[QUEUE_GO] == 1);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 2);
+    assert_int_equal(bench->stale, 0);
+    assert_int_equal(queue_view(bench->queue)->stale, 0);
+    tear_down(bench);
+}
+
+static void test_what_ends_is_ruled_no_more(void **state)
+{
+    struct bench *bench = set_up_with_jobs(3);
+    (void)state;
+    ask(bench, bench->leases[0], (struct queue_conditions){.expires = {9e10}});
+    done(bench, bench->leases[0]); /* before it was asked about */
+    struct lease *lease = bench->leases[0];
+    ask(bench, lease, (struct queue_conditions){.expires = {9e10}});
+    redis_server_freeze(bench->server, true);
+    run_ms(bench, 20); /* while it is asked about */
+    done(bench, lease);
+    redis_server_freeze(bench->server, false);
+    /* And one that another daemon has. */
+    lease = bench->leases[0];
+    redis_integer(bench->redis, "HSET t:job:%llu token other:1", (unsigned long long)lease->number);
+    ask(bench, lease, (struct queue_conditions){.expires = {9e10}});
+    run_until(bench, bench->lost == 1);
+    done(bench, lease);
+    run_until(bench, bench->settled == 3);
+    for (int i = 0; i <= QUEUE_CANCELLED; i++)
+        assert_int_equal(bench->ruled[i], 0);
+    tear_down(bench);
+}
+
+/* Whoever has an id hears of its cancel unasked, and only they. */
+static void test_a_cancel_while_they_run(void **state)
+{
+    struct bench *bench = set_up_with_jobs(3);
+    (void)state;
+    bench->leases[0]->id = "a";
+    bench->leases[1]->id = "b";
+    redis_integer(bench->redis, "ZADD t:cancel 9 a 2 other");
+    run_until(bench, bench->ruled[QUEUE_CANCELLED] >= 1 && bench->ruled[QUEUE_GO] >= 1);
+    assert_false(bench->leases[0]->marked);
+    /* Those that are fetched now may be meant; those with higher numbers are not. */
+    redis_integer(bench->redis, "ZADD t:cancel 4 a");
+    push(bench, 2);
+    queue_set_places(bench->queue, 2);
+    run_until(bench, bench->leased == 5);
+    assert_true(bench->leases[3]->marked);
+    assert_false(bench->leases[4]->marked);
+    while (bench->lease_count)
+        done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 5);
+    tear_down(bench);
+}
+
+/* ---- where results go --------------------------------------------------------------------- */
+
+static void answer(struct bench *bench, size_t index, bool fails, struct queue_answer answer)
+{
+    struct lease *lease = bench->leases[index];
+    answer.result = strdup("{\"status\":\"any\"}");
+    take_off(bench, lease);
+    if (fails)
+        queue_retry(bench->queue, lease, &answer);
+    else
+        queue_done(bench->queue, lease, &answer);
+}
+
+/* Of jobs with neither, an id, a unique id, and a reply list; the last attempt of each fails. */
+static void check_results(enum queue_results results, bool fails, int listed, int kept)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->redis = redis_server_connect(bench->server);
+    bench->config.results = results;
+    bench->config.attempts = 1;
+    start_queue(bench);
+    push(bench, 5);
+    queue_set_places(bench->queue, 5);
+    run_until(bench, bench->leased == 5);
+    redis_integer(bench->redis, "HSET t:reply:wrong a b");
+    answer(bench, 4, fails, (struct queue_answer){.reply_to = "t:reply:wrong"});
+    answer(bench, 3, fails, (struct queue_answer){.id = "r", .reply_to = "t:reply:r"});
+    answer(bench, 2, fails, (struct queue_answer){.id = "u", .unique = true});
+    answer(bench, 1, fails, (struct queue_answer){.id = "i"});
+    answer(bench, 0, fails, (struct queue_answer){0});
+    run_until(bench, bench->settled == 5);
+    assert_int_equal(bench->dead, fails ? 5 : 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), listed);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:u"), 1);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:i t:result:r"), kept);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:r"), 1);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:dead:errors"), fails ? 5 : 0);
+    char *result = redis_string(bench->redis, "LINDEX t:reply:r 0");
+    assert_string_equal(result, "{\"status\":\"any\"}");
+    free(result);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
+    tear_down(bench);
+}
+
+static void test_where_results_go(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        check_results(QUEUE_RESULTS_LIST, fails, 4, 2);
+        /* One whose reply list is none goes to the list, whatever the option says. */
+        check_results(QUEUE_RESULTS_ID, fails, 1, 2);
+        check_results(QUEUE_RESULTS_NONE, fails, 1, 0);
+    }
+}
+
+static void test_lengths_are_counted(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    redis_integer(bench->redis, "RPUSH t:results a b c");
+    redis_integer(bench->redis, "RPUSH t:dead a b");
+    redis_integer(bench->redis, "ZADD t:delayed 99999999999999 7");
+    const struct queue_view *view = queue_view(bench->queue);
+    run_until(bench, view->results == 3 && view->dead_listed == 2 && view->delayed == 1);
+    /* What is no list has no length, and stops nothing. */
+    redis_integer(bench->redis, "DEL t:dead");
+    redis_integer(bench->redis, "SADD t:dead x");
+    redis_integer(bench->redis, "DEL t:results");
+    run_until(bench, view->results == 0);
+    assert_int_equal(view->dead_listed, 2);
+    assert_int_equal(queue_view(bench->queue)->state, QUEUE_READY);
+    tear_down(bench);
+}
+
+static void test_paused_it_looks_seldom(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:paused 1"));
+    push(bench, 1);
+    queue_set_places(bench->queue, 4);
+    run_until(bench, queue_view(bench->queue)->paused);
+    freeReplyObject(redis_command(bench->redis, "CONFIG RESETSTAT"));
+    run_ms(bench, 1000);
+    assert_in_range(calls(bench, "exists"), 2, 16); /* each block_s, 0.2 s: a FETCH, which has 2 */
+    assert_int_equal(calls(bench, "blmove"), 0);
+    assert_int_equal(bench->leased, 0);
+    redis_integer(bench->redis, "DEL t:paused");
+    run_until(bench, bench->leased == 1);
+    assert_false(queue_view(bench->queue)->paused);
+    done(bench, bench->leases[0]);
+    run_until(bench, bench->settled == 1);
+    tear_down(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fetches_and_acks_in_batches),
+        cmocka_unit_test(test_wakes_up_when_idle),
+        cmocka_unit_test(test_fetches_no_more_than_places),
+        cmocka_unit_test(test_retry_waits_and_ends_dead),
+        cmocka_unit_test(test_alone_runs_with_nothing_beside),
+        cmocka_unit_test(test_lost_lease),
+        cmocka_unit_test(test_key_outputs_and_reply),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_destroy_without_close),
+        cmocka_unit_test(test_offers_from_inside_leased),
+        cmocka_unit_test(test_dead_neighbour_is_taken_over_at_once),
+        cmocka_unit_test(test_start_leaves_expired_leases_alone),
+        cmocka_unit_test(test_start_is_asked_in_batches),
+        cmocka_unit_test(test_a_job_that_waits_comes_back),
+        cmocka_unit_test(test_what_ends_is_ruled_no_more),
+        cmocka_unit_test(test_a_cancel_while_they_run),
+        cmocka_unit_test(test_where_results_go),
+        cmocka_unit_test(test_lengths_are_counted),
+        cmocka_unit_test(test_paused_it_looks_seldom),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    log_init();
+    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}

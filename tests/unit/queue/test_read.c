@@ -1,0 +1,185 @@
+/* test_read.c - images that lie in Redis. */
+#include "tests/unit/queue/queue_bench.h"
+
+static void test_read(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:a %b", "\0\1\2\3", (size_t)4));
+    redis_integer(bench->redis, "LPUSH t:img:list x");
+    struct {
+        const char *key;
+        uint64_t max;
+        enum status status;
+    } cases[] = {
+        {"t:img:a", 4, STATUS_OK},
+        {"t:img:a", 3, STATUS_INPUT_TOO_LARGE},
+        {"t:img:none", 4, STATUS_INPUT_MISSING},
+        {"t:img:list", 4, STATUS_INPUT_MISSING},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int before = bench->reads;
+        assert_non_null(queue_read(bench->queue, cases[i].key, cases[i].max, on_read, bench));
+        run_until(bench, bench->reads == before + 1);
+        assert_int_equal(bench->read_status, cases[i].status);
+        if (cases[i].status == STATUS_OK) {
+            assert_int_equal(bench->length, 4);
+            assert_memory_equal(bench->bytes, "\0\1\2\3", 4);
+        }
+    }
+    /* Cancelled before and after it was sent: no callback. */
+    int before = bench->reads;
+    queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, on_read, bench));
+    run_ms(bench, 50);
+    redis_server_kill9(bench->server);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_CONNECTING);
+    queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, on_read, bench));
+    assert_int_equal(bench->reads, before);
+    /* A Redis that stays away: input_unreadable in the end. */
+    bench->config.connect_timeout_s = 0.1;
+    queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+    redis_server_restart(bench->server);
+    reconnect(bench);
+    run_until(bench, bench->reads == before + 1);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    tear_down(bench);
+}
+
+/* A read that Redis refuses waits before it tries again, however many others come meanwhile. */
+static void test_refused_reads_wait_for_their_own_retry(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:a x"));
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER default -getrange"));
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    for (int i = 0; i < 12; i++) {
+        queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+        run_ms(bench, 10);
+    }
+    assert_int_equal(bench->reads, 0);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER default +getrange"));
+    run_until(bench, bench->reads == 12);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    tear_down(bench);
+}
+
+/* Large ones are in memory four at a time, however many are asked for; small ones pass them. */
+static void test_large_reads_take_turns(void **state)
+{
+    struct bench *bench = set_up_started();
+    char *large = calloc(1, QUEUE_READ_LARGE);
+    void *last = NULL;
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
+                                  (size_t)QUEUE_READ_LARGE));
+    freeReplyObject(redis_command(bench->redis, "SET t:img:small %b", large,
+                                  (size_t)QUEUE_READ_LARGE - 1));
+    for (int i = 0; i < 7; i++)
+        last = queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    run_until(bench, bench->reads == 4);
+    for (int i = 0; i < 6; i++)
+        queue_read(bench->queue, "t:img:small", QUEUE_READ_LARGE, on_read, bench);
+    run_until(bench, bench->reads == 10);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 10);
+    assert_int_equal(bench->length, QUEUE_READ_LARGE - 1);
+    queue_read_release(bench->queue, QUEUE_READ_LARGE);
+    run_until(bench, bench->reads == 11);
+    assert_int_equal(bench->length, QUEUE_READ_LARGE);
+    /* One that waits and is cancelled takes no place; one too large, or gone, keeps none. */
+    queue_read_cancel(bench->queue, last);
+    redis_integer(bench->redis, "DEL t:img:large");
+    queue_read_release(bench->queue, QUEUE_READ_LARGE);
+    run_until(bench, bench->reads == 12);
+    assert_int_equal(bench->read_status, STATUS_INPUT_MISSING);
+    freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
+                                  (size_t)QUEUE_READ_LARGE));
+    for (int i = 0; i < 5; i++) {
+        queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE - 1, on_read, bench);
+        run_until(bench, bench->reads == 13 + i);
+        assert_int_equal(bench->read_status, STATUS_INPUT_TOO_LARGE);
+    }
+    /* Three places are kept still, so the next one but one waits. */
+    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    run_until(bench, bench->reads == 18);
+    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 18);
+    queue_read_release(bench->queue, QUEUE_READ_LARGE);
+    run_until(bench, bench->reads == 19);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    free(large);
+    tear_down(bench);
+}
+
+/* Of larger ones the bytes count, too; one that alone is beyond them comes when it is alone. */
+static void test_bytes_take_turns(void **state)
+{
+    struct bench *bench = set_up_started();
+    const size_t part = READS_LARGE_BYTES / 5 * 2, whole = READS_LARGE_BYTES + 1;
+    char *bytes = calloc(1, whole);
+    (void)state;
+    freeReplyObject(redis_command(bench->redis, "SET t:img:part %b", bytes, part));
+    freeReplyObject(redis_command(bench->redis, "SET t:img:whole %b", bytes, whole));
+    for (int i = 0; i < 3; i++)
+        queue_read(bench->queue, "t:img:part", whole, on_read, bench);
+    queue_read(bench->queue, "t:img:whole", whole, on_read, bench);
+    run_until(bench, bench->reads == 2);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 2);
+    queue_read_release(bench->queue, part);
+    run_until(bench, bench->reads == 3);
+    queue_read_release(bench->queue, part);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 3);
+    queue_read_release(bench->queue, part);
+    run_until(bench, bench->reads == 4);
+    assert_int_equal(bench->length, whole);
+    queue_read(bench->queue, "t:img:part", whole, on_read, bench);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, 4);
+    queue_read_release(bench->queue, whole);
+    run_until(bench, bench->reads == 5);
+    assert_int_equal(bench->read_status, STATUS_OK);
+    free(bytes);
+    tear_down(bench);
+}
+
+static void test_small_reads_take_turns(void **state)
+{
+    struct bench *bench = set_up_started();
+    (void)state;
+    redis_integer(bench->redis, "SETRANGE t:img:small 0 12345");
+    for (int i = 0; i < READS_SMALL_MAX + 3; i++)
+        queue_read(bench->queue, "t:img:small", MIB, on_read, bench);
+    run_until(bench, bench->reads == READS_SMALL_MAX);
+    run_ms(bench, 50);
+    assert_int_equal(bench->reads, READS_SMALL_MAX);
+    for (int i = 1; i <= 3; i++) {
+        queue_read_release(bench->queue, bench->length);
+        run_until(bench, bench->reads == READS_SMALL_MAX + i);
+    }
+    /* What is not there keeps no place. */
+    queue_read_release(bench->queue, bench->length);
+    for (int i = 4; i <= 8; i++) {
+        queue_read(bench->queue, "t:img:none", MIB, on_read, bench);
+        run_until(bench, bench->reads == READS_SMALL_MAX + i);
+        assert_int_equal(bench->read_status, STATUS_INPUT_MISSING);
+    }
+    tear_down(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_refused_reads_wait_for_their_own_retry),
+        cmocka_unit_test(test_large_reads_take_turns),
+        cmocka_unit_test(test_bytes_take_turns),
+        cmocka_unit_test(test_small_reads_take_turns),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    log_init();
+    return cmocka_run_group_tests_name("read", tests, NULL, NULL);
+}
