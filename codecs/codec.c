@@ -220,20 +220,6 @@ bool codec_late(uint64_t deadline_ns)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec >= deadline_ns;
 }
 
-void codec_tell_rows(const struct decode_request *request, uint32_t rows)
-{
-    if (request->rows_done)
-        request->rows_done(request->rows_context, rows);
-}
-
-enum status codec_need_rows(const struct encode_request *request, uint32_t rows,
-                            struct error *error)
-{
-    if (!request->rows_needed)
-        return STATUS_OK;
-    return request->rows_needed(request->rows_context, rows, error);
-}
-
 enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
                              const struct codec_limits *limits, struct error *error)
 {

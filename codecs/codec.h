@@ -53,10 +53,6 @@ struct decode_request {
                           info.ycc */
     uint32_t eighths; /* sides of image_scaled, as djpeg -scale M/8 gives; 0 or 8: in full. Others
                          only where info.scales. */
-    /* NULL; or is told, on this thread and every few rows, how many rows of the destination are
-       complete from the top. Of the last ones it may not be told, and the decode may fail yet. */
-    void (*rows_done)(void *context, uint32_t rows);
-    void *rows_context;
 };
 
 struct encode_request {
@@ -67,11 +63,6 @@ struct encode_request {
     const uint8_t *icc; /* RGB profile or NULL; written only beside 3 or 4 channels */
     size_t icc_bytes;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
-    /* NULL: all rows of src are there. Or is asked, on this thread, for so many rows from the top
-       before they are read, the last time for all of them, and returns when they are there. Where
-       it sets error the encode ends with that status. */
-    enum status (*rows_needed)(void *context, uint32_t rows, struct error *error);
-    void *rows_context;
 };
 
 /* Where encoded bytes go: the encoder fills buffer[0..capacity) and calls flush(sink, used)
@@ -131,7 +122,7 @@ size_t codec_encoded_bytes(const struct codec *codec, uint32_t width, uint32_t h
                            uint32_t channels, int quality, size_t icc_bytes);
 
 /* Encodes src (1 or 3 channels; 4 only where codec_has_alpha). encode_failed, out_of_memory,
- * timeout, or what flush or rows_needed returned. */
+ * timeout, or what flush returned. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error) MUST_CHECK;

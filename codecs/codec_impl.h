@@ -55,13 +55,6 @@ enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
 /* What a file is that no codec reads, with its article; NULL if it is not known (foreign.c). */
 const char *codec_foreign_name(const uint8_t *bytes, size_t length);
 
-/* Tells whoever wants to know that so many rows are complete. */
-void codec_tell_rows(const struct decode_request *request, uint32_t rows);
-
-/* Returns when so many rows can be read: STATUS_OK, or why they never will be. */
-enum status codec_need_rows(const struct encode_request *request, uint32_t rows,
-                            struct error *error) MUST_CHECK;
-
 /* Whether these are an ICC profile for RGB data: size field, signature and colour space. Only
  * such are copied to outputs. */
 bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);

@@ -316,9 +316,7 @@ static void set_transforms(struct png_state *state, uint32_t channels)
     png_read_update_info(state->png, state->info);
 }
 
-/* Of an interlaced picture rows are complete in the last pass. */
-static enum status decode_rows(struct png_state *state, const struct decode_request *request,
-                               const struct image *dst)
+static enum status decode_rows(struct png_state *state, const struct image *dst)
 {
     set_transforms(state, dst->channels);
     if (png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
@@ -330,11 +328,8 @@ static enum status decode_rows(struct png_state *state, const struct decode_requ
     for (state->pass = 0; state->pass < state->passes; state->pass++)
         for (state->rows_done = 0; state->rows_done < dst->height; state->rows_done++) {
             png_read_row(state->png, dst->pixels + state->rows_done * dst->stride, NULL);
-            if (state->rows_done % CODEC_ROWS_PER_CHECK != 0)
-                continue;
-            stop_late_decode(state);
-            if (state->pass + 1 == state->passes)
-                codec_tell_rows(request, state->rows_done + 1);
+            if (state->rows_done % CODEC_ROWS_PER_CHECK == 0)
+                stop_late_decode(state);
         }
     state->pass = state->passes - 1; /* for messages about the chunks behind the pixels */
     png_read_end(state->png, NULL);
@@ -346,7 +341,8 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
                               const struct codec_limits *limits, const struct image *dst,
                               struct error *error)
 {
-    (void)info; /* and of the request: a PNG is gray or it is not */
+    (void)info;
+    (void)request; /* a PNG is gray or it is not */
     struct png_state *state = opaque;
     begin(state, error);
     if (setjmp(state->jump) != 0) {
@@ -354,7 +350,7 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
         return error->status;
     }
     open_reader(state, bytes, length, limits, false);
-    enum status status = decode_rows(state, request, dst);
+    enum status status = decode_rows(state, dst);
     png_destroy_read_struct(&state->png, &state->info, NULL);
     return status;
 }
@@ -446,8 +442,6 @@ static enum status write_rows(struct png_state *state, const struct image *src,
 {
     state->rows = src->height;
     for (; state->rows_done < src->height; state->rows_done++) {
-        if (codec_need_rows(request, state->rows_done + 1, state->error) != STATUS_OK)
-            return state->error->status;
         png_write_row(state->png, src->pixels + state->rows_done * src->stride);
         if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
             return error_set(state->error, STATUS_TIMEOUT,

@@ -128,15 +128,6 @@
  * waits for its end less than a millisecond. A device that fails charges all that are on it. */
 #define BATCH_TASKS_MAX 16
 #define BATCH_DELAY_US_CEILING 100000
-/* A large picture that is alone goes to a device in strips of this while it is decoded. A strip, at
- * most, is left to be copied then: 0.1 ms at 50 GB/s, 0.7 at 6. It is decoded in 5 to 10 ms, beside
- * which the loop's part, a wake and a call, is nothing. */
-#define STRIP_BYTES (4 * MIB)
-/* What is smaller is copied in 3 ms at 6 GB/s as a whole, which strips would make one. */
-#define STRIPS_BYTES_MIN (16 * MIB)
-/* The result of one that is alone is encoded while it comes back, from the first strip on, unless
- * it is smaller than this: two strips come in 1.4 ms at 6 GB/s, and the encode would save one. */
-#define ARRIVAL_BYTES_MIN (2 * STRIP_BYTES)
 #define DEVICES_MAX 16
 #define INFLIGHT_CEILING 4096
 /* Unless `inflight` is given, while jobs are short, so many more are held as the workers end in

@@ -124,8 +124,7 @@ enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
 
 /* ---- decode ---- */
 
-static void read_rows(struct jpeg_decompress_struct *reader, const struct decode_request *request,
-                      const struct image *dst)
+static void read_rows(struct jpeg_decompress_struct *reader, const struct image *dst)
 {
     while (reader->output_scanline < reader->output_height) {
         JSAMPROW rows[JPEG_ROWS_PER_CALL];
@@ -134,7 +133,6 @@ static void read_rows(struct jpeg_decompress_struct *reader, const struct decode
         for (JDIMENSION i = 0; i < count; i++)
             rows[i] = dst->pixels + (reader->output_scanline + i) * dst->stride;
         jpeg_read_scanlines(reader, rows, count);
-        codec_tell_rows(request, reader->output_scanline);
     }
 }
 
@@ -146,8 +144,7 @@ static uint8_t cmyk_product(uint8_t ink, uint8_t black)
 
 /* Files with four components store inks inverted (255 = none), as Adobe's do; those few that do
  * not cannot be told apart by their markers, and other readers take them as inverted, too. */
-static void read_cmyk_rows(struct jpeg_decompress_struct *reader,
-                           const struct decode_request *request, const struct image *dst)
+static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct image *dst)
 {
     JSAMPARRAY rows = reader->mem->alloc_sarray((j_common_ptr)reader, JPOOL_IMAGE,
                                                 reader->output_width * 4, JPEG_ROWS_PER_CALL);
@@ -163,7 +160,6 @@ static void read_cmyk_rows(struct jpeg_decompress_struct *reader,
                 to[2] = cmyk_product(from[2], from[3]);
             }
         }
-        codec_tell_rows(request, reader->output_scanline);
     }
 }
 
@@ -212,9 +208,9 @@ static enum status decode_rows(struct jpeg_state *state, const struct image_info
     jpeg_start_decompress(reader);
     assert(reader->output_width == dst->width && reader->output_height == dst->height);
     if (cmyk && dst->channels == 3)
-        read_cmyk_rows(reader, request, dst);
+        read_cmyk_rows(reader, dst);
     else
-        read_rows(reader, request, dst);
+        read_rows(reader, dst);
     jpeg_finish_decompress(reader); /* reads on to the end marker */
     return STATUS_OK;
 }

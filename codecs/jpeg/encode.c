@@ -62,18 +62,6 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
         jpeg_simple_progression(writer);
 }
 
-/* So many rows, or all that are left. Returns how many there are. */
-static JDIMENSION need_rows(struct jpeg_compress_struct *writer, JDIMENSION count)
-{
-    struct jpeg_state *state = writer->client_data;
-    JDIMENSION begin = writer->next_scanline, left = writer->image_height - begin;
-    if (count > left)
-        count = left;
-    if (codec_need_rows(state->request, begin + count, state->error) != STATUS_OK)
-        jpeg_leave(state);
-    return count;
-}
-
 /* Gray goes into the DCT from where it lies; what libjpeg does before that for every caller would
  * copy it pixel by pixel. Past the right and the bottom edge the last pixel and the last row are
  * repeated up to a whole block, as libjpeg does. */
@@ -86,7 +74,6 @@ static void write_gray_rows(struct jpeg_compress_struct *writer, const struct im
     if (padded != width)
         lines = writer->mem->alloc_sarray((j_common_ptr)writer, JPOOL_IMAGE, padded, DCTSIZE);
     while (writer->next_scanline < writer->image_height) {
-        (void)need_rows(writer, DCTSIZE);
         for (JDIMENSION i = 0; i < DCTSIZE; i++) {
             JDIMENSION y = writer->next_scanline + i, last = writer->image_height - 1;
             rows[i] = src->pixels + (y < last ? y : last) * src->stride;
@@ -104,7 +91,8 @@ static void write_rows(struct jpeg_compress_struct *writer, const struct image *
 {
     while (writer->next_scanline < writer->image_height) {
         JSAMPROW rows[JPEG_ROWS_PER_CALL];
-        JDIMENSION count = need_rows(writer, JPEG_ROWS_PER_CALL);
+        JDIMENSION left = writer->image_height - writer->next_scanline;
+        JDIMENSION count = left < JPEG_ROWS_PER_CALL ? left : JPEG_ROWS_PER_CALL;
         for (JDIMENSION i = 0; i < count; i++)
             rows[i] = src->pixels + (writer->next_scanline + i) * src->stride;
         jpeg_write_scanlines(writer, rows, count);

@@ -29,7 +29,7 @@ void work_set_late(struct work *work)
 static bool is_on_engine(const struct work *work)
 {
     const struct engine *engine = work->pipeline->parts.engine;
-    return arrival_is_out(work) || (work->stage == STAGE_GPU && !engine_is_synchronous(engine));
+    return work->stage == STAGE_GPU && !engine_is_synchronous(engine);
 }
 
 bool work_withdraw(struct work *work)
@@ -60,8 +60,6 @@ bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s)
         return false;
     if (from_ns < work->pipeline->awake_ns)
         from_ns = work->pipeline->awake_ns;
-    if (from_ns < work->arrival.over_ns) /* until then its worker had to wait */
-        from_ns = work->arrival.over_ns;
     return now_ns > clock_after_s(from_ns, grace_s);
 }
 

@@ -24,7 +24,6 @@ static_assert(sizeof(struct work) + JOB_NODES_MAX * NODE_BYTES +
 /* ---- the stages ----------------------------------------------------------------------------- */
 
 static void enter_admit(struct work *work);
-static void enter_decode(struct work *work);
 static void enter_on_worker(struct work *work);
 static void enter_gpu(struct work *work);
 
@@ -33,7 +32,7 @@ const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {"ask", work_enter_ask, NULL, 0},
     [STAGE_READ] = {"read", reads_enter, work_read, 0},
     [STAGE_ADMIT] = {"admit", enter_admit, NULL, 0},
-    [STAGE_DECODE] = {"decode", enter_decode, work_decode, 1},
+    [STAGE_DECODE] = {"decode", enter_on_worker, work_decode, 1},
     [STAGE_GPU] = {"gpu", enter_gpu, work_compute, 2},
     [STAGE_ENCODE] = {"encode", enter_on_worker, work_encode, 3},
     [STAGE_ACK] = {"ack", work_enter_ack, NULL, 0},
@@ -179,21 +178,18 @@ void pipeline_advance(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
     enum stage next = work->stage + 1;
-    bool held = strips_hold(work);
     if (work->stage == STAGE_DECODE) {
         reads_release(work);
         admission_keep_encoder(work);
     }
-    if (pipeline->failed && next <= STAGE_GPU && !held && work->error.status == STATUS_OK)
+    if (pipeline->failed && next <= STAGE_GPU && work->error.status == STATUS_OK)
         work->give_back = true;
     if (atomic_load(&work->cancelled))
         work_end_cancelled(work);
     else
-        check_disk(work, next <= STAGE_ENCODE && !held);
-    if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost)) {
-        work->task.withdrawn = held;
-        next = held ? STAGE_GPU : STAGE_ACK;
-    }
+        check_disk(work, next <= STAGE_ENCODE);
+    if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost))
+        next = STAGE_ACK;
     pipeline_move(work, next);
     pipeline_pump(pipeline);
 }
@@ -276,42 +272,18 @@ static bool take_back(struct work *work)
     return false;
 }
 
-/* What became of its task counts before all else, but for one that was withdrawn, which has an end
- * of its own. */
-static void judge_task(struct work *work)
+static void on_task_done(struct engine_task *task)
 {
-    const struct engine_task *task = &work->task;
-    if (task->withdrawn || task->error.status == STATUS_OK)
+    struct work *work = container_of(task, struct work, task);
+    if (work->traced)
+        witness_task(work);
+    if (!take_back(work))
         return;
     work->error = task->error;
     /* A fault of the device, or of a neighbour on it, is not charged to this job. */
     if (engine_fault(work->pipeline->parts.engine) && !task->on_device)
         work->give_back = work->error.status == STATUS_GPU_FAILED;
-}
-
-static void on_task_done(struct engine_task *task)
-{
-    struct work *work = container_of(task, struct work, task);
-    if (work->traced && !task->withdrawn)
-        witness_task(work);
-    if (work->arrival.awaited) {
-        arrival_end(work);
-        return;
-    }
-    if (!take_back(work))
-        return;
-    judge_task(work);
     pipeline_advance(work);
-}
-
-void work_set_task(struct work *work)
-{
-    work->task = (struct engine_task){
-        .plan = &work->plan,
-        .memory = &work->memory,
-        .deadline_ns = work->deadline_ns,
-        .done = on_task_done,
-    };
 }
 
 /* false: there is nothing to compute. */
@@ -319,8 +291,12 @@ static bool begin_compute(struct work *work)
 {
     work->reached_engine = true;
     work->computed = !work->plan.idle;
-    if (!work->in_strips)
-        work_set_task(work);
+    work->task = (struct engine_task){
+        .plan = &work->plan,
+        .memory = &work->memory,
+        .deadline_ns = work->deadline_ns,
+        .done = on_task_done,
+    };
     return work->computed;
 }
 
@@ -422,10 +398,6 @@ static void catch_up(struct work *work)
 void work_errand_done(struct errand *errand)
 {
     struct work *work = container_of(errand, struct work, errand);
-    if (work->abandoned && strips_hold(work)) {
-        strips_withdraw(work);
-        return;
-    }
     if (!take_back(work))
         return;
     if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled) &&
@@ -436,8 +408,6 @@ void work_errand_done(struct errand *errand)
     if (!work->loaded)
         reads_end_key(work);
     catch_up(work);
-    if (work->arrival.awaited)
-        judge_task(work);
     pipeline_advance(work);
 }
 
@@ -446,19 +416,9 @@ static void enter_on_worker(struct work *work)
     work_start_errand(work);
 }
 
-static void enter_decode(struct work *work)
-{
-    strips_begin(work);
-    work_start_errand(work);
-}
-
 static void enter_gpu(struct work *work)
 {
     struct pipeline *pipeline = work->pipeline;
-    if (work->task.withdrawn) {
-        strips_withdraw(work);
-        return;
-    }
     if (!begin_compute(work)) {
         pipeline_advance(work);
         return;
@@ -469,7 +429,6 @@ static void enter_gpu(struct work *work)
     }
     work->out = true;
     work->task.alone = work->lease->alone;
-    arrival_begin(work);
     engine_submit(pipeline->parts.engine, &work->task);
 }
 
@@ -635,12 +594,6 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
-    uv_async_init(parts->loop, &pipeline->strips, strips_on_rows);
-    pipeline->strips.data = pipeline;
-    uv_async_init(parts->loop, &pipeline->arrivals, arrival_on_bytes);
-    pipeline->arrivals.data = pipeline;
-    pthread_mutex_init(&pipeline->arrival_lock, NULL);
-    pthread_cond_init(&pipeline->arrival_news, NULL);
     open_admission(pipeline);
     watch_disk(pipeline);
     pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
@@ -667,8 +620,6 @@ out:
 void pipeline_stop(struct pipeline *pipeline)
 {
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
-    uv_close((uv_handle_t *)&pipeline->strips, NULL);
-    uv_close((uv_handle_t *)&pipeline->arrivals, NULL);
     disk_close(&pipeline->disk);
 }
 
@@ -687,8 +638,6 @@ void pipeline_destroy(struct pipeline *pipeline)
     recycle_rest(pipeline);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
-    pthread_mutex_destroy(&pipeline->arrival_lock);
-    pthread_cond_destroy(&pipeline->arrival_news);
     free(pipeline->works);
     free(pipeline);
 }

@@ -1,8 +1,7 @@
 /*
  * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
  * intake.c (from lease to job), reads.c (inputs), ack.c (the end), deadline.c (ends that come too
- * early or too late), strips.c (rows that go to the device while others are decoded), arrival.c
- * (rows that are encoded while others come from it), witness.c (what a trace hears).
+ * early or too late), witness.c (what a trace hears).
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
@@ -33,10 +32,6 @@ struct pipeline {
     uint64_t files_given; /* how often an input's memory went back to the pool */
     uint64_t moved_ns;    /* when a job last came past admission, or to its end */
     uv_timer_t tick;
-    uv_async_t strips; /* a decode has come so far */
-    uv_async_t arrivals; /* the first rows of a result are there */
-    pthread_mutex_t arrival_lock; /* guards what has arrived of each */
-    pthread_cond_t arrival_news;
     uint64_t ticked_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     void (*drained)(void *context);
@@ -84,8 +79,6 @@ void witness_carry(struct work *work, uint64_t admitted_ns);
 void witness_back(struct work *work);
 void witness_task(struct work *work);
 void witness_end(struct work *work);
-/* Sets up the work's task, which nothing has been done with yet. */
-void work_set_task(struct work *work);
 /* Gives back all memory but the job itself and its results; idempotent. */
 void work_release(struct work *work);
 /* Frees values and encoded outputs; idempotent. */
@@ -113,28 +106,6 @@ void work_enter_ask(struct work *work);
 /* A cancelled work at the end of a stage: from now on that is its error, unless it has failed for
  * good or has all its outputs in their places. */
 void work_end_cancelled(struct work *work);
-
-/* strips.c. A work comes to its decode: chooses whether its rows go to the device meanwhile. */
-void strips_begin(struct work *work);
-/* On the worker: asks the decoder to say how far it is, where that was chosen. */
-void strips_watch(struct work *work, struct decode_request *request);
-void strips_on_rows(uv_async_t *async);
-/* Whether the engine was given rows of a work that has just come back from its decode. */
-bool strips_hold(const struct work *work);
-/* Such a work shall end: its task's done comes when the device is done with its memory. */
-void strips_withdraw(struct work *work);
-
-/* arrival.c. A work's task is about to be submitted: chooses whether it is encoded meanwhile. */
-void arrival_begin(struct work *work);
-void arrival_on_bytes(uv_async_t *async);
-/* Whether the work is at its encode while the engine still has its task. */
-bool arrival_is_out(const struct work *work);
-/* That task is done. Its errand is out still, and may end from now on. */
-void arrival_end(struct work *work);
-/* On the worker: has the encoder ask for rows, where they may not be there. */
-void arrival_watch(struct work *work, struct encode_request *request);
-/* On the worker: waits for done, where it has not come; false: the task has failed. */
-bool arrival_ends_well(struct work *work);
 
 /* ack.c. The last stage: DONE or NACK. */
 void work_enter_ack(struct work *work);

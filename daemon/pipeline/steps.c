@@ -274,11 +274,9 @@ void work_decode(struct work *work, struct worker_tools *tools)
     if (work->error.status != STATUS_OK)
         return;
     struct image image = plan_input(&work->plan, work->memory.input);
-    struct decode_request request = work->decode;
     plan_put_constants(&work->plan, work->memory.input);
-    strips_watch(work, &request);
-    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info, &request,
-                     &work->limits, &image, &error) != STATUS_OK)
+    if (codec_decode(tools->codec, work->file.memory, work->file_bytes, &work->info,
+                     &work->decode, &work->limits, &image, &error) != STATUS_OK)
         take_codec_error(work, &error);
 }
 
@@ -370,10 +368,10 @@ static void end_value(struct memory_sink *sink)
         sink->value->value = shrunk;
 }
 
-static struct encode_request encode_request(struct work *work, size_t index)
+static struct encode_request encode_request(const struct work *work, size_t index)
 {
     const struct job_output *wanted = &work->job.outputs[index];
-    struct encode_request request = {
+    return (struct encode_request){
         .codec = work->outputs[index].codec,
         .quality = wanted->quality,
         .progressive = wanted->progressive,
@@ -382,8 +380,6 @@ static struct encode_request encode_request(struct work *work, size_t index)
         .icc_bytes = work->info.icc_bytes,
         .deadline_ns = work->deadline_ns,
     };
-    arrival_watch(work, &request);
-    return request;
 }
 
 struct placing {
@@ -503,14 +499,6 @@ static void judge(struct work *work)
         work->error = *first;
 }
 
-/* The task has failed after all: the job has that error, as if nothing had been encoded. */
-static void forget(struct work_output *output)
-{
-    output->width = output->height = 0;
-    output->bytes = 0;
-    output->error = (struct error){0};
-}
-
 void work_encode(struct work *work, struct worker_tools *tools)
 {
     for (size_t i = 0; i < work->job.output_count && !atomic_load(&work->lost) &&
@@ -530,8 +518,6 @@ void work_encode(struct work *work, struct worker_tools *tools)
         else
             encode_to_key(work, i, &image, tools);
     }
-    if (!arrival_ends_well(work))
-        forget(&work->outputs[0]);
     measure_results(work);
     judge(work);
     if (work->suspects_disk) /* if it can be written, it is the job's own error */

@@ -2,12 +2,9 @@
  * work.h - one leased job on its way through the stages.
  *
  * A work belongs to the loop, except while its errand is with a worker or its task with the
- * engine; then only the fields of that stage may be touched, by whoever has it. Six words cross
+ * engine; then only the fields of that stage may be touched, by whoever has it. Four words cross
  * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; `at`,
- * by which the loop knows what the worker is at, and `deadline_ns`, until when; `rows_bytes`, how
- * far a decode has come whose rows the loop copies meanwhile (strips.c), with the task, which is
- * the loop's in that time; and `arrival`, how much of a result is there that a worker encodes while
- * its task is out (arrival.c).
+ * by which the loop knows what the worker is at, and `deadline_ns`, until when.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_WORK_H
 #define GPUIMGD_DAEMON_PIPELINE_WORK_H
@@ -55,12 +52,6 @@ struct work_output {
     struct error error;        /* why this output alone failed */
     struct queue_value value;  /* the encoded bytes of an output that goes to Redis */
     cJSON *values;             /* what its operations found out; NULL: nothing */
-};
-
-struct arrival {
-    bool awaited;     /* the encode was begun before the task's done; the loop's */
-    size_t bytes;     /* of the result that are there; under the pipeline's arrival_lock, as is */
-    uint64_t over_ns; /* when done came, before which all else that it brings; 0: it has not */
 };
 
 struct work {
@@ -128,9 +119,6 @@ struct work {
     bool admitted, counted;    /* holds memory, and counts among those that do; admission's */
     struct engine_task task;
     bool reached_engine;
-    bool in_strips;            /* its rows may go to the device while others are decoded */
-    _Atomic size_t rows_bytes; /* of the picture that are decoded, where it is; its worker's */
-    struct arrival arrival;
 
     bool suspects_disk;        /* an output could not be written, maybe because of the disk */
     struct error disk_error;   /* the disk is why an output could not be written */

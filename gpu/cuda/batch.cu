@@ -22,25 +22,17 @@ static struct pass_buffers buffers_of(const struct engine_task *task)
     return buffers;
 }
 
-static cudaError_t copy_in(struct cuda_slot *slot, struct engine_task *task)
+static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
 {
-    const struct plan *plan = task->plan;
-    uint8_t *input = task->memory->input;
-    size_t fed = task->fed_bytes, rest = plan->input_bytes - fed;
-    if (rest == 0)
-        return cudaSuccess;
-    return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input + fed, input + fed, rest,
-                                    cudaMemcpyHostToDevice, slot->stream));
+    return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input, task->memory->input,
+                                    task->plan->input_bytes, cudaMemcpyHostToDevice, stream));
 }
 
-/* All results of the job lie side by side: one copy, unless somebody waits for its first rows. */
-static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
+/* All results of the job lie side by side: one copy. */
+static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
 {
-    const uint8_t *from = buffers_of(task).output;
-    if (cuda_arrival_is_told(task))
-        return cuda_arrival_copy(slot, task, from);
-    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, from, task->plan->output_bytes,
-                                    cudaMemcpyDeviceToHost, slot->stream));
+    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, buffers_of(task).output,
+                                    task->plan->output_bytes, cudaMemcpyDeviceToHost, stream));
 }
 
 /* What a call for the task came to. Returns an error that lasts; any other is the task's. */
@@ -53,7 +45,7 @@ static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, 
     return cudaSuccess;
 }
 
-typedef cudaError_t batch_step(struct cuda_slot *slot, struct engine_task *task);
+typedef cudaError_t batch_step(const struct engine_task *task, cudaStream_t stream);
 
 /* Does it for each task that is well so far. Returns an error that lasts. */
 static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
@@ -63,7 +55,7 @@ static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
         struct engine_task *task = container_of(node, struct engine_task, node);
         cudaError_t result = cudaSuccess;
         if (task->error.status == STATUS_OK)
-            result = note(slot, task, step(slot, task));
+            result = note(slot, task, step(task, slot->stream));
         if (result != cudaSuccess)
             return result;
     }
@@ -94,15 +86,6 @@ static cudaError_t choose_device(struct cuda_slot *slot)
         (void)note(slot, container_of(node, struct engine_task, node), result);
     slot->measured = false;
     return cudaSuccess;
-}
-
-static cudaError_t await_fed(struct cuda_slot *slot)
-{
-    cudaError_t result = cudaSuccess;
-    list_each(node, &slot->tasks)
-        if (result == cudaSuccess)
-            result = cuda_feed_await(slot, container_of(node, struct engine_task, node));
-    return result;
 }
 
 /* ---- kernels ---- */
@@ -230,8 +213,6 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
     if (result == cudaSuccess)
         result = record(slot, slot->start);
-    if (result == cudaSuccess)
-        result = await_fed(slot);
     if (result == cudaSuccess)
         result = for_each(slot, copy_in);
     if (result == cudaSuccess)

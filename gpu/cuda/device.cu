@@ -95,24 +95,6 @@ static void slot_close(struct cuda_slot *slot)
         (void)cudaStreamDestroy(slot->stream);
 }
 
-static cudaError_t feed_open(struct cuda_device *device)
-{
-    cudaError_t result = CUDA_TRY(cudaStreamCreateWithFlags(&device->feed, cudaStreamNonBlocking));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventCreateWithFlags(&device->fed, cudaEventDisableTiming));
-    return result;
-}
-
-static void feed_close(struct cuda_device *device)
-{
-    if (device->fed)
-        (void)cudaEventDestroy(device->fed);
-    if (device->feed)
-        (void)cudaStreamDestroy(device->feed);
-    device->fed = NULL;
-    device->feed = NULL;
-}
-
 static cudaError_t clock_open(struct cuda_device *device)
 {
     struct cuda_clock *clock = &device->clock;
@@ -178,8 +160,6 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
         result = slot_open(&device->slots[i]);
     }
     if (result == cudaSuccess)
-        result = feed_open(device);
-    if (result == cudaSuccess)
         result = clock_open(device);
     if (result != cudaSuccess)
         return error_set(error, STATUS_GPU_FAILED, "%s: streams and events: %s (%s)", device->name,
@@ -193,7 +173,6 @@ void cuda_device_close(struct cuda_device *device)
         (void)cudaSetDevice(device->ordinal);
     for (uint32_t i = 0; i < device->slot_count; i++)
         slot_close(&device->slots[i]);
-    feed_close(device);
     for (int i = 0; i < 2; i++)
         if (device->clock.base[i])
             (void)cudaEventDestroy(device->clock.base[i]);

@@ -1,9 +1,9 @@
 /*
  * device.h - a CUDA device of the engine: its memory, its slots, its clock.
  *
- * Private to gpu; loop thread only, but for the ended list and what arrives of a large result,
- * which driver threads fill. A slot is a stream with its events; a batch, which is a task or
- * several small ones, has a slot from its first copy until its last one has ended.
+ * Private to gpu; loop thread only, but for the ended list, which driver threads fill. A slot is a
+ * stream with its events; a batch, which is a task or several small ones, has a slot from its first
+ * copy until its last one has ended.
  */
 #ifndef GPUIMGD_GPU_CUDA_DEVICE_H
 #define GPUIMGD_GPU_CUDA_DEVICE_H
@@ -39,8 +39,6 @@ struct cuda_slot {
     uint64_t started_ns;
     uint64_t deadline_ns;        /* the earliest of the batch's; 0: none */
     int base;                    /* which of the clock's bases its times are told from */
-    struct engine_task *told;    /* whose result comes back in pieces; under the engine's lock */
-    size_t told_bytes;           /* how much of it has; likewise */
 };
 
 /* Event times are float milliseconds from one event to another, and lose their precision within
@@ -68,8 +66,6 @@ struct cuda_device {
     unsigned reserved; /* jobs that hold memory here */
     struct cuda_slot *slots;
     uint32_t slot_count;
-    cudaStream_t feed;   /* for rows that go before their task's turn; fed: behind the last ones */
-    cudaEvent_t fed;
     struct list waiting; /* tasks that take a slot each, first in first out */
     struct list small;   /* those that share one */
     struct cuda_clock clock;
@@ -83,14 +79,13 @@ struct cuda_engine {
     void *wake_context;
     struct cuda_device devices[DEVICES_MAX];
     uint32_t device_count;
-    pthread_mutex_t lock; /* guards ended, and what the slots have told of */
+    pthread_mutex_t lock; /* guards ended */
     struct list ended;    /* slots whose streams have reported */
     struct list finished; /* tasks that await their done, in engine_reap */
     uint64_t hang_grace_ns, batch_delay_ns;
     uint64_t polled_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     bool pageable_said;
-    const struct cuda_device *struck; /* by the fault; NULL: none was, or there is no fault */
 };
 
 /* ---- device.cu ---- */
@@ -119,29 +114,11 @@ uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *
 
 /* ---- batch.cu ---- */
 
-/* Puts all that the slot's tasks need on its stream, and events between; of tasks that have an
- * error nothing but the wait for what they were fed. A call that fails for one task sets its error,
- * and nothing more of it is put there. Returns an error that lasts, or that of such a wait. */
+/* Puts all that the slot's tasks need on its stream, and events between. A call that fails for one
+ * task sets its error, and nothing more of it is put there. Returns an error that lasts. */
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
 /* When it has ended, measured: gives each task that is well its times, adds to the activity. */
 void cuda_batch_take_times(struct cuda_slot *slot);
-
-/* ---- feed.cu ---- */
-
-void cuda_feed(struct engine *engine, struct engine_task *task, size_t bytes);
-/* Lets the slot's stream wait for what the task was fed. Where that fails, of whatever kind the
- * error is, nobody knows when the task's memory is free. */
-cudaError_t cuda_feed_await(struct cuda_slot *slot, const struct engine_task *task) MUST_CHECK;
-
-/* ---- arrival.cu ---- */
-
-/* Whether the task's owner shall be told while its result comes back. */
-bool cuda_arrival_is_told(const struct engine_task *task);
-/* Copies that result back, from where it lies on the device, and tells. */
-cudaError_t cuda_arrival_copy(struct cuda_slot *slot, struct engine_task *task,
-                              const uint8_t *from) MUST_CHECK;
-/* The slot's tasks are about to be answered although the stream may not have ended. */
-void cuda_arrival_stop(struct cuda_slot *slot);
 
 /* ---- task.cu ---- */
 

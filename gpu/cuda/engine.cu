@@ -148,7 +148,7 @@ static bool device_idle(struct cuda_device *device)
     for (uint32_t s = 0; s < device->slot_count; s++)
         if (cuda_query(device->slots[s].stream) == cudaErrorNotReady)
             idle = false;
-    return idle && cuda_query(device->feed) != cudaErrorNotReady;
+    return idle;
 }
 
 /* Tasks that are still out are not answered any more; a caller that wants them waits first. */
@@ -180,10 +180,10 @@ static void cuda_condemn(struct engine *engine, const char *why)
 }
 
 static const struct engine_table cuda_table = {
-    false,        cuda_close,     cuda_name,   cuda_devices,
-    cuda_slots,   cuda_reserve,   cuda_release, NULL /* run */,
-    cuda_feed,    cuda_submit,    cuda_start,   cuda_reap,
-    cuda_condemn, cuda_take_activity,           cuda_device_usage,
+    false,         cuda_close,   cuda_name,    cuda_devices,
+    cuda_slots,    cuda_reserve, cuda_release, NULL /* run */,
+    cuda_submit,   cuda_start,   cuda_reap,    cuda_condemn,
+    cuda_take_activity,          cuda_device_usage,
 };
 
 /* ---- opening ---- */

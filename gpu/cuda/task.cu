@@ -38,12 +38,6 @@ static void fail_tasks(struct cuda_engine *cuda, struct list *tasks, bool on_dev
         fail_task(cuda, task_of(node), on_device);
 }
 
-/* Those that have had no turn yet; of one that was fed the device has had something already. */
-static void fail_waiting(struct cuda_device *device, struct engine_task *task)
-{
-    fail_task(device->engine, task, task->fed && device == device->engine->struck);
-}
-
 /* The slots of the tasks stay busy, since nobody knows what the device still does with their
  * memory. */
 void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck,
@@ -59,16 +53,12 @@ void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck
         error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s: %s (%s)", struck->name, what,
                   cudaGetErrorString(result), cudaGetErrorName(result));
     log_error("%s", cuda->base.fault.text);
-    cuda->struck = struck;
     for (uint32_t d = 0; d < cuda->device_count; d++) {
         struct cuda_device *device = &cuda->devices[d];
-        for (uint32_t s = 0; s < device->slot_count; s++) {
-            cuda_arrival_stop(&device->slots[s]);
+        for (uint32_t s = 0; s < device->slot_count; s++)
             fail_tasks(cuda, &device->slots[s].tasks, device == struck);
-        }
-        struct list_node *node;
-        while ((node = list_pop(&device->waiting)) || (node = list_pop(&device->small)))
-            fail_waiting(device, task_of(node));
+        fail_tasks(cuda, &device->waiting, false);
+        fail_tasks(cuda, &device->small, false);
     }
     if (cuda->wake)
         cuda->wake(cuda->wake_context);
@@ -117,16 +107,11 @@ static void slot_start(struct cuda_slot *slot)
 
 /* ---- waiting ---- */
 
-static void set_expired(const struct cuda_device *device, struct engine_task *task)
-{
-    error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
-              device->name);
-}
-
 /* Ends a waiting task whose deadline has passed; it is on no list. */
 static void expire(struct cuda_device *device, struct engine_task *task)
 {
-    set_expired(device, task);
+    error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
+              device->name);
     list_push(&device->engine->finished, &task->node);
 }
 
@@ -139,7 +124,7 @@ static void expire_waiting(struct cuda_device *device, struct list *waiting, uin
 {
     list_each_safe(node, after, waiting)
     {
-        if (!expired(task_of(node), now_ns) || task_of(node)->fed)
+        if (!expired(task_of(node), now_ns))
             continue;
         list_remove(waiting, node);
         expire(device, task_of(node));
@@ -182,13 +167,10 @@ static void start_waiting(struct cuda_device *device, uint64_t now_ns)
         size_t most = list == &device->small ? BATCH_TASKS_MAX : 1;
         while (slot->tasks.length < most && !list_empty(list)) {
             struct engine_task *task = task_of(list_pop(list));
-            if (expired(task, now_ns) && !task->fed) {
+            if (expired(task, now_ns))
                 expire(device, task);
-                continue;
-            }
-            if (expired(task, now_ns)) /* it has a turn still, in which what it was fed ends */
-                set_expired(device, task);
-            list_push(&slot->tasks, &task->node);
+            else
+                list_push(&slot->tasks, &task->node);
         }
         if (!list_empty(&slot->tasks))
             slot_start(slot);
@@ -197,7 +179,7 @@ static void start_waiting(struct cuda_device *device, uint64_t now_ns)
 
 static bool is_small(const struct engine_task *task)
 {
-    return !task->alone && !task->fed && task->plan->device_bytes <= BATCH_TASK_BYTES;
+    return !task->alone && task->plan->device_bytes <= BATCH_TASK_BYTES;
 }
 
 void cuda_submit(struct engine *engine, struct engine_task *task)
@@ -209,14 +191,12 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
     task->started_ns = task->kernel_at_ns = task->d2h_at_ns = 0;
     task->submitted_ns = engine_now_ns();
-    if (task->withdrawn)
-        error_set(&task->error, STATUS_CANCELLED, "the job was withdrawn from %s", device->name);
     if (!cuda->base.fault.status && !task->plan->idle) {
         list_push(is_small(task) ? &device->small : &device->waiting, &task->node);
         return;
     }
     if (cuda->base.fault.status)
-        fail_waiting(device, task);
+        fail_task(cuda, task, false);
     else
         list_push(&cuda->finished, &task->node);
     if (cuda->wake)

@@ -113,13 +113,6 @@ void engine_run(struct engine *engine, struct engine_task *task)
     engine->table->run(engine, task);
 }
 
-void engine_feed(struct engine *engine, struct engine_task *task, size_t bytes)
-{
-    assert(!engine->table->synchronous && !task->plan->idle);
-    assert(bytes <= task->plan->input_bytes);
-    engine->table->feed(engine, task, bytes);
-}
-
 void engine_submit(struct engine *engine, struct engine_task *task)
 {
     assert(!engine->table->synchronous);

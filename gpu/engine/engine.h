@@ -9,8 +9,7 @@
  * and copy-out on a stream, a host callback calls `wake` (from a driver thread), and the loop then
  * calls engine_reap, which calls done. Small tasks (BATCH_TASK_BYTES) that wait for one device go
  * onto a stream together, BATCH_TASKS_MAX of them at most: all copies in, all kernels, all copies
- * out. Of a large one the first rows may go to its device before it is submitted (engine_feed), and
- * its owner may be told while the result comes back (arrived).
+ * out.
  */
 #ifndef GPUIMGD_GPU_ENGINE_ENGINE_H
 #define GPUIMGD_GPU_ENGINE_ENGINE_H
@@ -60,13 +59,7 @@ struct engine_task {
     const struct engine_memory *memory;
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0 = none */
     bool alone;            /* it shares a stream with no other, and waits for none */
-    bool withdrawn;        /* of one that was fed: it shall only end, with STATUS_CANCELLED */
     void (*done)(struct engine_task *task); /* on the loop, from engine_reap; not from engine_run */
-    /* NULL; or is told, on any thread, that so many bytes of memory->output, from its beginning,
-       are there and stay. Asynchronous engine; only of a result of ARRIVAL_BYTES_MIN, never of
-       all of it, for which done stands, and not behind done, before which the task may fail yet.
-       Must not call the engine. */
-    void (*arrived)(struct engine_task *task, size_t bytes);
 
     /* Set by the engine: */
     struct error error;
@@ -77,10 +70,6 @@ struct engine_task {
     uint64_t kernel_at_ns, d2h_at_ns; /* when the others did; shares stand one behind the other */
     uint32_t slot;         /* which of its device's streams it was on */
     uint64_t submitted_ns; /* the engine's */
-    bool fed;              /* some of its input is on its way to the device, or was refused there:
-                              it must be submitted */
-    bool unfed;            /* a copy was refused: the rest goes with its turn; the engine's */
-    size_t fed_bytes;      /* of its input, from the beginning; the engine's */
 };
 
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };
@@ -120,12 +109,6 @@ void engine_release(struct engine *engine, struct engine_memory *memory); /* ide
 /* Synchronous engine: runs the plan on the calling worker; sets task->error and the times. */
 void engine_run(struct engine *engine, struct engine_task *task);
 
-/* Asynchronous engine: copies so many bytes of the task's input, from its beginning, to the device
- * already, all but those that were copied so before; they stay as they are from now on. The plan is
- * not idle. What cannot be copied now is copied in the task's turn. Once task->fed is set the
- * device may have to do with the task's memory until done is called: the task must be submitted,
- * withdrawn where nothing shall come of it. */
-void engine_feed(struct engine *engine, struct engine_task *task, size_t bytes);
 /* Asynchronous engine: queues the task, which waits for engine_start and for a stream of its
  * device. Always answered by done, errors included. */
 void engine_submit(struct engine *engine, struct engine_task *task);

@@ -23,8 +23,6 @@ struct engine_table {
                                     struct error *error);
     void (*release)(struct engine *engine, struct engine_memory *memory);
     void (*run)(struct engine *engine, struct engine_task *task);    /* synchronous only */
-    void (*feed)(struct engine *engine, struct engine_task *task,
-                 size_t bytes);                                  /* asynchronous only */
     void (*submit)(struct engine *engine, struct engine_task *task); /* asynchronous only */
     uint64_t (*start)(struct engine *engine);                        /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */

@@ -65,7 +65,6 @@ struct cudaDeviceProp {
 
 #define cudaStreamNonBlocking 1u
 #define cudaEventDefault 0u
-#define cudaEventDisableTiming 2u
 #define cudaHostAllocPortable 1u
 
 cudaError_t cudaGetLastError(void);
@@ -90,7 +89,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument);

@@ -17,8 +17,6 @@
  *     times=N       how often in a row; 1 is the default, 0 is for ever
  *     when=FILE     only while this file is there: before, nothing is counted
  *     hold=FILE     besides: kernels wait while this file is there
- *     rest=FILE     besides: a copy right behind a report, which is of the next piece of a result,
- *                   waits while this file is there
  *     devices=N     so many devices, not one
  *     copiers=N     copies that a device can carry out at once (2)
  *     driver=N      the CUDA version of the driver, as 12020 for 12.2 (13000); -1: none is there
@@ -33,7 +31,7 @@ struct cuda_fault {
     int error;
     bool bit;
     unsigned nth, times;
-    char when[128], hold[128], rest[128];
+    char when[128], hold[128];
     int devices, copiers, driver;
 };
 

@@ -23,7 +23,7 @@
 #define DEVICE_BYTES (1ull << 30)
 #define PINNED_MAX 256
 
-enum kind { COPY, RECORD, AWAIT, REPORT, KERNEL };
+enum kind { COPY, RECORD, REPORT, KERNEL };
 
 struct item {
     struct list_node node;
@@ -32,7 +32,6 @@ struct item {
     const void *from;
     size_t bytes;
     cudaEvent_t event;
-    unsigned nth; /* record of the event that is awaited */
     cudaHostFn_t call;
     struct launched *launched; /* owned */
     size_t count;
@@ -49,7 +48,6 @@ struct CUstream_st {
     int device;
     pthread_t thread;
     struct list items; /* the first one is at work */
-    bool reported; /* by the last thing that it did */
     bool closed;
 };
 
@@ -57,7 +55,6 @@ struct CUevent_st {
     int device;
     bool taken;
     uint64_t time_ns;
-    unsigned asked, made; /* records of it; asked: the caller's */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +80,6 @@ static void take_word(const char *word)
              sscanf(word, "times=%u", &fault.times) != 1 &&
              sscanf(word, "when=%127s", fault.when) != 1 &&
              sscanf(word, "hold=%127s", fault.hold) != 1 &&
-             sscanf(word, "rest=%127s", fault.rest) != 1 &&
              sscanf(word, "devices=%d", &fault.devices) != 1 &&
              sscanf(word, "copiers=%d", &fault.copiers) != 1 &&
              sscanf(word, "driver=%d", &fault.driver) != 1) {
@@ -354,16 +350,15 @@ static void carry_out(struct item *item, bool turn_a_bit)
         run_kernel(item, turn_a_bit);
         break;
     case RECORD:
-    case AWAIT:
         break;
     }
 }
 
-/* Waits while the test has this file there. With the lock held, which is let go meanwhile. */
-static void wait_while_there(const struct CUstream_st *stream, const char *file)
+/* Kernels wait while the test holds them. With the lock held, which is let go meanwhile. */
+static void wait_while_held(const struct CUstream_st *stream)
 {
     const struct timespec pause = {0, 2000000};
-    while (!stream->closed && file[0] && access(file, F_OK) == 0) {
+    while (!stream->closed && fault.hold[0] && access(fault.hold, F_OK) == 0) {
         pthread_mutex_unlock(&lock);
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&lock);
@@ -373,14 +368,9 @@ static void wait_while_there(const struct CUstream_st *stream, const char *file)
 /* false: it did not come to its end, and the stream goes no further. With the lock held. */
 static bool work_on(struct CUstream_st *stream, struct item *item)
 {
-    static const char *const places[] = {"copy", "record", "await", "report", "kernel"};
+    static const char *const places[] = {"copy", "record", "report", "kernel"};
     if (item->kind == KERNEL)
-        wait_while_there(stream, fault.hold);
-    if (item->kind == COPY && stream->reported)
-        wait_while_there(stream, fault.rest);
-    while (item->kind == AWAIT && item->event->made < item->nth && !stream->closed &&
-           !broken[stream->device])
-        pthread_cond_wait(&changed, &lock);
+        wait_while_held(stream);
     bool strike = !broken[stream->device] && strikes(places[item->kind]);
     if (strike && !fault.bit) {
         break_device(stream->device, fault.error);
@@ -394,14 +384,11 @@ static bool work_on(struct CUstream_st *stream, struct item *item)
     if (item->kind == RECORD) {
         item->event->time_ns = now_ns();
         item->event->taken = true;
-        item->event->made++;
-        stream->reported = false;
         return true;
     }
     pthread_mutex_unlock(&lock);
     carry_out(item, strike);
     pthread_mutex_lock(&lock);
-    stream->reported = item->kind == REPORT;
     return true;
 }
 
@@ -568,17 +555,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     pthread_mutex_lock(&lock);
     event->taken = false;
     pthread_mutex_unlock(&lock);
-    cudaError_t result = put(stream, "cudaEventRecord", &item);
-    if (result == cudaSuccess)
-        event->asked++;
-    return result;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    (void)flags;
-    struct item item = {.kind = AWAIT, .event = event, .nth = event->asked};
-    return put(stream, "cudaStreamWaitEvent", &item);
+    return put(stream, "cudaEventRecord", &item);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)

@@ -270,182 +270,14 @@ static void kernel_never_ends(struct rig *rig)
     never_reported(rig, "at=kernel,error=600");
 }
 
+static void copy_never_ends(struct rig *rig)
+{
+    never_reported(rig, "at=copy,error=600");
+}
+
 static void report_never_comes(struct rig *rig)
 {
     never_reported(rig, "at=report,error=0");
-}
-
-/* In place of p.jpg: large enough, as RGBA, to go to the device while it is decoded. */
-static void put_huge(struct rig *rig)
-{
-    struct picture_png huge = {.width = 2600, .height = 2400, .colour_type = 3,
-                               .transparent = true, .level = 1};
-    world_put_picture(&rig->world, "p.jpg", picture_png(&huge));
-}
-
-/* A large job that has the device to itself, and then two, of which one may have. */
-static void refused_strip(struct rig *rig)
-{
-    put_huge(rig);
-    draw_on_cpu(rig);
-    struct process *daemon =
-        rig_start_cuda(rig, 0, from_now(rig, "at=cudaMemcpyAsync,error=1"), NULL);
-    rig_raise(rig, "now");
-    rig_push(rig, "first", 1);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "first0"); /* by a copy of its turn it would have failed */
-    rig_push(rig, "n", 2);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    saw_pictures(rig, "first");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
-}
-
-static void finish_victim(struct rig *rig)
-{
-    next_daemon(rig);
-    rig_saw_jobs(rig, "victim0");
-    saw_pictures(rig, "victim");
-}
-
-static void fail_strips(struct rig *rig, const char *what)
-{
-    put_huge(rig);
-    draw_on_cpu(rig);
-    struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--lease_s=600",
-                                            rig_option_s("hang_grace_s", 0.5), NULL);
-    rig_raise(rig, "now");
-    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':{'path':'victim0.png',"
-                                  "'compression':1},'ops':['sobel'],'timeout_s':%g}", patience(2));
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
-    finish_victim(rig);
-}
-
-static void strip_strikes(struct rig *rig)
-{
-    fail_strips(rig, "at=cudaMemcpyAsync,error=700");
-}
-
-static void strips_not_awaited(struct rig *rig)
-{
-    fail_strips(rig, "at=cudaStreamWaitEvent,error=1");
-}
-
-static void strip_never_arrives(struct rig *rig)
-{
-    fail_strips(rig, "at=copy,error=600");
-}
-
-/* A large job whose result has come in part, and whose stream rests behind that part while "rest"
- * is up. what: the fault, which begins with "now". timeout_s: the job's. */
-static struct process *result_in_part(struct rig *rig, const char *what, double timeout_s)
-{
-    char text[320];
-    put_huge(rig);
-    rig_start(rig, 7, NULL, NULL);
-    rig_push_text(rig, "cpu0", "{'id':'cpu0','input':'p.jpg','output':{'path':'cpu0.png',"
-                               "'compression':0},'ops':['invert']}");
-    rig_wait(rig, 20);
-    process_signal(&rig->world.daemons[7], SIGTERM);
-    rig_end_of(&rig->world.daemons[7], 20);
-    snprintf(text, sizeof text, "%s,when=%s,rest=%s", what, rig_flag(rig, "now"),
-             rig_flag(rig, "rest"));
-    struct process *daemon = rig_start_cuda(rig, 0, text, "--lease_s=600", "--streams=8",
-                                            "--canary_interval_s=0.5",
-                                            rig_option_s("hang_grace_s", 0.5), NULL);
-    rig_raise(rig, "rest");
-    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':{'path':'victim0.png',"
-                                  "'compression':0},'ops':['invert'],'timeout_s':%g}",
-                  patience(timeout_s));
-    return daemon;
-}
-
-static void await_encode(struct rig *rig)
-{
-    double deadline = process_now() + patience(20);
-    while (text_file_count(rig->world.out, ".tmp") == 0 && process_now() < deadline)
-        process_sleep(0.002);
-    rig_saw_if(rig, text_file_count(rig->world.out, ".tmp") == 1, "is being encoded",
-               "is not being encoded");
-}
-
-static void fail_rest(struct rig *rig, const char *what)
-{
-    struct process *daemon = result_in_part(rig, what, 2);
-    await_encode(rig);
-    rig_raise(rig, "now");
-    rig_lower(rig, "rest");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
-    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
-    finish_victim(rig);
-}
-
-static void rest_strikes(struct rig *rig)
-{
-    fail_rest(rig, "at=copy,error=700");
-}
-
-static void rest_never_arrives(struct rig *rig)
-{
-    fail_rest(rig, "at=copy,error=600");
-}
-
-/* Found out by the canary, and not charged to the job. */
-static void wrong_bit_before_the_rest(struct rig *rig)
-{
-    struct process *daemon = result_in_part(rig, "at=kernel,bit=1,times=0", 20);
-    await_encode(rig);
-    rig_raise(rig, "now");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
-    rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
-    rig_lower(rig, "rest");
-    finish_victim(rig);
-}
-
-/* What is there has been encoded, and cannot be written: no answer before the device is done. */
-static void full_disk_before_the_rest(struct rig *rig)
-{
-    struct shim_page *page =
-        rig_shim(rig, "disk", "call=write,do=ENOSPC,times=1,match=*/.gpuimgd/*.2.*.*.tmp");
-    struct process *daemon = result_in_part(rig, "at=nothing", 20);
-    double deadline = process_now() + patience(20);
-    while (atomic_load(&page->faults) == 0 && process_now() < deadline)
-        process_sleep(0.002);
-    process_sleep(patience(0.3));
-    rig_saw(rig, "%zu answers", process_log_count(daemon, 0, "write_failed"));
-    rig_lower(rig, "rest");
-    rig_wait(rig, 20);
-    rig_saw(rig, "%zu answers", process_log_count(daemon, 0, "write_failed"));
-    rig_saw_jobs(rig, "victim0");
-    saw_pictures(rig, "victim");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
-}
-
-/* Past the deadline its worker is at the disk, and the rest is still to come. That is the device's
- * turn; when it is over the worker has its grace, and is replaced. It comes back late. */
-static void worker_hangs_before_the_rest(struct rig *rig)
-{
-    char text[160];
-    snprintf(text, sizeof text, "call=write,do=hang,times=1,seconds=%g,%s", patience(4),
-             "match=*/.gpuimgd/*.2.*.*.tmp");
-    rig_shim(rig, "disk", text);
-    struct process *daemon = result_in_part(rig, "at=nothing", 2);
-    process_sleep(patience(2.2));
-    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    rig_lower(rig, "rest");
-    rig_wait(rig, 20);
-    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    rig_saw_jobs(rig, "victim0");
-    process_sleep(patience(2.5)); /* it has come back */
-    rig_saw(rig, "%zu files", text_file_count(rig->world.out, "victim0.png"));
-    rig_push(rig, "n", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
 }
 
 /* The deadline goes by while the whole process stands still; that is not the device's fault, which
@@ -634,38 +466,9 @@ static const struct fault_case cases[] = {
     {.name = "a stream", .injected = "its report never comes",
      .run = report_never_comes, .quick = true,
      .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {.name = "a strip of a large picture", .injected = "refused",
-     .run = refused_strip, .quick = true,
-     .expected = "first0: done, attempt 1; 2 done once; the CPU engine's pictures; exit 0"},
-    {.name = "a strip of a large picture", .injected = "illegal address",
-     .run = strip_strikes, .quick = true,
-     .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
-    {.name = "a strip of a large picture", .injected = "it never arrives",
-     .run = strip_never_arrives, .quick = true,
-     .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
-    {.name = "the wait for its strips", .injected = "refused",
-     .run = strips_not_awaited, .quick = true,
-     .expected = "exit 70; victim0: done, attempt 2; the CPU engine's pictures"},
-    {.name = "the rest of a large result", .injected = "illegal address",
-     .run = rest_strikes, .quick = true,
-     .expected = "is being encoded; exit 70; 0 workers replaced; 0 files; victim0: done, attempt "
-                 "2; the CPU engine's pictures"},
-    {.name = "the rest of a large result", .injected = "it never arrives",
-     .run = rest_never_arrives, .quick = true,
-     .expected = "is being encoded; exit 70; 0 workers replaced; 0 files; victim0: done, attempt "
-                 "2; the CPU engine's pictures"},
-    {.name = "a large result that has come in part", .injected = "one wrong bit, of the canary",
-     .run = wrong_bit_before_the_rest, .quick = true,
-     .expected = "is being encoded; exit 70; 0 files; victim0: done, attempt 1; the CPU engine's "
-                 "pictures"},
-    {.name = "a large result that has come in part", .injected = "the disk is full",
-     .run = full_disk_before_the_rest, .quick = true,
-     .expected = "0 answers; 1 answers; victim0: done, attempt 2; the CPU engine's pictures; exit "
-                 "0"},
-    {.name = "a large result that has come in part", .injected = "a write that hangs for 4 s",
-     .run = worker_hangs_before_the_rest,
-     .expected = "0 workers replaced; 1 workers replaced; victim0: failed timeout, attempt 1; 0 "
-                 "files; 3 done once; exit 0"},
+    {.name = "a copy", .injected = "it never ends",
+     .run = copy_never_ends, .quick = true,
+     .expected = "4 done once; exit 70; victim0: done, attempt 2"},
     {.name = "on the device, past its deadline", .injected = "SIGSTOP for 2.5 s",
      .run = device_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},

@@ -1,0 +1,155 @@
+/*
+ * test_on_device.c - jobs that end while a device still has them: cancelled, past their deadline,
+ * lost to another daemon, or given back. Runs the CUDA engine on the tests' own runtime, whose
+ * kernels wait while the test holds them.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/redis/script.h"
+#include "tests/fixtures/check.h"
+#include "tests/fixtures/text_file.h"
+
+static struct world world;
+static struct world *const w = &world;
+static char hold[128];
+
+static int open_world(void **state)
+{
+    (void)state;
+    const char *program = getenv("GPUIMGD_STANDIN");
+    if (!program || access(program, X_OK) != 0)
+        return 0;
+    world_open(w, redis_server_start(NULL, NULL));
+    snprintf(hold, sizeof hold, "%s/hold", w->folder);
+    world_put_photo(w, "p.jpg", 300, 200);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    world_close(w);
+    return 0;
+}
+
+static struct process *start(void)
+{
+    const struct process_options how = {.program = getenv("GPUIMGD_STANDIN")};
+    const char *const options[] = {"--engine=cuda", "--streams=2", NULL};
+    char fault[160];
+    snprintf(fault, sizeof fault, "hold=%s", hold);
+    setenv("GPUIMGD_CUDA_FAULT", fault, 1);
+    struct process *daemon = world_start_with(w, 0, &how, options);
+    unsetenv("GPUIMGD_CUDA_FAULT");
+    check_ready(daemon);
+    return daemon;
+}
+
+/* Starts a daemon, and leaves a job with this id on its device. more: further keys of the job. */
+static struct process *start_with_held_job(const char *id, const char *more)
+{
+    if (!w->folder[0])
+        skip();
+    unlink(hold);
+    struct process *daemon = start();
+    assert_true(text_file_write(hold, "", 0));
+    world_push(w, "{'id':'%s','input':'p.jpg','output':'%s.png','ops':['sobel']%s}", id, id, more);
+    world_until(w, 20, 1, "ZCARD gpuimgd:lease");
+    process_sleep(patience(0.3)); /* until it has come to the device */
+    return daemon;
+}
+
+/* Nothing is left of the job, and the daemon does another one. */
+static void check_whole(struct process *daemon, const char *id)
+{
+    char name[32];
+    snprintf(name, sizeof name, "/%s.png", id);
+    assert_int_equal(text_file_count(w->out, name), 0);
+    assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+    assert_int_equal(process_log_count(daemon, 0, "is replaced"), 0);
+    check_done(check_answer(w, "{'input':'p.jpg','output':'next.png','ops':['sobel']}"));
+    check_stop(daemon);
+}
+
+static void test_cancelled(void **state)
+{
+    (void)state;
+    struct process *daemon = start_with_held_job("cancelled", "");
+    redisReply *reply =
+        redis_command(w->client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
+                                 "gpuimgd:waits:cancelled gpuimgd:result:cancelled cancelled",
+                      script_text(SCRIPT_ID_CANCEL));
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    freeReplyObject(reply);
+    process_sleep(patience(1.2)); /* until that was heard of */
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    unlink(hold);
+    check_ended(check_next(w), "cancelled", "cancelled");
+    check_whole(daemon, "cancelled");
+}
+
+/* The device is not taken to hang yet. */
+static void test_too_late(void **state)
+{
+    char more[48];
+    (void)state;
+    snprintf(more, sizeof more, ",'timeout_s':%g", patience(0.6));
+    struct process *daemon = start_with_held_job("late", more);
+    process_sleep(patience(0.7));
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
+    unlink(hold);
+    cJSON *result = check_next(w);
+    assert_non_null(strstr(json_text(result, "error.message"), "while the job was on cuda:0"));
+    check_ended(result, "failed", "timeout");
+    check_whole(daemon, "late");
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    struct process *daemon = start_with_held_job("lost", "");
+    size_t mark = process_log_mark(daemon);
+    redisReply *lease = redis_command(w->client, "ZPOPMIN gpuimgd:lease");
+    assert_int_equal(lease->elements, 2);
+    redis_integer(w->client, "DEL gpuimgd:job:%s", lease->element[0]->str);
+    freeReplyObject(lease);
+    assert_true(process_logged(daemon, mark, "is no longer ours", 20));
+    unlink(hold);
+    check_whole(daemon, "lost");
+}
+
+/* A second SIGTERM gives the job back at once, and the next daemon does it. */
+static void test_given_back(void **state)
+{
+    (void)state;
+    struct process *daemon = start_with_held_job("back", "");
+    size_t mark = process_log_mark(daemon);
+    process_signal(daemon, SIGTERM);
+    assert_true(process_logged(daemon, mark, "draining", 20));
+    process_signal(daemon, SIGTERM);
+    assert_int_equal(process_wait(daemon, 20), 0);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 1);
+    assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
+    assert_int_equal(text_file_count(w->out, "/back.png"), 0);
+    unlink(hold);
+    daemon = start();
+    cJSON *result = check_next(w);
+    assert_true(json_number(result, "attempt") == 1);
+    check_done(result);
+    check_stop(daemon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_given_back),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
