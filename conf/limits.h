@@ -127,7 +127,6 @@
 /* So many at most: by then a turn's cost is 1 us a task, and one that is the first of a batch still
  * waits for its end less than a millisecond. A device that fails charges all that are on it. */
 #define BATCH_TASKS_MAX 16
-#define BATCH_DELAY_US_CEILING 100000
 #define DEVICES_MAX 16
 #define INFLIGHT_CEILING 4096
 /* Unless `inflight` is given, while jobs are short, so many more are held as the workers end in

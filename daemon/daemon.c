@@ -16,7 +16,6 @@
 #include "daemon/monitor.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/pipeline/starter.h"
 #include "daemon/pipeline/workers.h"
 #include "daemon/selfcheck/canary.h"
 #include "daemon/selfcheck/selftest.h"
@@ -42,7 +41,6 @@ struct daemon {
 
     struct files files;
     struct engine *engine;
-    struct starter starter; /* not of the CPU engine */
     struct specimen *specimen;
     struct workers *workers;
     struct canary *canary; /* NULL: of the CPU engine */
@@ -56,6 +54,7 @@ struct daemon {
     uint64_t jobs_seen, jobs_trimmed; /* ended by the last look, and by the last trim */
 
     uv_async_t engine_async;
+    uv_prepare_t engine_prepare; /* not of the CPU engine */
     uv_signal_t signals[SIGNALS];
     uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer, beacon_timer;
 
@@ -237,6 +236,13 @@ static void on_engine(uv_async_t *async)
     engine_reap(daemon->engine);
     if (daemon->running)
         check_engine(daemon);
+}
+
+/* Each time before the loop waits, so that tasks that came in one turn of it share a stream. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct daemon *daemon = prepare->data;
+    engine_start(daemon->engine);
 }
 
 static void on_stats(uv_timer_t *timer)
@@ -445,6 +451,8 @@ static void init_handles(struct daemon *daemon)
                             &daemon->beacon_timer};
     uv_async_init(&daemon->loop, &daemon->engine_async, on_engine);
     daemon->engine_async.data = daemon;
+    uv_prepare_init(&daemon->loop, &daemon->engine_prepare);
+    daemon->engine_prepare.data = daemon;
     for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
         timers[i]->data = daemon;
@@ -463,7 +471,6 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         .pinned_bytes = options->pinned_bytes,
         .device_bytes = options->device_bytes,
         .hang_grace_s = options->hang_grace_s,
-        .batch_delay_us = (uint32_t)options->batch_delay_us,
         .wake = wake_from_engine,
         .wake_context = daemon,
     };
@@ -471,10 +478,8 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         return false;
     daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
     options_resolve_inflight(options, engine_slots(daemon->engine));
-    if (!engine_is_synchronous(daemon->engine) &&
-        !starter_open(&daemon->starter, &daemon->loop, daemon->engine,
-                      options->batch_delay_us > 0, error))
-        return false;
+    if (!engine_is_synchronous(daemon->engine))
+        uv_prepare_start(&daemon->engine_prepare, on_prepare);
     daemon->specimen = specimen_create(error);
     return daemon->specimen &&
            selftest_run(&daemon->loop, daemon->engine, daemon->specimen, error);
@@ -646,7 +651,6 @@ static void close_parts(struct daemon *daemon)
     canary_destroy(daemon->canary);
     specimen_destroy(daemon->specimen);
     workers_destroy(daemon->workers);
-    starter_close(&daemon->starter);
     engine_close(daemon->engine);
     stats_destroy(daemon->stats);
     files_close(&daemon->files);
@@ -670,7 +674,6 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
     daemon->options = options;
     daemon->source = source;
     daemon->files = (struct files){.input_root = -1, .output_root = -1, .temporary = -1};
-    daemon->starter.fd = -1;
     init_handles(daemon);
     enum exit_status status = open_parts(daemon);
     if (status == EXIT_OK) {

@@ -82,7 +82,7 @@ struct cuda_engine {
     pthread_mutex_t lock; /* guards ended */
     struct list ended;    /* slots whose streams have reported */
     struct list finished; /* tasks that await their done, in engine_reap */
-    uint64_t hang_grace_ns, batch_delay_ns;
+    uint64_t hang_grace_ns;
     uint64_t polled_ns;
     uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
     bool pageable_said;
@@ -132,7 +132,7 @@ void cuda_latch_fault(struct cuda_engine *engine, const struct cuda_device *stru
 void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
 void cuda_submit(struct engine *engine, struct engine_task *task);
-uint64_t cuda_start(struct engine *engine);
+void cuda_start(struct engine *engine);
 void cuda_reap(struct engine *engine);
 
 #endif

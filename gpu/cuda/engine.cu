@@ -324,7 +324,6 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     cuda->wake_context = config->wake_context;
     cuda->hang_grace_ns =
         (uint64_t)((config->hang_grace_s > 0 ? config->hang_grace_s : DEVICE_GRACE_S) * 1e9);
-    cuda->batch_delay_ns = (uint64_t)config->batch_delay_us * 1000;
     pthread_mutex_init(&cuda->lock, NULL);
     list_init(&cuda->ended);
     list_init(&cuda->finished);

@@ -139,20 +139,10 @@ static struct cuda_slot *free_slot(struct cuda_device *device)
     return NULL;
 }
 
-/* When the first of the small tasks, of which there are some, waits for no more company. */
-static uint64_t small_due_ns(const struct cuda_device *device)
-{
-    if (device->small.length >= BATCH_TASKS_MAX)
-        return 0;
-    return task_of(list_first(&device->small))->submitted_ns + device->engine->batch_delay_ns;
-}
-
-/* The list whose first task has waited longest of those that may start; NULL: none may. */
-static struct list *next_list(struct cuda_device *device, uint64_t now_ns)
+/* The list whose first task has waited longest; NULL: none waits. */
+static struct list *next_list(struct cuda_device *device)
 {
     struct list_node *waiting = list_first(&device->waiting), *small = list_first(&device->small);
-    if (small && small_due_ns(device) > now_ns)
-        small = NULL;
     if (!waiting || (small && task_of(small)->submitted_ns < task_of(waiting)->submitted_ns))
         return small ? &device->small : NULL;
     return &device->waiting;
@@ -162,7 +152,7 @@ static void start_waiting(struct cuda_device *device, uint64_t now_ns)
 {
     struct cuda_slot *slot;
     struct list *list;
-    while (!device->engine->base.fault.status && (list = next_list(device, now_ns)) &&
+    while (!device->engine->base.fault.status && (list = next_list(device)) &&
            (slot = free_slot(device))) {
         size_t most = list == &device->small ? BATCH_TASKS_MAX : 1;
         while (slot->tasks.length < most && !list_empty(list)) {
@@ -203,23 +193,14 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
         cuda->wake(cuda->wake_context);
 }
 
-uint64_t cuda_start(struct engine *engine)
+void cuda_start(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
-    uint64_t next_ns = 0;
-    for (uint32_t d = 0; d < cuda->device_count; d++) {
-        struct cuda_device *device = &cuda->devices[d];
-        if (list_empty(&device->waiting) && list_empty(&device->small))
-            continue;
-        start_waiting(device, engine_now_ns());
-        if (list_empty(&device->small) || !free_slot(device))
-            continue;
-        uint64_t due_ns = small_due_ns(device);
-        next_ns = next_ns == 0 || due_ns < next_ns ? due_ns : next_ns;
-    }
+    for (uint32_t d = 0; d < cuda->device_count; d++)
+        if (!list_empty(&cuda->devices[d].waiting) || !list_empty(&cuda->devices[d].small))
+            start_waiting(&cuda->devices[d], engine_now_ns());
     if (!list_empty(&cuda->finished) && cuda->wake)
         cuda->wake(cuda->wake_context);
-    return next_ns;
 }
 
 /* ---- off the stream ---- */

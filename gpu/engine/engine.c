@@ -119,10 +119,10 @@ void engine_submit(struct engine *engine, struct engine_task *task)
     engine->table->submit(engine, task);
 }
 
-uint64_t engine_start(struct engine *engine)
+void engine_start(struct engine *engine)
 {
     assert(!engine->table->synchronous);
-    return engine->table->start(engine);
+    engine->table->start(engine);
 }
 
 void engine_reap(struct engine *engine)

@@ -37,8 +37,6 @@ struct engine_config {
     size_t device_bytes;  /* budget a device; 0 = a quarter of what is free at start */
     double hang_grace_s;  /* a task that is still on a device so long after its deadline will not
                              come back; 0 = DEVICE_GRACE_S */
-    uint32_t batch_delay_us; /* how long a small task may wait for others to share a stream with,
-                                while streams are free */
     void (*wake)(void *context); /* called from any thread: please call engine_reap on the loop */
     void *wake_context;
 };
@@ -113,10 +111,9 @@ void engine_run(struct engine *engine, struct engine_task *task);
  * device. Always answered by done, errors included. */
 void engine_submit(struct engine *engine, struct engine_task *task);
 /* Asynchronous engine: starts what waits and may start. To be called whenever tasks were
- * submitted, before the caller waits for anything: those that it submits meanwhile share a stream.
- * Returns when to call it again although nothing happens (CLOCK_MONOTONIC), for tasks that wait
- * for company still; 0: need not be. */
-uint64_t engine_start(struct engine *engine);
+ * submitted, before the caller waits for anything: those that it submits meanwhile share a
+ * stream. */
+void engine_start(struct engine *engine);
 /* Calls done for all tasks that have ended and starts waiting ones. Also to be called every
  * 100 ms or so while tasks are out: it then looks for tasks past their deadline, and for context
  * errors, after which no callback ever comes. */

@@ -24,7 +24,7 @@ struct engine_table {
     void (*release)(struct engine *engine, struct engine_memory *memory);
     void (*run)(struct engine *engine, struct engine_task *task);    /* synchronous only */
     void (*submit)(struct engine *engine, struct engine_task *task); /* asynchronous only */
-    uint64_t (*start)(struct engine *engine);                        /* asynchronous only */
+    void (*start)(struct engine *engine);                            /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */
     void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
     struct engine_activity (*take_activity)(struct engine *engine, uint32_t device);

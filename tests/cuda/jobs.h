@@ -26,7 +26,6 @@ struct jobs_how {
     unsigned count, streams;
     int devices;                /* 0: one */
     double hang_grace_s;        /* 0: the usual one */
-    uint32_t batch_delay_us;
     bool alone;                 /* each takes a stream by itself */
 };
 
@@ -59,8 +58,7 @@ static inline struct engine *jobs_engine(const struct jobs_how *how)
     struct error error = {0};
     struct engine_config config = {.kind = "cuda", .devices = "all", .streams = how->streams,
                                    .pinned_bytes = 128 * MIB, .device_bytes = 128 * MIB,
-                                   .hang_grace_s = how->hang_grace_s,
-                                   .batch_delay_us = how->batch_delay_us, .wake = bell_ring,
+                                   .hang_grace_s = how->hang_grace_s, .wake = bell_ring,
                                    .wake_context = &test_bell};
     if (engine_open(&config, &engine, &error) != STATUS_OK)
         fail_msg("%s", error.text);

@@ -4,7 +4,6 @@
  */
 #include "tests/cuda/jobs.h"
 
-#define LONG_US 3600000000u /* nothing is started because so much time went by */
 #define WAITING 12
 
 static char hold_path[64];
@@ -431,66 +430,23 @@ static void test_a_batch_that_hangs(void **state)
     jobs_close(&jobs);
 }
 
-/* ---- waiting for company --------------------------------------------------------------------- */
-
-static void test_a_full_batch_waits_no_longer(void **state)
+/* Small tasks wait for the only stream, which is held: one expires, a fault ends the others. */
+static void test_those_that_wait_end(void **state)
 {
     static struct jobs jobs;
     (void)state;
-    jobs_open(&jobs, &(struct jobs_how){.count = BATCH_TASKS_MAX + 1, .streams = 2,
-                                        .batch_delay_us = LONG_US});
-    jobs_set_fault("cudaLaunchHostFunc", 0, UINT32_MAX, 1);
-    for (unsigned i = 0; i < BATCH_TASKS_MAX - 1; i++) {
-        engine_submit(jobs.engine, &jobs.job[i].task);
-        uint64_t due_ns = engine_start(jobs.engine);
-        assert_int_equal(due_ns, jobs.job[0].task.submitted_ns + LONG_US * 1000ull);
-    }
-    engine_reap(jobs.engine);
-    assert_int_equal(cuda_fault_passed(), 0);
-    engine_submit(jobs.engine, &jobs.job[BATCH_TASKS_MAX - 1].task);
-    assert_int_equal(engine_start(jobs.engine), 0);
-    jobs_wait(&jobs, BATCH_TASKS_MAX);
-    assert_int_equal(cuda_fault_passed(), 1);
-    /* And one that is to be alone waits for nobody. */
-    jobs.job[BATCH_TASKS_MAX].task.alone = true;
-    jobs_submit(&jobs, BATCH_TASKS_MAX, 1);
-    jobs_wait(&jobs, jobs.count);
-    assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
-    jobs_close(&jobs);
-}
-
-static void test_one_waits_so_long_and_then_starts(void **state)
-{
-    static struct jobs jobs;
-    (void)state;
-    jobs_open(&jobs, &(struct jobs_how){.count = 3, .streams = 2, .batch_delay_us = 20000});
-    jobs_set_fault("cudaLaunchHostFunc", 0, UINT32_MAX, 1);
-    for (unsigned i = 0; i < 3; i++)
-        engine_submit(jobs.engine, &jobs.job[i].task);
-    for (uint64_t due_ns; (due_ns = engine_start(jobs.engine)) != 0; usleep(1000))
-        assert_int_equal(due_ns, jobs.job[0].task.submitted_ns + 20000000ull);
-    assert_true(now_ns() >= jobs.job[0].task.submitted_ns + 20000000ull);
-    jobs_wait(&jobs, 3);
-    assert_int_equal(cuda_fault_passed(), 1);
-    assert_int_equal(jobs_with(&jobs, STATUS_OK), 3);
-    assert_true(jobs.job[0].task.started_ns >= jobs.job[0].task.submitted_ns + 20000000ull);
-    jobs_close(&jobs);
-}
-
-/* Those that wait for company are waiting tasks as others: they expire, and a fault ends them. */
-static void test_waiting_for_company_ends(void **state)
-{
-    static struct jobs jobs;
-    (void)state;
-    jobs_open(&jobs, &(struct jobs_how){.count = 3, .streams = 2, .batch_delay_us = LONG_US});
-    jobs.job[1].task.deadline_ns = now_ns() + 20000000ull;
-    jobs_submit(&jobs, 0, 3);
+    jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
+    hold("launch", 1);
+    jobs_submit(&jobs, 0, 1);
+    jobs.job[2].task.deadline_ns = now_ns() + 20000000ull;
+    jobs_submit(&jobs, 1, 3);
     jobs_wait(&jobs, 1);
-    assert_int_equal(jobs.job[1].task.error.status, STATUS_TIMEOUT);
+    assert_int_equal(jobs.job[2].task.error.status, STATUS_TIMEOUT);
     engine_condemn(jobs.engine, "enough");
-    jobs_wait(&jobs, 3);
-    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 2);
+    jobs_wait(&jobs, 4);
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 3);
     assert_int_equal(jobs_charged(&jobs), 0);
+    let_go();
     jobs_close(&jobs);
 }
 
@@ -510,9 +466,7 @@ int main(void)
         cmocka_unit_test(test_those_too_late_do_not_start),
         cmocka_unit_test(test_one_is_late_and_the_others_are_not),
         cmocka_unit_test(test_a_batch_that_hangs),
-        cmocka_unit_test(test_a_full_batch_waits_no_longer),
-        cmocka_unit_test(test_one_waits_so_long_and_then_starts),
-        cmocka_unit_test(test_waiting_for_company_ends),
+        cmocka_unit_test(test_those_that_wait_end),
     };
     snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-batch-%ld", (long)getpid());
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
