@@ -8,7 +8,20 @@
 /* Odd sides, so that every tail of a tile and of a row is taken. */
 #define WIDTH      173
 #define HEIGHT     131
-#define FILE_BYTES (WIDTH * HEIGHT * 3 + 65536)
+#define CHANNELS   4
+#define FILE_BYTES (WIDTH * HEIGHT * CHANNELS + 65536)
+
+/* Every launcher of gpu/ops has a pass in one of these chains, and a wrong bit of it shows in what
+ * comes of the chain: tests/cuda/test_specimen.c. All end without alpha. */
+static const char chains[] =
+    "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
+    "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
+    "[\"canny\"],"
+    "[\"otsu\"],"
+    "[\"phash\",\"median\"],"
+    "[{\"op\":\"resize\",\"width\":90,\"height\":160,\"fit\":\"exact\"},\"unsharp\"],"
+    "[{\"op\":\"resize\",\"width\":90,\"filter\":\"nearest\"},\"stats\","
+    "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"]]";
 
 struct file {
     uint8_t bytes[FILE_BYTES];
@@ -16,12 +29,11 @@ struct file {
 };
 
 struct specimen {
-    struct file source, result; /* PNG */
+    struct file source, result; /* PNG; the result is the first chain's */
     struct image_info info;
     cJSON *ops;
     struct plan plan;
-    uint8_t *pixels;            /* the result's, of rows of row_bytes */
-    size_t row_bytes;
+    uint8_t *output; /* the CPU engine's output buffer */
 };
 
 static bool wrong(struct error *error, const char *what)
@@ -73,17 +85,43 @@ bool specimen_decode(const struct specimen *specimen, struct codec_context *code
 {
     struct image image = plan_input(&specimen->plan, memory->input);
     memset(memory->output, 0xA5, specimen->plan.output_bytes);
+    plan_put_constants(&specimen->plan, memory->input);
     return decode(specimen, codec, &image, error);
+}
+
+static bool same_pixels(const struct plan *plan, size_t chain, uint8_t *a, uint8_t *b)
+{
+    struct image one = plan_result(plan, chain, NULL, a);
+    struct image other = plan_result(plan, chain, NULL, b);
+    for (uint32_t y = 0; y < one.height; y++)
+        if (memcmp(one.pixels + y * one.stride, other.pixels + y * other.stride,
+                   (size_t)one.width * one.channels) != 0)
+            return false;
+    return true;
+}
+
+static bool same_values(const struct plan *plan, size_t chain, const uint8_t *a, const uint8_t *b)
+{
+    if (!plan_has_values(plan, chain))
+        return true;
+    cJSON *one = plan_values(plan, chain, a), *other = plan_values(plan, chain, b);
+    bool same = cJSON_Compare(one, other, true);
+    cJSON_Delete(one);
+    cJSON_Delete(other);
+    return same;
 }
 
 bool specimen_compare(const struct specimen *specimen, struct codec_context *codec,
                       const struct engine_memory *memory, struct error *error)
 {
-    struct image image = plan_result(&specimen->plan, 0, memory->input, memory->output);
-    for (uint32_t y = 0; y < image.height; y++)
-        if (memcmp(image.pixels + y * image.stride, specimen->pixels + y * specimen->row_bytes,
-                   specimen->row_bytes) != 0)
+    const struct plan *plan = &specimen->plan;
+    for (size_t i = 0; i < plan->variant_count; i++) {
+        if (!same_pixels(plan, i, memory->output, specimen->output))
             return wrong(error, "the engine's pixels differ from the CPU's");
+        if (!same_values(plan, i, memory->output, specimen->output))
+            return wrong(error, "the engine's values differ from the CPU's");
+    }
+    struct image image = plan_result(plan, 0, memory->input, memory->output);
     struct file *file = malloc(sizeof *file);
     bool ok = file ? encode(codec, &image, file, error) : wrong(error, "no memory");
     if (ok && (file->length != specimen->result.length ||
@@ -95,7 +133,8 @@ bool specimen_compare(const struct specimen *specimen, struct codec_context *cod
 
 /* ---- making it ------------------------------------------------------------------------------- */
 
-/* A picture with smooth and with wild places, the same on every machine. */
+/* A picture with smooth and with wild places, the same on every machine. Its first pixel is opaque
+ * enough and far enough from black and white that a bit of it shows. */
 static void draw(const struct image *image)
 {
     uint32_t state = 2463534242u;
@@ -105,7 +144,7 @@ static void draw(const struct image *image)
             state ^= state << 13;
             state ^= state >> 17;
             state ^= state << 5; /* Marsaglia, Xorshift RNGs, 2003 */
-            row[x] = (uint8_t)((x / 40 + y / 40) % 2 ? state >> 24 : x + y);
+            row[x] = (uint8_t)((x / 40 + y / 40) % 2 ? state >> 24 : 200 - x - y);
         }
     }
 }
@@ -114,10 +153,10 @@ static void draw(const struct image *image)
 static bool make_source(struct specimen *specimen, struct codec_context *codec,
                         struct error *error)
 {
-    size_t bytes = image_bytes(WIDTH, HEIGHT, 3);
+    size_t bytes = image_bytes(WIDTH, HEIGHT, CHANNELS);
     uint8_t *pixels = calloc(2, bytes);
-    struct image drawn = {.pixels = pixels, .width = WIDTH, .height = HEIGHT, .channels = 3,
-                          .stride = image_stride(WIDTH, 3)};
+    struct image drawn = {.pixels = pixels, .width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
+                          .stride = image_stride(WIDTH, CHANNELS)};
     struct image decoded = drawn;
     if (!pixels)
         return wrong(error, "no memory");
@@ -135,28 +174,28 @@ static bool make_source(struct specimen *specimen, struct codec_context *codec,
 
 static bool make_plan(struct specimen *specimen, struct error *error)
 {
-    specimen->ops = cJSON_Parse("[\"grayscale\",\"sobel\"]");
+    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
+                                 .orientation = 1, .background = {255, 255, 255}};
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};
+    const cJSON *ops;
+    size_t count = 0;
+    specimen->ops = cJSON_Parse(chains);
     if (!specimen->ops)
         return wrong(error, "no memory");
-    /* Turned by 90 degrees, so that the orientation pass is in it as well. */
-    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = 3,
-                                 .orientation = 6, .background = {255, 255, 255}};
-    struct plan_target target = {.ops = specimen->ops};
-    struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};
-    return plan_build(&specimen->plan, &source, &target, 1, &bounds, error) == STATUS_OK;
+    cJSON_ArrayForEach (ops, specimen->ops)
+        targets[count++] = (struct plan_target){.ops = ops, .opaque = true};
+    return plan_build(&specimen->plan, &source, targets, count, &bounds, error) == STATUS_OK;
 }
 
 static bool keep_result(struct specimen *specimen, struct codec_context *codec,
                         const struct engine_memory *memory, struct error *error)
 {
     struct image image = plan_result(&specimen->plan, 0, memory->input, memory->output);
-    specimen->row_bytes = (size_t)image.width * image.channels;
-    specimen->pixels = malloc(specimen->row_bytes * image.height);
-    if (!specimen->pixels)
+    specimen->output = malloc(specimen->plan.output_bytes);
+    if (!specimen->output)
         return wrong(error, "no memory");
-    for (uint32_t y = 0; y < image.height; y++)
-        memcpy(specimen->pixels + y * specimen->row_bytes, image.pixels + y * image.stride,
-               specimen->row_bytes);
+    memcpy(specimen->output, memory->output, specimen->plan.output_bytes);
     return encode(codec, &image, &specimen->result, error);
 }
 
@@ -171,7 +210,7 @@ static bool make_result(struct specimen *specimen, struct codec_context *codec,
         return false;
     bool ok = engine_reserve(cpu, &specimen->plan, &memory, error) == ENGINE_RESERVED &&
               specimen_decode(specimen, codec, &memory, error);
-    if (ok) { /* the plan has no constants */
+    if (ok) {
         engine_run(cpu, &task);
         ok = keep_result(specimen, codec, &memory, error);
     }
@@ -202,7 +241,7 @@ void specimen_destroy(struct specimen *specimen)
     image_info_clear(&specimen->info);
     plan_clear(&specimen->plan);
     cJSON_Delete(specimen->ops);
-    free(specimen->pixels);
+    free(specimen->output);
     free(specimen);
 }
 

@@ -1,5 +1,6 @@
 /*
- * specimen.h - a test image: its file, the plan that it goes through, and what must come of it.
+ * specimen.h - a test image: its file, the plan that it goes through, with a pass of every kernel
+ * family, and what must come of it.
  *
  * Made once, by the codecs and the CPU engine, and not changed after that, so that any thread may
  * compare with it. The whole path of a job is decode, an engine at work on the plan, compare.
@@ -24,8 +25,8 @@ const struct plan *specimen_plan(const struct specimen *specimen);
  * error. */
 bool specimen_decode(const struct specimen *specimen, struct codec_context *codec,
                      const struct engine_memory *memory, struct error *error) MUST_CHECK;
-/* Compares the pixels that an engine left in memory, and the file that they are encoded into.
- * false: they differ, or the encoder fails. */
+/* Compares the pixels and values that an engine left in memory, and the file that the first chain's
+ * pixels are encoded into. false: they differ, or the encoder fails. */
 bool specimen_compare(const struct specimen *specimen, struct codec_context *codec,
                       const struct engine_memory *memory, struct error *error) MUST_CHECK;
 

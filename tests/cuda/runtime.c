@@ -327,7 +327,7 @@ static void run_kernel(struct item *item, bool turn_a_bit)
         const struct pass *pass = &item->launched[i].pass;
         pass->type->cpu(pass, &call->from, &call->to, call->work);
         if (turn_a_bit && i == 0)
-            call->to.pixels[0] ^= 1;
+            *(pass->looks ? call->work : call->to.pixels) ^= 1;
     }
 }
 

@@ -1,0 +1,115 @@
+/*
+ * Tests of the image that the self-test and the periodic check send through a device: it runs every
+ * launcher of gpu/ops, and a wrong bit of any of them is found. They run on the stand-in.
+ */
+#include "tests/cuda/jobs.h"
+
+#include "daemon/selfcheck/specimen.h"
+#include "gpu/plan/pass.h"
+
+/* The Makefile takes the names from the headers of gpu/ops, so that a new one is in the list. */
+#define LAUNCHER(name)         pass_cuda name;
+#define LAUNCHER_OF_MANY(name) pass_cuda_many name;
+#include "tests/cuda/launchers.inc"
+#undef LAUNCHER
+#undef LAUNCHER_OF_MANY
+
+static const struct launcher {
+    const char *name;
+    pass_cuda *one;
+    pass_cuda_many *many;
+} launchers[] = {
+#define LAUNCHER(name)         {#name, name, NULL},
+#define LAUNCHER_OF_MANY(name) {#name, NULL, name},
+#include "tests/cuda/launchers.inc"
+};
+#define LAUNCHERS (sizeof launchers / sizeof *launchers)
+
+struct check {
+    struct specimen *specimen;
+    struct engine *engine;
+    struct codec_context *codec;
+    const struct pass_type *types[64]; /* of the launches, in their order */
+    unsigned count;
+};
+
+static void check_open(struct check *check)
+{
+    struct error error = {0};
+    jobs_set_no_fault(1);
+    *check = (struct check){.engine = jobs_engine(&(struct jobs_how){.streams = 1})};
+    check->specimen = specimen_create(&error);
+    if (!check->specimen)
+        fail_msg("%s", error.text);
+    check->codec = codec_context_create();
+    const struct plan *plan = specimen_plan(check->specimen);
+    for (uint32_t v = 0; v < plan->variant_count; v++)
+        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++)
+            if (!plan->variants[v].passes[p].deferred)
+                check->types[check->count++] = plan->variants[v].passes[p].type;
+}
+
+static void check_close(struct check *check)
+{
+    jobs_set_no_fault(1);
+    codec_context_destroy(check->codec);
+    specimen_destroy(check->specimen);
+    engine_close(check->engine);
+}
+
+/* Whether the device gives what the CPU engine does. nth: the kernel that turns a bit over, from 1
+ * on; 0: none. */
+static bool passes(struct check *check, unsigned nth)
+{
+    struct engine_memory memory;
+    struct error error = {0};
+    struct engine_task task = {.plan = specimen_plan(check->specimen), .memory = &memory,
+                               .done = test_done};
+    cuda_fault_set(&(struct cuda_fault){.at = "kernel", .bit = nth > 0, .nth = nth ? nth : 1000,
+                                        .times = 1, .devices = 1});
+    assert_int_equal(engine_reserve(check->engine, task.plan, &memory, &error), ENGINE_RESERVED);
+    assert_true(specimen_decode(check->specimen, check->codec, &memory, &error));
+    test_run(check->engine, &task);
+    assert_int_equal(task.error.status, STATUS_OK);
+    assert_int_equal(cuda_fault_passed(), check->count);
+    assert_int_equal(cuda_fault_struck(), nth > 0);
+    bool same = specimen_compare(check->specimen, check->codec, &memory, &error);
+    assert_int_equal(error.status, same ? STATUS_OK : STATUS_GPU_FAILED);
+    engine_release(check->engine, &memory);
+    return same;
+}
+
+static bool launched_by(const struct pass_type *type, const struct launcher *launcher)
+{
+    return launcher->one ? type->cuda == launcher->one : type->cuda_many == launcher->many;
+}
+
+static void test_a_wrong_bit_of_each_kernel_is_found(void **state)
+{
+    struct check check;
+    bool found[64] = {false};
+    (void)state;
+    check_open(&check);
+    assert_true(passes(&check, 0));
+    for (unsigned i = 0; i < check.count; i++)
+        found[i] = !passes(&check, i + 1);
+    for (size_t l = 0; l < LAUNCHERS; l++) {
+        unsigned runs = 0, finds = 0;
+        for (unsigned i = 0; i < check.count; i++) {
+            runs += launched_by(check.types[i], &launchers[l]);
+            finds += launched_by(check.types[i], &launchers[l]) && found[i];
+        }
+        if (finds == 0)
+            fail_msg("%s: %u passes of the check's chains, and a wrong bit is found in none",
+                     launchers[l].name, runs);
+    }
+    check_close(&check);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wrong_bit_of_each_kernel_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
