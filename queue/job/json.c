@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,6 @@
 /* A key of an object that is being read: unescaped, in the scratch buffer. */
 struct key {
     const char *text;
-    size_t length;
     size_t position;
 };
 
@@ -21,7 +21,7 @@ struct reader {
     const unsigned char *text;
     size_t length, at;
     unsigned depth;
-    char *scratch;      /* as long as the text: unescaping only shortens */
+    char *scratch;      /* as long as the text: quotes leave room for each string's NUL */
     size_t scratch_used;
     struct key *keys;   /* of all objects around the current place, innermost last */
     size_t key_count, key_room;
@@ -41,16 +41,28 @@ static bool fail(struct reader *reader, const char *what)
     return fail_at(reader, reader->at, what);
 }
 
-static void skip_space(struct reader *reader)
-{
-    while (reader->at < reader->length && strchr(" \t\r\n", reader->text[reader->at]) &&
-           reader->text[reader->at])
-        reader->at++;
-}
-
 static int peek(const struct reader *reader)
 {
     return reader->at < reader->length ? reader->text[reader->at] : -1;
+}
+
+/* Reads the byte c if it is the next one. */
+static bool accept(struct reader *reader, int c)
+{
+    bool found = peek(reader) == c;
+    reader->at += found;
+    return found;
+}
+
+static bool is_space(int c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void skip_space(struct reader *reader)
+{
+    while (is_space(peek(reader)))
+        reader->at++;
 }
 
 static bool is_digit(int c)
@@ -81,24 +93,18 @@ static bool read_number(struct reader *reader)
 {
     size_t start = reader->at;
     char copy[JSON_NUMBER_BYTES_MAX + 1];
-    if (peek(reader) == '-')
-        reader->at++;
-    if (peek(reader) == '0') {
-        reader->at++;
+    accept(reader, '-');
+    if (accept(reader, '0')) {
         if (is_digit(peek(reader)))
             return fail(reader, "a number must not begin with 0 and another digit");
     } else if (!read_digits(reader)) {
         return false;
     }
-    if (peek(reader) == '.') {
-        reader->at++;
-        if (!read_digits(reader))
-            return false;
-    }
-    if (peek(reader) == 'e' || peek(reader) == 'E') {
-        reader->at++;
-        if (peek(reader) == '+' || peek(reader) == '-')
-            reader->at++;
+    if (accept(reader, '.') && !read_digits(reader))
+        return false;
+    if (accept(reader, 'e') || accept(reader, 'E')) {
+        if (!accept(reader, '+'))
+            accept(reader, '-');
         if (!read_digits(reader))
             return false;
     }
@@ -142,22 +148,11 @@ static void put(struct reader *reader, unsigned char byte)
 
 static void put_code_point(struct reader *reader, uint32_t code)
 {
-    if (code < 0x80) {
-        put(reader, (unsigned char)code);
-        return;
-    }
-    if (code < 0x800) {
-        put(reader, (unsigned char)(0xC0 | code >> 6));
-    } else {
-        if (code < 0x10000) {
-            put(reader, (unsigned char)(0xE0 | code >> 12));
-        } else {
-            put(reader, (unsigned char)(0xF0 | code >> 18));
-            put(reader, (unsigned char)(0x80 | (code >> 12 & 0x3F)));
-        }
-        put(reader, (unsigned char)(0x80 | (code >> 6 & 0x3F)));
-    }
-    put(reader, (unsigned char)(0x80 | (code & 0x3F)));
+    static const unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
+    unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    put(reader, (unsigned char)(lead[more] | code >> 6 * more));
+    while (more-- > 0)
+        put(reader, (unsigned char)(0x80 | (code >> 6 * more & 0x3F)));
 }
 
 /* Behind "\u". */
@@ -189,11 +184,9 @@ static bool read_unicode_escape(struct reader *reader)
 static bool read_escape(struct reader *reader)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = peek(reader);
-    if (c == 'u') {
-        reader->at++;
+    if (accept(reader, 'u'))
         return read_unicode_escape(reader);
-    }
+    int c = peek(reader);
     const char *found = c > 0 ? strchr(from, c) : NULL;
     if (!found)
         return fail(reader, "an escape that JSON does not have");
@@ -202,13 +195,11 @@ static bool read_escape(struct reader *reader)
     return true;
 }
 
-/* Leaves the unescaped text at the end of the scratch buffer, and returns where in *from. */
-static bool read_string(struct reader *reader, size_t *from)
+/* Appends the unescaped text and a NUL to the scratch buffer. */
+static bool read_string(struct reader *reader)
 {
     size_t start = reader->at++;
-    *from = reader->scratch_used;
-    while (peek(reader) != '"') {
-        int c = peek(reader);
+    for (int c; (c = peek(reader)) != '"';) {
         if (c < 0)
             return fail_at(reader, start, "a string that does not end");
         if (c < 0x20)
@@ -226,41 +217,33 @@ static bool read_string(struct reader *reader, size_t *from)
             put(reader, reader->text[reader->at++]);
     }
     reader->at++;
+    put(reader, '\0');
     return true;
 }
 
 static bool read_value(struct reader *reader);
 
-static bool read_array(struct reader *reader)
+/* The list that begins with the bracket at the current place. */
+static bool read_list(struct reader *reader, bool (*read_item)(struct reader *), char close,
+                      const char *expected)
 {
     reader->at++;
     skip_space(reader);
-    if (peek(reader) == ']') {
-        reader->at++;
+    if (accept(reader, close))
         return true;
-    }
-    for (;;) {
-        if (!read_value(reader))
+    do {
+        skip_space(reader);
+        if (!read_item(reader))
             return false;
-        int c = peek(reader);
-        if (c != ',' && c != ']')
-            return fail(reader, "expected ',' or ']'");
-        reader->at++;
-        if (c == ']')
-            return true;
-    }
+    } while (accept(reader, ','));
+    return accept(reader, close) || fail(reader, expected);
 }
 
 static int key_order(const void *a, const void *b)
 {
     const struct key *left = a, *right = b;
-    size_t shorter = left->length < right->length ? left->length : right->length;
-    int order = memcmp(left->text, right->text, shorter);
-    if (order == 0 && left->length != right->length)
-        order = left->length < right->length ? -1 : 1;
-    if (order == 0)
-        order = left->position < right->position ? -1 : 1;
-    return order;
+    int order = strcmp(left->text, right->text);
+    return order != 0 ? order : left->position < right->position ? -1 : 1;
 }
 
 /* Sorted, equal keys are neighbours: a hostile object costs n log n. */
@@ -268,17 +251,14 @@ static bool keys_differ(struct reader *reader, size_t first)
 {
     struct key *keys = reader->keys + first;
     size_t count = reader->key_count - first;
+    char what[160];
     if (count > 1)
         qsort(keys, count, sizeof *keys, key_order);
     for (size_t i = 1; i < count; i++) {
-        if (keys[i].length != keys[i - 1].length ||
-            memcmp(keys[i].text, keys[i - 1].text, keys[i].length) != 0)
+        if (strcmp(keys[i].text, keys[i - 1].text) != 0)
             continue;
-        error_set(reader->error, STATUS_BAD_JSON,
-                  "the job is not valid JSON at byte %zu: the key \"%.*s\" stands twice in one "
-                  "object", keys[i].position + 1,
-                  (int)(keys[i].length < 80 ? keys[i].length : 80), keys[i].text);
-        return false;
+        snprintf(what, sizeof what, "the key \"%.80s\" stands twice in one object", keys[i].text);
+        return fail_at(reader, keys[i].position, what);
     }
     return true;
 }
@@ -301,28 +281,23 @@ static bool add_key(struct reader *reader, struct key key)
 
 static bool read_member(struct reader *reader)
 {
-    size_t position = reader->at, from;
+    struct key key = {reader->scratch + reader->scratch_used, reader->at};
     if (peek(reader) != '"')
         return fail(reader, "expected a key in double quotes");
-    if (!read_string(reader, &from))
-        return false;
-    struct key key = {reader->scratch + from, reader->scratch_used - from, position};
-    if (!add_key(reader, key))
+    if (!read_string(reader) || !add_key(reader, key))
         return false;
     skip_space(reader);
-    if (peek(reader) != ':')
+    if (!accept(reader, ':'))
         return fail(reader, "expected ':' after a key");
-    reader->at++;
     skip_space(reader);
     size_t start = reader->at;
     if (!read_value(reader))
         return false;
     struct json_member *member = reader->member;
-    if (member && reader->depth == 1 && key.length == strlen(member->name) &&
-        memcmp(key.text, member->name, key.length) == 0) {
+    if (member && reader->depth == 1 && strcmp(key.text, member->name) == 0) {
         member->at = (const char *)reader->text + start;
         member->length = reader->at - start;
-        while (member->length > 1 && strchr(" \t\r\n", member->at[member->length - 1]))
+        while (is_space(member->at[member->length - 1]))
             member->length--;
     }
     return true;
@@ -331,24 +306,8 @@ static bool read_member(struct reader *reader)
 static bool read_object(struct reader *reader)
 {
     size_t first_key = reader->key_count, scratch = reader->scratch_used;
-    reader->at++;
-    skip_space(reader);
-    if (peek(reader) == '}') {
-        reader->at++;
-        return true;
-    }
-    for (;;) {
-        if (!read_member(reader))
-            return false;
-        int c = peek(reader);
-        if (c != ',' && c != '}')
-            return fail(reader, "expected ',' or '}'");
-        reader->at++;
-        if (c == '}')
-            break;
-        skip_space(reader);
-    }
-    if (!keys_differ(reader, first_key))
+    if (!read_list(reader, read_member, '}', "expected ',' or '}'") ||
+        !keys_differ(reader, first_key))
         return false;
     reader->key_count = first_key;
     reader->scratch_used = scratch;
@@ -360,7 +319,8 @@ static bool read_nested(struct reader *reader)
     if (reader->depth == JOB_DEPTH_MAX)
         return fail(reader, "more than 16 levels of objects and arrays");
     reader->depth++;
-    bool ok = peek(reader) == '{' ? read_object(reader) : read_array(reader);
+    bool ok = peek(reader) == '{' ? read_object(reader)
+                                  : read_list(reader, read_value, ']', "expected ',' or ']'");
     reader->depth--;
     return ok;
 }
@@ -369,14 +329,14 @@ static bool read_nested(struct reader *reader)
 static bool read_value(struct reader *reader)
 {
     bool ok;
-    size_t from = reader->scratch_used;
+    size_t scratch = reader->scratch_used;
     skip_space(reader);
     switch (peek(reader)) {
     case '{':
     case '[': ok = read_nested(reader); break;
     case '"':
-        ok = read_string(reader, &from);
-        reader->scratch_used = from;
+        ok = read_string(reader);
+        reader->scratch_used = scratch;
         break;
     case 't': ok = read_literal(reader, "true"); break;
     case 'f': ok = read_literal(reader, "false"); break;
