@@ -565,6 +565,9 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     job->orient = true;
     error->status = STATUS_OK;
     error->text[0] = '\0';
+    if (length > JOB_BYTES_MAX)
+        return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes, at most %llu are allowed",
+                         length, JOB_BYTES_MAX);
     if (json_check(text, length, &meta, error) != STATUS_OK)
         return error->status;
     job->root = cJSON_ParseWithLength(text, length);

@@ -358,9 +358,6 @@ enum status json_check(const char *text, size_t length, struct json_member *memb
                             .member = member, .error = error};
     if (member)
         member->at = NULL;
-    if (length > JOB_BYTES_MAX)
-        return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes, at most %llu are allowed",
-                         length, JOB_BYTES_MAX);
     reader.scratch = malloc(length + 1);
     if (!reader.scratch)
         return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");

@@ -1,9 +1,9 @@
 /*
  * json.h - the strictness that a JSON tree alone does not give: one check over the raw text.
  *
- * Refuses what parsers disagree about: more bytes or depth than allowed, bytes that are not UTF-8,
- * lone surrogates and \u0000, a key twice in one object, numbers outside JSON's grammar or a
- * double's range, anything behind the value. What passes here, cJSON reads the same way.
+ * Refuses what parsers disagree about: more than JOB_DEPTH_MAX levels, bytes that are not UTF-8, lone
+ * surrogates and \u0000, a key twice in one object, numbers outside JSON's grammar or a double's
+ * range, anything after the value. cJSON reads every text that passes in the same way.
  */
 #ifndef GPUIMGD_QUEUE_JOB_JSON_H
 #define GPUIMGD_QUEUE_JOB_JSON_H

@@ -405,6 +405,25 @@ static void test_the_rest(void **state)
     }
 }
 
+static void test_size(void **state)
+{
+    static const char job_text[] = "{\"input\":\"a\",\"output\":\"b\"}";
+    char text[JOB_BYTES_MAX + 1];
+    (void)state;
+    memset(text, ' ', sizeof text);
+    memcpy(text, job_text, strlen(job_text));
+    for (size_t length = JOB_BYTES_MAX; length <= JOB_BYTES_MAX + 1; length++) {
+        struct job job;
+        struct error error = {0};
+        bool fits = length <= JOB_BYTES_MAX;
+        assert_int_equal(job_parse(&job, text, length, &rules, &error),
+                         fits ? STATUS_OK : STATUS_BAD_JSON);
+        assert_string_equal(error.text,
+                            fits ? "" : "the job has 65537 bytes, at most 65536 are allowed");
+        job_clear(&job);
+    }
+}
+
 /* A bad job's user gets back what was understood. */
 static void test_bad_job_gives_back_id_meta_reply(void **state)
 {
@@ -536,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_ops),
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_the_rest),
+        cmocka_unit_test(test_size),
         cmocka_unit_test(test_bad_job_gives_back_id_meta_reply),
         cmocka_unit_test(test_pack_small),
         cmocka_unit_test(test_pack_large),

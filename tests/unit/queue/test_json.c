@@ -90,21 +90,6 @@ static void test_nul_bytes(void **state)
     assert_int_equal(json_check("\"a\0b\"", 5, NULL, &error), STATUS_BAD_JSON);
 }
 
-static void test_size(void **state)
-{
-    char *text = malloc(JOB_BYTES_MAX + 1);
-    (void)state;
-    memset(text, ' ', JOB_BYTES_MAX + 1);
-    text[0] = '{';
-    for (size_t length = JOB_BYTES_MAX; length <= JOB_BYTES_MAX + 1; length++) {
-        struct error error = {0};
-        text[JOB_BYTES_MAX - 1] = '}';
-        assert_int_equal(json_check(text, length, NULL, &error),
-                         length > JOB_BYTES_MAX ? STATUS_BAD_JSON : STATUS_OK);
-    }
-    free(text);
-}
-
 static void test_number_length(void **state)
 {
     char text[80];
@@ -149,9 +134,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_nul_bytes),  cmocka_unit_test(test_size),
-        cmocka_unit_test(test_number_length), cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_member),
+        cmocka_unit_test(test_nul_bytes),  cmocka_unit_test(test_number_length),
+        cmocka_unit_test(test_many_keys),  cmocka_unit_test(test_member),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/limits.h"
 #include "conf/text.h"
 #include "queue/job/result.h"
 
@@ -207,6 +208,35 @@ static void test_repeat(void **state)
     expect_repeat("no JSON", bare, NULL);
 }
 
+/* meta takes nearly a whole job, so that the result is longer than any job. */
+static void test_deny(void **state)
+{
+    static const char start[] = "{\"job\":1,\"status\":";
+    static const char outputs[] = "\"outputs\":[{\"key\":\"ns:img:a\",\"format\":\"png\"";
+    static const char failure[] = "\"error\":{\"code\":\"path_refused\",\"message\":\"\\\"no\\\"\","
+                                  "\"retryable\":false}";
+    struct error error = {STATUS_PATH_REFUSED, "\"no\""};
+    char *meta = NULL, *result = NULL, *expected = NULL;
+    (void)state;
+    assert_true(asprintf(&meta, "\"meta\":[1.50,12345678901234567890,\"%0*d\"]",
+                         (int)JOB_BYTES_MAX - 100, 0) > 0);
+    assert_true(asprintf(&result, "%s\"done\",%s,%s,\"width\":1,\"height\":2,\"bytes\":3,"
+                         "\"values\":{}},{\"key\":\"ns:img:b\",\"bytes\":4}],\"attempt\":1}",
+                         start, meta, outputs) > 0);
+    assert_true(asprintf(&expected, "%s\"failed\",%s,%s,%s,%s},{\"key\":\"ns:img:b\","
+                         "\"bytes\":4}],\"attempt\":1}", start, failure, meta, outputs,
+                         failure) > 0);
+    assert_true(strlen(result) > JOB_BYTES_MAX);
+    char *denied = result_deny(result, "ns:img:a", &error);
+    assert_non_null(denied);
+    assert_string_equal(denied, expected);
+    free(denied);
+    assert_null(result_deny("{", "ns:img:a", &error));
+    free(expected);
+    free(result);
+    free(meta);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_excerpt_is_bounded),
         cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_deny),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }
