@@ -11,6 +11,7 @@
 #include "conf/text.h"
 #include "daemon/files/files.h"
 #include "daemon/pipeline/work.h"
+#include "queue/job/json.h"
 
 /* The job's text; NULL with an error. */
 static char *read_text(const char *file, size_t *length, struct error *error)
@@ -159,15 +160,6 @@ static bool add_error(cJSON *holder, const struct error *error)
            cJSON_AddBoolToObject(item, "retryable", status_retryable(error->status));
 }
 
-/* Takes the item over, in any case. */
-static bool add_item(cJSON *object, const char *key, cJSON *item)
-{
-    if (item && cJSON_AddItemToObject(object, key, item))
-        return true;
-    cJSON_Delete(item);
-    return false;
-}
-
 static bool add_input(cJSON *json, const struct work *work)
 {
     const struct image_info *info = &work->info;
@@ -209,7 +201,7 @@ static bool add_output(cJSON *list, const struct work *work, size_t index)
     const struct plan_variant *variant = &work->plan.variants[output->variant];
     return (!output->codec || cJSON_AddStringToObject(item, "format", codec_name(output->codec))) &&
            add_size(item, variant->width, variant->height, variant->channels) &&
-           add_item(item, "passes", plan_json_passes(&work->plan, output->variant));
+           json_set(item, "passes", plan_json_passes(&work->plan, output->variant));
 }
 
 static bool add_plan(cJSON *json, const struct work *work)
@@ -219,7 +211,7 @@ static bool add_plan(cJSON *json, const struct work *work)
               (outputs = cJSON_AddArrayToObject(json, "outputs"));
     for (size_t i = 0; i < work->job.output_count && ok; i++)
         ok = add_output(outputs, work, i);
-    return ok && add_item(json, "memory", plan_json_memory(&work->plan));
+    return ok && json_set(json, "memory", plan_json_memory(&work->plan));
 }
 
 /* A job that would fail as a whole has its error, and its input as far as that could be read. */

@@ -177,7 +177,7 @@ static bool is_one_line(const char *text)
 int ctl_print_text(const char *text)
 {
     struct error ignored = {0};
-    if (!is_one_line(text) || json_check(text, strlen(text), NULL, &ignored) != STATUS_OK)
+    if (!is_one_line(text) || json_check(text, strlen(text), &ignored) != STATUS_OK)
         return ctl_print_json(cJSON_Parse(text));
     out_json(text);
     return CTL_OK;

@@ -402,21 +402,14 @@ static bool read_unique(const struct check *check, struct job *job)
     return member(job->root, "id") || refuse(check, "unique is true, but the job has no id");
 }
 
-/* meta is given back as it was written, not as a double and back: its node is the raw text. Line
- * breaks can only stand between tokens there, and a result is one line. */
-static bool read_meta(const struct check *check, struct job *job, const struct json_member *raw)
+/* meta is given back as it was written. Line breaks can only stand between tokens there, and a
+ * result is one line. */
+static void read_meta(struct job *job)
 {
-    if (!raw->at)
-        return true;
-    char *text = strndup(raw->at, raw->length);
-    for (char *at = text; at && *at; at++)
+    job->meta = cJSON_DetachItemFromObjectCaseSensitive(job->root, "meta");
+    for (char *at = job->meta ? job->meta->valuestring : ""; *at; at++)
         if (*at == '\n' || *at == '\r' || *at == '\t')
             *at = ' ';
-    job->meta = text ? cJSON_CreateRaw(text) : NULL;
-    free(text);
-    if (!job->meta)
-        error_set(check->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
-    return job->meta != NULL;
 }
 
 static bool read_reply_to(const struct check *check, struct job *job)
@@ -558,7 +551,6 @@ enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error)
 {
     struct check check = {rules, error};
-    struct json_member meta = {.name = "meta"};
     memset(job, 0, sizeof *job);
     memset(job->background, 255, sizeof job->background);
     job->timeout_s = rules->timeout_s;
@@ -568,20 +560,18 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     if (length > JOB_BYTES_MAX)
         return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes, at most %llu are allowed",
                          length, JOB_BYTES_MAX);
-    if (json_check(text, length, &meta, error) != STATUS_OK)
-        return error->status;
-    job->root = cJSON_ParseWithLength(text, length);
+    job->root = json_parse(text, length, "meta", error);
     if (!job->root)
-        return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+        return error->status;
     if (!cJSON_IsObject(job->root)) {
         refuse(&check, "the job is %s, must be an object", shown(job->root));
         return error->status;
     }
     /* First what even a bad job's user gets back. The first error is the one kept. */
     note_input(job);
+    read_meta(job);
     bool ok = read_id(&check, job);
     ok = read_unique(&check, job) && ok;
-    ok = read_meta(&check, job, &meta) && ok;
     ok = read_reply_to(&check, job) && ok;
     if (ok)
         read_job(&check, job);

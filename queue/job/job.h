@@ -61,7 +61,7 @@ struct job {
     size_t bytes;         /* after job_pack: about what all of it takes on the heap */
     const char *id;       /* or NULL */
     bool unique;          /* one job with this id at a time; there is an id */
-    cJSON *meta;          /* or NULL; its own, beside the one in root */
+    cJSON *meta;          /* or NULL: a raw node, not in root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;
     struct job_place named; /* the input as the job gives it, also where the job is refused: only
@@ -89,9 +89,9 @@ enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error) MUST_CHECK;
 void job_clear(struct job *job); /* idempotent */
 
-/* Frees what a job that waits need not hold (job_pack.c): the tree below meta, whose text is kept,
- * and the whole tree if it has more than JOB_NODES_MAX nodes; then ops are NULL. length: of the
- * text that it was parsed from. false: memory is short, and nothing else has changed. */
+/* Frees the tree of a job that waits (job_pack.c) if it has more than JOB_NODES_MAX nodes; then ops
+ * are NULL. length: of the text that it was parsed from. false: memory is short, and nothing else
+ * has changed. */
 bool job_pack(struct job *job, size_t length);
 /* On any thread: ops are there until job_repack, which is due then. Both do nothing for a job that
  * was small enough to keep its tree. out_of_memory. */

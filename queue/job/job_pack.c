@@ -83,8 +83,6 @@ static void free_texts(struct job *job)
 
 bool job_pack(struct job *job, size_t length)
 {
-    /* Its text is kept beside the tree. */
-    cJSON_DeleteItemFromObjectCaseSensitive(job->root, "meta");
     job->bytes = length;
     if (count_nodes(job->root, JOB_NODES_MAX) <= JOB_NODES_MAX)
         return true;

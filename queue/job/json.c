@@ -17,6 +17,13 @@ struct key {
     size_t position;
 };
 
+/* The raw text of one member of the outermost object. */
+struct member {
+    const char *name;
+    const char *at; /* in the text; NULL if there is no such member */
+    size_t length;
+};
+
 struct reader {
     const unsigned char *text;
     size_t length, at;
@@ -25,9 +32,14 @@ struct reader {
     size_t scratch_used;
     struct key *keys;   /* of all objects around the current place, innermost last */
     size_t key_count, key_room;
-    struct json_member *member;
+    struct member *member; /* to be found, or NULL */
     struct error *error;
 };
+
+static enum status out_of_memory(struct error *error)
+{
+    return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+}
 
 static bool fail_at(struct reader *reader, size_t at, const char *what)
 {
@@ -269,7 +281,7 @@ static bool add_key(struct reader *reader, struct key key)
         size_t room = reader->key_room ? 2 * reader->key_room : 64;
         struct key *keys = realloc(reader->keys, room * sizeof *keys);
         if (!keys) {
-            error_set(reader->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+            out_of_memory(reader->error);
             return false;
         }
         reader->keys = keys;
@@ -293,7 +305,7 @@ static bool read_member(struct reader *reader)
     size_t start = reader->at;
     if (!read_value(reader))
         return false;
-    struct json_member *member = reader->member;
+    struct member *member = reader->member;
     if (member && reader->depth == 1 && strcmp(key.text, member->name) == 0) {
         member->at = (const char *)reader->text + start;
         member->length = reader->at - start;
@@ -351,19 +363,54 @@ static bool read_value(struct reader *reader)
     return ok;
 }
 
-enum status json_check(const char *text, size_t length, struct json_member *member,
-                       struct error *error)
+/* Finds member, too, if it is not NULL. */
+static enum status check(const char *text, size_t length, struct member *member,
+                         struct error *error)
 {
     struct reader reader = {.text = (const unsigned char *)text, .length = length,
-                            .member = member, .error = error};
-    if (member)
-        member->at = NULL;
-    reader.scratch = malloc(length + 1);
+                            .scratch = malloc(length + 1), .member = member, .error = error};
     if (!reader.scratch)
-        return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
+        return out_of_memory(error);
     if (read_value(&reader) && reader.at < length)
         fail(&reader, "something stands behind the value");
     free(reader.scratch);
     free(reader.keys);
     return error->status;
+}
+
+enum status json_check(const char *text, size_t length, struct error *error)
+{
+    return check(text, length, NULL, error);
+}
+
+/* The member's text instead of what cJSON made of it. */
+static bool keep_raw(cJSON *tree, const struct member *member)
+{
+    char *text = member->at ? strndup(member->at, member->length) : NULL;
+    bool kept = !member->at || (text && json_set(tree, member->name, cJSON_CreateRaw(text)));
+    free(text);
+    return kept;
+}
+
+cJSON *json_parse(const char *text, size_t length, const char *raw, struct error *error)
+{
+    struct member member = {.name = raw};
+    if (check(text, length, raw ? &member : NULL, error) != STATUS_OK)
+        return NULL;
+    cJSON *tree = cJSON_ParseWithLength(text, length);
+    if (tree && keep_raw(tree, &member))
+        return tree;
+    cJSON_Delete(tree);
+    out_of_memory(error);
+    return NULL;
+}
+
+bool json_set(cJSON *object, const char *key, cJSON *item)
+{
+    bool known = cJSON_GetObjectItemCaseSensitive(object, key) != NULL;
+    if (item && (known ? cJSON_ReplaceItemInObjectCaseSensitive(object, key, item)
+                       : cJSON_AddItemToObject(object, key, item)))
+        return item->string != NULL; /* cJSON replaces although it could not copy the key */
+    cJSON_Delete(item);
+    return false;
 }

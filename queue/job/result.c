@@ -12,15 +12,19 @@
 
 /* ---- a job's own result --------------------------------------------------------------------- */
 
-static void write_error(struct writer *writer, const struct error *error)
+static void put_error(struct writer *writer, const char *key, const struct error *error)
 {
-    if (!error || error->status == STATUS_OK)
-        return;
-    writer_open(writer, "error", '{');
+    writer_open(writer, key, '{');
     writer_text(writer, "code", status_name(error->status));
     writer_text(writer, "message", error->text);
     writer_bool(writer, "retryable", status_retryable(error->status));
     writer_close(writer, '}');
+}
+
+static void write_error(struct writer *writer, const struct error *error)
+{
+    if (error && error->status != STATUS_OK)
+        put_error(writer, "error", error);
 }
 
 static void write_picture(struct writer *writer, const char *format, uint32_t width,
@@ -106,15 +110,6 @@ char *result_write(const struct result *result)
 
 /* ---- a result that is changed --------------------------------------------------------------- */
 
-/* Takes the item over, in any case. */
-static bool add_item(cJSON *object, const char *key, cJSON *item)
-{
-    if (item && cJSON_AddItemToObject(object, key, item))
-        return true;
-    cJSON_Delete(item);
-    return false;
-}
-
 /* Written raw, so that no double's shortest form ("1e+15") gets into a job number. */
 static bool add_integer(cJSON *object, const char *key, uint64_t value)
 {
@@ -123,46 +118,16 @@ static bool add_integer(cJSON *object, const char *key, uint64_t value)
     return cJSON_AddRawToObject(object, key, text) != NULL;
 }
 
-/* Puts it in the member's place, or at the end; takes the item over, in any case. */
-static bool set_item(cJSON *object, const char *key, cJSON *item)
-{
-    if (!cJSON_HasObjectItem(object, key))
-        return add_item(object, key, item);
-    if (item && cJSON_ReplaceItemInObjectCaseSensitive(object, key, item))
-        return true;
-    cJSON_Delete(item);
-    return false;
-}
-
 /* ---- one whose output was refused ----------------------------------------------------------- */
 
 static cJSON *error_json(const struct error *error)
 {
     struct writer writer = {0};
-    writer_open(&writer, NULL, '{');
-    write_error(&writer, error);
-    writer_close(&writer, '}');
+    put_error(&writer, NULL, error);
     char *text = writer_finish(&writer);
-    cJSON *whole = text ? cJSON_Parse(text) : NULL;
-    cJSON *inner = cJSON_DetachItemFromObjectCaseSensitive(whole, "error");
-    cJSON_Delete(whole);
+    cJSON *json = text ? cJSON_CreateRaw(text) : NULL;
     free(text);
-    return inner;
-}
-
-/* cJSON would write numbers its own way: meta goes back as it was written. */
-static bool keep_meta(cJSON *root, const char *result)
-{
-    struct json_member meta = {.name = "meta"};
-    struct error ignored = {0};
-    if (!cJSON_HasObjectItem(root, "meta"))
-        return true;
-    if (json_check(result, strlen(result), &meta, &ignored) != STATUS_OK || !meta.at)
-        return false;
-    char *text = strndup(meta.at, meta.length);
-    cJSON *raw = text ? cJSON_CreateRaw(text) : NULL;
-    free(text);
-    return set_item(root, "meta", raw);
+    return json;
 }
 
 /* A new member after this one, as result_write has it; takes the item over, in any case. */
@@ -171,7 +136,7 @@ static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *i
     cJSON *rest = cJSON_CreateArray();
     while (rest && member->next)
         cJSON_AddItemToArray(rest, cJSON_DetachItemViaPointer(object, member->next));
-    bool whole = add_item(object, key, item) && rest;
+    bool whole = json_set(object, key, item) && rest;
     while (rest && rest->child)
         cJSON_AddItemToArray(object, cJSON_DetachItemViaPointer(rest, rest->child));
     cJSON_Delete(rest);
@@ -183,22 +148,23 @@ static bool deny_output(cJSON *output, const struct error *error)
     static const char *const written[] = {"width", "height", "bytes", "values"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
-    return set_item(output, "error", error_json(error));
+    return json_set(output, "error", error_json(error));
 }
 
 char *result_deny(const char *result, const char *key, const struct error *error)
 {
     char *text = NULL;
-    cJSON *root = cJSON_Parse(result), *output;
+    struct error ignored = {0};
+    cJSON *root = json_parse(result, strlen(result), "meta", &ignored), *output;
     const char *status = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "status"));
-    bool whole = status && keep_meta(root, result);
+    bool whole = status != NULL;
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(root, "outputs")) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(output, "key"));
         if (name && strcmp(name, key) == 0)
             whole = whole && deny_output(output, error);
     }
     if (whole && strcmp(status, "done") == 0)
-        whole = set_item(root, "status", cJSON_CreateString("failed")) &&
+        whole = json_set(root, "status", cJSON_CreateString("failed")) &&
                 insert_after(root, cJSON_GetObjectItemCaseSensitive(root, "status"), "error",
                              error_json(error));
     if (whole)
@@ -212,19 +178,18 @@ char *result_deny(const char *result, const char *key, const struct error *error
 static bool set_meta(cJSON *root, const struct job *job)
 {
     if (job->meta)
-        return set_item(root, "meta", cJSON_Duplicate(job->meta, true));
+        return json_set(root, "meta", cJSON_Duplicate(job->meta, true));
     cJSON_DeleteItemFromObjectCaseSensitive(root, "meta");
     return true;
 }
 
 char *result_repeat(const char *kept, const struct job *job, uint64_t number)
 {
-    char *text = NULL, own[24];
+    char *text = NULL;
     cJSON *root = cJSON_Parse(kept);
     cJSON *first = cJSON_DetachItemFromObjectCaseSensitive(root, "job");
-    snprintf(own, sizeof own, "%" PRIu64, number);
     if (cJSON_IsNumber(first) && add_integer(root, "same_as", (uint64_t)first->valuedouble) &&
-        cJSON_AddItemToObject(root, "job", cJSON_CreateRaw(own)) && set_meta(root, job))
+        add_integer(root, "job", number) && set_meta(root, job))
         text = cJSON_PrintUnformatted(root);
     cJSON_Delete(first);
     cJSON_Delete(root);

@@ -52,10 +52,9 @@ static size_t item_length(const char *text)
 
 static cJSON *read_value(const char *text)
 {
-    struct error ignored = {0};
-    if (json_check(text, strlen(text), NULL, &ignored) == STATUS_OK)
-        return cJSON_Parse(text);
-    return cJSON_CreateString(text);
+    struct error error = {0};
+    cJSON *value = json_parse(text, strlen(text), NULL, &error);
+    return error.status == STATUS_BAD_JSON ? cJSON_CreateString(text) : value;
 }
 
 /* "name=value", for the operation op. */
@@ -178,11 +177,9 @@ cJSON *ops_load(const char *path, struct error *error)
     size_t length;
     struct error wrong = {0};
     char *text = ops_read_file(path, &length, error);
-    cJSON *ops = NULL;
-    if (text && json_check(text, length, NULL, &wrong) != STATUS_OK)
-        error_set(error, STATUS_BAD_JSON, "%s: %s", path, wrong.text);
-    else if (text)
-        ops = cJSON_ParseWithLength(text, length);
+    cJSON *ops = text ? json_parse(text, length, NULL, &wrong) : NULL;
+    if (wrong.status != STATUS_OK)
+        error_set(error, wrong.status, "%s: %s", path, wrong.text);
     free(text);
     if (ops && !check_list(ops, path, error)) {
         cJSON_Delete(ops);

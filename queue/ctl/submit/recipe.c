@@ -22,16 +22,6 @@ static cJSON *get(const cJSON *object, const char *name)
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
-/* Takes the value over, in any case; replaces what has the name. */
-static bool put(cJSON *object, const char *name, cJSON *value)
-{
-    if (value && (get(object, name) ? cJSON_ReplaceItemInObjectCaseSensitive(object, name, value)
-                                    : cJSON_AddItemToObject(object, name, value)))
-        return true;
-    cJSON_Delete(value);
-    return false;
-}
-
 /* The object that holds output `index` of a job: the job itself, or an element of its outputs. */
 static cJSON *holder_of(const cJSON *job, size_t index)
 {
@@ -59,20 +49,10 @@ static int out_of_memory(const char *what)
     return CTL_FAULT;
 }
 
-/* The value of meta as it stands there: a tree would round its numbers. */
-static bool keep_meta(cJSON *job, const struct json_member *meta)
-{
-    char *text = meta->at ? strndup(meta->at, meta->length) : NULL;
-    bool ok = !meta->at || (text && put(job, "meta", cJSON_CreateRaw(text)));
-    free(text);
-    return ok;
-}
-
 static int read_template(struct recipe *recipe, struct ctl *ctl)
 {
     const char *name = ctl_value(ctl, "job-file");
     struct error error = {0};
-    struct json_member meta = {.name = "meta"};
     size_t length;
     if (!name)
         return (recipe->job = cJSON_CreateObject()) ? CTL_OK : out_of_memory("a job");
@@ -81,14 +61,12 @@ static int read_template(struct recipe *recipe, struct ctl *ctl)
         ctl_say("%s", error.text);
         return CTL_NO_INPUT;
     }
-    bool good = json_check(text, length, &meta, &error) == STATUS_OK;
-    recipe->job = good ? cJSON_ParseWithLength(text, length) : NULL;
-    bool kept = recipe->job && keep_meta(recipe->job, &meta);
+    recipe->job = json_parse(text, length, "meta", &error);
     free(text);
-    if (!good)
-        return ctl_usage(ctl, "%s: %s", name, error.text);
-    if (!kept)
+    if (error.status == STATUS_OUT_OF_MEMORY)
         return out_of_memory("a job");
+    if (!recipe->job)
+        return ctl_usage(ctl, "%s: %s", name, error.text);
     if (!cJSON_IsObject(recipe->job))
         return ctl_usage(ctl, "%s holds no job, which is a JSON object", name);
     cJSON_DeleteItemFromObjectCaseSensitive(recipe->job, "input"); /* each FILE is one */
@@ -114,7 +92,7 @@ static int read_ops(struct recipe *recipe, struct ctl *ctl)
     }
     if (error.status)
         return ctl_usage(ctl, "%s", error.text);
-    return put(recipe->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
+    return json_set(recipe->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
 }
 
 /* Numbers keep their digits, but for keys whose values are looked at. */
@@ -122,7 +100,7 @@ static cJSON *read_value(const char *key, const char *text)
 {
     static const char *const trees[] = {"output", "outputs", "ops", "id"};
     struct error ignored = {0};
-    if (json_check(text, strlen(text), NULL, &ignored) != STATUS_OK)
+    if (json_check(text, strlen(text), &ignored) != STATUS_OK)
         return cJSON_CreateString(text);
     for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
         if (strcmp(key, trees[i]) == 0)
@@ -144,7 +122,7 @@ static int read_sets(struct recipe *recipe, struct ctl *ctl)
             free(key);
             return ctl_usage(ctl, "--set is \"%s\"; each FILE is the input of a job", text);
         }
-        bool ok = key && put(recipe->job, key, read_value(key, equals + 1));
+        bool ok = key && json_set(recipe->job, key, read_value(key, equals + 1));
         free(key);
         if (!ok)
             return out_of_memory("--set");
@@ -417,7 +395,7 @@ static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, c
               (get(place, "ttl_s") ||
                cJSON_AddNumberToObject(place, "ttl_s", RECIPE_OUTPUT_TTL_S));
     if (ok)
-        return put(holder, "output", place);
+        return json_set(holder, "output", place);
     cJSON_Delete(place);
     return false;
 }
@@ -435,10 +413,10 @@ static bool fill_output(const struct recipe *recipe, cJSON *job, const struct so
     if (!expand(pattern, file, number, format_of(output), name, error) ||
         !check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
         return false;
-    bool ok = is_key                    ? put(output, "key", cJSON_CreateString(name))
+    bool ok = is_key                    ? json_set(output, "key", cJSON_CreateString(name))
               : recipe->keys            ? use_key(recipe, holder, output, name, number, index)
-              : cJSON_IsString(output) ? put(holder, "output", cJSON_CreateString(name))
-                                        : put(output, "path", cJSON_CreateString(name));
+              : cJSON_IsString(output) ? json_set(holder, "output", cJSON_CreateString(name))
+                                        : json_set(output, "path", cJSON_CreateString(name));
     if (!ok)
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
     return ok;
@@ -476,7 +454,7 @@ static bool add_template(const struct recipe *recipe, cJSON *job, bool about_res
     const cJSON *item;
     cJSON_ArrayForEach(item, recipe->job)
         if (is_about_results(item->string) == about_results &&
-            !put(job, item->string, cJSON_Duplicate(item, true)))
+            !json_set(job, item->string, cJSON_Duplicate(item, true)))
             return false;
     return true;
 }

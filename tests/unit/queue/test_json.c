@@ -42,7 +42,8 @@ static const struct {
     {"\"\\u12g4\"", 6, "four hex"}, {"\"\n\"", 2, "control"}, {"\"\x1f\"", 2, "control"},
     {"\"\\u0000\"", 2, "\\u0000"}, {"{\"\\u0000\":1}", 3, "\\u0000"},
     {"\"\\ud800\"", 2, "high surrogate"}, {"\"\\ud800\\u0041\"", 2, "high surrogate"},
-    {"\"\\ud800x\"", 2, "high surrogate"}, {"\"a\\udc00\"", 3, "low surrogate"},
+    {"\"\\ud800x\"", 2, "high surrogate"},
+    {"\"\\ud800\\u12\"", 12, "four hex"}, {"\"a\\udc00\"", 3, "low surrogate"},
     {"\"\\ude00\\ud83d\"", 2, "low surrogate"},
     {"\"\xff\"", 2, "UTF-8"}, {"\"\xc0\x80\"", 2, "UTF-8"}, {"\"\xed\xa0\x80\"", 2, "UTF-8"},
     {"\"\xf4\x90\x80\x80\"", 2, "UTF-8"}, {"\"\xc3\"", 2, "UTF-8"}, {"\xef\xbb\xbf{}", 1, "value"},
@@ -60,10 +61,9 @@ static void test_good(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct error error = {0};
-        if (json_check(good[i], strlen(good[i]), NULL, &error) != STATUS_OK)
+        cJSON *tree = json_parse(good[i], strlen(good[i]), NULL, &error);
+        if (!tree || error.status != STATUS_OK)
             fail_msg("%s: %s", good[i], error.text);
-        cJSON *tree = cJSON_ParseWithLength(good[i], strlen(good[i]));
-        assert_non_null(tree);
         cJSON_Delete(tree);
     }
 }
@@ -75,7 +75,7 @@ static void test_bad(void **state)
         struct error error = {0};
         char where[40];
         snprintf(where, sizeof where, "at byte %zu:", bad[i].byte);
-        if (json_check(bad[i].text, strlen(bad[i].text), NULL, &error) != STATUS_BAD_JSON ||
+        if (json_check(bad[i].text, strlen(bad[i].text), &error) != STATUS_BAD_JSON ||
             !strstr(error.text, where) || !strstr(error.text, bad[i].says))
             fail_msg("%s: \"%s\", expected %s %s", bad[i].text, error.text, where, bad[i].says);
     }
@@ -85,9 +85,9 @@ static void test_nul_bytes(void **state)
 {
     struct error error = {0};
     (void)state;
-    assert_int_equal(json_check("{}\0", 3, NULL, &error), STATUS_BAD_JSON);
+    assert_int_equal(json_check("{}\0", 3, &error), STATUS_BAD_JSON);
     error = (struct error){0};
-    assert_int_equal(json_check("\"a\0b\"", 5, NULL, &error), STATUS_BAD_JSON);
+    assert_int_equal(json_check("\"a\0b\"", 5, &error), STATUS_BAD_JSON);
 }
 
 static void test_number_length(void **state)
@@ -97,7 +97,7 @@ static void test_number_length(void **state)
     for (size_t length = JSON_NUMBER_BYTES_MAX; length <= JSON_NUMBER_BYTES_MAX + 1; length++) {
         struct error error = {0};
         memset(text, '1', length);
-        assert_int_equal(json_check(text, length, NULL, &error),
+        assert_int_equal(json_check(text, length, &error),
                          length > JSON_NUMBER_BYTES_MAX ? STATUS_BAD_JSON : STATUS_OK);
     }
 }
@@ -113,21 +113,40 @@ static void test_many_keys(void **state)
     for (unsigned i = 0; used + 16 < JOB_BYTES_MAX; i++)
         used += (size_t)sprintf(text + used, "%s\"%x\":0", i ? "," : "", i);
     text[used++] = '}';
-    assert_int_equal(json_check(text, used, NULL, &error), STATUS_OK);
+    assert_int_equal(json_check(text, used, &error), STATUS_OK);
     free(text);
 }
 
-static void test_member(void **state)
+static void test_raw_member(void **state)
 {
-    static const char text[] = "{\"x\":{\"meta\":1},\"me\\u0074a\" : [1, 2] ,\"y\":0}";
-    struct json_member member = {.name = "meta"};
+    static const char text[] = "{\"x\":{\"meta\":1.0},\"me\\u0074a\" : [1.0, 2] ,\"y\":0}";
     struct error error = {0};
     (void)state;
-    assert_int_equal(json_check(text, strlen(text), &member, &error), STATUS_OK);
-    assert_int_equal(member.length, 6);
-    assert_memory_equal(member.at, "[1, 2]", 6);
-    assert_int_equal(json_check("{\"a\":1}", 7, &member, &error), STATUS_OK);
-    assert_null(member.at);
+    cJSON *tree = json_parse(text, strlen(text), "meta", &error);
+    char *printed = cJSON_PrintUnformatted(tree);
+    assert_string_equal(printed, "{\"x\":{\"meta\":1},\"meta\":[1.0, 2],\"y\":0}");
+    free(printed);
+    cJSON_Delete(tree);
+    tree = json_parse("{\"a\":1}", 7, "meta", &error);
+    assert_non_null(tree);
+    assert_null(cJSON_GetObjectItem(tree, "meta"));
+    cJSON_Delete(tree);
+    assert_null(json_parse("{\"meta\":1,}", 11, "meta", &error));
+    assert_int_equal(error.status, STATUS_BAD_JSON);
+}
+
+static void test_set(void **state)
+{
+    cJSON *object = cJSON_CreateObject();
+    (void)state;
+    assert_true(json_set(object, "a", cJSON_CreateNumber(1)));
+    assert_true(json_set(object, "A", cJSON_CreateNumber(2)));
+    assert_true(json_set(object, "a", cJSON_CreateNumber(3)));
+    assert_false(json_set(object, "a", NULL));
+    char *printed = cJSON_PrintUnformatted(object);
+    assert_string_equal(printed, "{\"a\":3,\"A\":2}");
+    free(printed);
+    cJSON_Delete(object);
 }
 
 int main(void)
@@ -135,7 +154,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
         cmocka_unit_test(test_nul_bytes),  cmocka_unit_test(test_number_length),
-        cmocka_unit_test(test_many_keys),  cmocka_unit_test(test_member),
+        cmocka_unit_test(test_many_keys),  cmocka_unit_test(test_raw_member),
+        cmocka_unit_test(test_set),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
