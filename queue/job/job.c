@@ -2,7 +2,6 @@
 #include "queue/job/job.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,17 +34,9 @@ struct check {
     struct error *error;
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(const struct check *check,
-                                                         const char *format, ...)
-{
-    char text[ERROR_TEXT_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    error_set(check->error, STATUS_BAD_JOB, "%s", text);
-    return false;
-}
+/* Set the error and are false, so that a check can return them. */
+#define refuse_as(check, status, ...) (error_set((check)->error, status, __VA_ARGS__) == STATUS_OK)
+#define refuse(check, ...) refuse_as(check, STATUS_BAD_JOB, __VA_ARGS__)
 
 /* The value as it stands in messages: short, in static storage (loop thread only). */
 static const char *shown(const cJSON *value)
@@ -102,6 +93,12 @@ static const cJSON *member(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
+static bool is_integer(const cJSON *item, double low, double high)
+{
+    return cJSON_IsNumber(item) && item->valuedouble == floor(item->valuedouble) &&
+           item->valuedouble >= low && item->valuedouble <= high;
+}
+
 /* An integer in low..high, or the default where the key is missing. */
 static bool read_integer(const struct check *check, const cJSON *object, const char *where,
                          const char *key, double low, double high, double *value)
@@ -109,8 +106,7 @@ static bool read_integer(const struct check *check, const cJSON *object, const c
     const cJSON *item = member(object, key);
     if (!item)
         return true;
-    if (!cJSON_IsNumber(item) || item->valuedouble != floor(item->valuedouble) ||
-        item->valuedouble < low || item->valuedouble > high)
+    if (!is_integer(item, low, high))
         return refuse(check, "%s.%s is %s, must be an integer from %.0f to %.0f", where, key,
                       shown(item), low, high);
     *value = item->valuedouble;
@@ -171,9 +167,8 @@ static bool check_path(const struct check *check, const cJSON *item, const char 
     if (!cJSON_IsString(item))
         return refuse(check, "%s is %s, must be a string", where, shown(item));
     const char *fault = path_fault(item->valuestring);
-    if (fault)
-        error_set(check->error, STATUS_PATH_REFUSED, "%s %s %s", where, shown(item), fault);
-    return !fault;
+    return !fault ||
+           refuse_as(check, STATUS_PATH_REFUSED, "%s %s %s", where, shown(item), fault);
 }
 
 /* Keys of users begin with NS and a kind, so that no job reaches the protocol's own ones. */
@@ -186,17 +181,13 @@ static bool check_key(const struct check *check, const cJSON *item, const char *
     size_t ns = strlen(check->rules->ns), length = strlen(kind);
     if (strncmp(key, check->rules->ns, ns) != 0 || strncmp(key + ns, kind, length) != 0 ||
         !key[ns + length])
-        error_set(check->error, STATUS_PATH_REFUSED, "%s is %s, must begin with \"%s%s\"", where,
-                  shown(item), check->rules->ns, kind);
-    else if (strlen(key) > JOB_KEY_BYTES_MAX)
-        error_set(check->error, STATUS_PATH_REFUSED, "%s %s is longer than %d bytes", where,
-                  shown(item), JOB_KEY_BYTES_MAX);
-    else if (has_control(key))
-        error_set(check->error, STATUS_PATH_REFUSED, "%s %s has a control character", where,
-                  shown(item));
-    else
-        return true;
-    return false;
+        return refuse_as(check, STATUS_PATH_REFUSED, "%s is %s, must begin with \"%s%s\"", where,
+                         shown(item), check->rules->ns, kind);
+    if (strlen(key) > JOB_KEY_BYTES_MAX)
+        return refuse_as(check, STATUS_PATH_REFUSED, "%s %s is longer than %d bytes", where,
+                         shown(item), JOB_KEY_BYTES_MAX);
+    return !has_control(key) || refuse_as(check, STATUS_PATH_REFUSED,
+                                          "%s %s has a control character", where, shown(item));
 }
 
 /* A string, or an object with exactly one of path and key. */
@@ -246,11 +237,9 @@ static bool read_output(const struct check *check, const cJSON *item, const char
     if (!read_place(check, item, where, output_keys, &output->place))
         return false;
     const char *path = output->place.path;
-    if (path && strncmp(path, ".gpuimgd", 8) == 0 && (path[8] == '/' || !path[8])) {
-        error_set(check->error, STATUS_PATH_REFUSED,
-                  "%s lies in .gpuimgd, the folder of temporary files", where);
-        return false;
-    }
+    if (path && strncmp(path, ".gpuimgd", 8) == 0 && (path[8] == '/' || !path[8]))
+        return refuse_as(check, STATUS_PATH_REFUSED,
+                         "%s lies in .gpuimgd, the folder of temporary files", where);
     if (!read_format(check, item, where, &output->format) ||
         !read_integer(check, item, where, "quality", 1, 100, &quality) ||
         !read_integer(check, item, where, "compression", 0, 9, &compression) ||
@@ -276,10 +265,8 @@ static bool read_ops(const struct check *check, cJSON *parent, const char *where
     int index = 0;
     if (!list)
         list = cJSON_AddArrayToObject(parent, "ops");
-    if (!list) {
-        error_set(check->error, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
-        return false;
-    }
+    if (!list)
+        return refuse_as(check, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
     if (!cJSON_IsArray(list))
         return refuse(check, "%s is %s, must be an array", where, shown(list));
     if (cJSON_GetArraySize(list) > JOB_OPS_MAX)
@@ -298,8 +285,6 @@ static bool read_ops(const struct check *check, cJSON *parent, const char *where
 
 static bool same_place(const struct job_place *a, const struct job_place *b)
 {
-    if (!a->path && !a->key)
-        return false;
     return a->path ? b->path && strcmp(a->path, b->path) == 0
                    : b->key && strcmp(a->key, b->key) == 0;
 }
@@ -425,19 +410,15 @@ static bool read_reply_to(const struct check *check, struct job *job)
 
 static bool read_background(const struct check *check, struct job *job)
 {
-    const cJSON *list = member(job->root, "background"), *item;
-    int index = 0;
+    const cJSON *list = member(job->root, "background");
     if (!list)
         return true;
     bool ok = cJSON_IsArray(list) && cJSON_GetArraySize(list) == 3;
-    cJSON_ArrayForEach(item, list)
-    {
-        if (!ok)
-            break;
-        double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-        ok = value >= 0 && value <= 255 && value == floor(value);
+    for (int i = 0; i < 3 && ok; i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        ok = is_integer(item, 0, 255);
         if (ok)
-            job->background[index++] = (uint8_t)value;
+            job->background[i] = (uint8_t)item->valuedouble;
     }
     return ok || refuse(check, "background is %s, must be three integers from 0 to 255",
                         shown(list));
@@ -563,17 +544,16 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     job->root = json_parse(text, length, "meta", error);
     if (!job->root)
         return error->status;
-    if (!cJSON_IsObject(job->root)) {
-        refuse(&check, "the job is %s, must be an object", shown(job->root));
-        return error->status;
-    }
+    if (!cJSON_IsObject(job->root))
+        return error_set(error, STATUS_BAD_JOB, "the job is %s, must be an object",
+                         shown(job->root));
     /* First what even a bad job's user gets back. The first error is the one kept. */
     note_input(job);
     read_meta(job);
-    bool ok = read_id(&check, job);
-    ok = read_unique(&check, job) && ok;
-    ok = read_reply_to(&check, job) && ok;
-    if (ok)
+    read_id(&check, job);
+    read_unique(&check, job);
+    read_reply_to(&check, job);
+    if (error->status == STATUS_OK)
         read_job(&check, job);
     return error->status;
 }
