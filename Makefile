@@ -111,9 +111,10 @@ ifeq ($(HAVE_CUDA),yes)
   LDLIBS_ALL += -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -ldl -lrt
 endif
 
-# The folders of the daemon's own files.
-ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine gpu/cuda \
-           gpu/ops daemon daemon/files daemon/pipeline daemon/telemetry daemon/http daemon/selfcheck
+# The folders of the daemon's own files. gpu/cuda/ calls the CUDA runtime.
+ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine \
+           $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops daemon daemon/files daemon/pipeline \
+           daemon/telemetry daemon/http daemon/selfcheck
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
@@ -208,6 +209,7 @@ $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+$(O)/gpu/cuda/%.o: CPPFLAGS_ALL += -I$(CUDA_HOME)/include
 # The CPU engine's loops are written for the vectoriser.
 $(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno \
                             $(if $(COUNT),-fprofile-update=single)
@@ -272,10 +274,10 @@ $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
 	@sed 's/.*/#ifdef __NR_&\n__NR_&,\n#endif/' $< > $@
 $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 
-# The CUDA engine's own code without a device: gpu/ compiled as with CUDA, the host code of its .cu
-# files as C, against a runtime of the tests' own (tests/cuda/cuda_runtime.h).
+# The CUDA engine without a device: gpu/ compiled as with CUDA, without its kernels,
+# against a runtime of the tests' own (tests/cuda/cuda_runtime.h).
 STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers \
-                $(basename $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.cu)))
+                $(basename $(sort $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.c))))
 STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
 STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))
@@ -294,9 +296,6 @@ $(O)/tests/cuda/%.o: tests/cuda/%.c $(O)/flags
 $(O)/tests/cuda/gpu/%.o: gpu/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(STANDIN_CC) -c -o $@ $<
-$(O)/tests/cuda/gpu/%.o: gpu/%.cu $(O)/flags
-	@mkdir -p $(@D)
-	$(call say,CC)$(STANDIN_CC) -c -o $@ -x c $<
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)

@@ -88,7 +88,7 @@ struct cuda_engine {
     bool pageable_said;
 };
 
-/* ---- device.cu ---- */
+/* ---- device.c ---- */
 
 /* Fills in a zeroed device: pool, slots, events, clock. gpu_failed, out_of_memory; in either
  * case cuda_device_close is due. */
@@ -112,7 +112,7 @@ bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, c
 uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
                             double start_s, double end_s);
 
-/* ---- batch.cu ---- */
+/* ---- batch.c ---- */
 
 /* Puts all that the slot's tasks need on its stream, and events between. A call that fails for one
  * task sets its error, and nothing more of it is put there. Returns an error that lasts. */
@@ -120,7 +120,7 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
 /* When it has ended, measured: gives each task that is well its times, adds to the activity. */
 void cuda_batch_take_times(struct cuda_slot *slot);
 
-/* ---- task.cu ---- */
+/* ---- task.c ---- */
 
 /* Latches the fault and ends all tasks; those on the struck device (NULL: on none) may be the cause
  * of it. result: cudaSuccess where `what` says all. */

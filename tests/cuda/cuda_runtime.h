@@ -1,7 +1,7 @@
 /*
  * cuda_runtime.h - the calls of the CUDA runtime that the engine makes, without a device.
  *
- * The engine's host code (gpu/cuda/engine.cu, device.cu, task.cu) is compiled against
+ * The engine's host code (gpu/cuda/engine.c, device.c, task.c) is compiled against
  * this header as C, and linked with runtime.c: streams are threads, device memory is plain memory,
  * and a kernel is what the CPU engine does for the same pass. Numbers and meanings are those of the
  * CUDA Runtime API; what goes wrong is said in tests/cuda/fault.h.

@@ -1,4 +1,4 @@
-/* device.cu - opens a device, allocates its memory, tells its time. */
+/* device.c - opens a device, allocates its memory, tells its time. */
 #include "gpu/cuda/device.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 static void *device_alloc(void *context, size_t bytes)
 {
-    struct cuda_device *device = (struct cuda_device *)context;
+    struct cuda_device *device = context;
     void *memory = NULL;
     cudaError_t result = CUDA_TRY(cudaSetDevice(device->ordinal));
     if (result == cudaSuccess)
@@ -26,7 +26,7 @@ static void *device_alloc(void *context, size_t bytes)
 
 static void device_free(void *context, void *memory, size_t bytes)
 {
-    struct cuda_device *device = (struct cuda_device *)context;
+    struct cuda_device *device = context;
     (void)bytes;
     /* After a sticky error this fails too; the process is about to end then. */
     if (cudaSetDevice(device->ordinal) == cudaSuccess)
@@ -36,7 +36,7 @@ static void device_free(void *context, void *memory, size_t bytes)
 
 static void *pinned_alloc(void *context, size_t bytes)
 {
-    struct cuda_engine *engine = (struct cuda_engine *)context;
+    struct cuda_engine *engine = context;
     void *memory = NULL;
     /* On any one device of ours, so that no context comes to be on another. */
     cudaError_t result = cudaSetDevice(engine->devices[0].ordinal);
@@ -149,7 +149,7 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     struct pool_backend backend = {device_alloc, device_free, device};
     size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
     device->pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
-    device->slots = (struct cuda_slot *)calloc(streams, sizeof(struct cuda_slot));
+    device->slots = calloc(streams, sizeof(struct cuda_slot));
     if (!device->pool || !device->slots)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",
                          device->name);

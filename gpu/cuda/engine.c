@@ -1,4 +1,4 @@
-/* engine.cu - chooses devices, reserves memory on them, and closes them again. */
+/* engine.c - chooses devices, reserves memory on them, and closes them again. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -316,7 +316,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
         return error_set(error, STATUS_GPU_FAILED, "streams is %u; it must be auto, or 1 to %d",
                          config->streams, STREAMS_CEILING);
 
-    struct cuda_engine *cuda = (struct cuda_engine *)calloc(1, sizeof(*cuda));
+    struct cuda_engine *cuda = calloc(1, sizeof(*cuda));
     if (!cuda)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CUDA engine");
     cuda->base.table = &cuda_table;

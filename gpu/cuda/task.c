@@ -1,5 +1,5 @@
 /*
- * task.cu - the way of a task: waiting, on a stream, ended, answered.
+ * task.c - the way of a task: waiting, on a stream, ended, answered.
  *
  * A task waits in a list of its device's, is enqueued on a free slot, small ones together, with a
  * host callback behind all, and, when the callback has put the slot on the ended list, joins the
@@ -69,7 +69,7 @@ void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck
 /* On a thread of the driver: no CUDA call is allowed here. */
 static void CUDART_CB stream_ended(void *argument)
 {
-    struct cuda_slot *slot = (struct cuda_slot *)argument;
+    struct cuda_slot *slot = argument;
     struct cuda_engine *cuda = slot->device->engine;
     pthread_mutex_lock(&cuda->lock);
     list_push(&cuda->ended, &slot->ended_node);

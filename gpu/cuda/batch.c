@@ -1,5 +1,5 @@
 /*
- * batch.cu - a batch on its stream: the calls that put it there, and the times that it took.
+ * batch.c - a batch on its stream: the calls that put it there, and the times that it took.
  *
  * All copies in, all kernels, all copies out, so that the events between them tell the three apart.
  * What a call refuses is the affair of the task that it was made for, and the others go on; only an
