@@ -146,7 +146,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl
+all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
@@ -238,6 +238,11 @@ $(O)/queue/ctl/submit/operations.inc: gpu/plan/op.h
 	sed -n '/define OP_TABLE(X)/,/[^\\]$$/ s/.*\(X([a-z0-9_]*)\).*/\1/p' $< > $@
 	test -s $@
 $(O)/queue/ctl/submit/ops.o: | $(O)/queue/ctl/submit/operations.inc
+
+# The completion, with the names of formats.
+$(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def
+	@mkdir -p $(@D)
+	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/" $< > $@
 
 # The status page as a C string, with its policy.
 $(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh
@@ -441,7 +446,7 @@ PAGES = $(notdir $(wildcard conf/man/*.[1-8]))
 install: all
 	install -D -m 0755 $(O)/gpuimgd $(DESTDIR)$(sbindir)/gpuimgd
 	install -D -m 0755 $(O)/gpuimgctl $(DESTDIR)$(bindir)/gpuimgctl
-	install -D -m 0644 queue/ctl/gpuimgctl.bash $(DESTDIR)$(completionsdir)/gpuimgctl
+	install -D -m 0644 $(O)/queue/ctl/gpuimgctl.bash $(DESTDIR)$(completionsdir)/gpuimgctl
 	install -d $(DESTDIR)$(sysconfdir)/gpuimgd/conf.d
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf

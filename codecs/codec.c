@@ -1,20 +1,18 @@
-/* codec.c - the table of formats, and what they have in common. */
+/* codec.c - finds the codec of a format, and does what is the same for every format. */
 #include "codecs/codec_impl.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
-static const struct codec *const table[] = {&codec_jpeg, &codec_png};
-static const char *const names[] = {"jpeg", "png", NULL};
-
-enum { codec_count = sizeof table / sizeof table[0] };
-static_assert(sizeof names / sizeof names[0] == codec_count + 1, "one name for each codec");
+static const struct codec *const codecs[FORMAT_COUNT] = {
+#define FORMAT(name, ...) &codec_##name,
+#include "conf/formats.def"
+};
 
 struct codec_context {
-    void *state[codec_count];
+    void *state[FORMAT_COUNT];
 };
 
 struct codec_context *codec_context_create(void)
@@ -22,8 +20,8 @@ struct codec_context *codec_context_create(void)
     struct codec_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return NULL;
-    for (int i = 0; i < codec_count; i++) {
-        context->state[i] = calloc(1, table[i]->state_bytes);
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        context->state[i] = calloc(1, codecs[i]->state_bytes);
         if (context->state[i] == NULL) {
             codec_context_destroy(context);
             return NULL;
@@ -36,90 +34,52 @@ void codec_context_destroy(struct codec_context *context)
 {
     if (context == NULL)
         return;
-    for (int i = 0; i < codec_count; i++) {
-        if (context->state[i] != NULL && table[i]->close != NULL)
-            table[i]->close(context->state[i]);
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        if (context->state[i] != NULL && codecs[i]->close != NULL)
+            codecs[i]->close(context->state[i]);
         free(context->state[i]);
     }
     free(context);
 }
 
-static void *state_of(struct codec_context *context, const struct codec *codec)
+static const struct codec *codec_of(const struct format *format)
 {
-    for (int i = 0; i < codec_count; i++)
-        if (table[i] == codec)
-            return context->state[i];
-    assert(!"a codec that is not in the table");
+    return codecs[format - formats];
+}
+
+static void *state_of(struct codec_context *context, const struct format *format)
+{
+    return context->state[format - formats];
+}
+
+bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
+                     size_t count)
+{
+    return length >= at + count && memcmp(file + at, bytes, count) == 0;
+}
+
+const struct format *codec_sniff(const uint8_t *bytes, size_t length)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (codecs[i]->sniff(bytes, length))
+            return &formats[i];
     return NULL;
-}
-
-/* ---- names ---- */
-
-const struct codec *codec_sniff(const uint8_t *bytes, size_t length)
-{
-    for (int i = 0; i < codec_count; i++)
-        if (length >= table[i]->magic_bytes &&
-            memcmp(bytes, table[i]->magic, table[i]->magic_bytes) == 0)
-            return table[i];
-    return NULL;
-}
-
-const struct codec *codec_by_name(const char *name)
-{
-    for (int i = 0; i < codec_count; i++) {
-        if (strcmp(table[i]->name, name) == 0)
-            return table[i];
-        for (const char *const *suffix = table[i]->suffixes; *suffix != NULL; suffix++)
-            if (strcmp(*suffix + 1, name) == 0)
-                return table[i];
-    }
-    return NULL;
-}
-
-const struct codec *codec_by_suffix(const char *path)
-{
-    size_t length = strlen(path);
-    for (int i = 0; i < codec_count; i++)
-        for (const char *const *suffix = table[i]->suffixes; *suffix != NULL; suffix++) {
-            size_t count = strlen(*suffix);
-            if (length >= count && strcasecmp(path + length - count, *suffix) == 0)
-                return table[i];
-        }
-    return NULL;
-}
-
-const char *codec_name(const struct codec *codec)
-{
-    return codec->name;
-}
-
-bool codec_has_alpha(const struct codec *codec)
-{
-    return codec->has_alpha;
-}
-
-bool codec_is_lossless(const struct codec *codec)
-{
-    return codec->lossless;
-}
-
-const char *const *codec_names(void)
-{
-    return names;
 }
 
 /* ---- work ---- */
 
 static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
 {
+    char known[FORMAT_LIST_BYTES];
     if (length == 0)
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is empty (0 bytes)");
     const char *name = codec_foreign_name(bytes, length);
     if (name != NULL)
         return error_set(error, STATUS_UNSUPPORTED_FORMAT,
-                         "the input is %s; gpuimgd reads JPEG and PNG", name);
-    return error_set(error, STATUS_UNSUPPORTED_FORMAT,
-                     "the input's %zu bytes are neither a JPEG nor a PNG", length);
+                         "the input is %s; gpuimgd reads %s", name,
+                         format_list(FORMAT_TITLES, 0, "%s", " and ", known));
+    return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input's %zu bytes are neither %s",
+                     length, format_list(FORMAT_NOUNS, 0, "%s", " nor ", known));
 }
 
 enum status codec_probe(struct codec_context *context, const uint8_t *bytes, size_t length,
@@ -127,11 +87,11 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
                         struct error *error)
 {
     *info = (struct image_info){.orientation = 1};
-    const struct codec *codec = codec_sniff(bytes, length);
-    if (codec == NULL)
+    const struct format *format = codec_sniff(bytes, length);
+    if (format == NULL)
         return refuse_foreign(bytes, length, error);
-    info->codec = codec;
-    return codec->probe(state_of(context, codec), bytes, length, limits, info, error);
+    info->format = format;
+    return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
 }
 
 void image_info_clear(struct image_info *info)
@@ -183,30 +143,39 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
     assert(dst->stride >= (size_t)dst->width * dst->channels);
     if (codec_late(limits->deadline_ns))
         return error_set(error, STATUS_DECODE_LIMIT, "the time for decoding was over at its start");
-    return info->codec->decode(state_of(context, info->codec), bytes, length, info, request,
-                               limits, dst, error);
+    return codec_of(info->format)->decode(state_of(context, info->format), bytes, length, info,
+                                          request, limits, dst, error);
 }
 
-size_t codec_encoded_bytes(const struct codec *codec, uint32_t width, uint32_t height,
-                           uint32_t channels, int quality, size_t icc_bytes)
+size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings,
+                           size_t icc_bytes)
 {
     enum { header_bytes = 4096 };
     /* A profile lies in segments of 64 KiB, or is deflated. */
     size_t profile = channels >= 3 ? icc_bytes + icc_bytes / 1024 : 0;
-    return header_bytes + profile + codec->encoded_bytes(width, height, channels, quality);
+    return header_bytes + profile +
+           codec_of(format)->encoded_bytes(width, height, channels, settings);
+}
+
+size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings)
+{
+    const struct codec *codec = codec_of(format);
+    return codec->encoder_bytes ? codec->encoder_bytes(width, height, channels, settings) : 0;
 }
 
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error)
 {
-    const struct codec *codec = request->codec;
-    assert(src->channels == 1 || src->channels == 3 || (src->channels == 4 && codec->has_alpha));
+    const struct format *format = request->format;
+    assert(src->channels == 1 || src->channels == 3 || (src->channels == 4 && format->alpha));
     assert(sink->capacity >= 4096);
     sink->total = 0;
     if (codec_late(request->deadline_ns))
         return error_set(error, STATUS_TIMEOUT, "the time for encoding was over at its start");
-    return codec->encode(state_of(context, codec), src, request, sink, error);
+    return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
 }
 
 /* ---- what the rows share ---- */

@@ -1,7 +1,7 @@
 /*
  * codec.h - image files in memory to pixels and back.
  *
- * A codec is one row of the table in codec.c and its file (jpeg.c, png.c). Everything here runs
+ * Each format of conf/formats.def has a codec here (jpeg.c, png.c). Everything here runs
  * on a worker thread with that worker's own codec_context; two workers share nothing. Pixels and
  * file bytes are always the caller's. A function that fails has said why in `error`, leaves no
  * library state behind, and may have written part of the destination.
@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 #include "codecs/image.h"
+#include "conf/format.h"
 #include "conf/status.h"
 
 struct codec_context; /* state that a worker keeps and reuses from job to job */
-struct codec;         /* one format */
 
 /* Bounds that the user may set; a copy travels with each job, so a reload never races. */
 struct codec_limits {
@@ -34,7 +34,7 @@ struct codec_limits {
 
 /* What the header says; pixels are not touched. */
 struct image_info {
-    const struct codec *codec;
+    const struct format *format;
     uint32_t width, height;  /* as stored, before EXIF orientation */
     uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr: it can be decoded as DECODE_LUMA and
@@ -56,10 +56,8 @@ struct decode_request {
 };
 
 struct encode_request {
-    const struct codec *codec;
-    int quality;       /* JPEG 1..100 */
-    bool progressive;  /* JPEG; PNG: ignored */
-    int compression;   /* PNG, 0..9: 0 none, 1 to 3 runs alone, else zlib's level */
+    const struct format *format;
+    struct encoder_settings encoder;
     const uint8_t *icc; /* RGB profile or NULL; written only beside 3 or 4 channels */
     size_t icc_bytes;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
@@ -79,19 +77,8 @@ struct codec_sink {
 struct codec_context *codec_context_create(void);
 void codec_context_destroy(struct codec_context *context);
 
-/* By magic bytes; NULL when no codec knows them. */
-const struct codec *codec_sniff(const uint8_t *bytes, size_t length);
-/* By name ("jpeg", "png"; also "jpg", a suffix without its dot), or by the suffix of a path
- * (".jpg", ".jpeg", ".png", any case; NULL when there is none that is known). */
-const struct codec *codec_by_name(const char *name);
-const struct codec *codec_by_suffix(const char *path);
-const char *codec_name(const struct codec *codec);
-/* Whether the format can hold alpha: PNG yes, JPEG no (the plan then flattens). */
-bool codec_has_alpha(const struct codec *codec);
-/* Whether decoding gives back the very pixels that were encoded. */
-bool codec_is_lossless(const struct codec *codec);
-/* NULL-terminated list of the names. */
-const char *const *codec_names(void);
+/* The format by the file's content; NULL if no codec reads it. */
+const struct format *codec_sniff(const uint8_t *bytes, size_t length);
 
 /* Reads the header: sniff, sides and pixels against the limits (before anything of that size is
  * allocated), orientation, profile. unsupported_format, image_too_large, decode_failed,
@@ -116,12 +103,16 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          const struct codec_limits *limits, const struct image *dst,
                          struct error *error) MUST_CHECK;
 
-/* About how many bytes a result of this size will have at most. Only a JPEG of noise can have more.
- * quality: of JPEG. */
-size_t codec_encoded_bytes(const struct codec *codec, uint32_t width, uint32_t height,
-                           uint32_t channels, int quality, size_t icc_bytes);
+/* About how many bytes a result of this size will have at most. Only a JPEG of noise can have
+ * more. */
+size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings,
+                           size_t icc_bytes);
+/* Memory that the encoder itself takes, if that is more than a few rows; else 0. */
+size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings);
 
-/* Encodes src (1 or 3 channels; 4 only where codec_has_alpha). encode_failed, out_of_memory,
+/* Encodes src (1 or 3 channels; 4 only if the format holds alpha). encode_failed, out_of_memory,
  * timeout, or what flush returned. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,

@@ -1,12 +1,12 @@
 /*
- * codec_impl.h - what a codec is inside codecs/: a row of the table, and what all rows share.
+ * codec_impl.h - the interface that each codec implements, and the helpers that codecs share.
  *
- * A new format is one file with its `const struct codec` and one line in codec.c. The functions of
- * a row get the worker's state of that format, a block of state_bytes that was zero when it was
- * new, and otherwise the arguments of their counterparts in codec.h. Library objects live no
- * longer than a call: what libjpeg keeps from one image to the next (quantisation and Huffman
- * tables) would let a file without tables decode with those of another user's file, and creating
- * an object costs a microsecond.
+ * A new format is one row in conf/formats.def and one file here that defines its codec_NAME. The
+ * functions of a codec get the worker's state of that format, a block of state_bytes that was zero
+ * when it was new, and otherwise the arguments of their counterparts in codec.h. Library objects
+ * live no longer than a call: what libjpeg keeps from one image to the next (quantisation and
+ * Huffman tables) would let a file without tables decode with those of another user's file, and
+ * creating an object costs a microsecond.
  */
 #ifndef GPUIMGD_CODECS_CODEC_IMPL_H
 #define GPUIMGD_CODECS_CODEC_IMPL_H
@@ -21,13 +21,10 @@
 #define CODEC_BYTES_PER_CHECK (256 * KIB)
 
 struct codec {
-    const char *name;            /* in jobs and results */
-    const char *const *suffixes; /* with the dot, lower case, NULL-terminated */
-    bool lossless;               /* pixels come back as they were */
-    const char *magic;           /* the first bytes of every file */
-    size_t magic_bytes;
-    bool has_alpha;
     size_t state_bytes;
+    /* Whether the file has this format, by its first bytes and, in a container such as RIFF, by
+     * its first chunks. */
+    bool (*sniff)(const uint8_t *bytes, size_t length);
     enum status (*probe)(void *state, const uint8_t *bytes, size_t length,
                          const struct codec_limits *limits, struct image_info *info,
                          struct error *error);
@@ -38,12 +35,20 @@ struct codec {
     enum status (*encode)(void *state, const struct image *src,
                           const struct encode_request *request, struct codec_sink *sink,
                           struct error *error);
-    size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels, int quality);
+    size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels,
+                            const struct encoder_settings *settings);
+    /* Memory of an encoder that holds the whole image; NULL: it holds a few rows. */
+    size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels,
+                            const struct encoder_settings *settings);
     void (*close)(void *state); /* frees what the state keeps; NULL: nothing */
 };
 
-extern const struct codec codec_jpeg;
-extern const struct codec codec_png;
+#define FORMAT(name, ...) extern const struct codec codec_##name;
+#include "conf/formats.def"
+
+/* Whether the file has these bytes at this place. */
+bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
+                     size_t count);
 
 /* Whether CLOCK_MONOTONIC is past a deadline; 0 is never past. */
 bool codec_late(uint64_t deadline_ns);

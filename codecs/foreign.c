@@ -89,8 +89,7 @@ const char *codec_foreign_name(const uint8_t *bytes, size_t length)
 {
     for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
         const struct signature *one = &signatures[i];
-        if (length >= one->at + one->bytes &&
-            memcmp(bytes + one->at, one->magic, one->bytes) == 0)
+        if (codec_has_bytes(bytes, length, one->at, one->magic, one->bytes))
             return one->name;
     }
     if (is_bmp(bytes, length))

@@ -426,7 +426,7 @@ static void open_writer(struct png_state *state, const struct image *src,
     png_structp png = state->png;
     png_set_user_limits(png, SIDE_CEILING, SIDE_CEILING);
     png_set_write_fn(png, state, sink_write, sink_no_flush);
-    set_effort(png, request->compression);
+    set_effort(png, request->encoder.compression);
     png_set_compression_buffer_size(png, IDAT_BYTES);
     png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -475,22 +475,21 @@ static enum status png_encode(void *opaque, const struct image *src,
 
 /* What deflate cannot make smaller it stores, in blocks of 16 KiB with 5 bytes each; each IDAT has
  * CHUNK_OVERHEAD. */
-static size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels, int quality)
+static size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                const struct encoder_settings *settings)
 {
-    (void)quality;
+    (void)settings;
     size_t rows = ((size_t)width * channels + 1) * height;
     return rows + rows / 1024;
 }
 
-static const char *const suffixes[] = {".png", NULL};
+static bool png_sniff(const uint8_t *bytes, size_t length)
+{
+    return codec_has_bytes(bytes, length, 0, "\x89PNG\r\n\x1A\n", SIGNATURE_BYTES);
+}
 
 const struct codec codec_png = {
-    .name = "png",
-    .suffixes = suffixes,
-    .magic = "\x89PNG\r\n\x1A\n",
-    .magic_bytes = SIGNATURE_BYTES,
-    .has_alpha = true,
-    .lossless = true,
+    .sniff = png_sniff,
     .state_bytes = sizeof(struct png_state),
     .probe = png_probe,
     .decode = png_decode,

@@ -92,7 +92,7 @@ static void print_input(const struct work *work, FILE *out)
     const struct image_info *info = &work->info;
     fputs("input    ", out);
     print_name(work->job.input.path, out);
-    fprintf(out, ": %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, codec_name(info->codec),
+    fprintf(out, ": %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, info->format->name,
             info->progressive ? " (progressive)" : "", info->width, info->height,
             info->channels);
     if (info->orientation != 1)
@@ -123,7 +123,7 @@ static void print_output(const struct work *work, size_t index, FILE *out)
     }
     const struct plan_variant *variant = &work->plan.variants[output->variant];
     fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32 "\n",
-            output->codec ? codec_name(output->codec) : "no picture", variant->width,
+            output->format ? output->format->name : "no picture", variant->width,
             variant->height, variant->channels);
     plan_print_passes(&work->plan, output->variant, out);
 }
@@ -165,7 +165,7 @@ static bool add_input(cJSON *json, const struct work *work)
     const struct image_info *info = &work->info;
     cJSON *input = cJSON_AddObjectToObject(json, "input");
     return input && cJSON_AddStringToObject(input, "path", work->job.input.path) &&
-           cJSON_AddStringToObject(input, "format", codec_name(info->codec)) &&
+           cJSON_AddStringToObject(input, "format", info->format->name) &&
            cJSON_AddBoolToObject(input, "progressive", info->progressive) &&
            add_size(input, info->width, info->height, info->channels) &&
            add_number(input, "orientation", info->orientation) &&
@@ -199,7 +199,7 @@ static bool add_output(cJSON *list, const struct work *work, size_t index)
     if (output->error.status != STATUS_OK)
         return add_error(item, &output->error);
     const struct plan_variant *variant = &work->plan.variants[output->variant];
-    return (!output->codec || cJSON_AddStringToObject(item, "format", codec_name(output->codec))) &&
+    return (!output->format || cJSON_AddStringToObject(item, "format", output->format->name)) &&
            add_size(item, variant->width, variant->height, variant->channels) &&
            json_set(item, "passes", plan_json_passes(&work->plan, output->variant));
 }

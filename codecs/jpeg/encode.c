@@ -57,8 +57,8 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     writer->raw_data_in = src->channels == 1;
     writer->dct_method = JDCT_ISLOW;
     /* TRUE keeps quantisers within 8 bits at low qualities, which baseline decoders need. */
-    jpeg_set_quality(writer, state->request->quality, TRUE);
-    if (state->request->progressive)
+    jpeg_set_quality(writer, state->request->encoder.quality, TRUE);
+    if (state->request->encoder.progressive)
         jpeg_simple_progression(writer);
 }
 

@@ -202,26 +202,34 @@ static void jpeg_close(void *opaque)
 
 /* On average a coefficient takes less than a byte, and two at high qualities, but in noise. There
  * are as many as samples, in whole blocks; colours have 4:2:0, so half as many samples as luma. */
-static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels, int quality)
+static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
 {
     enum { mcu = 2 * DCTSIZE, high_quality = 90 };
     size_t across = (width + mcu - 1) / mcu * mcu, down = (height + mcu - 1) / mcu * mcu;
     size_t samples = across * down + (channels >= 3 ? across * down / 2 : 0);
-    return quality > high_quality ? 2 * samples : samples;
+    return settings->quality > high_quality ? 2 * samples : samples;
 }
 
-static const char *const suffixes[] = {".jpg", ".jpeg", NULL};
+/* The coefficients of a progressive one, which is written in several scans. */
+static size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
+{
+    return settings->progressive ? (size_t)width * height * channels * sizeof(int16_t) : 0;
+}
+
+static bool jpeg_sniff(const uint8_t *bytes, size_t length)
+{
+    return codec_has_bytes(bytes, length, 0, "\xFF\xD8\xFF", 3);
+}
 
 const struct codec codec_jpeg = {
-    .name = "jpeg",
-    .suffixes = suffixes,
-    .magic = "\xFF\xD8\xFF",
-    .magic_bytes = 3,
-    .has_alpha = false,
+    .sniff = jpeg_sniff,
     .state_bytes = sizeof(struct jpeg_state),
     .probe = jpeg_probe,
     .decode = jpeg_decode,
     .encode = jpeg_encode,
     .encoded_bytes = jpeg_encoded_bytes,
+    .encoder_bytes = jpeg_encoder_bytes,
     .close = jpeg_close,
 };

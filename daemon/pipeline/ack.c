@@ -17,7 +17,7 @@ static void fill_outputs(const struct work *work, const struct error *error,
         bool whole = output->error.status == STATUS_OK, written = output->bytes > 0 && whole;
         outputs[i] = (struct result_output){
             .place = &work->job.outputs[i].place,
-            .format = output->codec ? codec_name(output->codec) : NULL,
+            .format = output->format ? output->format->name : NULL,
             .width = written ? output->width : 0,
             .height = written ? output->height : 0,
             .bytes = written ? output->bytes : 0,
@@ -29,8 +29,8 @@ static void fill_outputs(const struct work *work, const struct error *error,
 
 static void fill_rest(const struct work *work, struct result *result)
 {
-    if (work->info.codec) {
-        result->input_format = codec_name(work->info.codec);
+    if (work->info.format) {
+        result->input_format = work->info.format->name;
         result->input_width = work->info.width;
         result->input_height = work->info.height;
     }

@@ -68,21 +68,18 @@ void admission_wait(struct work *work)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* What an encoder that must hold the whole picture will take: that of a progressive JPEG. */
 static size_t encoder_need(const struct work *work)
 {
     size_t need = 0;
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
-        if (output->error.status != STATUS_OK || !output->codec)
-            continue;
-        if (!work->job.outputs[i].progressive || codec_has_alpha(output->codec))
+        if (output->error.status != STATUS_OK || !output->format)
             continue;
         const struct plan_variant *variant = &work->plan.variants[output->variant];
-        size_t coefficients =
-            (size_t)variant->width * variant->height * variant->channels * sizeof(int16_t);
-        if (coefficients > need)
-            need = coefficients; /* one after the other, so the largest counts */
+        size_t bytes = codec_encoder_bytes(output->format, variant->width, variant->height,
+                                           variant->channels, &work->job.outputs[i].encoder);
+        if (bytes > need)
+            need = bytes; /* one after the other, so the largest counts */
     }
     return need;
 }
@@ -101,11 +98,11 @@ static size_t results_need(const struct work *work)
     for (size_t i = 0; i < work->job.output_count; i++) {
         const struct work_output *output = &work->outputs[i];
         const struct job_output *wanted = &work->job.outputs[i];
-        if (output->error.status != STATUS_OK || !output->codec || !wanted->place.key)
+        if (output->error.status != STATUS_OK || !output->format || !wanted->place.key)
             continue;
         const struct plan_variant *variant = &work->plan.variants[output->variant];
-        keys += codec_encoded_bytes(output->codec, variant->width, variant->height,
-                                    variant->channels, wanted->quality, work->info.icc_bytes);
+        keys += codec_encoded_bytes(output->format, variant->width, variant->height,
+                                    variant->channels, &wanted->encoder, work->info.icc_bytes);
     }
     return work->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
 }

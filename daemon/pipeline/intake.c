@@ -10,7 +10,6 @@
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "conf/suffix.h"
 #include "daemon/pipeline/pipeline_impl.h"
 #include "queue/job/result.h"
 
@@ -79,59 +78,52 @@ static const char *output_name(const struct work *work, size_t index, char text[
 static enum status refuse_format(const struct job_output *output, const char *name,
                                  struct error *error)
 {
-    char known[64] = "";
-    for (const char *const *codec = codec_names(); *codec; codec++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s\"%s\"", used ? " or " : "", *codec);
-    }
+    char known[FORMAT_LIST_BYTES];
     return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\", must be %s", name,
-                     output->format, known);
+                     output->format, format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
 }
 
 /* The format that is asked for, and the one that the path's suffix means, if there are such. */
 static enum status check_format(const struct work *work, size_t index, struct error *error)
 {
     const struct job_output *output = &work->job.outputs[index];
-    const char *path = output->place.path, *other = path ? suffix_of_others(path) : NULL;
-    const struct codec *meant = path ? codec_by_suffix(path) : NULL;
-    const struct codec *asked = output->format ? codec_by_name(output->format) : NULL;
-    char text[40];
+    const char *path = output->place.path, *other = path ? format_foreign_suffix(path) : NULL;
+    const struct format *meant = path ? format_of_path(path) : NULL;
+    const struct format *asked = output->format ? format_by_name(output->format) : NULL;
+    char text[40], known[FORMAT_LIST_BYTES];
     const char *name = output_name(work, index, text);
     if (!output->format && other)
         return error_set(error, STATUS_BAD_JOB,
-                         "%s \"%.100s\" ends in %s, which is not written; end it in .jpg, .jpeg or "
-                         ".png, or give it a format", name, path, other);
+                         "%s \"%.100s\" ends in %s, which is not written; end it in %s, or give "
+                         "it a format", name, path, other,
+                         format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", known));
     if (output->format && !asked)
         return refuse_format(output, name, error);
     if (asked && meant && asked != meant)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.format is \"%s\", but \"%.100s\" ends as a %s does; leave the format "
                          "out, or give the path another end", name, output->format, path,
-                         codec_name(meant));
+                         meant->name);
     if (!asked && !meant)
         return STATUS_OK; /* as the input, whose format is not known yet */
     return work_check_keys(work, index, asked ? asked : meant, error);
 }
 
-enum status work_check_keys(const struct work *work, size_t index, const struct codec *codec,
+enum status work_check_keys(const struct work *work, size_t index, const struct format *format,
                             struct error *error)
 {
-    static const struct {
-        enum job_given given;
-        const char *key, *format;
-    } keys[] = {{JOB_GIVES_QUALITY, "quality", "jpeg"},
-                {JOB_GIVES_PROGRESSIVE, "progressive", "jpeg"},
-                {JOB_GIVES_COMPRESSION, "compression", "png"}};
     const struct job_output *output = &work->job.outputs[index];
     const struct job_place *place = &output->place;
-    char text[40];
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if ((output->given & keys[i].given) && codec != codec_by_name(keys[i].format))
-            return error_set(error, STATUS_BAD_JOB,
-                             "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
-                             output_name(work, index, text), keys[i].key, keys[i].format,
-                             place->path ? place->path : place->key, codec_name(codec));
-    return STATUS_OK;
+    unsigned wrong = output->given & ~format->parameters;
+    char text[40], takers[FORMAT_LIST_BYTES];
+    if (wrong == 0)
+        return STATUS_OK;
+    int first = __builtin_ctz(wrong);
+    return error_set(error, STATUS_BAD_JOB,
+                     "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
+                     output_name(work, index, text), encoder_parameters[first].name,
+                     format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
+                     place->path ? place->path : place->key, format->name);
 }
 
 /* Refused before any work is done for it. Others that lead to the input are seen when the output
@@ -286,7 +278,7 @@ static bool is_complete(const struct work_output *output)
 {
     if (output->error.status != STATUS_OK)
         return output->error.status != STATUS_CANCELLED;
-    return output->codec ? output->placed : output->values != NULL;
+    return output->format ? output->placed : output->values != NULL;
 }
 
 void work_end_cancelled(struct work *work)

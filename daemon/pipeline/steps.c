@@ -61,17 +61,17 @@ static void read_loaded(struct work *work)
 
 /* The output's format: as asked, else by its path's suffix, else as the input; NULL where it has
  * no place to go to, or was refused for asking for a format that there is not. */
-static const struct codec *output_codec(const struct job_output *output,
-                                        const struct image_info *info)
+static const struct format *output_format(const struct job_output *output,
+                                          const struct image_info *info)
 {
-    const struct codec *codec = NULL;
+    const struct format *format = NULL;
     if (!output->place.path && !output->place.key)
         return NULL;
     if (output->format)
-        return codec_by_name(output->format);
+        return format_by_name(output->format);
     if (output->place.path)
-        codec = codec_by_suffix(output->place.path);
-    return codec ? codec : info->codec;
+        format = format_of_path(output->place.path);
+    return format ? format : info->format;
 }
 
 /* A target for each output that nothing is wrong with so far; returns how many. */
@@ -80,16 +80,16 @@ static size_t take_targets(struct work *work, struct plan_target *targets)
     size_t count = 0;
     for (size_t i = 0; i < work->job.output_count; i++) {
         struct work_output *output = &work->outputs[i];
-        output->codec = output_codec(&work->job.outputs[i], &work->info);
+        output->format = output_format(&work->job.outputs[i], &work->info);
         if (output->error.status != STATUS_OK ||
-            (output->codec &&
-             work_check_keys(work, i, output->codec, &output->error) != STATUS_OK))
+            (output->format &&
+             work_check_keys(work, i, output->format, &output->error) != STATUS_OK))
             continue;
         output->variant = count;
         targets[count++] = (struct plan_target){
             .ops = work->job.outputs[i].ops,
-            .opaque = output->codec && !codec_has_alpha(output->codec),
-            .no_picture = !output->codec,
+            .opaque = output->format && !output->format->alpha,
+            .no_picture = !output->format,
             .number = work->job.listed ? (unsigned)i + 1 : 0,
             .error = &output->error,
         };
@@ -372,10 +372,8 @@ static struct encode_request encode_request(const struct work *work, size_t inde
 {
     const struct job_output *wanted = &work->job.outputs[index];
     return (struct encode_request){
-        .codec = work->outputs[index].codec,
-        .quality = wanted->quality,
-        .progressive = wanted->progressive,
-        .compression = wanted->compression,
+        .format = work->outputs[index].format,
+        .encoder = wanted->encoder,
         .icc = work->info.icc,
         .icc_bytes = work->info.icc_bytes,
         .deadline_ns = work->deadline_ns,
@@ -507,7 +505,7 @@ void work_encode(struct work *work, struct worker_tools *tools)
         if (output->error.status != STATUS_OK)
             continue;
         take_values(work, output);
-        if (output->error.status != STATUS_OK || !output->codec)
+        if (output->error.status != STATUS_OK || !output->format)
             continue;
         struct image image = plan_result(&work->plan, output->variant, work->memory.input,
                                          work->memory.output);

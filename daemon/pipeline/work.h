@@ -42,7 +42,7 @@ enum stage {
 
 /* One of the job's outputs. */
 struct work_output {
-    const struct codec *codec; /* NULL until the input's format is known, where it decides; and
+    const struct format *format; /* NULL until the input's format is known, where it decides; and
                                   where values alone are wanted */
     size_t variant;            /* in the plan; only where error is unset */
     uint32_t width, height;
@@ -133,7 +133,7 @@ void work_take_bounds(struct work *work, const struct options *options);
 /* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
 void work_check_operations(struct work *work);
 /* Whether all that the output asks for is of the format that it is written in. bad_job. */
-enum status work_check_keys(const struct work *work, size_t index, const struct codec *codec,
+enum status work_check_keys(const struct work *work, size_t index, const struct format *format,
                             struct error *error) MUST_CHECK;
 /* Formats, decode path and plan, of the job and what the header says (steps.c). */
 void work_build_plan(struct work *work);

@@ -21,7 +21,7 @@
 
 struct trial {
     struct codec_context *context;
-    const struct codec *codec;
+    const struct format *format;
     struct codec_sink sink;
     uint8_t buffer[4096];
     uint8_t file[2 * TRIAL_BYTES];
@@ -57,7 +57,7 @@ static void draw(const struct image *image)
 
 static bool is_near(const struct trial *trial, const struct image *image)
 {
-    int limit = codec_is_lossless(trial->codec) ? 0 : TRIAL_LOSS_MAX;
+    int limit = trial->format->lossless ? 0 : TRIAL_LOSS_MAX;
     for (size_t i = 0; i < image->stride * image->height; i++)
         if (abs(trial->drawn[i] - trial->decoded[i]) > limit)
             return false;
@@ -71,7 +71,8 @@ static bool goes_and_comes_back(struct trial *trial, uint32_t channels, struct e
                                                .jpeg_scans_max = JPEG_SCANS_DEFAULT};
     struct image drawn = trial_image(trial->drawn, channels);
     struct image decoded = trial_image(trial->decoded, channels);
-    struct encode_request encode = {.codec = trial->codec, .quality = 100, .compression = 1};
+    struct encode_request encode = {.format = trial->format,
+                                    .encoder = {.quality = 100, .compression = 1}};
     struct decode_request decode = {0};
     struct image_info info = {0};
     trial->length = 0;
@@ -97,20 +98,21 @@ bool selftest_codecs(struct error *error)
 {
     struct trial *trial = calloc(1, sizeof *trial);
     struct error why = {0};
-    const char *const *name = codec_names();
+    const struct format *format = formats;
     bool ok = trial && (trial->context = codec_context_create()) != NULL;
     if (!ok)
         error_set(&why, STATUS_OUT_OF_MEMORY, "no memory");
-    for (; ok && *name; name += ok) {
-        trial->codec = codec_by_name(*name);
-        ok = goes_and_comes_back(trial, 1, &why) && goes_and_comes_back(trial, 3, &why);
+    for (; ok && format < formats + FORMAT_COUNT; format += ok) {
+        trial->format = format;
+        ok = (!format->gray || goes_and_comes_back(trial, 1, &why)) &&
+             goes_and_comes_back(trial, 3, &why);
     }
     if (why.status == STATUS_OUT_OF_MEMORY)
         error_set(error, why.status, "self-test of the codecs: %s", why.text);
     else if (!ok)
         error_set(error, STATUS_INTERNAL,
                   "a test image does not pass through %s: %s; install the libraries that gpuimgd "
-                  "was built with, or build it again", *name, why.text);
+                  "was built with, or build it again", format->name, why.text);
     if (trial)
         codec_context_destroy(trial->context);
     free(trial);

@@ -65,7 +65,8 @@ static bool encode(struct codec_context *codec, const struct image *image, struc
 {
     uint8_t buffer[4096];
     struct file_sink sink = {{.buffer = buffer, .capacity = sizeof buffer, .flush = keep}, file};
-    struct encode_request png = {.codec = codec_by_name("png"), .compression = 1};
+    struct encode_request png = {.format = &formats[FORMAT_png],
+                                 .encoder.compression = 1};
     file->length = 0;
     return codec_encode(codec, image, &png, &sink.sink, error) == STATUS_OK;
 }

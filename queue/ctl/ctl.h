@@ -35,7 +35,7 @@ struct ctl_option {
     const char *name;  /* without the dashes; NULL ends a table */
     char letter;       /* 0: none */
     const char *value; /* what stands for its value in -h; NULL: it takes none */
-    const char *help;
+    const char *help;  /* may hold one of @names@, @suffixes@ and @quality@, from formats.def */
 };
 
 struct ctl;

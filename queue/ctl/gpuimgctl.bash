@@ -1,4 +1,4 @@
-# bash completion for gpuimgctl(1)
+# bash completion for gpuimgctl(1); the build puts the names of formats in.
 
 _gpuimgctl_operations="grayscale sobel resize invert gamma levels threshold color_matrix transpose
     rotate flip crop gaussian unsharp convolve median canny histogram stats otsu equalize phash"
@@ -17,7 +17,7 @@ _gpuimgctl_value() # option text
 {
     case $1 in
     --ops) _gpuimgctl_ops "$2" ;;
-    --format) COMPREPLY=($(compgen -W "jpeg png" -- "$2")) ;;
+    --format) COMPREPLY=($(compgen -W "@formats@" -- "$2")) ;;
     --config | -c | --ops-file | --job-file | -j | --out | -o)
         compopt -o filenames
         COMPREPLY=($(compgen -f -- "$2")) ;;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/format.h"
 #include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
@@ -185,6 +186,27 @@ int ctl_print_text(const char *text)
 
 /* ---- help ----------------------------------------------------------------------------------- */
 
+static void print_option_help(const char *help)
+{
+    const struct parameter_row *quality = &encoder_parameters[PARAMETER_quality];
+    const char *at = strchr(help, '@'), *end = at ? strchr(at + 1, '@') : NULL;
+    char list[FORMAT_LIST_BYTES];
+    if (!end) {
+        puts(help);
+        return;
+    }
+    printf("%.*s", (int)(at - help), help);
+    if (strncmp(at, "@names@", 7) == 0)
+        fputs(format_list(FORMAT_NAMES, 0, "%s", " or ", list), stdout);
+    else if (strncmp(at, "@suffixes@", 10) == 0)
+        fputs(format_list(FORMAT_SUFFIXES, 0, "%s", ", ", list), stdout);
+    else
+        printf("%s, %d to %d",
+               format_list(FORMAT_TITLES, TAKES(quality), "%s", " and ", list), quality->min,
+               quality->max);
+    puts(end + 1);
+}
+
 static void print_options(const struct ctl_option *table)
 {
     each_option (option, table) {
@@ -195,7 +217,8 @@ static void print_options(const struct ctl_option *table)
                                option->letter);
         snprintf(left + length, sizeof left - (size_t)length, "--%s%s%s", option->name,
                  option->value ? "=" : "", option->value ? option->value : "");
-        printf("%-*s %s\n", HELP_COLUMN, left, option->help);
+        printf("%-*s ", HELP_COLUMN, left);
+        print_option_help(option->help);
     }
 }
 

@@ -10,7 +10,6 @@
 #include "conf/text.h"
 #include "queue/job/json.h"
 
-#define QUALITY_DEFAULT 85
 /* The years 2001 and 5138. Any time since 2001 is later in milliseconds, and a number that was
  * meant to count from now is earlier. */
 #define UNIX_SECONDS_MIN 978307200.0
@@ -25,8 +24,10 @@ static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id"
                                        "unique", "not_before", "expires", NULL};
 static const char *const variant_keys[] = {"output", "ops", NULL};
 static const char *const input_keys[] = {"path", "key", NULL};
-static const char *const output_keys[] = {"path", "key", "format", "quality", "compression",
-                                          "progressive", "ttl_s", NULL};
+static const char *const output_keys[] = {"path", "key", "format",
+#define PARAMETER(name, ...) #name,
+#include "conf/formats.def"
+                                          "ttl_s", NULL};
 
 /* What the checks below share. `where` is the key as messages name it: "outputs[2].output". */
 struct check {
@@ -230,10 +231,29 @@ static bool read_format(const struct check *check, const cJSON *object, const ch
     return true;
 }
 
+static bool read_encoder(const struct check *check, const cJSON *object, const char *where,
+                         struct job_output *output)
+{
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        const struct parameter_row *row = &encoder_parameters[i];
+        int *setting = encoder_setting(&output->encoder, i);
+        double number = *setting;
+        bool flag = *setting != 0;
+        if (row->is_bool ? !read_bool(check, object, where, row->name, &flag)
+                         : !read_integer(check, object, where, row->name, row->min, row->max,
+                                         &number))
+            return false;
+        *setting = row->is_bool ? flag : (int)number;
+        if (member(object, row->name))
+            output->given |= 1u << i;
+    }
+    return true;
+}
+
 static bool read_output(const struct check *check, const cJSON *item, const char *where,
                         struct job_output *output)
 {
-    double quality = QUALITY_DEFAULT, compression = JOB_COMPRESSION_DEFAULT, ttl_s = 0;
+    double ttl_s = 0;
     if (!read_place(check, item, where, output_keys, &output->place))
         return false;
     const char *path = output->place.path;
@@ -241,18 +261,11 @@ static bool read_output(const struct check *check, const cJSON *item, const char
         return refuse_as(check, STATUS_PATH_REFUSED,
                          "%s lies in .gpuimgd, the folder of temporary files", where);
     if (!read_format(check, item, where, &output->format) ||
-        !read_integer(check, item, where, "quality", 1, 100, &quality) ||
-        !read_integer(check, item, where, "compression", 0, 9, &compression) ||
-        !read_bool(check, item, where, "progressive", &output->progressive) ||
+        !read_encoder(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
     if (path && member(item, "ttl_s"))
         return refuse(check, "%s.ttl_s is for an output with a key, this one has a path", where);
-    output->quality = (int)quality;
-    output->compression = (int)compression;
-    output->given = (member(item, "quality") ? JOB_GIVES_QUALITY : 0) |
-                    (member(item, "progressive") ? JOB_GIVES_PROGRESSIVE : 0) |
-                    (member(item, "compression") ? JOB_GIVES_COMPRESSION : 0);
     output->ttl_s = (uint32_t)ttl_s;
     return true;
 }
@@ -313,8 +326,7 @@ static bool read_variant(const struct check *check, struct job *job, cJSON *pare
 {
     struct job_output *output = &job->outputs[job->output_count];
     const cJSON *place = member(parent, "output");
-    output->quality = QUALITY_DEFAULT;
-    output->compression = JOB_COMPRESSION_DEFAULT;
+    output->encoder = encoder_defaults;
     if ((place && !read_output(check, place, output_name, output)) ||
         !read_ops(check, parent, ops_name, &output->ops))
         return false;

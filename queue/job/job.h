@@ -14,6 +14,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "conf/format.h"
 #include "conf/status.h"
 
 /* Exactly one of path and key is set, or neither in an output that is there for its values. */
@@ -23,9 +24,6 @@ struct job_place {
     const char *key;  /* "NS:img:..." */
 };
 
-/* Of PNG: `make bench-png` shows what the others cost. */
-#define JOB_COMPRESSION_DEFAULT 3
-
 /* A moment: Unix seconds by Redis's clock; or, if relative, so many seconds after the moment at
  * which a daemon first took the job, which START keeps. seconds 0: not given. */
 struct job_time {
@@ -33,21 +31,12 @@ struct job_time {
     bool relative;
 };
 
-/* Keys that only some formats have. */
-enum job_given {
-    JOB_GIVES_QUALITY = 1,
-    JOB_GIVES_PROGRESSIVE = 2,
-    JOB_GIVES_COMPRESSION = 4,
-};
-
 struct job_output {
     struct job_place place; /* neither path nor key: the job gave none. Its ops are not empty then;
                                whether they give values is for others to say */
     const char *format;   /* as given: whether it is one is for others to say; or NULL */
-    int quality;          /* 1..100, default 85 */
-    int compression;      /* 0..9 */
-    bool progressive;
-    unsigned given;       /* bits of enum job_given: the keys that stand in the job */
+    struct encoder_settings encoder;
+    unsigned given;       /* a bit per enum encoder_parameter that the job sets */
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX, each a string or an object with
                              "op"; an empty array where the job has none. NULL only after job_pack,

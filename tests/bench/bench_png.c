@@ -24,7 +24,7 @@
 #include <spng.h>
 #endif
 
-#include "queue/job/job.h"
+#include "conf/format.h"
 #include "tests/bench/png_curve.h"
 #include "tests/bench/png_library.h"
 #include "tests/bench/png_picture.h"
@@ -80,13 +80,13 @@ static const struct contestant contestants[] = {
 static const struct bytes *encode(const struct contestant *who, const struct picture *picture)
 {
     switch (who->how) {
-    case CODEC: return encode_codec(picture, JOB_COMPRESSION_DEFAULT);
+    case CODEC: return encode_codec(picture, encoder_defaults.compression);
     case LIBPNG:
-        return encode_libpng(picture, JOB_COMPRESSION_DEFAULT, PNG_FILTER_PAETH, Z_RLE);
+        return encode_libpng(picture, encoder_defaults.compression, PNG_FILTER_PAETH, Z_RLE);
     case SUB3: return encode_libpng(picture, 3, PNG_FILTER_SUB, -1);
-    case ZLIB: return encode_zlib(picture, JOB_COMPRESSION_DEFAULT);
+    case ZLIB: return encode_zlib(picture, encoder_defaults.compression);
 #ifdef HAVE_SPNG
-    case SPNG: return encode_spng(picture, JOB_COMPRESSION_DEFAULT, SPNG_FILTER_CHOICE_PAETH);
+    case SPNG: return encode_spng(picture, encoder_defaults.compression, SPNG_FILTER_CHOICE_PAETH);
 #endif
 #ifdef HAVE_LIBDEFLATE
     case LIBDEFLATE: return encode_libdeflate(picture, who->level);

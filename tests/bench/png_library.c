@@ -16,7 +16,7 @@
 #endif
 
 #include "codecs/codec.h"
-#include "queue/job/job.h"
+#include "conf/format.h"
 #include "tests/bench/png_picture.h"
 
 static struct bytes out; /* what encoders write to */
@@ -67,8 +67,8 @@ void library_open(void)
     bytes_reserve(&out, most);
     need(library.codec && library.sink && library.pixels &&
              inflateInit(&library.inflater) == Z_OK &&
-             deflateInit2(&library.deflater, JOB_COMPRESSION_DEFAULT, Z_DEFLATED, 15, 8, Z_RLE) ==
-                 Z_OK, "memory");
+             deflateInit2(&library.deflater, encoder_defaults.compression, Z_DEFLATED, 15, 8,
+                          Z_RLE) == Z_OK, "memory");
 #ifdef HAVE_LIBDEFLATE
     for (int level = 1; level <= 12; level++)
         library.compressors[level] = libdeflate_alloc_compressor(level);
@@ -87,7 +87,7 @@ static enum status keep(struct codec_sink *sink, size_t used, struct error *erro
 
 const struct bytes *encode_codec(const struct picture *picture, int level)
 {
-    struct encode_request request = {.codec = codec_by_name("png"), .compression = level};
+    struct encode_request request = {.format = format_by_name("png"), .encoder.compression = level};
     struct codec_sink sink = {.buffer = library.sink, .capacity = SINK_BYTES, .flush = keep};
     struct error error = {0};
     out.used = 0;

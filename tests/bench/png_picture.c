@@ -7,7 +7,7 @@
 
 #include <zlib.h>
 
-#include "queue/job/job.h"
+#include "conf/format.h"
 #include "tests/fixtures/reference.h"
 
 /* What nftw's callback is to do. */
@@ -68,7 +68,7 @@ static void add_picture(struct set *set, struct raster raster)
     for (uint32_t y = 0; y < raster.height; y++)
         memcpy(picture->image.pixels + y * stride, raster_at(&raster, 0, y),
                picture_row_bytes(picture));
-    const struct bytes *png = encode_codec(picture, JOB_COMPRESSION_DEFAULT);
+    const struct bytes *png = encode_codec(picture, encoder_defaults.compression);
     bytes_reserve(&picture->png, png->used);
     bytes_append(&picture->png, png->at, png->used);
     picture_take_apart(picture);

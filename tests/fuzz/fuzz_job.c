@@ -77,8 +77,12 @@ static void check_job(const struct job *job, const struct job_rules *rules)
         const struct job_output *output = &job->outputs[i];
         check_place(&output->place, false);
         FUZZ_MUST(!output->place.path || strncmp(output->place.path, ".gpuimgd/", 9) != 0);
-        FUZZ_MUST(output->quality >= 1 && output->quality <= 100);
-        FUZZ_MUST(output->compression >= 0 && output->compression <= 9);
+        struct encoder_settings encoder = output->encoder;
+        for (unsigned p = 0; p < PARAMETER_COUNT; p++) {
+            int value = *encoder_setting(&encoder, p);
+            FUZZ_MUST(value >= encoder_parameters[p].min && value <= encoder_parameters[p].max);
+            FUZZ_MUST((output->given >> p & 1) || value == encoder_parameters[p].standard);
+        }
         FUZZ_MUST(cJSON_IsArray(output->ops) && cJSON_GetArraySize(output->ops) <= JOB_OPS_MAX);
     }
 }
@@ -131,7 +135,7 @@ static size_t make_targets(const struct job *job, struct plan_target *targets)
         must_be_printable(error.text);
         if (status == STATUS_OK && (picture || plan_gives_values(output->ops)))
             targets[count++] = (struct plan_target){.ops = output->ops,
-                                                    .opaque = output->quality % 2 == 0,
+                                                    .opaque = output->encoder.quality % 2 == 0,
                                                     .no_picture = !picture,
                                                     .number = job->listed ? (unsigned)i + 1 : 0};
     }

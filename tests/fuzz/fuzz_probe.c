@@ -41,8 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     enum status status = codec_probe(context, bytes, length, &limits, &info, &error);
     FUZZ_MUST(memory_peak_end() <= PROBE_BYTES_MAX);
     FUZZ_MUST(status == error.status && (status == STATUS_OK || error.text[0] != '\0'));
-    FUZZ_MUST(info.codec == codec_sniff(bytes, length));
-    FUZZ_MUST((status == STATUS_UNSUPPORTED_FORMAT) || info.codec != NULL);
+    FUZZ_MUST(info.format == codec_sniff(bytes, length));
+    FUZZ_MUST((status == STATUS_UNSUPPORTED_FORMAT) || info.format != NULL);
     FUZZ_MUST(status == STATUS_OK || status == STATUS_UNSUPPORTED_FORMAT ||
               status == STATUS_IMAGE_TOO_LARGE || status == STATUS_DECODE_FAILED ||
               status == STATUS_DECODE_LIMIT);

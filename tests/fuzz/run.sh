@@ -17,10 +17,16 @@ length_max=16384
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# One dictionary a target; the probe reads what three others do.
+# One dictionary per target. The probe reads every format; a job names the formats and the
+# parameters of their encoders.
 dictionary() { # target
+    local table=$here/../../conf/formats.def
     case $1 in
-    probe) cat "$here"/{jpeg,png,exif}.dict ;;
+    probe) cat "$here/exif.dict" $(sed -n "s|^FORMAT(\([a-z0-9]*\),.*|$here/\1.dict|p" "$table") ;;
+    job)
+        cat "$here/job.dict"
+        sed -n 's/^FORMAT(\([a-z0-9]*\),.*/"\\"format\\":\\"\1\\""/p
+            s/^PARAMETER(\([a-z_]*\),.*/"\\"\1\\":"/p' "$table" ;;
     *) cat "$here/$1.dict" ;;
     esac
 }

@@ -13,7 +13,7 @@ ok() { # status name
 }
 
 compopt() { :; } # there is no completion under way here
-. queue/ctl/gpuimgctl.bash
+. "$1/queue/ctl/gpuimgctl.bash"
 
 # What is offered behind these words, the last of which may be begun.
 offered() {
@@ -58,7 +58,8 @@ ok $? "every operation is offered behind --ops"
 [ -z "$lacks" ] || echo "$lacks"
 offered submit --ops = grayscale,so | grep -qx grayscale,sobel
 ok $? "the second of two operations is completed"
-offered submit --format = p | grep -qx png
+formats=$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def)
+[ -n "$formats" ] && [ "$(offered submit --format = "" | sort)" = "$(sort <<<"$formats")" ]
 ok $? "formats are completed"
 offered dead re | grep -qx retry
 ok $? "dead's own words are completed"

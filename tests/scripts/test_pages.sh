@@ -154,6 +154,9 @@ main() {
     done
     check "the options are those of the table (made by gpuimgd --mdoc)" \
         diff <("$build/gpuimgd" --mdoc) <(options)
+    check "formats and encoder parameters are those of the table (made by tests/tools/formats)" \
+        diff <("$build/tests/tools/formats") \
+        <(sed -n '/^\.\\" The formats begin here/,/^\.\\" The formats end here/p' "$job" | sed '1d;$d')
     check "operations" same "$(sed -n 's/^op //p' <<<"$names")" "$(items "$job" OPERATIONS Ic)"
     check "their parameters" same "$(sed -n 's/^parameter //p' <<<"$names")" \
         "$(items "$job" OPERATIONS Va Ic)"
@@ -163,7 +166,8 @@ main() {
     check "keys of a job" same "$(between queue/job/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
         "$(items "$job" 'JOB KEYS' Va)"
     check "keys of an output" \
-        same "$(between queue/job/job.c 'output_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
+        same "$(between queue/job/job.c 'output_keys[] =' ';' '"[a-z_]+"' | tr -d '"'
+            sed -n 's/^PARAMETER(\([a-z_]*\),.*/\1/p' conf/formats.def)" \
         "$(items "$job" 'OUTPUT KEYS' Va)"
     check "keys of a result" same "$(result_keys)" "$(page_result_keys)"
     check "statuses of a result" \

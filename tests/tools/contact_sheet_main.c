@@ -339,7 +339,7 @@ static void save(const struct image *sheet, const char *path)
 {
     static uint8_t buffer[65536];
     struct error error = {0};
-    struct encode_request request = {.codec = codec_by_name("png"), .compression = 6};
+    struct encode_request request = {.format = format_by_name("png"), .encoder.compression = 6};
     struct file_sink sink = {{.buffer = buffer, .capacity = sizeof(buffer), .flush = flush},
                              fopen(path, "wb")};
     struct codec_context *context = codec_context_create();

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/format.h"
+
 static bool append(char *to, size_t size, const char *text, size_t length)
 {
     size_t at = strlen(to);
@@ -23,7 +25,7 @@ bool pattern_expand(const char *pattern, const struct source_file *file, uint64_
     char digits[24];
     bool ok = true;
     if (format)
-        ending = strcmp(format, "jpeg") == 0 ? "jpg" : format;
+        ending = format_by_name(format) ? format_by_name(format)->suffixes[0] : format;
     snprintf(digits, sizeof digits, "%" PRIu64, number);
     *to = '\0';
     for (; *pattern && ok; pattern++) {

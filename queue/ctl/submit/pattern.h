@@ -13,7 +13,7 @@
 
 #include "queue/ctl/submit/source.h"
 
-/* format: of the result ("jpeg", "png"); NULL: the picture's own. false: the name is longer than
+/* format: of the result, by name; NULL: the picture's own. false: the name is longer than
  * size - 1, or a % stands before another letter. */
 bool pattern_expand(const char *pattern, const struct source_file *file, uint64_t number,
                     const char *format, char *to, size_t size);

@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "conf/suffix.h"
+#include "conf/format.h"
 #include "conf/text.h"
 #include "queue/ctl/submit/ops.h"
 #include "queue/ctl/submit/pattern.h"
@@ -150,19 +149,16 @@ static int read_id(struct recipe *recipe, struct ctl *ctl)
 
 /* ---- where results go ---------------------------------------------------------------------- */
 
-static bool has_picture_suffix(const char *name)
-{
-    return source_is_picture(source_suffix(name));
-}
-
 static int check_format(struct ctl *ctl, const char **format)
 {
-    *format = ctl_value(ctl, "format");
-    if (*format && strcmp(*format, "jpg") == 0)
-        *format = "jpeg";
-    if (!*format || strcmp(*format, "jpeg") == 0 || strcmp(*format, "png") == 0)
+    const char *name = ctl_value(ctl, "format");
+    const struct format *found = name ? format_by_name(name) : NULL;
+    char known[FORMAT_LIST_BYTES];
+    *format = found ? found->name : NULL;
+    if (!name || found)
         return CTL_OK;
-    return ctl_usage(ctl, "--format is \"%s\"; it must be jpeg or png", *format);
+    return ctl_usage(ctl, "--format is \"%s\"; it must be %s", name,
+                     format_list(FORMAT_NAMES, 0, "%s", " or ", known));
 }
 
 /* The pattern that --out stands for. */
@@ -170,6 +166,7 @@ static int read_pattern(struct recipe *recipe, struct ctl *ctl, const char *out,
                         char pattern[PATH_MAX])
 {
     const char *root = recipe->output_root;
+    char known[FORMAT_LIST_BYTES];
     size_t length = strlen(root);
     if (!recipe->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
@@ -177,10 +174,11 @@ static int read_pattern(struct recipe *recipe, struct ctl *ctl, const char *out,
                                   "--keys it may be anywhere", out, root);
         out += length + 1;
     }
-    if (suffix_of_others(out) && !formatted)
-        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; jpg, jpeg and png are written",
-                         out, suffix_of_others(out));
-    bool folder = !strchr(out, '%') && !has_picture_suffix(out);
+    if (format_foreign_suffix(out) && !formatted)
+        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; %s are written", out,
+                         format_foreign_suffix(out),
+                         format_list(FORMAT_SUFFIXES, 0, "%s", " and ", known));
+    bool folder = !strchr(out, '%') && !format_by_suffix(source_suffix(out));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
     if (strlen(out) + 20 > PATH_MAX)
         return ctl_usage(ctl, "--out is too long");
@@ -205,12 +203,13 @@ static int read_out(struct recipe *recipe, struct ctl *ctl)
 {
     const char *out = ctl_value(ctl, "out"), *format;
     bool none = ctl_value(ctl, "no-output") != NULL;
+    const struct parameter_row *row = &encoder_parameters[PARAMETER_quality];
     double quality = 0;
     char pattern[PATH_MAX];
     int status = check_format(ctl, &format);
     if (status)
         return status;
-    if (!ctl_number(ctl, "quality", 1, 100, &quality))
+    if (!ctl_number(ctl, "quality", row->min, row->max, &quality))
         return CTL_USAGE;
     if (get(recipe->job, "output") || get(recipe->job, "outputs")) {
         none = none && ctl_value(ctl, "job-file");
@@ -345,37 +344,38 @@ static bool below_root(const struct recipe *recipe, const struct source_file *fi
     return true;
 }
 
-static bool means_png(const char *format_or_suffix)
-{
-    return strcasecmp(format_or_suffix, "png") == 0;
-}
-
 /* A name that promises another format would deceive whoever opens the file. */
 static bool check_suffix(const cJSON *output, const char *name, struct error *error)
 {
     const char *format = format_of(output), *suffix = source_suffix(name);
-    if (!format || !source_is_picture(suffix) || means_png(format) == means_png(suffix))
+    const struct format *meant = format_by_suffix(suffix);
+    if (!format || !meant || meant == format_by_name(format))
         return true;
     error_set(error, STATUS_BAD_JOB, "the format is %.20s, but the result's name %.200s ends in "
               ".%s; leave the format out, or give the result another name", format, name, suffix);
     return false;
 }
 
-/* Quality is of JPEG. Where each result has the format of its picture, PNGs go without; a PNG that
- * was asked for by name, or by its format, is a contradiction. */
+/* If each result has the format of its image, those without a quality go without; one that was
+ * asked for by name, or by its format, is a contradiction. */
 static bool check_quality(cJSON *output, const char *pattern, const char *name,
                           struct error *error)
 {
-    const char *format = format_of(output);
+    const char *name_given = format_of(output);
+    const struct format *format =
+        name_given ? format_by_name(name_given) : format_by_suffix(source_suffix(name));
+    char takers[FORMAT_LIST_BYTES];
     size_t length = strlen(pattern);
-    if (!get(output, "quality") || !means_png(format ? format : source_suffix(name)))
+    if (!get(output, "quality") || !format || (format->parameters & TAKES(quality)))
         return true;
-    if (!format && length > 2 && strcmp(pattern + length - 2, "%e") == 0) {
+    if (!name_given && length > 2 && strcmp(pattern + length - 2, "%e") == 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(output, "quality");
         return true;
     }
-    error_set(error, STATUS_BAD_JOB, "quality is of JPEG, but the result %.200s is a PNG; leave "
-              "the quality out", name);
+    error_set(error, STATUS_BAD_JOB,
+              "quality is of %s, but the result %.200s is %s; leave the quality out",
+              format_list(FORMAT_TITLES, TAKES(quality), "%s", " and ", takers), name,
+              format->noun);
     return false;
 }
 
@@ -383,15 +383,14 @@ static bool check_quality(cJSON *output, const char *pattern, const char *name,
 static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, const char *out,
                     uint64_t number, size_t index)
 {
-    const char *suffix = source_suffix(out);
+    const struct format *format = format_by_suffix(source_suffix(out));
     char key[320];
     cJSON *place = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
     recipe_output_key(recipe, number, index, key);
     cJSON_DeleteItemFromObjectCaseSensitive(place, "path");
     bool ok = place && cJSON_AddStringToObject(place, "key", key) &&
-              (get(place, "format") || !source_is_picture(suffix) ||
-               cJSON_AddStringToObject(place, "format",
-                                       means_png(suffix) ? "png" : "jpeg")) &&
+              (get(place, "format") || !format ||
+               cJSON_AddStringToObject(place, "format", format->name)) &&
               (get(place, "ttl_s") ||
                cJSON_AddNumberToObject(place, "ttl_s", RECIPE_OUTPUT_TTL_S));
     if (ok)

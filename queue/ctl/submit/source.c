@@ -6,9 +6,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "conf/format.h"
 
 /* Folders in folders; a loop of mounts ends here. */
 #define DEPTH_MAX 64
@@ -61,12 +62,6 @@ const char *source_suffix(const char *name)
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     const char *dot = strrchr(base, '.');
     return dot && dot > base ? dot + 1 : "";
-}
-
-bool source_is_picture(const char *suffix)
-{
-    return strcasecmp(suffix, "jpg") == 0 || strcasecmp(suffix, "jpeg") == 0 ||
-           strcasecmp(suffix, "png") == 0;
 }
 
 static enum source_step bad(struct source *source, const char *name, const char *what)
@@ -125,7 +120,7 @@ static enum source_step walk(struct source *source, struct source_file *file)
         strcpy(source->path + length + name, "/");
         return enter(source, length + name + 1) ? SOURCE_END : SOURCE_BAD;
     }
-    if (S_ISREG(about.st_mode) && source_is_picture(source_suffix(entry->d_name)))
+    if (S_ISREG(about.st_mode) && format_by_suffix(source_suffix(entry->d_name)))
         return give(source, file);
     source->left_out++;
     return SOURCE_END;

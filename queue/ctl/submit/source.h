@@ -43,7 +43,5 @@ uint64_t source_left_out(const struct source *source);
 
 /* The suffix of a name, without the dot; "" where there is none. */
 const char *source_suffix(const char *name);
-/* Is it one of a picture: jpg, jpeg, png? */
-bool source_is_picture(const char *suffix);
 
 #endif

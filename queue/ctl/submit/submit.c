@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "conf/format.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/progress.h"
@@ -35,10 +36,10 @@ const struct ctl_option ctl_submit_options[] = {
     {"ops", 0, "OPS", "operations, with commas between them"},
     {"ops-file", 0, "FILE", "operations as a JSON array in a file"},
     {"job-file", 'j', "FILE", "a job whose outputs are patterns, for each picture; - reads it"},
-    {"format", 0, "FORMAT", "jpeg or png; without it, by the suffix of OUT"},
-    {"quality", 0, "N", "of JPEG, 1 to 100"},
+    {"format", 0, "FORMAT", "@names@; without it, by the suffix of OUT"},
+    {"quality", 0, "N", "of @quality@"},
     {"set", 0, "KEY=JSON", "a further key of each job, such as timeout_s=5 (may be repeated)"},
-    {"recursive", 'r', NULL, "send the pictures (jpg, jpeg, png) in folders"},
+    {"recursive", 'r', NULL, "send the pictures (@suffixes@) in folders"},
     {"null", '0', NULL, "names on standard input end in NUL, as of find -print0"},
     {"keys", 'k', NULL, "send pictures through Redis, fetch the results (waits, as --wait)"},
     {"id", 0, "ID", "the jobs' id, for gpuimgctl result; a pattern for more than one"},
@@ -521,13 +522,14 @@ static uint64_t count_pictures(const struct source_options *options)
 static int finish(struct submit *submit)
 {
     struct progress *progress = &submit->progress;
+    char known[FORMAT_LIST_BYTES];
     if (submit->status)
         return submit->status;
     progress_end(progress, submit->wait);
     uint64_t left_out = source_left_out(submit->source);
     if (left_out > 0)
-        ctl_say("%" PRIu64 " files in folders were left out: their suffix is not jpg, jpeg or png",
-                left_out);
+        ctl_say("%" PRIu64 " files in folders were left out: their suffix is not %s", left_out,
+                format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     if (progress->refused > 0 && progress->sent == 0)
         return submit->occupied ? CTL_FAILED : CTL_NO_INPUT;
     if (progress->sent == 0) {

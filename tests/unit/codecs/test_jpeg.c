@@ -587,14 +587,15 @@ static void test_encode_like_cjpeg(void **state)
         for (int variant = 0; variant < 4; variant++) {
             struct image image =
                 rig_picture(sides[i][0], sides[i][1], variant % 2 != 0 ? 3 : 1, (uint32_t)i);
-            struct encode_request request = {.codec = codec_by_name("jpeg"),
-                                             .quality = qualities[(i + (size_t)variant) % 4],
-                                             .progressive = variant / 2 != 0};
+            struct encode_request request = {.format = format_by_name("jpeg"),
+                                             .encoder = {
+                                                 .quality = qualities[(i + (size_t)variant) % 4],
+                                                 .progressive = variant / 2 != 0}};
             struct picture_file ours = rig_encode(&rig, &image, &request);
             struct picture_file pnm = pnm_of(&image);
             char options[64];
-            snprintf(options, sizeof options, "-baseline -quality %d %s", request.quality,
-                     request.progressive ? "-progressive" : "");
+            snprintf(options, sizeof options, "-baseline -quality %d %s", request.encoder.quality,
+                     request.encoder.progressive ? "-progressive" : "");
             struct picture_file theirs = rig_run("cjpeg", options, &pnm);
             assert_int_equal(ours.length, theirs.length);
             assert_memory_equal(ours.bytes, theirs.bytes, ours.length);
@@ -612,11 +613,11 @@ static void test_encode_is_stateless(void **state)
 {
     (void)state;
     struct image image = rig_picture(50, 40, 3, 1);
-    struct encode_request request = {.codec = codec_by_name("jpeg"), .quality = 80};
+    struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 80};
     struct picture_file first = rig_encode(&rig, &image, &request);
-    request.progressive = true;
+    request.encoder.progressive = true;
     struct picture_file other = rig_encode(&rig, &image, &request);
-    request.progressive = false;
+    request.encoder.progressive = false;
     struct picture_file second = rig_encode(&rig, &image, &request);
     assert_int_equal(first.length, second.length);
     assert_memory_equal(first.bytes, second.bytes, first.length);
@@ -641,8 +642,8 @@ static void test_profile(void **state)
         picture_free(&file);
         for (uint32_t channels = 1; channels <= 3; channels += 2) {
             struct image image = rig_picture(16, 16, channels, 1);
-            struct encode_request request = {.codec = codec_by_name("jpeg"),
-                                             .quality = 80,
+            struct encode_request request = {.format = format_by_name("jpeg"),
+                                             .encoder.quality = 80,
                                              .icc = icc.bytes,
                                              .icc_bytes = icc.length};
             file = rig_encode(&rig, &image, &request);

@@ -322,8 +322,8 @@ static void test_encode(void **state)
         for (int c = 0; c < 3; c++)
             for (int level = 0; level <= 9; level += level == 0 ? 1 : 2) {
                 struct image image = rig_picture(sides[i][0], sides[i][1], channels[c], 7);
-                struct encode_request request = {.codec = codec_by_name("png"),
-                                                 .compression = level};
+                struct encode_request request = {.format = format_by_name("png"),
+                                                 .encoder.compression = level};
                 struct picture_file file = rig_encode(&rig, &image, &request);
                 uint8_t *wanted = picture_pixels(sides[i][0], sides[i][1], channels[c], 7);
                 expect(&file, STATUS_OK, NULL);
@@ -349,8 +349,8 @@ static void test_profile(void **state)
         memset(icc.bytes + 128, 0, 4); /* no tags */
         for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
             struct image image = rig_picture(16, 16, channels, 1);
-            struct encode_request request = {.codec = codec_by_name("png"),
-                                             .compression = 3,
+            struct encode_request request = {.format = format_by_name("png"),
+                                             .encoder.compression = 3,
                                              .icc = icc.bytes,
                                              .icc_bytes = icc.length};
             struct picture_file file = rig_encode(&rig, &image, &request);
@@ -400,8 +400,8 @@ static void test_profile_dropped(void **state)
 static void expect_no_profile(struct picture_file icc)
 {
     struct image image = rig_picture(16, 16, 3, 1);
-    struct encode_request request = {.codec = codec_by_name("png"),
-                                     .compression = 3,
+    struct encode_request request = {.format = format_by_name("png"),
+                                     .encoder.compression = 3,
                                      .icc = icc.bytes,
                                      .icc_bytes = icc.length};
     struct picture_file file = rig_encode(&rig, &image, &request);

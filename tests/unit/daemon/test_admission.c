@@ -210,7 +210,7 @@ static struct work keyed_work(struct bench *bench)
     struct work work = work_of(bench, 100, MIB);
     work.job.output_count = 1;
     work.job.outputs[0].place.key = "k";
-    work.outputs[0].codec = codec_by_name("png");
+    work.outputs[0].format = format_by_name("png");
     work.plan.variants[0] = (struct plan_variant){.width = 8, .height = 8, .channels = 3};
     return work;
 }
@@ -222,11 +222,12 @@ static void results_stay_until_settled(void **state)
     struct admission *admission = &bench->pipeline.admission;
     admission->lane_bytes_max = 10000;
     struct work a = keyed_work(bench), b = keyed_work(bench), c = work_of(bench, 10000, MIB);
-    size_t most = codec_encoded_bytes(a.outputs[0].codec, 8, 8, 3, 0, 0);
+    const struct encoder_settings *encoder = &a.job.outputs[0].encoder;
+    size_t most = codec_encoded_bytes(a.outputs[0].format, 8, 8, 3, encoder, 0);
     assert_true(most >= 8 * (8 * 3 + 1) && most < 5000);
     a.plan_bytes = 30, a.info.icc_bytes = 7, a.values_bytes = 20;
     assert_true(admission_pass(&a));
-    size_t profile = codec_encoded_bytes(a.outputs[0].codec, 8, 8, 3, 0, 7) - most;
+    size_t profile = codec_encoded_bytes(a.outputs[0].format, 8, 8, 3, encoder, 7) - most;
     assert_int_equal(a.results_room, most + profile + 20);
     assert_int_equal(admission->lane_bytes, 100 + 30 + 7 + a.results_room);
     assert_true(admission_pass(&b));

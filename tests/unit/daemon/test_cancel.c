@@ -14,7 +14,7 @@ static struct work work_at(enum stage stage)
 {
     struct work work = {.stage = stage};
     work.job.output_count = 2;
-    work.outputs[1].codec = codec_by_name("png");
+    work.outputs[1].format = format_by_name("png");
     return work;
 }
 
@@ -65,7 +65,7 @@ static void keys_are_withheld(void **state)
     struct work work = work_at(STAGE_ENCODE);
     uint8_t byte = 0;
     work.job.output_count = 1;
-    work.outputs[0].codec = codec_by_name("jpeg");
+    work.outputs[0].format = format_by_name("jpeg");
     work.outputs[0].value = (struct queue_value){.key = "k", .value = &byte, .bytes = 1};
     assert_int_equal(end(&work), STATUS_CANCELLED);
 }

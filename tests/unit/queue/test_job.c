@@ -64,9 +64,9 @@ static void test_defaults(void **state)
     assert_false(job.listed);
     assert_string_equal(job.outputs[0].place.path, "b/c.png");
     assert_null(job.outputs[0].format);
-    assert_int_equal(job.outputs[0].quality, 85);
-    assert_int_equal(job.outputs[0].compression, 3);
-    assert_false(job.outputs[0].progressive);
+    assert_int_equal(job.outputs[0].encoder.quality, 85);
+    assert_int_equal(job.outputs[0].encoder.compression, 3);
+    assert_false(job.outputs[0].encoder.progressive);
     assert_int_equal(job.outputs[0].ttl_s, 0);
     assert_true(cJSON_IsArray(job.outputs[0].ops));
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
@@ -100,11 +100,11 @@ static void test_everything(void **state)
     assert_true(job.listed);
     assert_string_equal(job.outputs[0].place.key, "ns:img:out");
     assert_string_equal(job.outputs[0].format, "png");
-    assert_int_equal(job.outputs[0].compression, 9);
+    assert_int_equal(job.outputs[0].encoder.compression, 9);
     assert_int_equal(job.outputs[0].ttl_s, 60);
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 2);
-    assert_int_equal(job.outputs[1].quality, 1);
-    assert_true(job.outputs[1].progressive);
+    assert_int_equal(job.outputs[1].encoder.quality, 1);
+    assert_true(job.outputs[1].encoder.progressive);
     assert_int_equal(cJSON_GetArraySize(job.outputs[1].ops), 0);
     assert_string_equal(job.id, "j\xC3\xB6" "b");
     assert_true(job.timeout_s == 0.5);

@@ -1,0 +1,81 @@
+/*
+ * format.h - the image formats that gpuimgd reads and writes, from the table in formats.def.
+ */
+#ifndef GPUIMGD_CONF_FORMAT_H
+#define GPUIMGD_CONF_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct format {
+    const char *name;
+    const char *noun;        /* with its article, for messages: "a JPEG" */
+    const char *mime;
+    const char *suffixes[5]; /* lower case, without dot; NULL ends them. New files get the first. */
+    bool gray;               /* it holds gray images; else its encoder writes them as RGB */
+    bool alpha;              /* it holds an alpha channel */
+    bool lossless;           /* decoding gives back the encoded pixels */
+    unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
+    const char *reads;       /* the variants that its decoder reads, for gpuimgd-job(5) */
+};
+
+enum format_id {
+#define FORMAT(name, ...) FORMAT_##name,
+#include "conf/formats.def"
+    FORMAT_COUNT
+};
+
+enum encoder_parameter {
+#define PARAMETER(name, ...) PARAMETER_##name,
+#include "conf/formats.def"
+    PARAMETER_COUNT
+};
+
+/* The bit of a parameter in format.parameters. */
+#define TAKES(name) (1u << PARAMETER_##name)
+
+/* The parameters of every encoder; each one reads its own. */
+struct encoder_settings {
+#define PARAMETER(name, ...) int name;
+#include "conf/formats.def"
+};
+
+struct parameter_row {
+    const char *name;
+    bool is_bool;
+    int min, max, standard;
+    const char *help;
+};
+
+extern const struct format formats[FORMAT_COUNT];
+extern const struct parameter_row encoder_parameters[PARAMETER_COUNT];
+extern const struct encoder_settings encoder_defaults;
+
+/* "jpeg", or a suffix without its dot such as "jpg"; NULL if no format has this name. */
+const struct format *format_by_name(const char *name);
+/* The suffix without its dot, in any case; NULL if no format has it. */
+const struct format *format_by_suffix(const char *suffix);
+/* By the suffix of a path; NULL if it has none or that of no format. */
+const struct format *format_of_path(const char *path);
+/* The suffix of a path, with its dot, if it belongs to an image format that gpuimgd does not write,
+ * such as ".gif"; else NULL. A name without such a suffix ("cat", "cat.v2") may hold anything. */
+const char *format_foreign_suffix(const char *path);
+
+const char *format_title(const struct format *format); /* the noun without its article */
+int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
+
+enum format_field {
+    FORMAT_NAMES,    /* jpeg */
+    FORMAT_TITLES,   /* JPEG */
+    FORMAT_NOUNS,    /* a JPEG */
+    FORMAT_SUFFIXES, /* jpg, jpeg */
+};
+#define FORMAT_LIST_BYTES 256
+
+/* Writes a list such as "jpg, jpeg or png" and returns it. It has the formats whose encoder takes
+ * the parameters `taking` (0: all formats). Each word is formatted by `item`, such as ".%s"; `last`
+ * stands before the last one, such as " or ". */
+const char *format_list(enum format_field field, unsigned taking, const char *item,
+                        const char *last, char text[FORMAT_LIST_BYTES]);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * formats - conf/formats.def as it stands in gpuimgd-job(5): the list of formats below the key
+ * `format`, and a key per encoder parameter.
+ */
+#include <stdio.h>
+
+#include "conf/format.h"
+
+static void print_format(const struct format *format)
+{
+    printf(".It Li %s\n%s, with the suffix", format->name, format->mime);
+    for (const char *const *suffix = format->suffixes; *suffix; suffix++)
+        printf("%s .%s", suffix == format->suffixes ? "" : " or", *suffix);
+    printf(";\n%s; holds %sRGB%s.\n", format->lossless ? "lossless" : "lossy",
+           format->gray ? format->alpha ? "gray, " : "gray and " : "",
+           format->alpha ? " and RGBA" : "");
+    printf("Read as %s.\n", format->reads);
+}
+
+static void print_parameter(enum encoder_parameter parameter)
+{
+    const struct parameter_row *row = &encoder_parameters[parameter];
+    char takers[FORMAT_LIST_BYTES];
+    printf(".It Va %s\nOf %s, ", row->name,
+           format_list(FORMAT_TITLES, 1u << parameter, "%s", " and ", takers));
+    if (row->is_bool)
+        printf("true or false, by default %s; ", row->standard ? "true" : "false");
+    else
+        printf("%d to %d, by default %d; ", row->min, row->max, row->standard);
+    printf("an error for other formats.\n%s", row->help);
+}
+
+int main(void)
+{
+    puts(".Bl -tag -width Ds -compact");
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        print_format(&formats[i]);
+    puts(".El");
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++)
+        print_parameter(i);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* The table of formats: names, suffixes, encoder parameters, and the lists of them in messages. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "conf/format.h"
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        assert_ptr_equal(format_by_name(formats[i].name), &formats[i]);
+        assert_non_null(strchr(formats[i].noun, ' '));
+        assert_non_null(formats[i].suffixes[0]);
+    }
+    assert_ptr_equal(format_by_name("jpeg"), &formats[FORMAT_jpeg]);
+    assert_ptr_equal(format_by_name("jpg"), &formats[FORMAT_jpeg]);
+    assert_ptr_equal(format_by_name("png"), &formats[FORMAT_png]);
+    assert_null(format_by_name("JPEG"));
+    assert_null(format_by_name(""));
+    assert_null(format_by_name("jpegx"));
+    assert_null(format_by_name(".jpg"));
+    assert_string_equal(format_title(&formats[FORMAT_jpeg]), "JPEG");
+    assert_true(formats[FORMAT_png].alpha);
+    assert_false(formats[FORMAT_jpeg].alpha);
+    assert_true(formats[FORMAT_png].lossless);
+    assert_false(formats[FORMAT_jpeg].lossless);
+}
+
+static void test_suffixes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name, *foreign;
+    } cases[] = {
+        {"a.jpg", "jpeg", NULL},        {"a.jpeg", "jpeg", NULL},   {"a.png", "png", NULL},
+        {"x/y.z/B.JPG", "jpeg", NULL},  {"b.JpEg", "jpeg", NULL},   {"b.PNG", "png", NULL},
+        {"a.png.jpg", "jpeg", NULL},    {"a.gif", NULL, ".gif"},    {"jpg", NULL, NULL},
+        {"a.jpg/b", NULL, NULL},        {"", NULL, NULL},           {"a.jpg.", NULL, NULL},
+        {".png", "png", NULL},          {"x/b.TIFF", NULL, ".TIFF"}, {"b.gif.png", "png", NULL},
+        {"b.png.gif", NULL, ".gif"},    {"a.gif/b", NULL, NULL},    {"cat.v2", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct format *format = format_of_path(cases[i].path);
+        const char *foreign = format_foreign_suffix(cases[i].path);
+        if (cases[i].name)
+            assert_ptr_equal(format, format_by_name(cases[i].name));
+        else
+            assert_null(format);
+        if (cases[i].foreign)
+            assert_string_equal(foreign, cases[i].foreign);
+        else
+            assert_null(foreign);
+    }
+    assert_ptr_equal(format_by_suffix("JPG"), &formats[FORMAT_jpeg]);
+    assert_null(format_by_suffix(".jpg"));
+    assert_null(format_by_suffix(""));
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    struct encoder_settings settings = encoder_defaults;
+    assert_int_equal(settings.quality, 85);
+    assert_int_equal(settings.compression, 3);
+    assert_int_equal(settings.progressive, 0);
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        const struct parameter_row *row = &encoder_parameters[i];
+        assert_int_equal(*encoder_setting(&settings, i), row->standard);
+        assert_in_range(row->standard, row->min, row->max);
+        *encoder_setting(&settings, i) = (int)i + 50;
+    }
+    assert_int_equal(settings.quality, 50 + PARAMETER_quality);
+    assert_int_equal(settings.compression, 50 + PARAMETER_compression);
+    assert_int_equal(settings.progressive, 50 + PARAMETER_progressive);
+    assert_true(formats[FORMAT_jpeg].parameters & TAKES(quality));
+    assert_true(formats[FORMAT_jpeg].parameters & TAKES(progressive));
+    assert_false(formats[FORMAT_jpeg].parameters & TAKES(compression));
+    assert_true(formats[FORMAT_png].parameters & TAKES(compression));
+    assert_false(formats[FORMAT_png].parameters & TAKES(quality));
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    char text[FORMAT_LIST_BYTES];
+    assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text), "<jpeg> or <png>");
+    assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text), "JPEG and PNG");
+    assert_string_equal(format_list(FORMAT_NOUNS, 0, "%s", " nor ", text), "a JPEG nor a PNG");
+    assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
+                        ".jpg, .jpeg or .png");
+    assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text), "jpeg");
+    assert_string_equal(format_list(FORMAT_TITLES, TAKES(compression), "%s", " and ", text),
+                        "PNG");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_suffixes),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_lists),
+    };
+    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
+}
