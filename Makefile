@@ -437,8 +437,9 @@ check-peers: deps
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply
 	@tests/run.sh $(O) peers
 contact-sheet: deps
-	@$(MAKE) --no-print-directory $(O)/tests/tools/contact_sheet
-	@$(O)/tests/tools/contact_sheet "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
+	@tests/deps.sh contact-sheet
+	@$(MAKE) --no-print-directory $(O)/tests/tools/apply $(O)/tests/tools/names
+	@tests/tools/contact_sheet.py $(O) "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
 
 # ---- install -------------------------------------------------------------------------------------
 PAGES = $(notdir $(wildcard conf/man/*.[1-8]))

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs what the build and the tests need, and says what. With an argument, something else:
 # `build` what is needed to build all of it, `demo` what make demo needs, and `peers`,
-# `bench-peers`, `bench-linear`, `bench-alone`, `png`, `fuzz`, `valgrind`, `page`, `tls` and `deb`
-# what those targets need besides. Looks first, by function rather than by package, so that a
-# machine that has everything (from wherever) is left alone. Fails only if something is missing that
-# the target cannot do without.
+# `bench-peers`, `bench-linear`, `bench-alone`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`,
+# `tls` and `deb` what those targets need besides. Looks first, by function rather than by package,
+# so that a machine that has everything (from wherever) is left alone. Fails only if something is
+# missing that the target cannot do without.
 # `promtool FOLDER` puts Prometheus's checker into the folder and installs nothing: its package
 # would start a server.
 set -eu
@@ -78,7 +78,7 @@ elif [ "${1:-}" = bench-peers ]; then
     need_command mogrify imagemagick
 elif [ "${1:-}" = bench-alone ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
-elif [ "${1:-}" = bench-linear ]; then
+elif [ "${1:-}" = bench-linear ] || [ "${1:-}" = contact-sheet ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     need_module PIL python3-pil
 elif [ "${1:-}" = fuzz ]; then
