@@ -9,6 +9,7 @@ STYLE = """
   .page { fill: #ffffff } .grid { stroke: #d1d9e0; stroke-width: 1 }
   .bar { fill: #afb8c1 } .bar.floor { fill: #8c96a0 } .bar.own { fill: #2f6fde }
   .line { fill: none; stroke: #2f6fde; stroke-width: 2 } .dot { fill: #2f6fde }
+  .curve { fill: none; stroke-width: 1.5 } .ring { fill: none; stroke-width: 2 }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } .small { fill: #9198a1 } .page { fill: #0d1117 }
     .grid { stroke: #30363d } .bar { fill: #4b535d } .bar.floor { fill: #6b7580 }
@@ -18,12 +19,11 @@ WIDTH = 820
 
 
 class Drawing:
-    def __init__(self, height):
-        self.height = height
-        self.parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
-                      f'height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}" role="img">',
+    def __init__(self, height, width=WIDTH):
+        self.parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
+                      f'height="{height:.0f}" viewBox="0 0 {width} {height:.0f}" role="img">',
                       f"<style>{STYLE}\n</style>",
-                      f'<rect class="page" width="{WIDTH}" height="{height:.0f}" rx="6"/>']
+                      f'<rect class="page" width="{width}" height="{height:.0f}" rx="6"/>']
 
     def text(self, x, y, text, kind="", anchor="start"):
         self.parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" '
@@ -33,24 +33,41 @@ class Drawing:
         self.parts.append(f'<rect class="bar {kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
                           f'height="{height:.1f}" rx="2"/>')
 
-    def line(self, points, kind):
+    def line(self, points, kind, color=None):
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.parts.append(f'<polyline class="{kind}" points="{points}"/>')
+        self.parts.append(f'<polyline class="{kind}" points="{points}"{style("stroke", color)}/>')
 
-    def dot(self, x, y):
-        self.parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>')
+    def dot(self, x, y, color=None, note=""):
+        self.parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"'
+                          f'{style("fill", color)}>{title(note)}</circle>')
+
+    def square(self, x, y, color, note=""):
+        self.parts.append(f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9"'
+                          f'{style("fill", color)}>{title(note)}</rect>')
+
+    def ring(self, x, y, color):
+        self.parts.append(f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="11"'
+                          f'{style("stroke", color)}/>')
 
     def save(self, path):
         with open(path, "w") as file:
             file.write("\n".join(self.parts + ["</svg>", ""]))
 
 
-def bars(path, title, panels):
+def style(name, color):
+    return f' style="{name}:{color}"' if color else ""
+
+
+def title(note):
+    return f"<title>{escape(note)}</title>" if note else ""
+
+
+def bars(path, heading, panels):
     """panels: (head, [(name, value)]); the first row of a panel is drawn as one's own."""
     left, right, step, thick = 230, 70, 24, 15
     height = 44 + sum(34 + step * len(rows) + 12 for _, rows in panels)
     drawing, y = Drawing(height), 44
-    drawing.text(20, 28, title, "title")
+    drawing.text(20, 28, heading, "title")
     for head, rows in panels:
         most = max(value for _, value in rows)
         drawing.text(20, y + 20, head, "head")
@@ -79,12 +96,12 @@ def ceiling(number):
     return next(step * ten for step in (1, 2, 5, 10) if step * ten >= number)
 
 
-def lines(path, title, panels):
+def lines(path, heading, panels):
     """panels: (head, what x is, what y is, [(x, y)]); x is drawn in logarithms, y from 0 on."""
     left, right, tall = 60, 30, 190
     height = 44 + len(panels) * (tall + 92)
     drawing, top = Drawing(height), 44
-    drawing.text(20, 28, title, "title")
+    drawing.text(20, 28, heading, "title")
     for head, x_name, y_name, points in panels:
         drawing.text(20, top + 20, head, "head")
         top += 44

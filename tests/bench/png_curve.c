@@ -1,12 +1,11 @@
 #include "tests/bench/png_curve.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <png.h>
 #include <zlib.h>
 
-const char *const curve_filter_names[FILTERS] = {"none", "sub", "up", "avg", "paeth", "all"};
+static const char *const filter_names[FILTERS] = {"none", "sub", "up", "avg", "paeth", "all"};
 static const int filters[FILTERS] = {PNG_FILTER_NONE, PNG_FILTER_SUB,   PNG_FILTER_UP,
                                      PNG_FILTER_AVG,  PNG_FILTER_PAETH, PNG_ALL_FILTERS};
 static const struct {
@@ -96,7 +95,7 @@ void curve_print(const struct curve *curve)
     printf("\n");
     for (size_t f = 0; f < FILTERS; f++) {
         for (size_t t = 0; t < STRATEGIES; t++) {
-            printf("%-6s %-9s", curve_filter_names[f], strategies[t].name);
+            printf("%-6s %-9s", filter_names[f], strategies[t].name);
             for (int level = 0; level < LEVELS; level++) {
                 const struct point *point = &curve->points[f][t][level];
                 printf(" %6.1f %.2f%c", point->seconds * 1e3, point->bytes,
@@ -105,4 +104,15 @@ void curve_print(const struct curve *curve)
             printf("\n");
         }
     }
+}
+
+void curve_write_points(const struct curve *curve, FILE *file)
+{
+    for (size_t f = 0; f < FILTERS; f++)
+        for (size_t t = 0; t < STRATEGIES; t++)
+            for (int level = 0; level < LEVELS; level++)
+                fprintf(file, "%s\t%s\t%s\t%d\t%.4f\t%.4f\n", curve->set->name,
+                        filter_names[f], strategies[t].name, level,
+                        curve->points[f][t][level].seconds * 1e3,
+                        curve->points[f][t][level].bytes);
 }

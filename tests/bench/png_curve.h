@@ -4,17 +4,11 @@
 #ifndef GPUIMGD_TESTS_BENCH_PNG_CURVE_H
 #define GPUIMGD_TESTS_BENCH_PNG_CURVE_H
 
+#include <stdio.h>
+
 #include "tests/bench/png_picture.h"
 
-enum curve_filter {
-    FILTER_NONE,
-    FILTER_SUB,
-    FILTER_UP,
-    FILTER_AVERAGE,
-    FILTER_PAETH,
-    FILTER_ALL, /* libpng chooses one for each row */
-    FILTERS
-};
+#define FILTERS 6
 enum curve_strategy {
     STRATEGY_DEFAULT,
     STRATEGY_FILTERED,
@@ -37,10 +31,9 @@ struct curve {
     struct point points[FILTERS][STRATEGIES][LEVELS];
 };
 
-/* As in tables and legends. */
-extern const char *const curve_filter_names[FILTERS];
-
 void curve_measure(struct curve *curve, const struct set *set);
 void curve_print(const struct curve *curve);
+/* As png_plot.py reads them. */
+void curve_write_points(const struct curve *curve, FILE *file);
 
 #endif
