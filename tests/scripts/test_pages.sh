@@ -60,7 +60,7 @@ page_flags() {
 }
 options() { sed -n '/^\.\\" The list begins here/,/^\.\\" The list ends here/p' $man/gpuimgd.conf.5 | sed '1d;$d'; }
 result_keys() {
-    grep -oE '(add_[a-z]+\(root|writer_[a-z]+\(&?writer), "[a-z0-9_]+"' queue/job/result.c |
+    grep -oE '(add_[a-z]+\(root|put_[a-z]+\(writer|writer_[a-z]+\(&?writer), "[a-z0-9_]+"' queue/job/result.c |
         sed 's/.*"\(.*\)"/\1/'
 }
 # Result keys stand in the items and, where they are members of objects, in the text.
