@@ -24,6 +24,24 @@ static inline uint64_t clock_thread_cpu_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* Seconds since 1970. */
+static inline double clock_unix_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The time of day in UTC, as "2026-01-31T23:59:59Z". */
+#define CLOCK_STAMP_BYTES 32
+static inline void clock_stamp(char stamp[CLOCK_STAMP_BYTES])
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(stamp, CLOCK_STAMP_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
 static inline uint64_t clock_after_s(uint64_t from_ns, double seconds)
 {
     return from_ns + (uint64_t)(seconds * 1e9);

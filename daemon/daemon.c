@@ -19,16 +19,13 @@
 #include "daemon/pipeline/workers.h"
 #include "daemon/selfcheck/canary.h"
 #include "daemon/selfcheck/selftest.h"
-#include "daemon/telemetry/beacon.h"
-#include "daemon/telemetry/stats.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
 
-/* How often STATUS= is brought up to date while systemd listens. */
-#define STATUS_MS 2000
-#define STATUS_FIRST_MS 50
+/* How often the engine is asked for faults, and an idle daemon's memory goes back. */
+#define CHECK_MS 2000
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 #define SIGNALS (sizeof signals / sizeof signals[0])
@@ -44,19 +41,17 @@ struct daemon {
     struct specimen *specimen;
     struct workers *workers;
     struct canary *canary; /* NULL: of the CPU engine */
-    struct stats *stats;
     struct trace *trace; /* NULL: not wanted */
     struct pipeline *pipeline;
     struct queue *queue;
-    struct monitor *monitor; /* NULL: metrics_listen is empty */
-    struct beacon beacon;
+    struct monitor *monitor;
     uint32_t ahead_max; /* jobs beyond `inflight` */
     uint64_t jobs_seen, jobs_trimmed; /* ended by the last look, and by the last trim */
 
     uv_async_t engine_async;
     uv_prepare_t engine_prepare; /* not of the CPU engine */
     uv_signal_t signals[SIGNALS];
-    uv_timer_t stats_timer, status_timer, watchdog_timer, drain_timer, sweep_timer, beacon_timer;
+    uv_timer_t check_timer, watchdog_timer, drain_timer, sweep_timer;
 
     struct errand sweep;
     bool sweeping;
@@ -70,61 +65,6 @@ struct daemon {
     enum exit_status exit_status;
     const char *why_failed; /* of EXIT_FAULT; static, or the engine's */
 };
-
-/* ---- views ---------------------------------------------------------------------------------- */
-
-static const char *engine_label(struct daemon *daemon)
-{
-    return engine_name(daemon->engine, 0);
-}
-
-/* even_idle: also if it would say again that nothing happened. */
-static void write_stats(struct daemon *daemon, bool even_idle)
-{
-    char line[1536];
-    stats_take_activity(daemon->stats, daemon->engine);
-    struct stats_now now = {
-        .inflight = pipeline_inflight(daemon->pipeline),
-        .waiting = pipeline_waiting(daemon->pipeline),
-        .queue_length = queue_view(daemon->queue)->length,
-        .oldest_s = pipeline_oldest_s(daemon->pipeline),
-        .pinned_bytes = engine_pinned_usage(daemon->engine).held,
-        .device_bytes = engine_device_usage(daemon->engine).held,
-        .engine = engine_label(daemon),
-    };
-    if (!stats_line(daemon->stats, &now, line, sizeof line) && !even_idle)
-        return;
-    log_text(LOG_LEVEL_INFO, line);
-    stats_write_log(daemon->stats, line);
-}
-
-static void update_status(struct daemon *daemon)
-{
-    const struct queue_view *view = queue_view(daemon->queue);
-    const char *disk_error = pipeline_disk_error(daemon->pipeline);
-    bool paused = daemon->paused || view->paused;
-    const char *state = daemon->draining ? "draining" : paused ? "paused" : "running";
-    monitor_set_state(daemon->monitor,
-                      daemon->why_failed ? METRICS_FAILED
-                      : daemon->draining ? METRICS_DRAINING
-                      : paused           ? METRICS_PAUSED
-                                         : METRICS_RUNNING,
-                      daemon->why_failed);
-    bool blocked = disk_error && !daemon->draining && !paused;
-    daemon->beacon.state = blocked ? "blocked" : state;
-    if (daemon->why_failed)
-        notify_status("failed: %s; %s, to be started anew", daemon->why_failed, state);
-    else if (disk_error)
-        notify_status("%s on %s; %s", state, engine_label(daemon), disk_error);
-    else if (view->state != QUEUE_READY)
-        notify_status("%s on %s; Redis: %s", state, engine_label(daemon), view->reason);
-    else
-        notify_status("%s on %s; %.1f images/s, %u in flight, %" PRIu64 " queued, %" PRIu64
-                      " jobs since start",
-                      state, engine_label(daemon), stats_images_per_s(daemon->stats),
-                      pipeline_inflight(daemon->pipeline), view->length,
-                      stats_jobs_total(daemon->stats));
-}
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
@@ -171,7 +111,8 @@ static void begin_drain(struct daemon *daemon, const char *why)
     log_info("%s: draining, %u jobs in flight get %g s to finish", why,
              pipeline_inflight(daemon->pipeline), daemon->options->drain_timeout_s);
     notify_stopping();
-    update_status(daemon);
+    monitor_set_state(daemon->monitor, daemon->why_failed ? SNAPSHOT_FAILED : SNAPSHOT_DRAINING,
+                      daemon->why_failed);
     canary_set_interval(daemon->canary, 0);
     pipeline_pause(daemon->pipeline, true);
     uv_timer_start(&daemon->drain_timer, on_drain_timeout,
@@ -205,14 +146,14 @@ static void on_failed(void *context, const char *why)
     if (!daemon->draining)
         begin_drain(daemon, "fault");
     else
-        update_status(daemon);
+        monitor_set_state(daemon->monitor, SNAPSHOT_FAILED, why);
 }
 
 static void on_disk_changed(void *context)
 {
     struct daemon *daemon = context;
     if (daemon->running)
-        update_status(daemon);
+        monitor_look(daemon->monitor);
 }
 
 static void check_engine(struct daemon *daemon)
@@ -245,15 +186,10 @@ static void on_prepare(uv_prepare_t *prepare)
     engine_start(daemon->engine);
 }
 
-static void on_stats(uv_timer_t *timer)
-{
-    write_stats(timer->data, false);
-}
-
-/* What malloc keeps of the busiest moment goes back once there was nothing to do for STATUS_MS. */
+/* What malloc keeps of the busiest moment goes back once there was nothing to do for CHECK_MS. */
 static void trim_if_idle(struct daemon *daemon)
 {
-    uint64_t jobs = stats_jobs_total(daemon->stats);
+    uint64_t jobs = metrics_jobs(monitor_totals(daemon->monitor));
     bool idle = pipeline_inflight(daemon->pipeline) == 0 && jobs == daemon->jobs_seen;
     daemon->jobs_seen = jobs;
     if (!idle || jobs == daemon->jobs_trimmed)
@@ -262,18 +198,11 @@ static void trim_if_idle(struct daemon *daemon)
     malloc_trim(0);
 }
 
-static void on_status(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    update_status(daemon);
     trim_if_idle(daemon);
     check_engine(daemon);
-}
-
-static void on_beacon(uv_timer_t *timer)
-{
-    struct daemon *daemon = timer->data;
-    beacon_tell(&daemon->beacon);
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -320,14 +249,6 @@ static void on_sweep(uv_timer_t *timer)
     workers_submit(daemon->workers, &daemon->sweep);
 }
 
-static void start_stats_timer(struct daemon *daemon)
-{
-    uint64_t interval_ms = (uint64_t)(daemon->options->stats_interval_s * 1e3);
-    uv_timer_stop(&daemon->stats_timer);
-    if (interval_ms > 0)
-        uv_timer_start(&daemon->stats_timer, on_stats, interval_ms, interval_ms);
-}
-
 static void start_canary(struct daemon *daemon)
 {
     canary_set_interval(daemon->canary, daemon->draining ? 0 : daemon->options->canary_interval_s);
@@ -372,7 +293,6 @@ static void reload(struct daemon *daemon)
     if (daemon->source->load(daemon->source->context, &fresh, &error)) {
         options_adopt(daemon->options, &fresh);
         log_set_level(log_level_parse(daemon->options->log_level));
-        start_stats_timer(daemon);
         start_canary(daemon);
         struct queue_config config = queue_config(daemon);
         queue_reload(daemon->queue, &config);
@@ -381,9 +301,9 @@ static void reload(struct daemon *daemon)
         log_error("reload refused, the configuration stays as it was: %s", error.text);
     }
     options_clear(&fresh);
-    stats_open_log(daemon->stats, daemon->options->stats_log);
+    monitor_reload(daemon->monitor);
     notify_ready();
-    update_status(daemon);
+    monitor_look(daemon->monitor);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -404,7 +324,7 @@ static void on_signal(uv_signal_t *handle, int number)
         reload(daemon);
         break;
     case SIGUSR1:
-        write_stats(daemon, true);
+        monitor_write_stats(daemon->monitor);
         trace_draw(daemon->trace);
         break;
     case SIGUSR2:
@@ -413,7 +333,8 @@ static void on_signal(uv_signal_t *handle, int number)
         daemon->paused = !daemon->paused;
         log_info("SIGUSR2: fetching is %s", daemon->paused ? "paused" : "resumed");
         pipeline_pause(daemon->pipeline, daemon->paused);
-        update_status(daemon);
+        monitor_set_state(daemon->monitor, daemon->paused ? SNAPSHOT_PAUSED : SNAPSHOT_RUNNING,
+                          NULL);
         break;
     }
 }
@@ -446,9 +367,8 @@ static void listen_to_signals(struct daemon *daemon)
 
 static void init_handles(struct daemon *daemon)
 {
-    uv_timer_t *timers[] = {&daemon->stats_timer, &daemon->status_timer, &daemon->watchdog_timer,
-                            &daemon->drain_timer, &daemon->sweep_timer,
-                            &daemon->beacon_timer};
+    uv_timer_t *timers[] = {&daemon->check_timer, &daemon->watchdog_timer, &daemon->drain_timer,
+                            &daemon->sweep_timer};
     uv_async_init(&daemon->loop, &daemon->engine_async, on_engine);
     daemon->engine_async.data = daemon;
     uv_prepare_init(&daemon->loop, &daemon->engine_prepare);
@@ -514,7 +434,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         error_set(&error, STATUS_INTERNAL, "/proc/self cannot be read: the daemon has no name");
         return refuse(EXIT_CONFIGURATION, &error);
     }
-    if (!monitor_open(&daemon->monitor, &daemon->loop, options, daemon->name, &error))
+    daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
+    if (!daemon->monitor)
         return refuse(EXIT_CONFIGURATION, &error);
     if (!files_open(&daemon->files, options->input_root, options->output_root, daemon->instance,
                     &error))
@@ -526,7 +447,6 @@ static enum exit_status open_parts(struct daemon *daemon)
         return refuse(EXIT_FAULT, &error);
     if ((*options->trace || *options->timeline) && !open_trace(daemon, &error))
         return refuse(EXIT_CONFIGURATION, &error);
-    daemon->stats = stats_create();
     daemon->workers = workers_create(&daemon->loop, (uint32_t)options->workers);
     struct pipeline_parts parts = {
         .loop = &daemon->loop,
@@ -534,7 +454,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .engine = daemon->engine,
         .workers = daemon->workers,
         .files = &daemon->files,
-        .stats = daemon->stats,
+        .totals = monitor_totals(daemon->monitor),
         .trace = daemon->trace,
         .daemon = daemon->name,
         .ahead_max = daemon->ahead_max,
@@ -542,7 +462,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .disk_changed = on_disk_changed,
         .context = daemon,
     };
-    if (daemon->stats && daemon->workers)
+    if (daemon->workers)
         daemon->pipeline = pipeline_create(&parts);
     if (daemon->pipeline && !engine_is_synchronous(daemon->engine))
         daemon->canary = canary_create(&daemon->loop, daemon->engine, daemon->workers,
@@ -572,54 +492,35 @@ static void say_hello(const struct daemon *daemon)
              options->namespace, options->input_root, options->output_root);
 }
 
-static void watch(struct daemon *daemon)
+static void start_monitor(struct daemon *daemon)
 {
     struct monitor_parts parts = {
-        .options = daemon->options,
         .engine = daemon->engine,
         .workers = daemon->workers,
         .canary = daemon->canary,
-        .stats = daemon->stats,
         .pipeline = daemon->pipeline,
         .queue = daemon->queue,
     };
-    monitor_watch(daemon->monitor, &parts);
-}
-
-static void light_beacon(struct daemon *daemon)
-{
-    struct beacon_parts parts = {
-        .options = daemon->options,
-        .engine = daemon->engine,
-        .stats = daemon->stats,
-        .pipeline = daemon->pipeline,
-        .queue = daemon->queue,
-    };
-    beacon_init(&daemon->beacon, &parts);
-    uv_timer_start(&daemon->beacon_timer, on_beacon, BEACON_MS, BEACON_MS);
+    monitor_start(daemon->monitor, &parts);
 }
 
 static void start(struct daemon *daemon)
 {
     uint64_t watchdog_ms = notify_watchdog_interval_ms();
     uint64_t sweep_ms = (uint64_t)(daemon->options->reap_s * 1e3);
-    stats_open_log(daemon->stats, daemon->options->stats_log);
     monitor_swept(daemon->monitor, files_sweep(&daemon->files, leftover_age_s(daemon)));
-    start_stats_timer(daemon);
     start_canary(daemon);
-    /* First when a Redis on this host has answered, for who looks right after the start. */
-    uv_timer_start(&daemon->status_timer, on_status, STATUS_FIRST_MS, STATUS_MS);
+    uv_timer_start(&daemon->check_timer, on_check, CHECK_MS, CHECK_MS);
     uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
     if (watchdog_ms > 0)
         uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);
-    light_beacon(daemon);
     daemon->running = true;
-    watch(daemon);
+    start_monitor(daemon);
     pipeline_attach(daemon->pipeline, daemon->queue);
     queue_start(daemon->queue);
     say_hello(daemon);
     notify_ready();
-    update_status(daemon);
+    monitor_look(daemon->monitor);
     if (daemon->unwanted)
         on_terminate(daemon, "SIGTERM");
 }
@@ -652,7 +553,6 @@ static void close_parts(struct daemon *daemon)
     specimen_destroy(daemon->specimen);
     workers_destroy(daemon->workers);
     engine_close(daemon->engine);
-    stats_destroy(daemon->stats);
     files_close(&daemon->files);
     uv_loop_close(&daemon->loop);
 }
@@ -680,9 +580,9 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         start(daemon);
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
         status = daemon->exit_status;
-        write_stats(daemon, true);
+        monitor_write_stats(daemon->monitor);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
-                 stats_jobs_total(daemon->stats), status);
+                 metrics_jobs(monitor_totals(daemon->monitor)), status);
         *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary) ||
                   daemon->sweeping || pipeline_tries_disk(daemon->pipeline);
     }

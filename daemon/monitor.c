@@ -1,193 +1,279 @@
 #include "daemon/monitor.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/http/server.h"
+#include "daemon/notify.h"
+#include "daemon/telemetry/beacon.h"
+#include "daemon/telemetry/stats.h"
 
-/* A status page that moves looks each second. Less often would show it the same twice; more often
- * would cut more of the intervals that engine_take_activity joins. */
+/* What a person who watches takes for now. More often would cut more of the intervals that
+ * engine_take_activity joins. */
 #define LOOK_MS 1000
+/* The first one comes when a Redis on this host has answered, for a look right after the start. */
+#define LOOK_FIRST_MS 50
 
 struct monitor {
-    struct web *web;
+    const struct options *options;
     struct monitor_parts parts;
-    uv_timer_t timer;
+    struct web *web; /* NULL: metrics_listen is empty */
+    struct beacon beacon;
+    struct stats stats;
+    enum snapshot_state state; /* without a pause for all daemons, which the queue knows */
+    uv_timer_t look_timer, stats_timer;
     uint64_t due_ns; /* of the next look */
-    struct metrics metrics;
+    struct snapshot snapshot;
 };
-
-static double unix_now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-static void look_at_jobs(struct metrics *metrics, const struct monitor_parts *parts)
+static void look_at_jobs(struct snapshot *snapshot, const struct pipeline *pipeline)
 {
+    const char *disk_error = pipeline_disk_error(pipeline);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        metrics->in_stage[stage] = pipeline_in_stage(parts->pipeline, stage);
-    metrics->in_flight = pipeline_inflight(parts->pipeline);
-    metrics->waiting = pipeline_waiting(parts->pipeline);
-    metrics->abandoned = pipeline_zombies(parts->pipeline);
-    metrics->oldest_s = pipeline_oldest_s(parts->pipeline);
-    metrics->moving = pipeline_healthy(parts->pipeline);
-    const char *disk_error = pipeline_disk_error(parts->pipeline);
-    metrics->disk_works = !disk_error;
-    text_copy(metrics->disk_reason, sizeof metrics->disk_reason, disk_error ? disk_error : "");
+        snapshot->in_stage[stage] = pipeline_in_stage(pipeline, stage);
+    snapshot->in_flight = pipeline_inflight(pipeline);
+    snapshot->waiting = pipeline_waiting(pipeline);
+    snapshot->abandoned = pipeline_zombies(pipeline);
+    snapshot->oldest_s = pipeline_oldest_s(pipeline);
+    snapshot->moving = pipeline_healthy(pipeline);
+    snapshot->disk_works = !disk_error;
+    text_copy(snapshot->disk_reason, sizeof snapshot->disk_reason, disk_error ? disk_error : "");
 }
 
-static void look_at_queue(struct metrics *metrics, const struct monitor_parts *parts)
+static void look_at_queue(struct snapshot *snapshot, const struct queue_view *view)
 {
-    const struct queue_view *view = queue_view(parts->queue);
-    metrics->redis_ready = view->state == QUEUE_READY;
-    text_copy(metrics->redis_reason, sizeof metrics->redis_reason, view->reason);
-    text_copy(metrics->redis_version, sizeof metrics->redis_version, view->version);
-    metrics->queue_length = view->length;
-    metrics->results = view->results;
-    metrics->results_max = parts->options->results_max;
-    metrics->dead_listed = view->dead_listed;
-    metrics->dead_max = parts->options->dead_max;
-    metrics->delayed = view->delayed;
-    metrics->unacknowledged = view->unacknowledged;
-    metrics->redelivered = view->redelivered;
-    metrics->stale = view->stale;
-    metrics->dropped = view->dropped;
-    metrics->trimmed = view->trimmed;
-    metrics->reconnects = view->connects > 0 ? view->connects - 1 : 0;
+    snapshot->redis_ready = view->state == QUEUE_READY;
+    text_copy(snapshot->redis_reason, sizeof snapshot->redis_reason, view->reason);
+    text_copy(snapshot->redis_version, sizeof snapshot->redis_version, view->version);
+    snapshot->queue_length = view->length;
+    snapshot->results = view->results;
+    snapshot->dead_listed = view->dead_listed;
+    snapshot->delayed = view->delayed;
+    snapshot->unacknowledged = view->unacknowledged;
+    snapshot->redelivered = view->redelivered;
+    snapshot->stale = view->stale;
+    snapshot->dropped = view->dropped;
+    snapshot->trimmed = view->trimmed;
+    snapshot->reconnects = view->connects > 0 ? view->connects - 1 : 0;
 }
 
-static void look_at_engine(struct metrics *metrics, const struct monitor_parts *parts)
+static void look_at_engine(struct snapshot *snapshot, struct engine *engine)
 {
-    metrics->pinned = engine_pinned_usage(parts->engine);
-    metrics->files = pipeline_file_usage(parts->pipeline);
-    metrics->codecs = pipeline_codec_usage(parts->pipeline);
-    stats_take_activity(parts->stats, parts->engine);
-    for (uint32_t d = 0; d < metrics->device_count; d++) {
-        struct metrics_device *device = &metrics->devices[d];
-        device->activity = *stats_activity(parts->stats, d);
-        device->memory = engine_device_usage_of(parts->engine, d);
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        struct snapshot_device *device = &snapshot->devices[d];
+        struct engine_activity *sum = &device->activity;
+        struct engine_activity past = engine_take_activity_of(engine, d);
+        sum->h2d_s += past.h2d_s;
+        sum->kernel_s += past.kernel_s;
+        sum->d2h_s += past.d2h_s;
+        sum->any_s += past.any_s;
+        sum->h2d_bytes += past.h2d_bytes;
+        sum->d2h_bytes += past.d2h_bytes;
+        sum->turns += past.turns;
+        sum->tasks += past.tasks;
+        device->memory = engine_device_usage_of(engine, d);
     }
 }
 
-static void look_at_threads(struct metrics *metrics, const struct monitor_parts *parts)
+static void look_at_threads(struct snapshot *snapshot, const struct monitor_parts *parts)
 {
-    struct timespec cpu = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-    metrics->loop_cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
-    metrics->workers = workers_usage(parts->workers);
-    metrics->workers_replaced = workers_given_up(parts->workers);
-    metrics->canary = canary_counts(parts->canary);
+    struct workers_usage workers = workers_usage(parts->workers);
+    struct canary_counts canary = canary_counts(parts->canary);
+    snapshot->workers = workers.threads;
+    snapshot->workers_busy = workers.busy;
+    snapshot->workers_busy_s = workers.busy_s;
+    snapshot->workers_replaced = workers_given_up(parts->workers);
+    snapshot->canary_runs = canary.runs;
+    snapshot->canary_failures = canary.failures;
+    snapshot->loop_cpu_s = (double)clock_thread_cpu_ns() / 1e9;
 }
 
-static void look(struct monitor *monitor)
+/* The one place where a snapshot is filled in. */
+static void take(struct monitor *monitor)
 {
-    struct metrics *metrics = &monitor->metrics;
-    look_at_jobs(metrics, &monitor->parts);
-    look_at_queue(metrics, &monitor->parts);
-    look_at_engine(metrics, &monitor->parts);
-    look_at_threads(metrics, &monitor->parts);
-    metrics->generation++;
-    metrics->taken_ns = clock_now_ns();
-    metrics->taken_s = unix_now_s();
-    web_publish(monitor->web, metrics);
+    struct snapshot *snapshot = &monitor->snapshot;
+    const struct monitor_parts *parts = &monitor->parts;
+    const struct queue_view *view = queue_view(parts->queue);
+    snapshot->generation++;
+    snapshot->taken_ns = clock_now_ns();
+    snapshot->taken_s = clock_unix_s();
+    snapshot->state = monitor->state == SNAPSHOT_RUNNING && view->paused ? SNAPSHOT_PAUSED
+                                                                         : monitor->state;
+    snapshot->results_max = monitor->options->results_max;
+    snapshot->dead_max = monitor->options->dead_max;
+    snapshot->images_per_s = monitor->stats.images_per_s;
+    look_at_jobs(snapshot, parts->pipeline);
+    look_at_queue(snapshot, view);
+    look_at_engine(snapshot, parts->engine);
+    look_at_threads(snapshot, parts);
+    snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(parts->engine);
+    snapshot->pools[SNAPSHOT_FILES] = pipeline_file_usage(parts->pipeline);
+    snapshot->pools[SNAPSHOT_CODECS] = pipeline_codec_usage(parts->pipeline);
+    snapshot_read_process(snapshot);
 }
 
-static void on_timer(uv_timer_t *timer)
+/* ---- showing -------------------------------------------------------------------------------- */
+
+static void show_status(const struct snapshot *s)
+{
+    const char *state = snapshot_state_names[s->state];
+    if (s->state == SNAPSHOT_FAILED)
+        notify_status("failed: %s; draining, to be started anew", s->why);
+    else if (!s->disk_works)
+        notify_status("%s on %s; %s", state, s->engine, s->disk_reason);
+    else if (!s->redis_ready)
+        notify_status("%s on %s; Redis: %s", state, s->engine, s->redis_reason);
+    else
+        notify_status("%s on %s; %.1f images/s, %u in flight, %" PRIu64 " queued, %" PRIu64
+                      " jobs since start",
+                      state, s->engine, s->images_per_s, s->in_flight, s->queue_length,
+                      metrics_jobs(&s->totals));
+}
+
+static void write_stats(struct monitor *monitor, bool even_idle)
+{
+    char line[1536];
+    take(monitor);
+    if (!stats_line(&monitor->stats, &monitor->snapshot, line, sizeof line) && !even_idle)
+        return;
+    log_text(LOG_LEVEL_INFO, line);
+    stats_write_log(&monitor->stats, line);
+}
+
+void monitor_write_stats(struct monitor *monitor)
+{
+    write_stats(monitor, true);
+}
+
+static void show_page(struct monitor *monitor)
+{
+    if (monitor->web)
+        web_publish(monitor->web, &monitor->snapshot);
+}
+
+void monitor_look(struct monitor *monitor)
+{
+    take(monitor);
+    show_status(&monitor->snapshot);
+    show_page(monitor);
+}
+
+static void on_look(uv_timer_t *timer)
 {
     struct monitor *monitor = timer->data;
     uint64_t now = clock_now_ns();
-    monitor->metrics.loop_lag_s = clock_ms(monitor->due_ns, now) / 1e3;
+    monitor->snapshot.loop_lag_s = clock_ms(monitor->due_ns, now) / 1e3;
     monitor->due_ns = now + LOOK_MS * (uint64_t)NS_PER_MS;
-    look(monitor);
+    monitor_look(monitor);
+    beacon_tell(&monitor->beacon, &monitor->snapshot, monitor->options, monitor->parts.queue);
+}
+
+static void on_stats(uv_timer_t *timer)
+{
+    write_stats(timer->data, false);
 }
 
 /* ---- what happens --------------------------------------------------------------------------- */
 
-void monitor_watch(struct monitor *monitor, const struct monitor_parts *parts)
+void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why)
 {
-    if (!monitor)
-        return;
-    struct metrics *metrics = &monitor->metrics;
-    uint32_t devices = engine_devices(parts->engine);
-    monitor->parts = *parts;
-    metrics->device_count = devices ? devices : 1;
-    for (uint32_t d = 0; d < metrics->device_count; d++)
-        text_copy(metrics->devices[d].name, sizeof metrics->devices[d].name,
-                  engine_name(parts->engine, d));
-    text_copy(metrics->engine, sizeof metrics->engine, engine_name(parts->engine, 0));
-    text_copy(metrics->engine_description, sizeof metrics->engine_description,
-              engine_description(parts->engine));
-    metrics->in_flight_max = (uint32_t)parts->options->inflight;
-    metrics->state = METRICS_RUNNING;
-    stats_count_into(parts->stats, &metrics->totals);
-    monitor->due_ns = clock_now_ns() + LOOK_MS * (uint64_t)NS_PER_MS;
-    uv_timer_start(&monitor->timer, on_timer, LOOK_MS, LOOK_MS);
-    look(monitor);
-}
-
-void monitor_set_state(struct monitor *monitor, enum metrics_state state, const char *why)
-{
-    if (!monitor || monitor->metrics.state == state)
-        return;
-    monitor->metrics.state = state;
+    monitor->state = state;
     if (why)
-        text_copy(monitor->metrics.why, sizeof monitor->metrics.why, why);
-    look(monitor);
+        text_copy(monitor->snapshot.why, sizeof monitor->snapshot.why, why);
+    monitor_look(monitor);
 }
 
 void monitor_swept(struct monitor *monitor, size_t removed)
 {
-    if (!monitor)
-        return;
-    monitor->metrics.sweeps++;
-    monitor->metrics.swept_files += removed;
+    monitor->snapshot.sweeps++;
+    monitor->snapshot.swept_files += removed;
+}
+
+struct metrics_totals *monitor_totals(struct monitor *monitor)
+{
+    return &monitor->snapshot.totals;
+}
+
+void monitor_reload(struct monitor *monitor)
+{
+    uint64_t interval_ms = (uint64_t)(monitor->options->stats_interval_s * 1e3);
+    uv_timer_stop(&monitor->stats_timer);
+    if (interval_ms > 0)
+        uv_timer_start(&monitor->stats_timer, on_stats, interval_ms, interval_ms);
+    stats_open_log(&monitor->stats, monitor->options->stats_log);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-bool monitor_open(struct monitor **monitor, uv_loop_t *loop, const struct options *options,
-                  const char *daemon, struct error *error)
+struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, const char *daemon,
+                             struct error *error)
 {
-    *monitor = NULL;
-    if (!*options->metrics_listen)
-        return true;
-    struct monitor *made = calloc(1, sizeof *made);
-    if (!made) {
+    struct monitor *monitor = calloc(1, sizeof *monitor);
+    if (!monitor) {
         error_set(error, STATUS_INTERNAL, "no memory for metrics");
-        return false;
+        return NULL;
     }
-    struct metrics *metrics = &made->metrics;
-    metrics->generation = 1;
-    metrics->moving = metrics->disk_works = true;
-    metrics->taken_ns = clock_now_ns();
-    metrics->taken_s = metrics->began_s = unix_now_s();
-    text_copy(metrics->daemon, sizeof metrics->daemon, daemon);
-    text_copy(metrics->namespace, sizeof metrics->namespace, options->namespace);
-    metrics->results_max = options->results_max;
-    metrics->dead_max = options->dead_max;
-    made->web = web_create(options->metrics_listen, metrics, error);
-    if (!made->web) {
-        free(made);
-        return false;
+    struct snapshot *snapshot = &monitor->snapshot;
+    monitor->options = options;
+    snapshot->generation = 1;
+    snapshot->moving = snapshot->disk_works = true;
+    snapshot->taken_ns = snapshot->began_ns = clock_now_ns();
+    snapshot->taken_s = snapshot->began_s = clock_unix_s();
+    snapshot->results_max = options->results_max;
+    snapshot->dead_max = options->dead_max;
+    text_copy(snapshot->daemon, sizeof snapshot->daemon, daemon);
+    text_copy(snapshot->namespace, sizeof snapshot->namespace, options->namespace);
+    snapshot_read_process(snapshot);
+    stats_begin(&monitor->stats, snapshot);
+    if (*options->metrics_listen) {
+        monitor->web = web_create(options->metrics_listen, snapshot, error);
+        if (!monitor->web) {
+            free(monitor);
+            return NULL;
+        }
+        log_info("metrics and status on %s", web_name(monitor->web));
     }
-    log_info("metrics and status on %s", web_name(made->web));
-    uv_timer_init(loop, &made->timer);
-    made->timer.data = made;
-    *monitor = made;
-    return true;
+    uv_timer_init(loop, &monitor->look_timer);
+    uv_timer_init(loop, &monitor->stats_timer);
+    monitor->look_timer.data = monitor->stats_timer.data = monitor;
+    return monitor;
+}
+
+void monitor_start(struct monitor *monitor, const struct monitor_parts *parts)
+{
+    struct snapshot *snapshot = &monitor->snapshot;
+    uint32_t devices = engine_devices(parts->engine);
+    monitor->parts = *parts;
+    snapshot->device_count = devices ? devices : 1;
+    for (uint32_t d = 0; d < snapshot->device_count; d++)
+        text_copy(snapshot->devices[d].name, sizeof snapshot->devices[d].name,
+                  engine_name(parts->engine, d));
+    text_copy(snapshot->engine, sizeof snapshot->engine, engine_name(parts->engine, 0));
+    text_copy(snapshot->engine_description, sizeof snapshot->engine_description,
+              engine_description(parts->engine));
+    snapshot->in_flight_max = (uint32_t)monitor->options->inflight;
+    snapshot->workers_max = (uint32_t)monitor->options->workers;
+    snapshot->streams = engine_slots(parts->engine);
+    monitor->state = SNAPSHOT_RUNNING;
+    take(monitor);
+    show_page(monitor);
+    stats_begin(&monitor->stats, snapshot);
+    monitor_reload(monitor);
+    monitor->due_ns = clock_now_ns() + LOOK_FIRST_MS * (uint64_t)NS_PER_MS;
+    uv_timer_start(&monitor->look_timer, on_look, LOOK_FIRST_MS, LOOK_MS);
 }
 
 void monitor_close(struct monitor *monitor)
 {
     if (!monitor)
         return;
-    web_destroy(monitor->web);
+    stats_end(&monitor->stats);
+    if (monitor->web)
+        web_destroy(monitor->web);
     free(monitor);
 }

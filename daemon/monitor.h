@@ -1,8 +1,9 @@
 /*
- * monitor.h - fills the snapshot of metrics in, each second, and hands it to server.c.
+ * monitor.h - takes a snapshot of the daemon each second and shows it everywhere.
  *
- * Loop thread only. There is one where metrics_listen is set; all functions take NULL and do
- * nothing then, so that nothing is counted or timed for nobody.
+ * Loop thread only. One function fills the snapshot in, from all parts of the daemon; it then goes
+ * to http/server.c (if metrics_listen is set), to the heartbeat in Redis, to the stats line and to
+ * systemd's STATUS=.
  */
 #ifndef GPUIMGD_DAEMON_MONITOR_H
 #define GPUIMGD_DAEMON_MONITOR_H
@@ -15,8 +16,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/workers.h"
 #include "daemon/selfcheck/canary.h"
-#include "daemon/telemetry/metrics.h"
-#include "daemon/telemetry/stats.h"
+#include "daemon/telemetry/snapshot.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
 
@@ -24,27 +24,34 @@ struct monitor;
 
 /* What is looked at; borrowed. */
 struct monitor_parts {
-    const struct options *options;
     struct engine *engine;
     struct workers *workers;
     struct canary *canary; /* or NULL */
-    struct stats *stats;
     struct pipeline *pipeline;
     struct queue *queue;
 };
 
-/* Serves from here on, as METRICS_STARTING. *monitor is NULL where metrics_listen is "". false with
- * a sentence in error. */
-bool monitor_open(struct monitor **monitor, uv_loop_t *loop, const struct options *options,
-                  const char *daemon, struct error *error) MUST_CHECK;
-/* The parts are there: METRICS_RUNNING, counts from here on, and looks each second. */
-void monitor_watch(struct monitor *monitor, const struct monitor_parts *parts);
-/* Where the daemon stands; shown at once if it is another state than before. why: of
- * METRICS_FAILED, else NULL. Not before monitor_watch. */
-void monitor_set_state(struct monitor *monitor, enum metrics_state state, const char *why);
+/* Serves from here on, as SNAPSHOT_STARTING, unless metrics_listen is "". The options must stay.
+ * NULL with a sentence in error. */
+struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, const char *daemon,
+                             struct error *error) MUST_CHECK;
+/* Where the pipeline counts. */
+struct metrics_totals *monitor_totals(struct monitor *monitor);
+/* The parts are there: SNAPSHOT_RUNNING, and a snapshot each second. */
+void monitor_start(struct monitor *monitor, const struct monitor_parts *parts);
+/* Takes a snapshot now and shows it. */
+void monitor_look(struct monitor *monitor);
+/* Where the daemon stands, shown at once. why: of SNAPSHOT_FAILED, else NULL. */
+void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why);
 /* Temporary files of other daemons were looked for, and so many removed. */
 void monitor_swept(struct monitor *monitor, size_t removed);
-/* Whoever closes the loop's handles has closed its timer by then. */
+
+/* Writes the stats line now, even if the daemon is idle. */
+void monitor_write_stats(struct monitor *monitor);
+/* Follows the options stats_interval_s and stats_log, whose file is opened anew. */
+void monitor_reload(struct monitor *monitor);
+
+/* The loop's handles, of which the monitor has some, are closed by then. Takes NULL. */
 void monitor_close(struct monitor *monitor);
 
 #endif

@@ -17,17 +17,17 @@ bool web_check(const char *listen, struct error *error)
     return false;
 }
 
-struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error)
+struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
 {
-    (void)metrics;
+    (void)snapshot;
     bool refused = !web_check(listen, error);
     (void)refused; /* error says so */
     return NULL;
 }
 
-void web_publish(struct web *web, const struct metrics *metrics)
+void web_publish(struct web *web, const struct snapshot *snapshot)
 {
-    (void)web, (void)metrics;
+    (void)web, (void)snapshot;
 }
 
 const char *web_name(const struct web *web)
@@ -93,11 +93,11 @@ struct web {
     struct listener listener;
     struct MHD_Daemon *server;
     pthread_mutex_t lock;
-    struct metrics shown;   /* under the lock */
+    struct snapshot shown;   /* under the lock */
     struct history history; /* under the lock */
 
     /* The server's thread: */
-    struct metrics seen;
+    struct snapshot seen;
     struct history seen_history; /* a copy, only while its document is made */
     struct document documents[ROUTES];
     struct seat seats[CONNECTIONS_MAX];
@@ -156,14 +156,14 @@ static struct page show_verdict(bool good, const char *why)
 static struct page show_health(struct web *web, uint64_t now_ns)
 {
     char why[ERROR_TEXT_MAX + 64];
-    bool good = metrics_alive(&web->seen, now_ns, why, sizeof why);
+    bool good = snapshot_alive(&web->seen, now_ns, why, sizeof why);
     return show_verdict(good, why);
 }
 
 static struct page show_readiness(struct web *web, uint64_t now_ns)
 {
     char why[ERROR_TEXT_MAX + 64];
-    bool good = metrics_ready(&web->seen, now_ns, why, sizeof why);
+    bool good = snapshot_ready(&web->seen, now_ns, why, sizeof why);
     return show_verdict(good, why);
 }
 
@@ -336,7 +336,7 @@ bool web_check(const char *listen, struct error *error)
     return !*listen || listener_check(OPTION_NAME, listen, error);
 }
 
-struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error)
+struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
 {
     struct web *web = calloc(1, sizeof *web);
     if (!web) {
@@ -348,8 +348,8 @@ struct web *web_create(const char *listen, const struct metrics *metrics, struct
         return NULL;
     }
     pthread_mutex_init(&web->lock, NULL);
-    web->shown = *metrics;
-    history_add(&web->history, metrics);
+    web->shown = *snapshot;
+    history_add(&web->history, snapshot);
     for (size_t i = 0; i < CONNECTIONS_MAX; i++)
         web->seats[i].fd = -1;
     web->server = MHD_start_daemon(
@@ -371,12 +371,12 @@ struct web *web_create(const char *listen, const struct metrics *metrics, struct
 }
 
 /* The other thread may be off its CPU while it has the lock; it is not waited for. */
-void web_publish(struct web *web, const struct metrics *metrics)
+void web_publish(struct web *web, const struct snapshot *snapshot)
 {
     if (pthread_mutex_trylock(&web->lock) != 0)
         return;
-    web->shown = *metrics;
-    history_add(&web->history, metrics);
+    web->shown = *snapshot;
+    history_add(&web->history, snapshot);
     pthread_mutex_unlock(&web->lock);
 }
 

@@ -1,5 +1,5 @@
 /*
- * server.h - metrics, health and the status page over HTTP, where the option metrics_listen is set.
+ * web.h - metrics, health and the status page over HTTP, where the option metrics_listen is set.
  *
  * libmicrohttpd serves on one thread of its own: what clients send and how slowly they read never
  * takes the loop's time, which parsing and writing on it would. The loop hands a snapshot over
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "conf/status.h"
-#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/snapshot.h"
 
 struct web;
 
@@ -21,10 +21,10 @@ struct web;
 bool web_check(const char *listen, struct error *error) MUST_CHECK;
 
 /* Listens there from here on and shows the snapshot. NULL with a sentence in error. */
-struct web *web_create(const char *listen, const struct metrics *metrics, struct error *error);
+struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error);
 /* Shows this one from here on. Loop thread; does not wait: where the last one is being copied at
  * this moment, this one is left out, and the next one shows all that it had. */
-void web_publish(struct web *web, const struct metrics *metrics);
+void web_publish(struct web *web, const struct snapshot *snapshot);
 /* "http://127.0.0.1:9464/", with the port that it got. */
 const char *web_name(const struct web *web);
 /* Ends all connections at once. Takes NULL. */

@@ -94,39 +94,59 @@ const char *work_label(const struct work *work, char label[LABEL_BYTES])
 
 /* ---- done or not ---------------------------------------------------------------------------- */
 
-static void count(const struct work *work, bool done, bool retried, bool dead)
+/* Times that are not known yet are -1. */
+static struct metrics_job metrics_of(const struct work *work, const struct error *error,
+                                     enum metrics_outcome outcome, const char *input)
+{
+    return (struct metrics_job){
+        .number = work->number,
+        .attempt = work->lease->attempt,
+        .input = input,
+        .error = error,
+        .outcome = outcome,
+        .ms = {-1, -1, -1, -1, -1, -1, -1},
+        .queue_ms = -1,
+        .total_ms = clock_ms(work->fetched_ns, clock_now_ns()),
+    };
+}
+
+static void count(const struct work *work, enum metrics_outcome outcome)
 {
     const struct engine_task *task = &work->task;
     char input[LABEL_INPUT_BYTES_MAX + 1];
-    struct stats_job job = {
-        .number = work->number,
-        .input = input_label(work, input),
-        .attempt = work->lease->attempt,
-        .error = &work->error,
-        .done = done,
-        .retried = retried,
-        .dead = dead,
-        .pixels = (uint64_t)work->info.width * work->info.height,
-        .bytes_in = work->file_bytes,
-        .queue_ms = work->queue_ms,
-        .read_ms = work->ms[STAGE_READ],
-        .admit_ms = work->ms[STAGE_ADMIT],
-        .decode_ms = work->ms[STAGE_DECODE],
-        .h2d_ms = work->computed ? task->h2d_ms : -1,
-        .kernel_ms = work->computed ? task->kernel_ms : -1,
-        .d2h_ms = work->computed ? task->d2h_ms : -1,
-        .encode_ms = work->ms[STAGE_ENCODE],
-        .total_ms = clock_ms(work->fetched_ns, clock_now_ns()),
-    };
+    struct metrics_job job = metrics_of(work, &work->error, outcome, input_label(work, input));
+    if (outcome == METRICS_DONE)
+        job.pixels = (uint64_t)work->info.width * work->info.height;
+    job.bytes_in = work->file_bytes;
+    job.queue_ms = work->queue_ms;
+    job.ms[METRICS_READ] = work->ms[STAGE_READ];
+    job.ms[METRICS_ADMIT] = work->ms[STAGE_ADMIT];
+    job.ms[METRICS_DECODE] = work->ms[STAGE_DECODE];
+    job.ms[METRICS_ENCODE] = work->ms[STAGE_ENCODE];
+    if (work->computed) {
+        job.ms[METRICS_H2D] = task->h2d_ms;
+        job.ms[METRICS_KERNEL] = task->kernel_ms;
+        job.ms[METRICS_D2H] = task->d2h_ms;
+    }
     for (size_t i = 0; i < work->job.output_count; i++) {
         if (work->outputs[i].bytes > 0 && work->outputs[i].error.status == STATUS_OK) {
             job.images++;
             job.bytes_out += work->outputs[i].bytes;
         }
     }
-    if (!done)
-        job.pixels = 0;
-    stats_add(work->pipeline->parts.stats, &job);
+    metrics_count(work->pipeline->parts.totals, &job);
+}
+
+/* dead: Redis made a dead job of it. */
+static enum metrics_outcome outcome_of(enum status status, bool dead)
+{
+    if (status == STATUS_OK)
+        return METRICS_DONE;
+    if (dead)
+        return METRICS_DEAD;
+    if (status_retryable(status))
+        return METRICS_RETRIED;
+    return status == STATUS_CANCELLED ? METRICS_CANCELLED : METRICS_FAILED;
 }
 
 /* The outputs that go to Redis keys change hands. */
@@ -239,16 +259,14 @@ void work_abandon(struct work *work, const struct error *error)
     work->lease->job = NULL;
     if (error) {
         char input[LABEL_INPUT_BYTES_MAX + 1];
-        struct stats_job job = {.number = work->number, .attempt = work->lease->attempt,
-                                .input = input_label(work, input),
-                                .error = error, .queue_ms = -1, .read_ms = -1, .admit_ms = -1,
-                                .decode_ms = -1, .h2d_ms = -1, .kernel_ms = -1, .d2h_ms = -1,
-                                .encode_ms = -1,
-                                .total_ms = clock_ms(work->fetched_ns, clock_now_ns())};
+        bool cancelled = error->status == STATUS_CANCELLED;
+        struct metrics_job job =
+            metrics_of(work, error, cancelled ? METRICS_CANCELLED : METRICS_FAILED,
+                       input_label(work, input));
         answer(work, error, true);
-        stats_add(pipeline->parts.stats, &job);
+        metrics_count(pipeline->parts.totals, &job);
     } else {
-        stats_add_returned(pipeline->parts.stats);
+        pipeline->parts.totals->returned++;
         queue_give_back(work->pipeline->queue, work->lease);
     }
     work->lease = NULL;
@@ -262,11 +280,10 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
         return; /* abandoned: it became a zombie or a free place long ago */
     if (lease->denied)
         error_set(&work->error, lease->denied->status, "%s", lease->denied->text);
-    bool retry = work->error.status != STATUS_OK && status_retryable(work->error.status);
     if (!stale && !work->give_back && !atomic_load(&work->lost))
-        count(work, work->error.status == STATUS_OK, retry && !dead, dead);
+        count(work, outcome_of(work->error.status, dead));
     else
-        stats_add_returned(pipeline->parts.stats);
+        pipeline->parts.totals->returned++;
     pipeline_recycle(work, &pipeline->stages[STAGE_ACK]);
     pipeline_pump(pipeline);
 }

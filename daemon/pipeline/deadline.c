@@ -18,7 +18,7 @@
 static void set_late(const struct work *work, struct error *error)
 {
     error_set(error, STATUS_TIMEOUT, "the job did not end within its %g s; it was in stage %s",
-              work->job.timeout_s, stage_table[atomic_load(&work->at)].name);
+              work->job.timeout_s, stage_name(atomic_load(&work->at)));
 }
 
 void work_set_late(struct work *work)
@@ -70,7 +70,7 @@ static bool replace_worker(struct work *work, const struct error *error)
     struct workers *workers = pipeline->parts.workers;
     char label[LABEL_BYTES];
     log_error("job %s: a worker hangs in stage %s and is replaced", work_label(work, label),
-              stage_table[atomic_load(&work->at)].name);
+              stage_name(atomic_load(&work->at)));
     bool replaced = workers_give_up(workers, &work->errand);
     work_abandon(work, error);
     return replaced && workers_given_up(workers) < pipeline->parts.options->workers &&
@@ -110,7 +110,7 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
                 continue;
             log_info("job %s goes back after it waited %.1f s in stage %s",
                      work_label(work, label), clock_ms(work->fetched_ns, now) / 1e3,
-                     stage_table[stage].name);
+                     stage_name(stage));
             work->give_back = true;
             pipeline_move(work, STAGE_ACK);
         }

@@ -49,7 +49,7 @@ static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
     work->number = lease->number;
     work->fetch = lease->fetch;
     lease->job = work;
-    stats_add_attempt(pipeline->parts.stats);
+    pipeline->parts.totals->attempts++;
     work->errand.run = work_run_errand;
     work->errand.done = work_errand_done;
     work->fetched_ns = clock_now_ns();
@@ -188,9 +188,7 @@ static void parse(struct work *work, const struct lease *lease)
     }
     work->left_ns = (uint64_t)(work->job.timeout_s * NS_PER_S);
     if (work->job.pushed > 0) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        double waited = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - work->job.pushed;
+        double waited = clock_unix_s() - work->job.pushed;
         work->queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
     work_check_operations(work);
@@ -290,7 +288,7 @@ void work_end_cancelled(struct work *work)
         return;
     work->error = (struct error){0};
     error_set(&work->error, STATUS_CANCELLED, "the job was cancelled in stage %s",
-              stage_table[work->stage].name);
+              stage_name(work->stage));
 }
 
 static void cancel(struct work *work)

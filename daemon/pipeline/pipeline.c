@@ -29,13 +29,13 @@ static void enter_gpu(struct work *work);
 
 /* Of the errands that wait for a worker the one nearest to its end goes first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
-    [STAGE_ASK] = {"ask", work_enter_ask, NULL, 0},
-    [STAGE_READ] = {"read", reads_enter, work_read, 0},
-    [STAGE_ADMIT] = {"admit", enter_admit, NULL, 0},
-    [STAGE_DECODE] = {"decode", enter_on_worker, work_decode, 1},
-    [STAGE_GPU] = {"gpu", enter_gpu, work_compute, 2},
-    [STAGE_ENCODE] = {"encode", enter_on_worker, work_encode, 3},
-    [STAGE_ACK] = {"ack", work_enter_ack, NULL, 0},
+    [STAGE_ASK] = {work_enter_ask, NULL, 0},
+    [STAGE_READ] = {reads_enter, work_read, 0},
+    [STAGE_ADMIT] = {enter_admit, NULL, 0},
+    [STAGE_DECODE] = {enter_on_worker, work_decode, 1},
+    [STAGE_GPU] = {enter_gpu, work_compute, 2},
+    [STAGE_ENCODE] = {enter_on_worker, work_encode, 3},
+    [STAGE_ACK] = {work_enter_ack, NULL, 0},
 };
 
 void pipeline_enter(struct work *work, enum stage stage)
@@ -47,7 +47,7 @@ void pipeline_enter(struct work *work, enum stage stage)
     work->stage = stage;
     atomic_store(&work->at, stage);
     list_push(&pipeline->stages[stage], &work->node);
-    fault_point("enter", stage_table[stage].name, work->job.id);
+    fault_point("enter", stage_name(stage), work->job.id);
     stage_table[stage].enter(work);
 }
 
@@ -306,7 +306,7 @@ static void run_stage(struct work *work, struct worker_tools *tools)
     enum stage stage = atomic_load(&work->at);
     uint64_t begin_ns = clock_now_ns();
     work_start_clock(work);
-    fault_point("run", stage_table[stage].name, work->job.id);
+    fault_point("run", stage_name(stage), work->job.id);
     stage_table[stage].run(work, tools);
     uint64_t end_ns = clock_now_ns();
     double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that waited for room */
@@ -319,7 +319,7 @@ static void run_stage(struct work *work, struct worker_tools *tools)
 static void carry_to(struct work *work, enum stage stage)
 {
     atomic_store(&work->at, stage);
-    fault_point("enter", stage_table[stage].name, work->job.id);
+    fault_point("enter", stage_name(stage), work->job.id);
 }
 
 static bool is_small(const struct work *work)
@@ -335,7 +335,7 @@ static bool carry_through_admission(struct work *work)
         admission_wait(work);
         return false;
     }
-    fault_point("enter", stage_table[STAGE_ADMIT].name, work->job.id);
+    fault_point("enter", stage_name(STAGE_ADMIT), work->job.id);
     if (!admission_pass(work) || work->error.status != STATUS_OK)
         return false;
     work->ms[STAGE_ADMIT] = 0;
@@ -509,12 +509,7 @@ uint32_t pipeline_waiting(const struct pipeline *pipeline)
     return waiting;
 }
 
-const char *pipeline_stage_name(uint32_t stage)
-{
-    return stage_table[stage].name;
-}
-
-uint32_t pipeline_in_stage(const struct pipeline *pipeline, uint32_t stage)
+uint32_t pipeline_in_stage(const struct pipeline *pipeline, enum stage stage)
 {
     return (uint32_t)pipeline->stages[stage].length;
 }

@@ -16,7 +16,8 @@
 #include "conf/options.h"
 #include "daemon/files/files.h"
 #include "daemon/pipeline/workers.h"
-#include "daemon/telemetry/stats.h"
+#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/stage.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
@@ -29,7 +30,7 @@ struct pipeline_parts {
     struct engine *engine;
     struct workers *workers;
     struct files *files;
-    struct stats *stats;
+    struct metrics_totals *totals;
     struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */
     uint32_t ahead_max; /* places beyond options->inflight, for short jobs */
@@ -68,8 +69,7 @@ uint32_t pipeline_inflight(const struct pipeline *pipeline);
 uint32_t pipeline_unfinished(const struct pipeline *pipeline);
 uint32_t pipeline_zombies(const struct pipeline *pipeline);
 uint32_t pipeline_waiting(const struct pipeline *pipeline); /* for memory */
-const char *pipeline_stage_name(uint32_t stage); /* enum stage */
-uint32_t pipeline_in_stage(const struct pipeline *pipeline, uint32_t stage);
+uint32_t pipeline_in_stage(const struct pipeline *pipeline, enum stage stage);
 /* Memory of host_bytes: the input files, and what the codecs' own needs reserve. */
 struct pool_usage pipeline_file_usage(const struct pipeline *pipeline);
 struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline);

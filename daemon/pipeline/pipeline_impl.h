@@ -38,9 +38,8 @@ struct pipeline {
     void *drained_context;
 };
 
-/* Every stage: its name, how it begins on the loop, and what a worker then does. */
+/* Every stage: how it begins on the loop, and what a worker then does. */
 struct stage_row {
-    const char *name;
     void (*enter)(struct work *work);
     void (*run)(struct work *work, struct worker_tools *tools);
     uint32_t priority; /* among errands that wait for a worker */

@@ -20,6 +20,7 @@
 #include "conf/status.h"
 #include "daemon/files/files.h"
 #include "daemon/pipeline/workers.h"
+#include "daemon/telemetry/stage.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/plan.h"
@@ -28,17 +29,6 @@
 #include "queue/lease/queue.h"
 
 #define CLOCK_STANDS UINT64_MAX
-
-enum stage {
-    STAGE_ASK, /* only jobs that must not be started unasked */
-    STAGE_READ,
-    STAGE_ADMIT,
-    STAGE_DECODE,
-    STAGE_GPU,
-    STAGE_ENCODE,
-    STAGE_ACK,
-    STAGE_COUNT
-};
 
 /* One of the job's outputs. */
 struct work_output {

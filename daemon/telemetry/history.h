@@ -1,13 +1,13 @@
 /*
  * history.h - the last two minutes of what the status page draws, a sample per snapshot.
  *
- * The loop adds a sample with each snapshot; the thread of server.c writes a copy as JSON when a
- * page opens. All of it is plain data of a fixed size without pointers, so that a copy is whole.
+ * The loop adds a sample with each snapshot; the thread of http/server.c writes a copy as JSON when
+ * a page opens. All of it is plain data of a fixed size without pointers, so that a copy is whole.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_HISTORY_H
 #define GPUIMGD_DAEMON_TELEMETRY_HISTORY_H
 
-#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/snapshot.h"
 
 /* Two minutes of steps between snapshots, which come once per second; status.html has it too. */
 #define HISTORY_SAMPLES 121
@@ -16,7 +16,7 @@
 struct history_sample {
     uint64_t generation, taken_ns;
     double taken_s;
-    uint64_t done, failed, dead, cancelled, pixels, input_bytes, output_bytes;
+    uint64_t jobs[METRICS_OUTCOMES], pixels, input_bytes, output_bytes;
     struct {
         uint64_t count;
         double sum_s;
@@ -33,8 +33,8 @@ struct history {
 };
 
 /* A snapshot less than half a second after the last one (a change of state) replaces it, so that
- * the samples go back two minutes. */
-void history_add(struct history *history, const struct metrics *metrics);
+ * the samples go back two minutes. The first one, of the start, stays. */
+void history_add(struct history *history, const struct snapshot *snapshot);
 
 /* {"samples":[...]}, the oldest first, each with the keys of status.json that the page compares.
  * malloc'd; NULL when memory is short. */

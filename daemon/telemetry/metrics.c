@@ -1,10 +1,12 @@
 #include "daemon/telemetry/metrics.h"
 
-#include <stdio.h>
-#include <time.h>
+#include <math.h>
 
 #include "conf/clock.h"
 #include "conf/text.h"
+
+#define FINE_PER_OCTAVE 8
+#define FINE_FIRST_MS   0.01
 
 const double metrics_bucket_s[METRICS_BUCKETS] = {
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
@@ -17,13 +19,12 @@ const char *const metrics_time_names[METRICS_TIMES] = {
     [METRICS_ENCODE] = "encode",
 };
 
-const char *const metrics_state_names[METRICS_STATES] = {
-    [METRICS_STARTING] = "starting", [METRICS_RUNNING] = "running",
-    [METRICS_PAUSED] = "paused",     [METRICS_DRAINING] = "draining",
+const char *const metrics_outcome_names[METRICS_OUTCOMES] = {
+    [METRICS_DONE] = "done",
     [METRICS_FAILED] = "failed",
+    [METRICS_DEAD] = "dead",
+    [METRICS_CANCELLED] = "cancelled",
 };
-
-/* ---- counting ------------------------------------------------------------------------------- */
 
 /* Negative: it did not get there. */
 static void add_ms(struct metrics_histogram *histogram, double ms)
@@ -37,100 +38,87 @@ static void add_ms(struct metrics_histogram *histogram, double ms)
     histogram->sum_s += ms / 1e3;
 }
 
-static void note_error(struct metrics_totals *totals, const struct stats_job *job)
+uint64_t metrics_histogram_count(const struct metrics_histogram *histogram)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        count += histogram->counts[i];
+    return count;
+}
+
+static size_t fine_bucket(double ms)
+{
+    if (!(ms > FINE_FIRST_MS))
+        return 0;
+    double bucket = log2(ms / FINE_FIRST_MS) * FINE_PER_OCTAVE;
+    return bucket < METRICS_FINE_BUCKETS - 1 ? (size_t)bucket : METRICS_FINE_BUCKETS - 1;
+}
+
+double metrics_fine_bucket_ms(size_t bucket)
+{
+    return FINE_FIRST_MS * exp2((double)(bucket + 1) / FINE_PER_OCTAVE);
+}
+
+static void note_error(struct metrics_totals *totals, const struct metrics_job *job)
 {
     struct metrics_error *error = &totals->recent[totals->recent_count++ % METRICS_RECENT_MAX];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     *error = (struct metrics_error){
-        .time_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9,
+        .time_s = clock_unix_s(),
         .job = job->number,
         .attempt = job->attempt,
         .status = job->error->status,
-        .retried = job->retried,
+        .retried = job->outcome == METRICS_RETRIED,
     };
     text_copy(error->input, sizeof error->input, job->input ? job->input : "");
     text_copy(error->text, sizeof error->text, job->error->text);
     totals->errors[job->error->status]++;
 }
 
-void metrics_count(struct metrics_totals *totals, const struct stats_job *job)
+void metrics_count(struct metrics_totals *totals, const struct metrics_job *job)
 {
-    const double ms[METRICS_TIMES] = {
-        [METRICS_READ] = job->read_ms, [METRICS_ADMIT] = job->admit_ms,
-        [METRICS_DECODE] = job->decode_ms, [METRICS_H2D] = job->h2d_ms,
-        [METRICS_KERNEL] = job->kernel_ms, [METRICS_D2H] = job->d2h_ms,
-        [METRICS_ENCODE] = job->encode_ms,
-    };
     if (job->error && job->error->status != STATUS_OK)
         note_error(totals, job);
-    if (job->retried) {
+    if (job->outcome == METRICS_RETRIED) {
         totals->retried++;
         return;
     }
-    bool cancelled = job->error && job->error->status == STATUS_CANCELLED;
-    totals->done += job->done;
-    totals->dead += job->dead;
-    totals->cancelled += cancelled;
-    totals->failed += !job->done && !job->dead && !cancelled;
+    totals->jobs[job->outcome]++;
     totals->images += job->images;
     totals->pixels += job->pixels;
     totals->input_bytes += job->bytes_in;
     totals->output_bytes += job->bytes_out;
     for (size_t i = 0; i < METRICS_TIMES; i++)
-        add_ms(&totals->times[i], ms[i]);
+        add_ms(&totals->times[i], job->ms[i]);
     add_ms(&totals->job, job->total_ms);
     add_ms(&totals->queued, job->queue_ms);
+    totals->fine[fine_bucket(job->total_ms)]++;
 }
 
-/* ---- verdicts ------------------------------------------------------------------------------- */
-
-bool metrics_alive(const struct metrics *metrics, uint64_t now_ns, char *why, size_t size)
+uint64_t metrics_jobs(const struct metrics_totals *totals)
 {
-    double silent_s = clock_ms(metrics->taken_ns, now_ns) / 1e3;
-    if (metrics->state == METRICS_FAILED) {
-        snprintf(why, size, "failed: %s; to be started anew", metrics->why);
-        return false;
-    }
-    /* Opening a device holds the loop up for as long as the driver likes. */
-    if (metrics->state != METRICS_STARTING && silent_s > METRICS_STALL_S) {
-        snprintf(why, size, "the loop has stood still for %.0f s; at most %d s are healthy",
-                 silent_s, METRICS_STALL_S);
-        return false;
-    }
-    if (!metrics->moving) {
-        snprintf(why, size, "jobs stand still: one is past its deadline, or all wait and none "
-                            "moves");
-        return false;
-    }
-    snprintf(why, size, "%s", metrics_state_names[metrics->state]);
-    return true;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < METRICS_OUTCOMES; i++)
+        sum += totals->jobs[i];
+    return sum;
 }
 
-bool metrics_ready(const struct metrics *metrics, uint64_t now_ns, char *why, size_t size)
+bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64_t *jobs,
+                   double *ms)
 {
-    if (!metrics_alive(metrics, now_ns, why, size))
+    static const struct {
+        bool works;
+        enum metrics_time first, last, counted;
+    } of[STAGE_COUNT] = {
+        [STAGE_READ] = {true, METRICS_READ, METRICS_READ, METRICS_READ},
+        [STAGE_DECODE] = {true, METRICS_DECODE, METRICS_DECODE, METRICS_DECODE},
+        [STAGE_GPU] = {true, METRICS_H2D, METRICS_D2H, METRICS_KERNEL},
+        [STAGE_ENCODE] = {true, METRICS_ENCODE, METRICS_ENCODE, METRICS_ENCODE},
+    };
+    if (!of[stage].works)
         return false;
-    switch (metrics->state) {
-    case METRICS_RUNNING:
-        break;
-    case METRICS_STARTING:
-        snprintf(why, size, "starting: the self-test has not passed yet");
-        return false;
-    case METRICS_PAUSED:
-        snprintf(why, size, "paused, by SIGUSR2 or for all daemons: no jobs are fetched");
-        return false;
-    default:
-        snprintf(why, size, "draining: no jobs are fetched, %u are in flight", metrics->in_flight);
-        return false;
-    }
-    if (!metrics->redis_ready) {
-        snprintf(why, size, "Redis: %s", metrics->redis_reason);
-        return false;
-    }
-    if (!metrics->disk_works) {
-        snprintf(why, size, "%s", metrics->disk_reason);
-        return false;
-    }
+    *jobs = metrics_histogram_count(&totals->times[of[stage].counted]);
+    *ms = 0;
+    for (enum metrics_time time = of[stage].first; time <= of[stage].last; time++)
+        *ms += totals->times[time].sum_s * 1e3;
     return true;
 }

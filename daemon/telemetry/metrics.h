@@ -1,8 +1,9 @@
 /*
- * metrics.h - what is counted since the start, and the snapshot of the daemon that HTTP shows.
+ * metrics.h - counts what happens to jobs, from the daemon's start on.
  *
- * The loop counts and fills the snapshot in; a copy of it goes to the thread of server.c. All of it
- * is plain data without pointers, so that a copy is whole. Functions here keep no state.
+ * Loop thread only. The pipeline reports each end of an attempt; all that the daemon publishes
+ * about jobs (snapshot.h) is made from these totals. Plain data without pointers, so that a copy is
+ * whole.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_METRICS_H
 #define GPUIMGD_DAEMON_TELEMETRY_METRICS_H
@@ -11,14 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conf/limits.h"
 #include "conf/status.h"
-#include "daemon/pipeline/work.h"
-#include "daemon/pipeline/workers.h"
-#include "daemon/selfcheck/canary.h"
-#include "daemon/telemetry/stats.h"
-#include "gpu/engine/engine.h"
-#include "queue/job/instance.h"
+#include "daemon/telemetry/stage.h"
 #include "queue/job/label.h"
 
 /* Upper ends of the buckets of all durations, in seconds: from the copy of a small image to
@@ -31,6 +26,13 @@ struct metrics_histogram {
     uint64_t counts[METRICS_BUCKETS + 1]; /* not cumulative; the last one: above all ends */
     double sum_s;
 };
+uint64_t metrics_histogram_count(const struct metrics_histogram *histogram);
+
+/* Buckets an eighth of an octave wide, from 10 us to over an hour, for the percentiles of the stats
+ * line: these are at most 9% too high. */
+#define METRICS_FINE_BUCKETS 240
+/* The upper end of such a bucket. */
+double metrics_fine_bucket_ms(size_t bucket);
 
 /* Where a job's time goes; names in metrics_time_names. */
 enum metrics_time {
@@ -44,6 +46,29 @@ enum metrics_time {
     METRICS_TIMES
 };
 extern const char *const metrics_time_names[METRICS_TIMES];
+
+/* How an attempt ends; all but the last one end the job, too. */
+enum metrics_outcome {
+    METRICS_DONE,
+    METRICS_FAILED,
+    METRICS_DEAD,
+    METRICS_CANCELLED,
+    METRICS_OUTCOMES,
+    METRICS_RETRIED = METRICS_OUTCOMES
+};
+extern const char *const metrics_outcome_names[METRICS_OUTCOMES];
+
+/* One end of an attempt. Times in milliseconds; negative: it did not get there. */
+struct metrics_job {
+    uint64_t number;
+    uint32_t attempt;
+    const char *input;         /* its name (label.h), or NULL; borrowed */
+    const struct error *error; /* borrowed; NULL or STATUS_OK: none */
+    enum metrics_outcome outcome;
+    uint32_t images;
+    uint64_t pixels, bytes_in, bytes_out;
+    double ms[METRICS_TIMES], queue_ms, total_ms;
+};
 
 /* Attempts that ended in an error, the latest ones: what a status page has room for. */
 #define METRICS_RECENT_MAX 16
@@ -59,77 +84,22 @@ struct metrics_error {
 };
 
 struct metrics_totals {
-    uint64_t attempts, done, failed, dead, cancelled, retried, returned;
+    uint64_t attempts, retried;
+    uint64_t returned; /* attempts that ended without a result: given back, or lost to another */
+    uint64_t jobs[METRICS_OUTCOMES];
     uint64_t errors[STATUS_COUNT];
     uint64_t images, pixels, input_bytes, output_bytes;
     struct metrics_histogram times[METRICS_TIMES], job, queued;
+    uint64_t fine[METRICS_FINE_BUCKETS]; /* of the times in `job` */
     struct metrics_error recent[METRICS_RECENT_MAX]; /* a ring; [recent_count % MAX] is next */
     uint64_t recent_count;
 };
 
-/* One job's end, or one attempt's. */
-void metrics_count(struct metrics_totals *totals, const struct stats_job *job);
-
-enum metrics_state {
-    METRICS_STARTING, /* until the self-test has passed */
-    METRICS_RUNNING,
-    METRICS_PAUSED,
-    METRICS_DRAINING,
-    METRICS_FAILED,
-    METRICS_STATES
-};
-extern const char *const metrics_state_names[METRICS_STATES];
-
-/* The option's bound, and a NUL. */
-#define METRICS_NAMESPACE_BYTES 129
-
-struct metrics_device {
-    char name[32];
-    struct engine_activity activity; /* since the start */
-    struct pool_usage memory;        /* all 0: of the CPU engine */
-};
-
-struct metrics {
-    uint64_t generation;  /* 1, 2, ... */
-    uint64_t taken_ns;    /* CLOCK_MONOTONIC */
-    double taken_s;       /* since 1970 */
-    double began_s;       /* the daemon's start, since 1970 */
-    enum metrics_state state;
-    char why[ERROR_TEXT_MAX]; /* of METRICS_FAILED */
-    bool moving;          /* pipeline_healthy */
-    bool disk_works;      /* outputs can be written */
-    char disk_reason[ERROR_TEXT_MAX]; /* why not, or "" */
-    char daemon[INSTANCE_BYTES_MAX];
-    char engine[32], engine_description[160];
-    char namespace[METRICS_NAMESPACE_BYTES];
-
-    struct metrics_totals totals;
-    uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, waiting, abandoned;
-    double oldest_s;
-
-    bool redis_ready;
-    char redis_reason[ERROR_TEXT_MAX + 32], redis_version[32];
-    uint64_t results, results_max, dead_listed, dead_max, delayed;
-    uint64_t queue_length, unacknowledged, redelivered, stale, dropped, trimmed, reconnects;
-
-    struct pool_usage pinned, files, codecs;
-    struct metrics_device devices[DEVICES_MAX];
-    uint32_t device_count; /* 1 for the CPU engine */
-
-    struct workers_usage workers;
-    uint32_t workers_replaced;
-    double loop_cpu_s, loop_lag_s;
-    uint64_t sweeps, swept_files;
-    struct canary_counts canary;
-};
-
-/* A loop that has not been heard of for so long stands still: ten snapshots, and half of the
- * unit's WatchdogSec. */
-#define METRICS_STALL_S 10
-
-/* Whether the process should live on (/healthz), and whether it takes jobs (/readyz). Where not,
- * `why` gets a sentence; where so, its state. now_ns: CLOCK_MONOTONIC. */
-bool metrics_alive(const struct metrics *metrics, uint64_t now_ns, char *why, size_t size);
-bool metrics_ready(const struct metrics *metrics, uint64_t now_ns, char *why, size_t size);
+void metrics_count(struct metrics_totals *totals, const struct metrics_job *job);
+/* Jobs that ended, whatever the outcome. */
+uint64_t metrics_jobs(const struct metrics_totals *totals);
+/* How many jobs worked in a stage, and their time together. false: jobs only wait in this stage. */
+bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64_t *jobs,
+                   double *ms);
 
 #endif

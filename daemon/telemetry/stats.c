@@ -5,202 +5,89 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/telemetry/metrics.h"
 
-/* Total times fall into buckets an eighth of an octave wide, from 10 us to over an hour: a
- * percentile is off by at most 5%, and costs no memory that grows. */
-#define BUCKETS          240
-#define BUCKETS_A_OCTAVE 8
-#define BUCKET_FIRST_MS  0.01
-
-struct interval {
-    uint64_t jobs, done, failed, dead, retried, images, pixels, bytes_in, bytes_out;
-    double stage_ms[4];
-    uint64_t stage_count[4];
-    uint32_t total[BUCKETS];
-    uint64_t total_count;
-};
-
-struct stats {
-    struct interval now;
-    uint64_t began_ns, began_cpu_ns;
-    double images_per_s;
-    uint64_t jobs_total;
-    struct metrics_totals *totals;               /* NULL: nobody asks for them */
-    struct engine_activity activity;             /* of the interval, all devices */
-    struct engine_activity devices[DEVICES_MAX]; /* since the start */
-    struct stats_totals before; /* of the intervals that are over */
-    bool idle;                  /* the last line said that nothing happened */
-    uint64_t queue_length;      /* in the last line */
-    int log; /* -1: none */
-};
-
-struct stats *stats_create(void)
+void stats_begin(struct stats *stats, const struct snapshot *now)
 {
-    struct stats *stats = calloc(1, sizeof *stats);
-    if (!stats)
-        return NULL;
-    stats->log = -1;
-    stats->began_ns = clock_now_ns();
-    stats->began_cpu_ns = clock_thread_cpu_ns();
-    return stats;
+    *stats = (struct stats){.before = *now, .log = -1};
 }
 
-void stats_destroy(struct stats *stats)
+void stats_end(struct stats *stats)
 {
-    if (!stats)
-        return;
     if (stats->log >= 0)
         close(stats->log);
-    free(stats);
+    stats->log = -1;
 }
 
-static size_t bucket_of(double ms)
-{
-    if (!(ms > BUCKET_FIRST_MS))
-        return 0;
-    double bucket = log2(ms / BUCKET_FIRST_MS) * BUCKETS_A_OCTAVE;
-    return bucket < BUCKETS - 1 ? (size_t)bucket : BUCKETS - 1;
-}
+/* ---- the time between two snapshots --------------------------------------------------------- */
+
+struct span {
+    const struct metrics_totals *from, *to;
+    uint64_t jobs;
+};
 
 /* The upper end of the bucket that holds the given share of the jobs. */
-static double percentile_ms(const struct interval *interval, double share)
+static double percentile_ms(const struct span *span, double share)
 {
-    uint64_t wanted = (uint64_t)ceil(share * (double)interval->total_count), seen = 0;
-    if (interval->total_count == 0)
-        return 0;
-    for (size_t i = 0; i < BUCKETS; i++) {
-        seen += interval->total[i];
+    uint64_t wanted = (uint64_t)ceil(share * (double)span->jobs), seen = 0;
+    for (size_t i = 0; i < METRICS_FINE_BUCKETS && span->jobs > 0; i++) {
+        seen += span->to->fine[i] - span->from->fine[i];
         if (seen >= wanted)
-            return BUCKET_FIRST_MS * exp2((double)(i + 1) / BUCKETS_A_OCTAVE);
+            return metrics_fine_bucket_ms(i);
     }
     return 0;
 }
 
-void stats_count_into(struct stats *stats, struct metrics_totals *totals)
+static double mean_ms(const struct span *span, enum stage stage)
 {
-    stats->totals = totals;
+    uint64_t jobs = 0, jobs_before = 0;
+    double ms = 0, ms_before = 0;
+    metrics_stage(span->to, stage, &jobs, &ms);
+    metrics_stage(span->from, stage, &jobs_before, &ms_before);
+    return jobs > jobs_before ? (ms - ms_before) / (double)(jobs - jobs_before) : 0;
 }
 
-void stats_add_attempt(struct stats *stats)
+/* What all devices together did since the start. */
+static struct engine_activity activity_of(const struct snapshot *snapshot)
 {
-    if (stats->totals)
-        stats->totals->attempts++;
-}
-
-void stats_add_returned(struct stats *stats)
-{
-    if (stats->totals)
-        stats->totals->returned++;
-}
-
-/* The time on the engine, or -1. */
-static double gpu_ms(const struct stats_job *job)
-{
-    return job->kernel_ms < 0 ? -1 : job->h2d_ms + job->kernel_ms + job->d2h_ms;
-}
-
-void stats_add(struct stats *stats, const struct stats_job *job)
-{
-    struct interval *now = &stats->now;
-    if (stats->totals)
-        metrics_count(stats->totals, job);
-    if (job->retried) {
-        now->retried++;
-        return;
+    struct engine_activity sum = {0};
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        const struct engine_activity *one = &snapshot->devices[d].activity;
+        sum.any_s += one->any_s;
+        sum.h2d_s += one->h2d_s;
+        sum.kernel_s += one->kernel_s;
+        sum.d2h_s += one->d2h_s;
     }
-    now->jobs++;
-    stats->jobs_total++;
-    now->done += job->done;
-    now->dead += job->dead;
-    now->failed += !job->done && !job->dead;
-    now->images += job->images;
-    now->pixels += job->pixels;
-    now->bytes_in += job->bytes_in;
-    now->bytes_out += job->bytes_out;
-    const double ms[4] = {job->read_ms, job->decode_ms, gpu_ms(job), job->encode_ms};
-    for (int i = 0; i < 4; i++) {
-        if (ms[i] >= 0) {
-            now->stage_ms[i] += ms[i];
-            now->stage_count[i]++;
-        }
-    }
-    now->total[bucket_of(job->total_ms)]++;
-    now->total_count++;
+    return sum;
 }
 
-static void add_activity(struct engine_activity *sum, const struct engine_activity *more)
+static double device_bytes(const struct snapshot *snapshot)
 {
-    sum->h2d_s += more->h2d_s;
-    sum->kernel_s += more->kernel_s;
-    sum->d2h_s += more->d2h_s;
-    sum->any_s += more->any_s;
-    sum->h2d_bytes += more->h2d_bytes;
-    sum->d2h_bytes += more->d2h_bytes;
-    sum->turns += more->turns;
-    sum->tasks += more->tasks;
+    size_t sum = 0;
+    for (uint32_t d = 0; d < snapshot->device_count; d++)
+        sum += snapshot->devices[d].memory.held;
+    return (double)sum;
 }
 
-void stats_take_activity(struct stats *stats, struct engine *engine)
-{
-    uint32_t count = engine_devices(engine);
-    for (uint32_t d = 0; d < (count ? count : 1); d++) {
-        struct engine_activity past = engine_take_activity_of(engine, d);
-        add_activity(&stats->activity, &past);
-        add_activity(&stats->devices[d], &past);
-    }
-}
+/* ---- the line ------------------------------------------------------------------------------- */
 
-const struct engine_activity *stats_activity(const struct stats *stats, uint32_t device)
+static void write_line(const struct snapshot *before, const struct snapshot *now, char *text,
+                       size_t size)
 {
-    return &stats->devices[device];
-}
-
-double stats_rss_bytes(void)
-{
-    unsigned long size, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file) {
-        if (fscanf(file, "%lu %lu", &size, &resident) != 2)
-            resident = 0;
-        fclose(file);
-    }
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
-static double mean_ms(const struct interval *interval, int stage)
-{
-    return interval->stage_count[stage]
-               ? interval->stage_ms[stage] / (double)interval->stage_count[stage]
-               : 0;
-}
-
-/* No job ended or was tried, none is held, and no more wait than before. */
-static bool is_idle(const struct stats *stats, const struct stats_now *now)
-{
-    return stats->now.jobs == 0 && stats->now.retried == 0 && now->inflight == 0 &&
-           now->waiting == 0 && now->queue_length == stats->queue_length;
-}
-
-bool stats_line(struct stats *stats, const struct stats_now *now, char *text, size_t size)
-{
-    struct interval *past = &stats->now;
-    uint64_t end = clock_now_ns(), cpu_end = clock_thread_cpu_ns();
-    bool idle = is_idle(stats, now), news = !idle || !stats->idle;
-    double seconds = clock_ms(stats->began_ns, end) / 1e3;
+    const struct metrics_totals *from = &before->totals, *to = &now->totals;
+    struct span span = {from, to, metrics_jobs(to) - metrics_jobs(from)};
+    double seconds = clock_ms(before->taken_ns, now->taken_ns) / 1e3;
     double per_s = seconds > 0 ? 1 / seconds : 0;
-    const struct engine_activity *activity = &stats->activity;
-    double busy = activity->any_s * per_s;
-    double sum = activity->h2d_s + activity->kernel_s + activity->d2h_s;
-    double overlap = activity->any_s > 0 ? sum / activity->any_s : 0;
-    double loop_us = clock_ms(stats->began_cpu_ns, cpu_end) * 1e3;
+    struct engine_activity then = activity_of(before), since = activity_of(now);
+    double any_s = since.any_s - then.any_s, busy = any_s * per_s;
+    double sum_s = since.h2d_s + since.kernel_s + since.d2h_s - then.h2d_s - then.kernel_s -
+                   then.d2h_s;
+    double loop_us = (now->loop_cpu_s - before->loop_cpu_s) * 1e6;
+#define SINCE(member) (to->member - from->member)
     snprintf(text, size,
              "stats interval_s=%.1f jobs=%" PRIu64 " done=%" PRIu64 " failed=%" PRIu64
              " dead=%" PRIu64 " retried=%" PRIu64 " img_s=%.1f mp_s=%.1f in_mb_s=%.1f "
@@ -208,62 +95,47 @@ bool stats_line(struct stats *stats, const struct stats_now *now, char *text, si
              "decode_ms=%.2f gpu_ms=%.2f encode_ms=%.2f loop_us=%.1f total_p50_ms=%.1f "
              "total_p95_ms=%.1f total_p99_ms=%.1f gpu_busy=%.2f overlap=%.2f pinned_mb=%.0f "
              "device_mb=%.0f rss_mb=%.0f engine=%s",
-             seconds, past->jobs, past->done, past->failed, past->dead, past->retried,
-             (double)past->images * per_s, (double)past->pixels * per_s / 1e6,
-             (double)past->bytes_in * per_s / 1e6, (double)past->bytes_out * per_s / 1e6,
-             now->inflight, now->waiting, now->queue_length, now->oldest_s, mean_ms(past, 0),
-             mean_ms(past, 1), mean_ms(past, 2), mean_ms(past, 3),
-             past->jobs ? loop_us / (double)past->jobs : 0, percentile_ms(past, 0.50),
-             percentile_ms(past, 0.95), percentile_ms(past, 0.99), busy < 1 ? busy : 1, overlap,
-             (double)now->pinned_bytes / 1e6, (double)now->device_bytes / 1e6,
-             stats_rss_bytes() / 1e6, now->engine);
-    stats->images_per_s = (double)past->images * per_s;
-    struct stats_totals totals;
-    stats_totals(stats, &totals);
-    stats->before = totals;
-    memset(past, 0, sizeof *past);
-    stats->activity = (struct engine_activity){0};
-    stats->began_ns = end;
-    stats->began_cpu_ns = cpu_end;
+             seconds, span.jobs, SINCE(jobs[METRICS_DONE]),
+             SINCE(jobs[METRICS_FAILED]) + SINCE(jobs[METRICS_CANCELLED]),
+             SINCE(jobs[METRICS_DEAD]), SINCE(retried), (double)SINCE(images) * per_s,
+             (double)SINCE(pixels) * per_s / 1e6, (double)SINCE(input_bytes) * per_s / 1e6,
+             (double)SINCE(output_bytes) * per_s / 1e6, now->in_flight, now->waiting,
+             now->queue_length, now->oldest_s,
+             mean_ms(&span, STAGE_READ), mean_ms(&span, STAGE_DECODE), mean_ms(&span, STAGE_GPU),
+             mean_ms(&span, STAGE_ENCODE),
+             span.jobs ? loop_us / (double)span.jobs : 0, percentile_ms(&span, 0.50),
+             percentile_ms(&span, 0.95), percentile_ms(&span, 0.99), busy < 1 ? busy : 1,
+             any_s > 0 ? sum_s / any_s : 0, (double)now->pools[SNAPSHOT_PINNED].held / 1e6,
+             device_bytes(now) / 1e6, now->resident_bytes / 1e6, now->engine);
+#undef SINCE
+}
+
+/* No job ended or was tried, none is held, and no more wait than before. */
+static bool is_idle(const struct snapshot *before, const struct snapshot *now)
+{
+    return metrics_jobs(&now->totals) == metrics_jobs(&before->totals) &&
+           now->totals.retried == before->totals.retried && now->in_flight == 0 &&
+           now->waiting == 0 && now->queue_length == before->queue_length;
+}
+
+bool stats_line(struct stats *stats, const struct snapshot *now, char *text, size_t size)
+{
+    const struct snapshot *before = &stats->before;
+    bool idle = is_idle(before, now), news = !idle || !stats->idle;
+    double seconds = clock_ms(before->taken_ns, now->taken_ns) / 1e3;
+    write_line(before, now, text, size);
+    stats->images_per_s =
+        seconds > 0 ? (double)(now->totals.images - before->totals.images) / seconds : 0;
     stats->idle = idle;
-    stats->queue_length = now->queue_length;
+    stats->before = *now;
     return news;
 }
 
-double stats_images_per_s(const struct stats *stats)
-{
-    return stats->images_per_s;
-}
-
-uint64_t stats_jobs_total(const struct stats *stats)
-{
-    return stats->jobs_total;
-}
-
-void stats_totals(const struct stats *stats, struct stats_totals *totals)
-{
-    const struct interval *now = &stats->now;
-    *totals = stats->before;
-    totals->jobs += now->jobs;
-    totals->done += now->done;
-    totals->failed += now->failed;
-    totals->dead += now->dead;
-    totals->retried += now->retried;
-    totals->images += now->images;
-    totals->pixels += now->pixels;
-    totals->bytes_in += now->bytes_in;
-    totals->bytes_out += now->bytes_out;
-    for (int i = 0; i < STATS_STAGES; i++) {
-        totals->stage_ms[i] += now->stage_ms[i];
-        totals->stage_count[i] += now->stage_count[i];
-    }
-}
+/* ---- the file ------------------------------------------------------------------------------- */
 
 void stats_open_log(struct stats *stats, const char *path)
 {
-    if (stats->log >= 0)
-        close(stats->log);
-    stats->log = -1;
+    stats_end(stats);
     stats->idle = false;
     if (!path || !*path)
         return;
@@ -276,15 +148,10 @@ void stats_open_log(struct stats *stats, const char *path)
 
 void stats_write_log(struct stats *stats, const char *line)
 {
+    char stamp[CLOCK_STAMP_BYTES], stamped[2048];
     if (stats->log < 0)
         return;
-    char stamped[2048];
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    char stamp[32];
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    clock_stamp(stamp);
     int length = snprintf(stamped, sizeof stamped, "time=%s %s\n", stamp, line);
     if (length > 0 && write(stats->log, stamped, (size_t)length) != length)
         log_debug("stats_log: a line could not be written: %s", strerror(errno));

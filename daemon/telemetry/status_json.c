@@ -1,175 +1,267 @@
 #include "daemon/telemetry/status_json.h"
 
-#include <cjson/cJSON.h>
+#include "conf/clock.h"
 
-#include "daemon/pipeline/pipeline.h"
-
-#define number(object, name, value) cJSON_AddNumberToObject(object, name, (double)(value))
-#define text(object, name, value)   cJSON_AddStringToObject(object, name, value)
-#define truth(object, name, value)  cJSON_AddBoolToObject(object, name, value)
-#define object_in(object, name)     cJSON_AddObjectToObject(object, name)
-
-static cJSON *append_object(cJSON *array)
+void status_json_seconds(struct writer *writer, const char *key, double seconds)
 {
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddItemToArray(array, object);
-    return object;
+    writer_decimal(writer, key, seconds, 6);
 }
 
-static void add_self(cJSON *root, const struct metrics *metrics, uint64_t now_ns)
+void status_json_counts(struct writer *writer, const char *key,
+                        const uint64_t counts[METRICS_BUCKETS + 1])
+{
+    writer_open(writer, key, '[');
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        writer_number(writer, NULL, counts[i]);
+    writer_close(writer, ']');
+}
+
+void status_json_activity(struct writer *writer, const struct engine_activity *activity)
+{
+    status_json_seconds(writer, "busy_s", activity->any_s);
+    status_json_seconds(writer, "kernel_s", activity->kernel_s);
+    status_json_seconds(writer, "up_s", activity->h2d_s);
+    status_json_seconds(writer, "down_s", activity->d2h_s);
+    writer_number(writer, "up_bytes", activity->h2d_bytes);
+    writer_number(writer, "down_bytes", activity->d2h_bytes);
+}
+
+/* ---- the status page ------------------------------------------------------------------------ */
+
+static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns)
 {
     char why[ERROR_TEXT_MAX + 64];
-    text(root, "version", GPUIMGD_VERSION);
-    text(root, "daemon", metrics->daemon);
-    text(root, "engine", metrics->engine);
-    text(root, "description", metrics->engine_description);
-    text(root, "state", metrics_state_names[metrics->state]);
-    truth(root, "healthy", metrics_alive(metrics, now_ns, why, sizeof why));
-    truth(root, "ready", metrics_ready(metrics, now_ns, why, sizeof why));
-    text(root, "verdict", why);
-    number(root, "generation", metrics->generation);
-    number(root, "time", metrics->taken_s);
-    number(root, "began", metrics->began_s);
-    number(root, "resident_bytes", stats_rss_bytes());
+    writer_text(w, "version", GPUIMGD_VERSION);
+    writer_text(w, "daemon", s->daemon);
+    writer_text(w, "engine", s->engine);
+    writer_text(w, "description", s->engine_description);
+    writer_text(w, "state", snapshot_state_names[s->state]);
+    writer_bool(w, "healthy", snapshot_alive(s, now_ns, why, sizeof why));
+    writer_bool(w, "ready", snapshot_ready(s, now_ns, why, sizeof why));
+    writer_text(w, "verdict", why);
+    writer_number(w, "generation", s->generation);
+    status_json_seconds(w, "time", s->taken_s);
+    status_json_seconds(w, "began", s->began_s);
+    writer_decimal(w, "resident_bytes", s->resident_bytes, 0);
 }
 
-static void add_disk(cJSON *root, const struct metrics *metrics)
+static void add_redis(struct writer *w, const struct snapshot *s)
 {
-    cJSON *disk = object_in(root, "output_root");
-    truth(disk, "up", metrics->disk_works);
-    text(disk, "reason", metrics->disk_reason);
+    writer_open(w, "redis", '{');
+    writer_bool(w, "up", s->redis_ready);
+    writer_text(w, "reason", s->redis_reason);
+    writer_text(w, "version", s->redis_version);
+    writer_number(w, "reconnects", s->reconnects);
+    writer_number(w, "queue", s->queue_length);
+    writer_number(w, "unacknowledged", s->unacknowledged);
+    writer_number(w, "redelivered", s->redelivered);
+    writer_close(w, '}');
+    writer_open(w, "output_root", '{');
+    writer_bool(w, "up", s->disk_works);
+    writer_text(w, "reason", s->disk_reason);
+    writer_close(w, '}');
 }
 
-static void add_redis(cJSON *root, const struct metrics *metrics)
+static void add_jobs(struct writer *w, const struct snapshot *s)
 {
-    cJSON *redis = object_in(root, "redis");
-    truth(redis, "up", metrics->redis_ready);
-    text(redis, "reason", metrics->redis_reason);
-    text(redis, "version", metrics->redis_version);
-    number(redis, "reconnects", metrics->reconnects);
-    number(redis, "queue", metrics->queue_length);
-    number(redis, "unacknowledged", metrics->unacknowledged);
-    number(redis, "redelivered", metrics->redelivered);
-}
-
-static void add_jobs(cJSON *root, const struct metrics *metrics)
-{
-    const struct metrics_totals *totals = &metrics->totals;
-    cJSON *jobs = object_in(root, "jobs");
-    number(jobs, "attempts", totals->attempts);
-    number(jobs, "done", totals->done);
-    number(jobs, "failed", totals->failed);
-    number(jobs, "dead", totals->dead);
-    number(jobs, "cancelled", totals->cancelled);
-    number(jobs, "retried", totals->retried);
-    number(jobs, "returned", totals->returned);
-    number(jobs, "images", totals->images);
-    number(jobs, "pixels", totals->pixels);
-    number(jobs, "input_bytes", totals->input_bytes);
-    number(jobs, "output_bytes", totals->output_bytes);
-    number(jobs, "in_flight", metrics->in_flight);
-    number(jobs, "in_flight_limit", metrics->in_flight_max);
-    number(jobs, "oldest_s", metrics->oldest_s);
-    cJSON *stages = object_in(jobs, "stages");
+    const struct metrics_totals *totals = &s->totals;
+    writer_open(w, "jobs", '{');
+    writer_number(w, "attempts", totals->attempts);
+    for (size_t i = 0; i < METRICS_OUTCOMES; i++)
+        writer_number(w, metrics_outcome_names[i], totals->jobs[i]);
+    writer_number(w, "retried", totals->retried);
+    writer_number(w, "returned", totals->returned);
+    writer_number(w, "images", totals->images);
+    writer_number(w, "pixels", totals->pixels);
+    writer_number(w, "input_bytes", totals->input_bytes);
+    writer_number(w, "output_bytes", totals->output_bytes);
+    writer_number(w, "in_flight", s->in_flight);
+    writer_number(w, "in_flight_limit", s->in_flight_max);
+    status_json_seconds(w, "oldest_s", s->oldest_s);
+    writer_open(w, "stages", '{');
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        number(stages, pipeline_stage_name(stage), metrics->in_stage[stage]);
+        writer_number(w, stage_name(stage), s->in_stage[stage]);
+    writer_close(w, '}');
+    writer_close(w, '}');
 }
 
-static void add_histogram(cJSON *times, const char *name, const struct metrics_histogram *histogram)
+static void add_histogram(struct writer *w, const char *name,
+                          const struct metrics_histogram *histogram)
 {
-    cJSON *one = object_in(times, name), *counts = cJSON_AddArrayToObject(one, "counts");
-    number(one, "sum_s", histogram->sum_s);
-    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
-        cJSON_AddItemToArray(counts, cJSON_CreateNumber((double)histogram->counts[i]));
+    writer_open(w, name, '{');
+    status_json_counts(w, "counts", histogram->counts);
+    status_json_seconds(w, "sum_s", histogram->sum_s);
+    writer_close(w, '}');
 }
 
-static void add_times(cJSON *root, const struct metrics *metrics)
+static void add_times(struct writer *w, const struct metrics_totals *totals)
 {
-    cJSON *times = object_in(root, "times");
-    cJSON_AddItemToObject(root, "bucket_s",
-                          cJSON_CreateDoubleArray(metrics_bucket_s, METRICS_BUCKETS));
+    writer_open(w, "times", '{');
     for (size_t i = 0; i < METRICS_TIMES; i++)
-        add_histogram(times, metrics_time_names[i], &metrics->totals.times[i]);
-    add_histogram(times, "job", &metrics->totals.job);
+        add_histogram(w, metrics_time_names[i], &totals->times[i]);
+    add_histogram(w, "job", &totals->job);
+    writer_close(w, '}');
+    writer_open(w, "bucket_s", '[');
+    for (size_t i = 0; i < METRICS_BUCKETS; i++)
+        status_json_seconds(w, NULL, metrics_bucket_s[i]);
+    writer_close(w, ']');
 }
 
-static void add_pool(cJSON *pools, const char *name, const struct pool_usage *usage)
+static void add_usage(struct writer *w, const struct pool_usage *usage)
 {
-    cJSON *pool = append_object(pools);
-    text(pool, "name", name);
-    number(pool, "used", usage->used);
-    number(pool, "held", usage->held);
-    number(pool, "limit", usage->budget);
+    writer_number(w, "used", usage->used);
+    writer_number(w, "held", usage->held);
+    writer_number(w, "limit", usage->budget);
 }
 
-static void add_machine(cJSON *root, const struct metrics *metrics)
+static void add_threads(struct writer *w, const struct snapshot *s)
 {
-    cJSON *workers = object_in(root, "workers"), *loop = object_in(root, "loop");
-    number(workers, "threads", metrics->workers.threads);
-    number(workers, "busy", metrics->workers.busy);
-    number(workers, "busy_s", metrics->workers.busy_s);
-    number(workers, "replaced", metrics->workers_replaced);
-    number(loop, "cpu_s", metrics->loop_cpu_s);
-    number(loop, "lag_s", metrics->loop_lag_s);
-    cJSON *canary = object_in(root, "canary");
-    number(canary, "runs", metrics->canary.runs);
-    number(canary, "failures", metrics->canary.failures);
-    cJSON *pools = cJSON_AddArrayToObject(root, "pools");
-    add_pool(pools, "pinned", &metrics->pinned);
-    add_pool(pools, "files", &metrics->files);
-    add_pool(pools, "codecs", &metrics->codecs);
-    cJSON *devices = cJSON_AddArrayToObject(root, "devices");
-    for (uint32_t d = 0; d < metrics->device_count; d++) {
-        const struct metrics_device *from = &metrics->devices[d];
-        cJSON *device = append_object(devices);
-        text(device, "name", from->name);
-        number(device, "busy_s", from->activity.any_s);
-        number(device, "kernel_s", from->activity.kernel_s);
-        number(device, "up_s", from->activity.h2d_s);
-        number(device, "down_s", from->activity.d2h_s);
-        number(device, "up_bytes", from->activity.h2d_bytes);
-        number(device, "down_bytes", from->activity.d2h_bytes);
-        number(device, "used", from->memory.used);
-        number(device, "held", from->memory.held);
-        number(device, "limit", from->memory.budget);
+    writer_open(w, "workers", '{');
+    writer_number(w, "threads", s->workers);
+    writer_number(w, "busy", s->workers_busy);
+    status_json_seconds(w, "busy_s", s->workers_busy_s);
+    writer_number(w, "replaced", s->workers_replaced);
+    writer_close(w, '}');
+    writer_open(w, "loop", '{');
+    status_json_seconds(w, "cpu_s", s->loop_cpu_s);
+    status_json_seconds(w, "lag_s", s->loop_lag_s);
+    writer_close(w, '}');
+    writer_open(w, "canary", '{');
+    writer_number(w, "runs", s->canary_runs);
+    writer_number(w, "failures", s->canary_failures);
+    writer_close(w, '}');
+}
+
+static void add_memory(struct writer *w, const struct snapshot *s)
+{
+    writer_open(w, "pools", '[');
+    for (size_t i = 0; i < SNAPSHOT_POOLS; i++) {
+        writer_open(w, NULL, '{');
+        writer_text(w, "name", snapshot_pool_names[i]);
+        add_usage(w, &s->pools[i]);
+        writer_close(w, '}');
     }
+    writer_close(w, ']');
+    writer_open(w, "devices", '[');
+    for (uint32_t d = 0; d < s->device_count; d++) {
+        writer_open(w, NULL, '{');
+        writer_text(w, "name", s->devices[d].name);
+        status_json_activity(w, &s->devices[d].activity);
+        add_usage(w, &s->devices[d].memory);
+        writer_close(w, '}');
+    }
+    writer_close(w, ']');
+}
+
+static void add_error(struct writer *w, const struct metrics_error *error)
+{
+    writer_open(w, NULL, '{');
+    status_json_seconds(w, "time", error->time_s);
+    writer_number(w, "job", error->job);
+    writer_number(w, "attempt", error->attempt);
+    writer_bool(w, "retried", error->retried);
+    writer_text(w, "input", error->input);
+    writer_open(w, "error", '{'); /* as in a result */
+    writer_text(w, "code", status_name(error->status));
+    writer_text(w, "message", error->text);
+    writer_bool(w, "retryable", status_retryable(error->status));
+    writer_close(w, '}');
+    writer_close(w, '}');
 }
 
 /* The latest first. */
-static void add_errors(cJSON *root, const struct metrics_totals *totals)
+static void add_errors(struct writer *w, const struct metrics_totals *totals)
 {
-    cJSON *counts = object_in(root, "error_counts");
+    writer_open(w, "error_counts", '{');
     for (enum status status = STATUS_OK + 1; status < STATUS_COUNT; status++)
         if (totals->errors[status] > 0)
-            number(counts, status_name(status), totals->errors[status]);
-    cJSON *errors = cJSON_AddArrayToObject(root, "errors");
-    for (uint64_t i = 0; i < METRICS_RECENT_MAX && i < totals->recent_count; i++) {
-        const struct metrics_error *from =
-            &totals->recent[(totals->recent_count - 1 - i) % METRICS_RECENT_MAX];
-        cJSON *error = append_object(errors);
-        number(error, "time", from->time_s);
-        number(error, "job", from->job);
-        number(error, "attempt", from->attempt);
-        truth(error, "retried", from->retried);
-        text(error, "input", from->input);
-        cJSON *what = object_in(error, "error"); /* as in a result */
-        text(what, "code", status_name(from->status));
-        text(what, "message", from->text);
-        truth(what, "retryable", status_retryable(from->status));
-    }
+            writer_number(w, status_name(status), totals->errors[status]);
+    writer_close(w, '}');
+    writer_open(w, "errors", '[');
+    for (uint64_t i = 0; i < METRICS_RECENT_MAX && i < totals->recent_count; i++)
+        add_error(w, &totals->recent[(totals->recent_count - 1 - i) % METRICS_RECENT_MAX]);
+    writer_close(w, ']');
 }
 
-char *status_json_write(const struct metrics *metrics, uint64_t now_ns)
+char *status_json_write(const struct snapshot *snapshot, uint64_t now_ns)
 {
-    cJSON *root = cJSON_CreateObject();
-    add_self(root, metrics, now_ns);
-    add_redis(root, metrics);
-    add_disk(root, metrics);
-    add_jobs(root, metrics);
-    add_times(root, metrics);
-    add_machine(root, metrics);
-    add_errors(root, &metrics->totals);
-    char *json = root ? cJSON_PrintUnformatted(root) : NULL;
-    cJSON_Delete(root);
-    return json;
+    struct writer writer = {0};
+    writer_open(&writer, NULL, '{');
+    add_self(&writer, snapshot, now_ns);
+    add_redis(&writer, snapshot);
+    add_jobs(&writer, snapshot);
+    add_times(&writer, &snapshot->totals);
+    add_threads(&writer, snapshot);
+    add_memory(&writer, snapshot);
+    add_errors(&writer, &snapshot->totals);
+    writer_close(&writer, '}');
+    return writer_finish(&writer);
+}
+
+/* ---- the heartbeat -------------------------------------------------------------------------- */
+
+static void add_stage(struct writer *w, const struct snapshot *s, enum stage stage)
+{
+    uint64_t jobs;
+    double ms;
+    writer_open(w, stage_name(stage), '{');
+    writer_number(w, "now", s->in_stage[stage]);
+    if (metrics_stage(&s->totals, stage, &jobs, &ms)) {
+        writer_number(w, "jobs", jobs);
+        writer_thousandths(w, "ms", ms);
+    }
+    writer_close(w, '}');
+}
+
+static void add_work(struct writer *w, const struct metrics_totals *totals)
+{
+    writer_number(w, "jobs", metrics_jobs(totals));
+    writer_number(w, "done", totals->jobs[METRICS_DONE]);
+    writer_number(w, "failed", totals->jobs[METRICS_FAILED] + totals->jobs[METRICS_CANCELLED]);
+    writer_number(w, "dead", totals->jobs[METRICS_DEAD]);
+    writer_number(w, "retried", totals->retried);
+    writer_number(w, "images", totals->images);
+    writer_number(w, "pixels", totals->pixels);
+    writer_number(w, "bytes_in", totals->input_bytes);
+    writer_number(w, "bytes_out", totals->output_bytes);
+}
+
+/* Without the CPU engine, whose times are those of the stage. */
+static void add_devices(struct writer *w, const struct snapshot *s)
+{
+    writer_open(w, "devices", '[');
+    for (uint32_t d = 0; d < s->device_count && s->streams > 0; d++) {
+        const struct engine_activity *activity = &s->devices[d].activity;
+        writer_open(w, NULL, '{');
+        writer_text(w, "name", s->devices[d].name);
+        status_json_seconds(w, "busy_s", activity->any_s);
+        status_json_seconds(w, "up_s", activity->h2d_s);
+        status_json_seconds(w, "kernel_s", activity->kernel_s);
+        status_json_seconds(w, "down_s", activity->d2h_s);
+        writer_close(w, '}');
+    }
+    writer_close(w, ']');
+}
+
+char *status_json_heartbeat(const struct snapshot *s, const char *state)
+{
+    struct writer writer = {0}, *w = &writer;
+    uint32_t busy = s->in_stage[STAGE_GPU];
+    writer_open(w, NULL, '{');
+    writer_thousandths(w, "up_s", clock_ms(s->began_ns, s->taken_ns) / 1e3);
+    writer_text(w, "state", state);
+    writer_text(w, "engine", s->engine);
+    writer_number(w, "workers", s->workers_max);
+    writer_number(w, "streams", s->streams);
+    writer_number(w, "streams_busy", busy < s->streams ? busy : s->streams);
+    writer_number(w, "in_flight", s->in_flight);
+    writer_decimal(w, "oldest_s", s->oldest_s, 1);
+    add_work(w, &s->totals);
+    writer_open(w, "stages", '{');
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        add_stage(w, s, stage);
+    writer_close(w, '}');
+    add_devices(w, s);
+    writer_close(w, '}');
+    return writer_finish(w);
 }

@@ -106,6 +106,16 @@ void writer_thousandths(struct writer *writer, const char *key, double value)
     put(writer, rest, 4);
 }
 
+void writer_decimal(struct writer *writer, const char *key, double value, int digits)
+{
+    char text[352]; /* the largest double has 309 digits before the point */
+    if (!isfinite(value))
+        return;
+    int length = snprintf(text, sizeof text, "%.*f", digits, value);
+    begin(writer, key);
+    put(writer, text, (size_t)length);
+}
+
 void writer_bool(struct writer *writer, const char *key, bool value)
 {
     begin(writer, key);

@@ -34,6 +34,8 @@ void writer_text(struct writer *writer, const char *key, const char *value);
 void writer_number(struct writer *writer, const char *key, uint64_t value);
 /* With three digits behind the point; negative or not finite: the member is left out. */
 void writer_thousandths(struct writer *writer, const char *key, double value);
+/* With so many digits after the point. Not for hot paths; not finite: the member is left out. */
+void writer_decimal(struct writer *writer, const char *key, double value, int digits);
 void writer_bool(struct writer *writer, const char *key, bool value);
 /* As cJSON prints it; NULL: the member is left out. */
 void writer_json(struct writer *writer, const char *key, const cJSON *value);

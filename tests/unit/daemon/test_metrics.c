@@ -28,11 +28,11 @@
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
-static struct prometheus read_exposition(const struct metrics *metrics, uint64_t now_ns)
+static struct prometheus read_exposition(const struct snapshot *snapshot, uint64_t now_ns)
 {
     struct prometheus read;
     size_t length;
-    char *text = exposition_write(metrics, now_ns, &length);
+    char *text = exposition_write(snapshot, now_ns, &length);
     assert_non_null(text);
     assert_int_equal(strlen(text), length);
     if (!prometheus_read(&read, text))
@@ -41,13 +41,12 @@ static struct prometheus read_exposition(const struct metrics *metrics, uint64_t
     return read;
 }
 
-static struct stats_job job_of(double total_ms)
+static struct metrics_job job_of(double total_ms)
 {
-    return (struct stats_job){.done = true, .number = 7, .attempt = 1, .images = 1,
-                              .pixels = 100, .bytes_in = 10, .bytes_out = 20, .queue_ms = -1,
-                              .read_ms = total_ms / 4, .admit_ms = 0, .decode_ms = total_ms / 4,
-                              .h2d_ms = -1, .kernel_ms = -1, .d2h_ms = -1,
-                              .encode_ms = total_ms / 4, .total_ms = total_ms};
+    double part = total_ms / 4;
+    return (struct metrics_job){.outcome = METRICS_DONE, .number = 7, .attempt = 1, .images = 1,
+                                .pixels = 100, .bytes_in = 10, .bytes_out = 20, .queue_ms = -1,
+                                .ms = {part, 0, part, -1, -1, -1, part}, .total_ms = total_ms};
 }
 
 /* ---- the reader itself ----------------------------------------------------------------------- */
@@ -94,6 +93,16 @@ static bool holds(const char *name, const char *part)
     return strstr(name, part) != NULL;
 }
 
+/* 'b': bytes, 's': seconds, 0: none, as the names of the snapshot's members say. */
+static char unit_of(struct exposition_row row)
+{
+    size_t length = strlen(row.source);
+    if (row.type == EXPOSITION_HISTOGRAM || strcmp(row.source + length - 2, "_s") == 0)
+        return 's';
+    bool memory = holds(row.source, ".memory.") || holds(row.source, "pools[");
+    return memory || holds(row.source, "bytes") ? 'b' : 0;
+}
+
 static void rows_follow_the_conventions(void **state)
 {
     (void)state;
@@ -107,11 +116,9 @@ static void rows_follow_the_conventions(void **state)
             fail_msg("%s has no prefix", row.name);
         if (total != (row.type == EXPOSITION_COUNTER))
             fail_msg("%s: counters, and only they, end in _total", row.name);
-        if (holds(row.name, "_bytes") != (row.unit == EXPOSITION_BYTES) ||
-            holds(row.name, "_seconds") != (row.unit == EXPOSITION_SECONDS))
+        if (holds(row.name, "_bytes") != (unit_of(row) == 'b') ||
+            holds(row.name, "_seconds") != (unit_of(row) == 's'))
             fail_msg("%s does not name its unit", row.name);
-        if (row.type == EXPOSITION_HISTOGRAM)
-            assert_int_equal(row.unit, EXPOSITION_SECONDS);
         if (holds(row.name, "_ms") || holds(row.name, "_mb"))
             fail_msg("%s is not in a base unit", row.name);
         if (row.help[0] == '\0' || row.help[strlen(row.help) - 1] != '.')
@@ -122,8 +129,9 @@ static void rows_follow_the_conventions(void **state)
 static void a_daemon_that_starts_shows_every_metric(void **state)
 {
     (void)state;
-    struct metrics *metrics = calloc(1, sizeof *metrics);
-    struct prometheus read = read_exposition(metrics, 0);
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    snapshot_read_process(snapshot);
+    struct prometheus read = read_exposition(snapshot, 0);
     assert_int_equal(read.family_count, exposition_rows());
     for (size_t i = 0; i < read.family_count; i++)
         assert_string_equal(read.families[i].help, exposition_row(i).help);
@@ -132,21 +140,21 @@ static void a_daemon_that_starts_shows_every_metric(void **state)
     assert_true(prometheus_value(&read, "process_open_fds", NULL) >= 3);
     assert_true(prometheus_value(&read, "process_resident_memory_bytes", NULL) > 1e6);
     prometheus_free(&read);
-    free(metrics);
+    free(snapshot);
 }
 
 static void labels_are_escaped(void **state)
 {
     (void)state;
     static const char hostile[] = "a\\b\"c\nd} 1\n# TYPE x gauge";
-    struct metrics *metrics = calloc(1, sizeof *metrics);
-    strcpy(metrics->engine, hostile);
-    strcpy(metrics->redis_version, "7.0\\");
-    strcpy(metrics->namespace, "\"{n}\\");
-    metrics->device_count = 1;
-    strcpy(metrics->devices[0].name, hostile);
-    metrics->devices[0].activity = (struct engine_activity){.turns = 3, .tasks = 17};
-    struct prometheus read = read_exposition(metrics, 0);
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    strcpy(snapshot->engine, hostile);
+    strcpy(snapshot->redis_version, "7.0\\");
+    strcpy(snapshot->namespace, "\"{n}\\");
+    snapshot->device_count = 1;
+    strcpy(snapshot->devices[0].name, hostile);
+    snapshot->devices[0].activity = (struct engine_activity){.turns = 3, .tasks = 17};
+    struct prometheus read = read_exposition(snapshot, 0);
     assert_true(prometheus_value(&read, "gpuimgd_info", "version", GPUIMGD_VERSION, "engine",
                                  hostile, "redis", "7.0\\", NULL) == 1);
     assert_true(prometheus_all_have(&read, "namespace", "\"{n}\\"));
@@ -157,7 +165,35 @@ static void labels_are_escaped(void **state)
     assert_true(prometheus_value(&read, "gpuimgd_device_tasks_total", "device", hostile,
                                  NULL) == 17);
     prometheus_free(&read);
-    free(metrics);
+    free(snapshot);
+}
+
+/* The labels that METRICS.md names are those of the samples; if it lists values, it lists all. */
+static void labels_are_documented(void **state)
+{
+    (void)state;
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    snapshot->device_count = snapshot->streams = 1;
+    struct prometheus read = read_exposition(snapshot, 0);
+    for (size_t i = 0; i < read.sample_count; i++) {
+        const struct prometheus_sample *sample = &read.samples[i];
+        const char *document = exposition_row(sample->family).labels;
+        for (size_t l = 0; l < sample->label_count; l++) {
+            const char *name = sample->labels[l].name, *at;
+            char word[160];
+            snprintf(word, sizeof word, "`%s`", name);
+            at = strstr(document, word);
+            if (strcmp(name, "namespace") == 0 || strcmp(name, "le") == 0)
+                continue;
+            if (!at)
+                fail_msg("%s: the label %s is not in \"%s\"", sample->name, name, document);
+            snprintf(word, sizeof word, "`%s`", sample->labels[l].value);
+            if (at[strlen(name) + 2] == ':' && !strstr(at, word))
+                fail_msg("%s: %s is not in \"%s\"", sample->name, word, document);
+        }
+    }
+    prometheus_free(&read);
+    free(snapshot);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -165,26 +201,25 @@ static void labels_are_escaped(void **state)
 static void ends_are_counted_by_outcome_and_code(void **state)
 {
     (void)state;
-    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     struct error error = {0};
-    struct stats_job job = job_of(4);
-    metrics_count(&metrics->totals, &job);
+    struct metrics_job job = job_of(4);
+    metrics_count(&snapshot->totals, &job);
     (void)error_set(&error, STATUS_WRITE_FAILED, "the disk is full");
     job.error = &error;
-    job.done = false;
-    job.retried = true;
-    metrics_count(&metrics->totals, &job);
-    job.retried = false;
-    job.dead = true;
-    metrics_count(&metrics->totals, &job);
+    job.outcome = METRICS_RETRIED;
+    metrics_count(&snapshot->totals, &job);
+    job.outcome = METRICS_DEAD;
+    metrics_count(&snapshot->totals, &job);
     error = (struct error){0};
     (void)error_set(&error, STATUS_BAD_JSON, "no JSON");
-    job.dead = false;
-    metrics_count(&metrics->totals, &job);
+    job.outcome = METRICS_FAILED;
+    metrics_count(&snapshot->totals, &job);
     error = (struct error){0};
     (void)error_set(&error, STATUS_CANCELLED, "cancelled");
-    metrics_count(&metrics->totals, &job);
-    struct prometheus read = read_exposition(metrics, 0);
+    job.outcome = METRICS_CANCELLED;
+    metrics_count(&snapshot->totals, &job);
+    struct prometheus read = read_exposition(snapshot, 0);
 #define VALUE(...) prometheus_value(&read, __VA_ARGS__, NULL)
     assert_true(VALUE("gpuimgd_jobs_total", "outcome", "done") == 1);
     assert_true(VALUE("gpuimgd_jobs_total", "outcome", "dead") == 1);
@@ -201,28 +236,28 @@ static void ends_are_counted_by_outcome_and_code(void **state)
     assert_true(VALUE("gpuimgd_queue_wait_seconds_count") == 0);
 #undef VALUE
     prometheus_free(&read);
-    free(metrics);
+    free(snapshot);
 }
 
 static void durations_fall_into_their_buckets(void **state)
 {
     (void)state;
-    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     double sum_s = 0;
     for (size_t i = 1; i < METRICS_BUCKETS; i++) {
         double ratio = metrics_bucket_s[i] / metrics_bucket_s[i - 1];
         assert_true(ratio > 1.9 && ratio < 2.6); /* what the header promises */
     }
     for (size_t i = 0; i < METRICS_BUCKETS; i++) { /* an end belongs to its bucket */
-        struct stats_job job = job_of(metrics_bucket_s[i] * 1e3);
-        metrics_count(&metrics->totals, &job);
+        struct metrics_job job = job_of(metrics_bucket_s[i] * 1e3);
+        metrics_count(&snapshot->totals, &job);
         sum_s += metrics_bucket_s[i];
     }
-    struct stats_job longest = job_of(3600e3);
-    metrics_count(&metrics->totals, &longest);
+    struct metrics_job longest = job_of(3600e3);
+    metrics_count(&snapshot->totals, &longest);
     for (size_t i = 0; i <= METRICS_BUCKETS; i++)
-        assert_int_equal(metrics->totals.job.counts[i], 1);
-    struct prometheus read = read_exposition(metrics, 0);
+        assert_int_equal(snapshot->totals.job.counts[i], 1);
+    struct prometheus read = read_exposition(snapshot, 0);
     assert_true(prometheus_value(&read, "gpuimgd_job_duration_seconds_bucket", "le", "0.001",
                                  NULL) == 5);
     assert_true(prometheus_value(&read, "gpuimgd_job_duration_seconds_bucket", "le", "+Inf",
@@ -230,21 +265,21 @@ static void durations_fall_into_their_buckets(void **state)
     double got = prometheus_value(&read, "gpuimgd_job_duration_seconds_sum", NULL);
     assert_true(fabs(got - sum_s - 3600) < 1e-6);
     prometheus_free(&read);
-    free(metrics);
+    free(snapshot);
 }
 
 static void the_latest_errors_are_kept(void **state)
 {
     (void)state;
-    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     for (uint64_t i = 1; i <= METRICS_RECENT_MAX + 3; i++) {
         struct error error = {0};
         (void)error_set(&error, STATUS_INPUT_MISSING, "<script>\"%u\"</script>", (unsigned)i);
-        struct stats_job job = {.number = i, .attempt = 1, .error = &error, .total_ms = 1,
-                                .input = "a/<b>.jpg"};
-        metrics_count(&metrics->totals, &job);
+        struct metrics_job job = {.number = i, .attempt = 1, .error = &error, .total_ms = 1,
+                                  .outcome = METRICS_FAILED, .input = "a/<b>.jpg"};
+        metrics_count(&snapshot->totals, &job);
     }
-    char *json = status_json_write(metrics, 0);
+    char *json = status_json_write(snapshot, 0);
     cJSON *root = cJSON_Parse(json);
     assert_non_null(root);
     const cJSON *errors = cJSON_GetObjectItem(root, "errors");
@@ -259,17 +294,58 @@ static void the_latest_errors_are_kept(void **state)
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(error, "retryable")));
     cJSON_Delete(root);
     free(json);
-    free(metrics);
+    free(snapshot);
+}
+
+/* What PROTOCOL.md says of the text that gpuimgctl reads. */
+static void the_heartbeat_has_its_keys(void **state)
+{
+    (void)state;
+    struct snapshot *s = calloc(1, sizeof *s);
+    struct metrics_job job = job_of(8); /* 2 ms each in read, decode and encode */
+    s->began_ns = 5 * NS_PER_S;
+    s->taken_ns = 7 * NS_PER_S;
+    s->workers_max = 3;
+    s->in_stage[STAGE_GPU] = 5;
+    s->in_stage[STAGE_ACK] = 1;
+    strcpy(s->engine, "cpu");
+    metrics_count(&s->totals, &job);
+    job.outcome = METRICS_CANCELLED;
+    job.ms[METRICS_H2D] = 1, job.ms[METRICS_KERNEL] = 2, job.ms[METRICS_D2H] = 0.5;
+    metrics_count(&s->totals, &job);
+    char *json = status_json_heartbeat(s, "blocked");
+    assert_string_equal(
+        json, "{\"up_s\":2.000,\"state\":\"blocked\",\"engine\":\"cpu\",\"workers\":3,"
+              "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,\"jobs\":2,"
+              "\"done\":1,\"failed\":1,\"dead\":0,\"retried\":0,\"images\":2,\"pixels\":200,"
+              "\"bytes_in\":20,\"bytes_out\":40,\"stages\":{\"ask\":{\"now\":0},"
+              "\"read\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"admit\":{\"now\":0},"
+              "\"decode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},"
+              "\"gpu\":{\"now\":5,\"jobs\":1,\"ms\":3.500},"
+              "\"encode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"ack\":{\"now\":1}},"
+              "\"devices\":[]}");
+    free(json);
+    s->streams = 4;
+    s->device_count = 1;
+    s->devices[0] = (struct snapshot_device){.name = "cuda:0",
+                                             .activity = {.any_s = 1.25, .d2h_s = 0.5}};
+    json = status_json_heartbeat(s, "running");
+    assert_non_null(strstr(json, "\"streams\":4,\"streams_busy\":4"));
+    assert_non_null(strstr(json, "\"devices\":[{\"name\":\"cuda:0\",\"busy_s\":1.250000,"
+                                 "\"up_s\":0.000000,\"kernel_s\":0.000000,"
+                                 "\"down_s\":0.500000}]}"));
+    free(json);
+    free(s);
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-static void check_verdict(const struct metrics *metrics, uint64_t now_ns, bool alive, bool ready,
+static void check_verdict(const struct snapshot *snapshot, uint64_t now_ns, bool alive, bool ready,
                           const char *word)
 {
     char why[512];
-    assert_int_equal(metrics_alive(metrics, now_ns, why, sizeof why), alive);
-    assert_int_equal(metrics_ready(metrics, now_ns, why, sizeof why), ready);
+    assert_int_equal(snapshot_alive(snapshot, now_ns, why, sizeof why), alive);
+    assert_int_equal(snapshot_ready(snapshot, now_ns, why, sizeof why), ready);
     if (!strstr(why, word))
         fail_msg("\"%s\" does not say \"%s\"", why, word);
 }
@@ -277,13 +353,13 @@ static void check_verdict(const struct metrics *metrics, uint64_t now_ns, bool a
 static void health_and_readiness(void **state)
 {
     (void)state;
-    const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (METRICS_STALL_S + 1) * NS_PER_S;
-    struct metrics *m = calloc(1, sizeof *m);
+    const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (SNAPSHOT_STALL_S + 1) * NS_PER_S;
+    struct snapshot *m = calloc(1, sizeof *m);
     m->taken_ns = taken;
     m->moving = true;
     check_verdict(m, taken, true, false, "self-test");
     check_verdict(m, stalled, true, false, "self-test"); /* a device is being opened */
-    m->state = METRICS_RUNNING;
+    m->state = SNAPSHOT_RUNNING;
     strcpy(m->redis_reason, "connection refused");
     check_verdict(m, taken, true, false, "Redis: connection refused");
     m->redis_ready = true;
@@ -292,14 +368,14 @@ static void health_and_readiness(void **state)
     m->disk_works = true;
     check_verdict(m, taken, true, true, "running");
     check_verdict(m, stalled, false, false, "stood still for 11 s");
-    m->state = METRICS_PAUSED;
+    m->state = SNAPSHOT_PAUSED;
     check_verdict(m, taken, true, false, "paused");
-    m->state = METRICS_DRAINING;
+    m->state = SNAPSHOT_DRAINING;
     m->in_flight = 3;
     check_verdict(m, taken, true, false, "3 are in flight");
     m->moving = false;
     check_verdict(m, taken, false, false, "past its deadline");
-    m->state = METRICS_FAILED;
+    m->state = SNAPSHOT_FAILED;
     strcpy(m->why, "an illegal address");
     check_verdict(m, taken, false, false, "an illegal address");
     free(m);
@@ -311,13 +387,13 @@ static void history_is_bounded(void **state)
 {
     (void)state;
     struct history *history = calloc(1, sizeof *history);
-    struct metrics *m = calloc(1, sizeof *m);
+    struct snapshot *m = calloc(1, sizeof *m);
     m->device_count = 1;
     for (uint64_t second = 1; second <= 300; second++) {
         m->generation++;
         m->taken_ns = second * NS_PER_S;
         m->taken_s = 1e9 + (double)second;
-        m->totals.done = 10 * second;
+        m->totals.jobs[METRICS_DONE] = 10 * second;
         m->totals.times[METRICS_ENCODE].counts[3] = second;
         m->totals.times[METRICS_ENCODE].sum_s = (double)second / 4;
         m->devices[0].activity.any_s = (double)second / 2;
@@ -325,7 +401,7 @@ static void history_is_bounded(void **state)
     }
     m->generation++; /* a change of state, at once: it replaces the last sample */
     m->taken_ns += NS_PER_S / 10;
-    m->totals.done++;
+    m->totals.jobs[METRICS_DONE]++;
     history_add(history, m);
     char *json = history_json_write(history);
     cJSON *root = cJSON_Parse(json), *samples = cJSON_GetObjectItem(root, "samples");
@@ -469,6 +545,8 @@ int main(void)
         cmocka_unit_test(rows_follow_the_conventions),
         cmocka_unit_test(a_daemon_that_starts_shows_every_metric),
         cmocka_unit_test(labels_are_escaped),
+        cmocka_unit_test(labels_are_documented),
+        cmocka_unit_test(the_heartbeat_has_its_keys),
         cmocka_unit_test(ends_are_counted_by_outcome_and_code),
         cmocka_unit_test(durations_fall_into_their_buckets),
         cmocka_unit_test(the_latest_errors_are_kept),

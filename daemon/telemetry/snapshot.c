@@ -1,0 +1,104 @@
+#include "daemon/telemetry/snapshot.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "conf/clock.h"
+
+const char *const snapshot_state_names[SNAPSHOT_STATES] = {
+    [SNAPSHOT_STARTING] = "starting", [SNAPSHOT_RUNNING] = "running",
+    [SNAPSHOT_PAUSED] = "paused",     [SNAPSHOT_DRAINING] = "draining",
+    [SNAPSHOT_FAILED] = "failed",
+};
+
+const char *const snapshot_pool_names[SNAPSHOT_POOLS] = {
+    [SNAPSHOT_PINNED] = "pinned",
+    [SNAPSHOT_FILES] = "files",
+    [SNAPSHOT_CODECS] = "codecs",
+};
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+static double resident_bytes(void)
+{
+    unsigned long size, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file) {
+        if (fscanf(file, "%lu %lu", &size, &resident) != 2)
+            resident = 0;
+        fclose(file);
+    }
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+void snapshot_read_process(struct snapshot *snapshot)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    snapshot->process_cpu_s =
+        (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    snapshot->resident_bytes = resident_bytes();
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder)
+        return; /* out of files: the last count is closer than 0 */
+    uint32_t count = 0;
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    snapshot->open_files = count - 1; /* without the folder's own */
+}
+
+/* ---- verdicts ------------------------------------------------------------------------------- */
+
+bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
+{
+    double silent_s = clock_ms(snapshot->taken_ns, now_ns) / 1e3;
+    if (snapshot->state == SNAPSHOT_FAILED) {
+        snprintf(why, size, "failed: %s; to be started anew", snapshot->why);
+        return false;
+    }
+    /* Opening a device holds the loop up for as long as the driver likes. */
+    if (snapshot->state != SNAPSHOT_STARTING && silent_s > SNAPSHOT_STALL_S) {
+        snprintf(why, size, "the loop has stood still for %.0f s; at most %d s are healthy",
+                 silent_s, SNAPSHOT_STALL_S);
+        return false;
+    }
+    if (!snapshot->moving) {
+        snprintf(why, size, "jobs stand still: one is past its deadline, or all wait and none "
+                            "moves");
+        return false;
+    }
+    snprintf(why, size, "%s", snapshot_state_names[snapshot->state]);
+    return true;
+}
+
+bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
+{
+    if (!snapshot_alive(snapshot, now_ns, why, size))
+        return false;
+    switch (snapshot->state) {
+    case SNAPSHOT_RUNNING:
+        break;
+    case SNAPSHOT_STARTING:
+        snprintf(why, size, "starting: the self-test has not passed yet");
+        return false;
+    case SNAPSHOT_PAUSED:
+        snprintf(why, size, "paused, by SIGUSR2 or for all daemons: no jobs are fetched");
+        return false;
+    default:
+        snprintf(why, size, "draining: no jobs are fetched, %u are in flight", snapshot->in_flight);
+        return false;
+    }
+    if (!snapshot->redis_ready) {
+        snprintf(why, size, "Redis: %s", snapshot->redis_reason);
+        return false;
+    }
+    if (!snapshot->disk_works) {
+        snprintf(why, size, "%s", snapshot->disk_reason);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,96 @@
+/*
+ * snapshot.h - the state of the whole daemon at one moment.
+ *
+ * monitor.c fills it in once a second and when the daemon's state changes. The Prometheus text, the
+ * status page, the heartbeat in Redis, the stats line and systemd's STATUS= are written from it and
+ * from nothing else. Plain data without pointers: any thread may have a copy.
+ */
+#ifndef GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
+#define GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/limits.h"
+#include "conf/status.h"
+#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/stage.h"
+#include "gpu/engine/engine.h"
+#include "queue/job/instance.h"
+
+enum snapshot_state {
+    SNAPSHOT_STARTING, /* until the self-test has passed */
+    SNAPSHOT_RUNNING,
+    SNAPSHOT_PAUSED,
+    SNAPSHOT_DRAINING,
+    SNAPSHOT_FAILED,
+    SNAPSHOT_STATES
+};
+extern const char *const snapshot_state_names[SNAPSHOT_STATES];
+
+/* The option's bound, and a NUL. */
+#define SNAPSHOT_NAMESPACE_BYTES 129
+
+enum snapshot_pool { SNAPSHOT_PINNED, SNAPSHOT_FILES, SNAPSHOT_CODECS, SNAPSHOT_POOLS };
+extern const char *const snapshot_pool_names[SNAPSHOT_POOLS];
+
+struct snapshot_device {
+    char name[32];
+    struct engine_activity activity; /* since the start */
+    struct pool_usage memory;        /* all 0 with the CPU engine */
+};
+
+struct snapshot {
+    uint64_t generation;  /* 1, 2, ... */
+    uint64_t taken_ns;    /* CLOCK_MONOTONIC, as began_ns */
+    double taken_s;       /* since 1970, as began_s */
+    uint64_t began_ns;    /* the daemon's start */
+    double began_s;
+    enum snapshot_state state;
+    char why[ERROR_TEXT_MAX]; /* of SNAPSHOT_FAILED */
+    bool moving;              /* pipeline_healthy */
+    bool disk_works;          /* outputs can be written */
+    char disk_reason[ERROR_TEXT_MAX]; /* if not, why; else "" */
+    char daemon[INSTANCE_BYTES_MAX];
+    char engine[32], engine_description[160];
+    char namespace[SNAPSHOT_NAMESPACE_BYTES];
+
+    struct metrics_totals totals;
+    double images_per_s; /* in the last stats line */
+    uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, waiting, abandoned;
+    double oldest_s;
+
+    bool redis_ready;
+    char redis_reason[ERROR_TEXT_MAX + 32], redis_version[32];
+    uint64_t results, results_max, dead_listed, dead_max, delayed;
+    uint64_t queue_length, unacknowledged, redelivered, stale, dropped, trimmed, reconnects;
+
+    struct pool_usage pools[SNAPSHOT_POOLS];
+    struct snapshot_device devices[DEVICES_MAX];
+    uint32_t device_count; /* 1 with the CPU engine */
+    uint32_t streams;      /* of all devices; 0 with the CPU engine */
+
+    uint32_t workers_max;  /* the option workers */
+    uint32_t workers, workers_busy, workers_replaced;
+    double workers_busy_s; /* all together */
+    double loop_cpu_s, loop_lag_s;
+    uint64_t sweeps, swept_files;
+    uint64_t canary_runs, canary_failures;
+    double process_cpu_s, resident_bytes;
+    uint32_t open_files;
+};
+
+/* Fills in CPU time, memory and files of the process. */
+void snapshot_read_process(struct snapshot *snapshot);
+
+/* A loop whose last snapshot is older than this stands still: ten snapshots, and half of the unit's
+ * WatchdogSec. */
+#define SNAPSHOT_STALL_S 10
+
+/* Whether the process should live on (/healthz), and whether it takes jobs (/readyz). If not, `why`
+ * gets a sentence; else its state. now_ns: CLOCK_MONOTONIC. */
+bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
+bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
+
+#endif

@@ -1,0 +1,26 @@
+/* stage.h - the stages of a job, in their order. */
+#ifndef GPUIMGD_DAEMON_TELEMETRY_STAGE_H
+#define GPUIMGD_DAEMON_TELEMETRY_STAGE_H
+
+enum stage {
+    STAGE_ASK, /* only jobs that must not be started unasked */
+    STAGE_READ,
+    STAGE_ADMIT,
+    STAGE_DECODE,
+    STAGE_GPU,
+    STAGE_ENCODE,
+    STAGE_ACK,
+    STAGE_COUNT
+};
+
+static inline const char *stage_name(enum stage stage)
+{
+    static const char *const names[STAGE_COUNT] = {
+        [STAGE_ASK] = "ask",       [STAGE_READ] = "read", [STAGE_ADMIT] = "admit",
+        [STAGE_DECODE] = "decode", [STAGE_GPU] = "gpu",   [STAGE_ENCODE] = "encode",
+        [STAGE_ACK] = "ack",
+    };
+    return names[stage];
+}
+
+#endif
