@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
+#include "conf/text.h"
+#include "queue/job/writer.h"
 
 #define PAGE_BYTES   4096
 /* What is written at once, and room for one event more and for what it may have to skip. */
@@ -39,7 +40,7 @@ struct chrome {
     const struct trace_config *config;
     uint64_t written;    /* in the file */
     size_t used;         /* of the buffer */
-    size_t event;        /* of these, where the event begins that is being made */
+    struct writer event; /* the one that is being made */
     uint64_t counted_ns; /* the time of the last counters */
     uint64_t jobs, left_out, slices_left_out;
     bool full, failed;
@@ -47,66 +48,13 @@ struct chrome {
     char buffer[BUFFER_BYTES];
 };
 
-/* ---- text ----------------------------------------------------------------------------------- */
-
-static inline void put_bytes(struct chrome *chrome, const char *bytes, size_t length)
-{
-    assert(chrome->used - chrome->event + length <= EVENT_MAX);
-    memcpy(chrome->buffer + chrome->used, bytes, length);
-    chrome->used += length;
-}
-#define put(chrome, literal) put_bytes(chrome, literal, sizeof(literal) - 1)
-
-static void put_text(struct chrome *chrome, const char *text)
-{
-    put_bytes(chrome, text, strlen(text));
-}
-
-static void put_number(struct chrome *chrome, uint64_t number)
-{
-    char digits[20];
-    size_t at = sizeof digits;
-    do
-        digits[--at] = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    put_bytes(chrome, digits + at, sizeof digits - at);
-}
-
-/* Microseconds with the nanoseconds behind the point. */
-static void put_us(struct chrome *chrome, uint64_t ns)
-{
-    char rest[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
-                    (char)('0' + ns % 10)};
-    put_number(chrome, ns / 1000);
-    put_bytes(chrome, rest, sizeof rest);
-}
-
-static void put_time(struct chrome *chrome, uint64_t at_ns)
-{
-    uint64_t origin_ns = chrome->config->origin_ns;
-    put(chrome, ",\"ts\":");
-    put_us(chrome, at_ns > origin_ns ? at_ns - origin_ns : 0);
-}
-
-/* Text from outside the daemon (its host's name). */
-static void put_quoted(struct chrome *chrome, const char *text)
-{
-    put(chrome, "\"");
-    for (size_t i = 0; text[i] && i < 120; i++) {
-        bool plain = (unsigned char)text[i] >= ' ' && text[i] != '"' && text[i] != '\\' &&
-                     (unsigned char)text[i] < 0x7f;
-        put_bytes(chrome, plain ? text + i : "?", 1);
-    }
-    put(chrome, "\"");
-}
-
 /* ---- file ----------------------------------------------------------------------------------- */
 
 /* What cannot be written is taken back as far as whole events go, and nothing more is written. */
 void chrome_flush(struct chrome *chrome)
 {
     if (chrome->used == 0 || chrome->failed) {
-        chrome->used = chrome->event = 0;
+        chrome->used = 0;
         return;
     }
     ssize_t written = write(chrome->fd, chrome->buffer, chrome->used);
@@ -120,45 +68,70 @@ void chrome_flush(struct chrome *chrome)
     } else {
         chrome->written += chrome->used;
     }
-    chrome->used = chrome->event = 0;
+    chrome->used = 0;
 }
 
-/* What was put since the last event is one more; it goes to the next page where this one's end is
- * within it. */
-static void end_event(struct chrome *chrome)
+/* Adds the event in the writer, which is empty afterwards, to the file; it goes to the next page if
+ * the end of this one would be within it. */
+static void end_event(struct chrome *chrome, const char *end)
 {
-    size_t length = chrome->used - chrome->event;
-    size_t left = PAGE_BYTES - (size_t)((chrome->written + chrome->event) % PAGE_BYTES);
-    char *text = chrome->buffer + chrome->event;
-    if (length > left) {
-        memmove(text + left, text, length);
-        memset(text, '\n', left);
-        chrome->used += left;
+    struct writer *event = &chrome->event;
+    size_t length = event->length + strlen(end);
+    size_t left = PAGE_BYTES - (size_t)((chrome->written + chrome->used) % PAGE_BYTES);
+    if (!event->failed && length <= EVENT_MAX) {
+        if (length > left) {
+            memset(chrome->buffer + chrome->used, '\n', left);
+            chrome->used += left;
+        }
+        memcpy(chrome->buffer + chrome->used, event->text, event->length);
+        memcpy(chrome->buffer + chrome->used + event->length, end, strlen(end));
+        chrome->used += length;
     }
+    writer_restart(event);
     if (chrome->used >= FLUSH_BYTES)
         chrome_flush(chrome);
-    chrome->event = chrome->used;
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static void write_name(struct chrome *chrome, const char *what, unsigned pid, unsigned tid,
-                       const char *name, uint32_t number)
+static struct writer *begin_event(struct chrome *chrome, const char *phase)
 {
-    put(chrome, "{\"ph\":\"M\",\"name\":\"");
-    put_text(chrome, what);
-    put(chrome, "\",\"pid\":");
-    put_number(chrome, pid);
-    put(chrome, ",\"tid\":");
-    put_number(chrome, tid);
-    put(chrome, ",\"args\":{\"name\":\"");
-    put_text(chrome, name);
-    if (number != UINT32_MAX) {
-        put(chrome, " ");
-        put_number(chrome, number);
-    }
-    put(chrome, "\"}},\n");
-    end_event(chrome);
+    writer_open(&chrome->event, NULL, '{');
+    writer_text(&chrome->event, "ph", phase);
+    return &chrome->event;
+}
+
+static void put_place(struct writer *event, unsigned pid, unsigned tid)
+{
+    writer_number(event, "pid", pid);
+    writer_number(event, "tid", tid);
+}
+
+/* In microseconds, with the nanoseconds after the point. */
+static void put_time(struct chrome *chrome, uint64_t at_ns)
+{
+    uint64_t origin_ns = chrome->config->origin_ns;
+    writer_thousandths(&chrome->event, "ts",
+                       at_ns > origin_ns ? (double)(at_ns - origin_ns) / 1e3 : 0);
+}
+
+/* Closes the event and its arguments. */
+static void end_arguments(struct chrome *chrome)
+{
+    writer_close(&chrome->event, '}');
+    writer_close(&chrome->event, '}');
+    end_event(chrome, ",\n");
+}
+
+static void write_name(struct chrome *chrome, const char *what, unsigned pid, unsigned tid,
+                       const char *name)
+{
+    struct writer *event = begin_event(chrome, "M");
+    writer_text(event, "name", what);
+    put_place(event, pid, tid);
+    writer_open(event, "args", '{');
+    writer_text(event, "name", name);
+    end_arguments(chrome);
 }
 
 static void track_place(uint16_t track, unsigned *pid, unsigned *tid)
@@ -171,116 +144,103 @@ static void track_place(uint16_t track, unsigned *pid, unsigned *tid)
 static void name_track(struct chrome *chrome, uint16_t track)
 {
     unsigned pid, tid;
+    char name[32];
     if (chrome->named[track / 8] & 1 << track % 8)
         return;
     chrome->named[track / 8] |= (uint8_t)(1 << track % 8);
     track_place(track, &pid, &tid);
     if (TRACE_IS_STREAM(track))
-        write_name(chrome, "thread_name", pid, tid, "stream", TRACE_STREAM(track));
+        snprintf(name, sizeof name, "stream %d", TRACE_STREAM(track));
     else
-        write_name(chrome, "thread_name", pid, tid, "worker", TRACE_WORKER(track));
+        snprintf(name, sizeof name, "worker %d", TRACE_WORKER(track));
+    write_name(chrome, "thread_name", pid, tid, name);
+}
+
+/* Text from outside the daemon, such as its host's name. */
+static void put_foreign(struct writer *event, const char *key, const char *text)
+{
+    char plain[121];
+    text_copy(plain, sizeof plain, text);
+    text_make_printable(plain);
+    writer_text(event, key, plain);
 }
 
 static void write_head(struct chrome *chrome)
 {
-    char stamp[32];
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    put(chrome, "[\n");
-    end_event(chrome);
-    write_name(chrome, "process_name", HOST_PID, 0, "gpuimgd", UINT32_MAX);
+    char stamp[CLOCK_STAMP_BYTES];
+    clock_stamp(stamp);
+    memcpy(chrome->buffer, "[\n", 2);
+    chrome->used = 2;
+    write_name(chrome, "process_name", HOST_PID, 0, "gpuimgd");
     for (uint32_t d = 0; d < chrome->config->devices; d++)
-        write_name(chrome, "process_name", DEVICE_PID(d), 0, chrome->config->names[d],
-                   UINT32_MAX);
-    put(chrome, "{\"ph\":\"M\",\"name\":\"gpuimgd\",\"pid\":1,\"tid\":0,\"args\":{\"version\":"
-                "\"" GPUIMGD_VERSION "\",\"daemon\":");
-    put_quoted(chrome, chrome->config->daemon);
-    put(chrome, ",\"engine\":");
-    put_quoted(chrome, chrome->config->engine);
-    put(chrome, ",\"began\":");
-    put_quoted(chrome, stamp);
-    put(chrome, "}},\n");
-    end_event(chrome);
+        write_name(chrome, "process_name", DEVICE_PID(d), 0, chrome->config->names[d]);
+    struct writer *event = begin_event(chrome, "M");
+    writer_text(event, "name", "gpuimgd");
+    put_place(event, HOST_PID, 0);
+    writer_open(event, "args", '{');
+    writer_text(event, "version", GPUIMGD_VERSION);
+    put_foreign(event, "daemon", chrome->config->daemon);
+    put_foreign(event, "engine", chrome->config->engine);
+    writer_text(event, "began", stamp);
+    end_arguments(chrome);
 }
 
 static void write_slice(struct chrome *chrome, const struct trace_job *job,
                         const struct trace_slice *slice)
 {
     unsigned pid, tid;
+    struct writer *event = begin_event(chrome, "X");
     track_place(slice->track, &pid, &tid);
-    put(chrome, "{\"ph\":\"X\",\"name\":\"");
-    put_text(chrome, trace_names[slice->what]);
-    put(chrome, "\",\"pid\":");
-    put_number(chrome, pid);
-    put(chrome, ",\"tid\":");
-    put_number(chrome, tid);
+    writer_text(event, "name", trace_names[slice->what]);
+    put_place(event, pid, tid);
     put_time(chrome, slice->begin_ns);
-    put(chrome, ",\"dur\":");
-    put_us(chrome, slice->end_ns - slice->begin_ns);
-    put(chrome, ",\"args\":{\"job\":");
-    put_number(chrome, job->number);
-    put(chrome, "}},\n");
-    end_event(chrome);
+    writer_thousandths(event, "dur", (double)(slice->end_ns - slice->begin_ns) / 1e3);
+    writer_open(event, "args", '{');
+    writer_number(event, "job", job->number);
+    end_arguments(chrome);
 }
 
 /* The beginning or the end of an asynchronous slice of the job that is being written. */
-static void begin_async(struct chrome *chrome, const char *phase,
-                        uint64_t at_ns)
+static struct writer *begin_async(struct chrome *chrome, const char *phase, uint64_t at_ns,
+                                  const char *name)
 {
-    put(chrome, "{\"ph\":\"");
-    put_text(chrome, phase);
-    put(chrome, "\",\"cat\":\"job\",\"id\":\"");
-    put_number(chrome, chrome->jobs); /* an attempt may come to the same daemon again */
-    put(chrome, "\",\"pid\":1,\"tid\":0");
+    char id[TEXT_DIGITS_MAX + 1];
+    struct writer *event = begin_event(chrome, phase);
+    id[text_number(id, chrome->jobs)] = '\0'; /* an attempt may come to the same daemon again */
+    writer_text(event, "cat", "job");
+    writer_text(event, "id", id);
+    put_place(event, HOST_PID, 0);
     put_time(chrome, at_ns);
-    put(chrome, ",\"name\":\"");
+    writer_text(event, "name", name);
+    return event;
 }
 
-static void write_job(struct chrome *chrome, const struct trace_job *job, const char *phase,
-                      uint64_t at_ns)
+static void write_async(struct chrome *chrome, const char *phase, uint64_t at_ns, const char *name)
 {
-    begin_async(chrome, phase, at_ns);
-    put(chrome, "job ");
-    put_number(chrome, job->number);
-    if (*phase == 'b') {
-        put(chrome, "\",\"args\":{\"attempt\":");
-        put_number(chrome, job->attempt);
-        put(chrome, ",\"end\":\"");
-        put_text(chrome, job->end);
-        put(chrome, "\",\"width\":");
-        put_number(chrome, job->width);
-        put(chrome, ",\"height\":");
-        put_number(chrome, job->height);
-        put(chrome, "}},\n");
-    } else {
-        put(chrome, "\"},\n");
-    }
-    end_event(chrome);
+    writer_close(begin_async(chrome, phase, at_ns, name), '}');
+    end_event(chrome, ",\n");
 }
 
-static void write_wait(struct chrome *chrome, const struct trace_slice *slice)
+static void begin_job(struct chrome *chrome, const struct trace_job *job, const char *name)
 {
-    for (int end = 0; end < 2; end++) {
-        begin_async(chrome, end ? "e" : "b", end ? slice->end_ns : slice->begin_ns);
-        put_text(chrome, trace_names[slice->what]);
-        put(chrome, "\"},\n");
-        end_event(chrome);
-    }
+    struct writer *event = begin_async(chrome, "b", job->begin_ns, name);
+    writer_open(event, "args", '{');
+    writer_number(event, "attempt", job->attempt);
+    writer_text(event, "end", job->end);
+    writer_number(event, "width", job->width);
+    writer_number(event, "height", job->height);
+    end_arguments(chrome);
 }
 
 static void write_counter(struct chrome *chrome, const char *name, uint64_t at_ns, uint64_t value)
 {
-    put(chrome, "{\"ph\":\"C\",\"name\":\"");
-    put_text(chrome, name);
-    put(chrome, "\",\"pid\":1");
+    struct writer *event = begin_event(chrome, "C");
+    writer_text(event, "name", name);
+    writer_number(event, "pid", HOST_PID);
     put_time(chrome, at_ns);
-    put(chrome, ",\"args\":{\"value\":");
-    put_number(chrome, value);
-    put(chrome, "}},\n");
-    end_event(chrome);
+    writer_open(event, "args", '{');
+    writer_number(event, "value", value);
+    end_arguments(chrome);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -307,17 +267,20 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
     }
     chrome->jobs++;
     chrome->slices_left_out += job->left_out;
-    write_job(chrome, job, "b", job->begin_ns);
+    char name[32];
+    snprintf(name, sizeof name, "job %" PRIu64, job->number);
+    begin_job(chrome, job, name);
     for (uint32_t i = 0; i < job->count; i++) {
         const struct trace_slice *slice = &job->slices[i];
         if (slice->track == TRACE_OF_JOB) {
-            write_wait(chrome, slice);
+            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what]);
+            write_async(chrome, "e", slice->end_ns, trace_names[slice->what]);
         } else {
             name_track(chrome, slice->track);
             write_slice(chrome, job, slice);
         }
     }
-    write_job(chrome, job, "e", job->end_ns);
+    write_async(chrome, "e", job->end_ns, name);
     for (size_t i = 0; i < 2; i++) {
         const struct trace_sample *sample = &job->samples[i];
         uint64_t at = sample->at_ns, last = chrome->counted_ns; /* in no order */
@@ -378,19 +341,22 @@ void chrome_close(struct chrome *chrome, uint64_t missed)
     if (!chrome)
         return;
     chrome->left_out += missed;
-    put(chrome, "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"end of the trace\",\"pid\":1,\"tid\":0");
+    struct writer *event = begin_event(chrome, "i");
+    writer_text(event, "s", "g");
+    writer_text(event, "name", "end of the trace");
+    put_place(event, HOST_PID, 0);
     put_time(chrome, clock_now_ns());
-    put(chrome, ",\"args\":{\"jobs\":");
-    put_number(chrome, chrome->jobs);
-    put(chrome, ",\"jobs left out\":");
-    put_number(chrome, chrome->left_out);
-    put(chrome, ",\"slices left out\":");
-    put_number(chrome, chrome->slices_left_out);
-    put(chrome, "}}\n]\n");
-    end_event(chrome);
+    writer_open(event, "args", '{');
+    writer_number(event, "jobs", chrome->jobs);
+    writer_number(event, "jobs left out", chrome->left_out);
+    writer_number(event, "slices left out", chrome->slices_left_out);
+    writer_close(event, '}');
+    writer_close(event, '}');
+    end_event(chrome, "\n]\n");
     chrome_flush(chrome);
     log_info("trace: %s has %" PRIu64 " jobs; %" PRIu64 " were left out", chrome->path,
              chrome->jobs, chrome->left_out);
     close(chrome->fd);
+    free(chrome->event.text);
     free(chrome);
 }

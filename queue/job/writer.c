@@ -135,6 +135,11 @@ void writer_json(struct writer *writer, const char *key, const cJSON *value)
     free(text);
 }
 
+void writer_restart(struct writer *writer)
+{
+    *writer = (struct writer){.text = writer->text, .room = writer->room};
+}
+
 char *writer_finish(struct writer *writer)
 {
     put(writer, "", 1);

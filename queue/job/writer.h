@@ -39,6 +39,8 @@ void writer_decimal(struct writer *writer, const char *key, double value, int di
 void writer_bool(struct writer *writer, const char *key, bool value);
 /* As cJSON prints it; NULL: the member is left out. */
 void writer_json(struct writer *writer, const char *key, const cJSON *value);
+/* Starts anew in the memory of the text so far, which is gone. */
+void writer_restart(struct writer *writer);
 /* The text, malloc'd, or NULL when memory was short; the writer is as at its start. */
 char *writer_finish(struct writer *writer);
 

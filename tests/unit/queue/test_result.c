@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "conf/limits.h"
 #include "conf/text.h"
 #include "queue/job/result.h"
+#include "queue/job/writer.h"
 
 #define NO_TIMES {-1, -1, -1, -1, -1, -1, -1, -1, -1}
 
@@ -237,6 +240,32 @@ static void test_deny(void **state)
     free(meta);
 }
 
+/* The writer's members that results do not have. */
+static void test_decimals_and_restart(void **state)
+{
+    (void)state;
+    struct writer w = {0};
+    writer_open(&w, NULL, '[');
+    writer_text(&w, NULL, "gone");
+    writer_restart(&w);
+    writer_open(&w, NULL, '{');
+    writer_decimal(&w, "a", 0.0000006, 6);
+    writer_decimal(&w, "b", -2.5, 1);
+    writer_decimal(&w, "none", (double)NAN, 1);
+    writer_decimal(&w, "nor", (double)INFINITY, 1);
+    writer_decimal(&w, "c", 1e15 + 0.5, 3);
+    writer_decimal(&w, "d", 7, 0);
+    writer_close(&w, '}');
+    char *text = writer_finish(&w);
+    assert_string_equal(text, "{\"a\":0.000001,\"b\":-2.5,\"c\":1000000000000000.500,\"d\":7}");
+    free(text);
+    writer_decimal(&w, NULL, DBL_MAX, 17); /* the longest number */
+    text = writer_finish(&w);
+    assert_int_equal(strlen(text), 309 + 1 + 17);
+    assert_true(strtod(text, NULL) == DBL_MAX);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_repeat),
         cmocka_unit_test(test_deny),
+        cmocka_unit_test(test_decimals_and_restart),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }
