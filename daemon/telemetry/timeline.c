@@ -1,16 +1,14 @@
 #include "daemon/telemetry/timeline.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "conf/log.h"
+#include "conf/replace.h"
 #include "daemon/telemetry/timeline_svg.h"
 
 struct timeline {
@@ -155,37 +153,29 @@ static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
     }
 }
 
-/* false: errno says why. */
-static bool draw_to(struct timeline *timeline, const char *path)
+/* 0, or errno. */
+static int draw_to(struct timeline *timeline, const char *path)
 {
-    char aside[4096 + 8];
     struct timeline_scene scene;
-    snprintf(aside, sizeof aside, "%s.XXXXXX", path);
-    int fd = mkostemp(aside, O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    FILE *file = fdopen(fd, "w");
-    if (!file) {
-        close(fd);
-        unlink(aside);
-        return false;
-    }
+    char *text = NULL;
+    size_t length;
+    FILE *drawing = open_memstream(&text, &length);
+    if (!drawing)
+        return errno;
     fill_scene(timeline, &scene);
-    bool good = timeline_svg_write(&scene, file) && fchmod(fd, 0644) == 0;
-    good = fclose(file) == 0 && good && rename(aside, path) == 0;
-    if (!good) {
-        int why = errno;
-        unlink(aside);
-        errno = why;
-    }
-    return good;
+    bool good = timeline_svg_write(&scene, drawing);
+    good = fclose(drawing) == 0 && good;
+    int reason = good ? replace_file(path, text, length, 0644, true) : ENOMEM;
+    free(text);
+    return reason;
 }
 
 void timeline_draw(struct timeline *timeline)
 {
     const char *path = timeline->config->timeline;
-    if (!draw_to(timeline, path))
-        log_error("timeline: %s cannot be written: %s", path, strerror(errno));
+    int reason = draw_to(timeline, path);
+    if (reason)
+        log_error("timeline: %s cannot be written: %s", path, strerror(reason));
     else
         log_info("timeline: %s shows the busiest moment of %" PRIu64 " jobs, or of the last %d",
                  path, timeline->added, TIMELINE_JOBS_MAX);
@@ -205,10 +195,11 @@ enum status timeline_open(const struct trace_config *config, struct timeline **r
     if (!timeline)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the timeline");
     timeline->config = config;
-    if (!draw_to(timeline, config->timeline)) {
+    int reason = draw_to(timeline, config->timeline);
+    if (reason) {
         error_set(error, STATUS_WRITE_FAILED,
                   "option timeline is \"%s\", which cannot be written: %s", config->timeline,
-                  strerror(errno));
+                  strerror(reason));
         free(timeline);
         return error->status;
     }

@@ -1,13 +1,12 @@
 #include "queue/ctl/submit/place.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "conf/replace.h"
 
 #define NAME_BYTES 48
 
@@ -60,55 +59,20 @@ static void make_parents(const char *path)
     }
 }
 
-/* 0, or errno. */
-static int write_all(int fd, const char *bytes, size_t length)
+static mode_t mode_of_new_files(void)
 {
     mode_t mask = umask(0);
     umask(mask);
-    if (fchmod(fd, 0666 & ~mask) != 0)
-        return errno;
-    while (length > 0) {
-        ssize_t got = write(fd, bytes, length);
-        if (got < 0 && errno != EINTR)
-            return errno;
-        if (got > 0) {
-            bytes += got;
-            length -= (size_t)got;
-        }
-    }
-    return 0;
-}
-
-/* Gives the file its name, where nothing has it. Filesystems that cannot rename so have links. */
-static int put_in_place(const char *temporary, const char *path, bool replace)
-{
-    if (replace)
-        return rename(temporary, path) == 0 ? 0 : errno;
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    if (link(temporary, path) != 0)
-        return errno;
-    unlink(temporary);
-    return 0;
+    return 0666 & ~mask;
 }
 
 bool place_write(const struct place_rules *rules, const char *path, const char *bytes,
                  size_t length, struct error *error)
 {
-    char temporary[PATH_MAX + 16];
     if (!place_check(rules, path, error))
         return false;
     make_parents(path);
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary), reason = fd < 0 ? errno : write_all(fd, bytes, length);
-    if (fd >= 0 && close(fd) != 0 && !reason)
-        reason = errno;
-    if (!reason)
-        reason = put_in_place(temporary, path, rules->force);
-    if (reason && fd >= 0)
-        unlink(temporary);
+    int reason = replace_file(path, bytes, length, mode_of_new_files(), rules->force);
     if (reason == EEXIST)
         error_set(error, STATUS_PATH_REFUSED, "%.200s exists; --force replaces it", path);
     else if (reason)
