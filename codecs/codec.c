@@ -1,10 +1,10 @@
 /* codec.c - finds the codec of a format, and does what is the same for every format. */
 #include "codecs/codec_impl.h"
+#include "conf/clock.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const struct codec *const codecs[FORMAT_COUNT] = {
 #define FORMAT(name, ...) &codec_##name,
@@ -182,11 +182,7 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
 
 bool codec_late(uint64_t deadline_ns)
 {
-    if (deadline_ns == 0)
-        return false;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec >= deadline_ns;
+    return deadline_ns != 0 && clock_now_ns() >= deadline_ns;
 }
 
 enum status codec_check_size(const char *what, uint32_t width, uint32_t height,

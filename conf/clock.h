@@ -16,6 +16,11 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+static inline double clock_now_s(void)
+{
+    return (double)clock_now_ns() / 1e9;
+}
+
 /* What the calling thread has used up, user and system time. */
 static inline uint64_t clock_thread_cpu_ns(void)
 {

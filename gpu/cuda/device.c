@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "gpu/cuda/try.h"
 
 /* A float of 2 s in ms is good to 0.2 us. */
@@ -102,13 +103,13 @@ static cudaError_t clock_open(struct cuda_device *device)
     cudaError_t result = CUDA_TRY(cudaEventCreate(&clock->base[0]));
     if (result == cudaSuccess)
         result = CUDA_TRY(cudaEventCreate(&clock->base[1]));
-    clock->host_ns[0] = engine_now_ns();
+    clock->host_ns[0] = clock_now_ns();
     if (result == cudaSuccess)
         result = CUDA_TRY(cudaEventRecord(clock->base[0], stream));
     if (result == cudaSuccess)
         result = CUDA_TRY(cudaStreamSynchronize(stream));
     clock->known[0] = true;
-    clock->renewed_ns = engine_now_ns();
+    clock->renewed_ns = clock_now_ns();
     return result;
 }
 
@@ -207,7 +208,7 @@ cudaError_t cuda_clock_start(struct cuda_device *device, struct cuda_slot *slot)
 {
     struct cuda_clock *clock = &device->clock;
     int other = !clock->current;
-    uint64_t now_ns = engine_now_ns();
+    uint64_t now_ns = clock_now_ns();
     if (now_ns - clock->renewed_ns > CLOCK_RENEW_NS && clock->users[other] == 0 &&
         clock_know(clock, clock->current)) {
         cudaError_t result = CUDA_TRY(cudaEventRecord(clock->base[other], slot->stream));
@@ -250,7 +251,7 @@ uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *
 {
     struct cuda_clock *clock = &device->clock;
     int64_t after_base_ns = (int64_t)((start_s - clock->base_s[slot->base]) * 1e9);
-    uint64_t took_ns = (uint64_t)((end_s - start_s) * 1e9), now_ns = engine_now_ns();
+    uint64_t took_ns = (uint64_t)((end_s - start_s) * 1e9), now_ns = clock_now_ns();
     uint64_t start_ns = clock->host_ns[slot->base] + (uint64_t)after_base_ns;
     if (start_ns < slot->started_ns) {
         clock->host_ns[slot->base] += slot->started_ns - start_ns;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "conf/clock.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/try.h"
 
@@ -156,10 +157,10 @@ static void cuda_close(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
     const struct timespec pause = {0, 1000000};
-    uint64_t until_ns = engine_now_ns() + DEVICE_CLOSE_NS;
+    uint64_t until_ns = clock_now_ns() + DEVICE_CLOSE_NS;
     for (uint32_t d = 0; d < cuda->device_count; d++) {
         while (!device_idle(&cuda->devices[d])) {
-            if (engine_now_ns() > until_ns) {
+            if (clock_now_ns() > until_ns) {
                 log_error("%s does not end its work; leaving its memory to the system",
                           cuda->devices[d].name);
                 return;

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "conf/clock.h"
 #include "gpu/cuda/try.h"
 
 static struct engine_task *task_of(struct list_node *node)
@@ -86,7 +87,7 @@ static void slot_start(struct cuda_slot *slot)
     struct cuda_device *device = slot->device;
     slot->base = -1;
     slot->busy = true;
-    slot->started_ns = engine_now_ns();
+    slot->started_ns = clock_now_ns();
     slot->deadline_ns = 0;
     list_each(node, &slot->tasks)
     {
@@ -180,7 +181,7 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->on_device = false;
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
     task->started_ns = task->kernel_at_ns = task->d2h_at_ns = 0;
-    task->submitted_ns = engine_now_ns();
+    task->submitted_ns = clock_now_ns();
     if (!cuda->base.fault.status && !task->plan->idle) {
         list_push(is_small(task) ? &device->small : &device->waiting, &task->node);
         return;
@@ -198,7 +199,7 @@ void cuda_start(struct engine *engine)
     struct cuda_engine *cuda = cuda_engine(engine);
     for (uint32_t d = 0; d < cuda->device_count; d++)
         if (!list_empty(&cuda->devices[d].waiting) || !list_empty(&cuda->devices[d].small))
-            start_waiting(&cuda->devices[d], engine_now_ns());
+            start_waiting(&cuda->devices[d], clock_now_ns());
     if (!list_empty(&cuda->finished) && cuda->wake)
         cuda->wake(cuda->wake_context);
 }
@@ -287,14 +288,14 @@ void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t r
     struct cuda_engine *cuda = device->engine;
     if (!cuda_is_sticky(result))
         return;
-    poll_devices(cuda, engine_now_ns());
+    poll_devices(cuda, clock_now_ns());
     cuda_latch_fault(cuda, device, what, result);
 }
 
 void cuda_reap(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
-    uint64_t now_ns = engine_now_ns();
+    uint64_t now_ns = clock_now_ns();
     if (now_ns > cuda->polled_ns + DEVICE_SLEPT_NS)
         cuda->awake_ns = now_ns;
     for (;;) {

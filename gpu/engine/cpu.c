@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "gpu/engine/activity.h"
 #include "gpu/engine/engine_impl.h"
 #include "gpu/plan/pass.h"
@@ -68,7 +69,7 @@ static void run_pass(const struct pass *pass, const struct plan *plan,
 
 bool pass_is_late(const struct pass *pass)
 {
-    return pass->deadline_ns && engine_now_ns() > pass->deadline_ns;
+    return pass->deadline_ns && clock_now_ns() > pass->deadline_ns;
 }
 
 static bool is_late(const struct engine_task *task, uint64_t now_ns)
@@ -82,7 +83,7 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
     const struct plan *plan = task->plan;
     const struct engine_memory *memory = task->memory;
     struct pass_buffers buffers = {memory->input, memory->output, memory->scratch};
-    uint64_t start_ns = engine_now_ns(), now_ns = start_ns;
+    uint64_t start_ns = clock_now_ns(), now_ns = start_ns;
 
     task->error.status = STATUS_OK;
     task->on_device = false;
@@ -91,7 +92,7 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
         for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {
             if (!is_late(task, now_ns)) {
                 run_pass(&variant->passes[p], plan, &buffers, task->deadline_ns);
-                now_ns = engine_now_ns();
+                now_ns = clock_now_ns();
             }
             if (is_late(task, now_ns))
                 error_set(&task->error, STATUS_TIMEOUT,

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
 #include "conf/log.h"
 #include "gpu/engine/engine_impl.h"
@@ -217,11 +216,4 @@ enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan
     memory->output = memory->input + output_at;
     memory->scratch = memory->input + extra_at;
     return ENGINE_RESERVED;
-}
-
-uint64_t engine_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }

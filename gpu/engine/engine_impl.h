@@ -60,7 +60,6 @@ enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan
 enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const char *option,
                                   struct error *error);
 
-uint64_t engine_now_ns(void); /* CLOCK_MONOTONIC */
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/clock.h"
 #include "conf/list.h"
 #include "conf/text.h"
 #include "queue/redis/connection.h"
@@ -38,7 +39,7 @@ struct client {
     bool tick, woken;
     client_away_cb away;       /* NULL: no patience */
     void *away_context;
-    uint64_t patient_until_ms; /* uv_hrtime's clock */
+    double patient_until_s; /* clock_now_s */
     uv_timer_t timer;
     size_t closing;            /* of redis and route */
     char why[ERROR_TEXT_MAX * 2];
@@ -195,7 +196,7 @@ struct client *client_open(const struct options *options, struct error *error)
     uv_timer_init(&client->loop, &client->timer);
     client->timer.data = client;
     for (size_t i = 0; i < 3; i++)
-        client->dice[i] = (unsigned short)(uv_hrtime() >> (16 * i));
+        client->dice[i] = (unsigned short)(clock_now_ns() >> (16 * i));
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
         client->redis = begin(client);
         if (!client->redis)
@@ -318,7 +319,7 @@ bool client_good(struct client *client, const redisReply *reply, const char *wha
 
 void client_be_patient(struct client *client, double seconds, client_away_cb away, void *context)
 {
-    client->patient_until_ms = uv_hrtime() / 1000000 + (uint64_t)(seconds * 1e3);
+    client->patient_until_s = clock_now_s() + seconds;
     client->away = away;
     client->away_context = context;
 }
@@ -334,7 +335,7 @@ bool client_may_pass(const redisReply *reply)
 
 static bool is_patient(const struct client *client)
 {
-    return client->away && !interrupted && uv_hrtime() / 1000000 < client->patient_until_ms;
+    return client->away && !interrupted && clock_now_s() < client->patient_until_s;
 }
 
 /* Redis's own tries to connect go on meanwhile. */

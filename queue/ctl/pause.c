@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/progress.h"
@@ -103,7 +104,7 @@ static void show_left(bool terminal, long long jobs)
 
 int ctl_drain(struct ctl *ctl, int count, char **operands)
 {
-    double timeout_s = 1e15, began_s = progress_now_s();
+    double timeout_s = 1e15, began_s = clock_now_s();
     bool terminal = isatty(STDERR_FILENO);
     long long jobs = 0;
     if (count > 0)
@@ -120,7 +121,7 @@ int ctl_drain(struct ctl *ctl, int count, char **operands)
         if (!running(ctl, &jobs))
             return ctl_no_answer(ctl);
         show_left(terminal, jobs);
-        if (jobs == 0 || client_interrupted() || progress_now_s() - began_s > timeout_s)
+        if (jobs == 0 || client_interrupted() || clock_now_s() - began_s > timeout_s)
             break;
         client_pause(ctl->client, LOOK_S);
     }

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
@@ -15,20 +15,13 @@
 #define SAMPLE_EACH_S 0.5
 #define BAR_COLUMNS   24
 
-double progress_now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 void progress_begin(struct progress *progress, bool json, bool verbose)
 {
     memset(progress, 0, sizeof *progress);
     progress->json = json;
     progress->bar = isatty(STDERR_FILENO);
     progress->verbose = verbose || !isatty(STDOUT_FILENO);
-    progress->began_s = progress_now_s();
+    progress->began_s = clock_now_s();
 }
 
 uint64_t progress_ended(const struct progress *progress)
@@ -128,7 +121,7 @@ static int write_bar(const struct progress *progress, char *text, size_t size)
 void progress_draw(struct progress *progress)
 {
     char text[400], per_s[SHOW_BYTES], left[SHOW_BYTES];
-    double now_s = progress_now_s();
+    double now_s = clock_now_s();
     if (!progress->bar || (progress->shown && now_s - progress->drawn_s < DRAW_EACH_S))
         return;
     double images_s = rate(progress, now_s);
@@ -187,7 +180,7 @@ static void say_sent(const struct progress *progress)
 
 void progress_end(struct progress *progress, bool waited)
 {
-    double seconds = progress_now_s() - progress->began_s;
+    double seconds = clock_now_s() - progress->began_s;
     char count[SHOW_BYTES], age[SHOW_BYTES];
     progress_hide(progress);
     if (progress->json) {

@@ -39,6 +39,4 @@ void progress_hide(struct progress *progress);
 /* The last word: counts, and how long it took. */
 void progress_end(struct progress *progress, bool waited);
 
-double progress_now_s(void);
-
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/clock.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/progress.h"
 #include "queue/ctl/show.h"
@@ -31,7 +32,7 @@ static int look(struct ctl *ctl, const char *id, double until_s, redisReply **re
             freeReplyObject(*reply);
             *reply = NULL;
         }
-        if (*reply || status || progress_now_s() >= until_s || client_interrupted())
+        if (*reply || status || clock_now_s() >= until_s || client_interrupted())
             break;
         client_pause(ctl->client, LOOK_S);
     }
@@ -94,7 +95,7 @@ int ctl_result(struct ctl *ctl, int count, char **operands)
     if (status)
         return status;
     client_catch_interrupt();
-    double until_s = wait ? progress_now_s() + timeout_s : 0;
+    double until_s = wait ? clock_now_s() + timeout_s : 0;
     for (int i = 0; i < count && worst != CTL_UNAVAILABLE && worst != CTL_INTERRUPTED; i++) {
         status = show_one(ctl, operands[i], wait, until_s);
         worst = status > worst ? status : worst;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "queue/lease/lease_impl.h"
@@ -321,7 +322,7 @@ static void clear_config(struct queue_config *config)
 /* By name and moment (FNV-1a), so that daemons started together do not move in step. */
 static void seed(struct queue *queue)
 {
-    uint64_t hash = 0xcbf29ce484222325 ^ uv_hrtime();
+    uint64_t hash = 0xcbf29ce484222325 ^ clock_now_ns();
     for (const char *at = queue->config.instance; *at; at++)
         hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
     for (size_t i = 0; i < 3; i++)

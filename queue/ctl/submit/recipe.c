@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "conf/format.h"
 #include "conf/text.h"
 #include "queue/ctl/submit/ops.h"
@@ -461,9 +462,7 @@ static bool add_template(const struct recipe *recipe, cJSON *job, bool about_res
 static bool add_time(cJSON *job)
 {
     char text[32];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(text, sizeof text, "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
+    snprintf(text, sizeof text, "%.3f", clock_unix_s());
     return cJSON_AddRawToObject(job, "pushed", text) != NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "conf/clock.h"
 #include "conf/format.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
@@ -88,7 +89,7 @@ static void clear_batch(struct submit *submit)
 static bool is_late(const struct submit *submit)
 {
     return submit->wait && submit->timeout_s > 0 &&
-           progress_now_s() - submit->progress.began_s > submit->timeout_s;
+           clock_now_s() - submit->progress.began_s > submit->timeout_s;
 }
 
 /* Whoever waits does not give up. */
@@ -96,7 +97,7 @@ static void on_away(void *context)
 {
     struct submit *submit = context;
     snprintf(submit->progress.note, sizeof submit->progress.note, "Redis is away; trying again");
-    submit->heard_s = progress_now_s();
+    submit->heard_s = clock_now_s();
     if (submit->told_away) {
         progress_draw(&submit->progress);
         return;
@@ -393,7 +394,7 @@ static void on_result(void *context, const cJSON *result, const char *text, uint
     if (submit->recipe.keys)
         carrier_end(carrier, number, show_text(result, "status"), unwritten);
     cJSON_Delete(unwritten);
-    submit->heard_s = progress_now_s();
+    submit->heard_s = clock_now_s();
     submit->progress.note[0] = '\0';
 }
 
@@ -408,7 +409,7 @@ static void look_for_daemons(struct submit *submit)
 {
     struct overview overview;
     const char *why = NULL;
-    submit->heard_s = progress_now_s();
+    submit->heard_s = clock_now_s();
     if (!overview_read(&overview, submit->client, submit->ctl->options.namespace, false))
         return;
     if (overview.daemon_count == 0)
@@ -447,7 +448,7 @@ static void harvest(struct submit *submit)
     if (taken > 0) {
         submit->look_s = LOOK_FIRST_S;
     } else if (!submit->status && !client_interrupted()) {
-        if (progress_now_s() - submit->heard_s > QUIET_S && submit->progress.sent > 0)
+        if (clock_now_s() - submit->heard_s > QUIET_S && submit->progress.sent > 0)
             look_for_daemons(submit);
         progress_draw(&submit->progress);
         if (is_waiting(submit)) {
@@ -572,7 +573,7 @@ static int run(struct submit *submit, int count, char **operands)
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
         submit->progress.total = count_pictures(&submit->options);
-    submit->heard_s = progress_now_s();
+    submit->heard_s = clock_now_s();
     submit->look_s = LOOK_FIRST_S;
     client_catch_interrupt();
     if (submit->wait)
