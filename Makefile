@@ -139,7 +139,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
-        check-peers check-faults coverage \
+        check-peers check-faults coverage documents \
         check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # and not only a file that is not there: behind .SECONDARY that forces nothing
@@ -182,6 +182,7 @@ help:
 ## make bench-alone   one picture of 50 MP by itself on a GPU: its job against its decode and its encode
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
+## make documents     write what repeats the tables of options and metrics: the sample file, gpuimgd.conf(5), METRICS.md
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
 ## make deb           Debian packages in build/deb (DEB_SUFFIX=+site1 for a version of your own)
 ## make clean         remove build/
@@ -440,6 +441,9 @@ contact-sheet: deps
 	@tests/deps.sh contact-sheet
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply $(O)/tests/tools/names
 	@tests/tools/contact_sheet.py $(O) "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
+
+documents: all
+	@tests/documents.sh $(O)
 
 # ---- install -------------------------------------------------------------------------------------
 PAGES = $(notdir $(wildcard conf/man/*.[1-8]))

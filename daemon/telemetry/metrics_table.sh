@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints METRICS.md with its table of metrics as the rows of metrics.def give it:
-#     daemon/telemetry/metrics_table.sh >METRICS.new && mv METRICS.new daemon/METRICS.md
+# Prints METRICS.md with its table of metrics as the rows of metrics.def give it;
+# `make documents` puts it into its place.
 set -eu
 cd "$(dirname "$0")/../.."
 

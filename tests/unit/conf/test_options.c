@@ -238,7 +238,7 @@ static void sample_file_is_up_to_date(void **state)
     options_print_sample(made);
     char *now = read_all(made), *then = read_all(kept);
     if (strcmp(now, then) != 0)
-        fail_msg("conf/gpuimgd.conf differs from the table; make it anew by gpuimgd --sample");
+        fail_msg("conf/gpuimgd.conf differs from the table; make documents writes it");
     free(now);
     free(then);
 }

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Writes what repeats the tables of options and metrics: conf/gpuimgd.conf, the list of options in
+# gpuimgd.conf(5) and the table of METRICS.md. tests/documents.sh BUILD
+set -eu
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+put() { cmp -s "$1" "$2" || cat "$1" >"$2"; }
+
+"$1/gpuimgd" --sample >"$folder/sample"
+"$1/gpuimgd" --mdoc >"$folder/mdoc"
+sed -e '/The list begins here/r '"$folder/mdoc" \
+    -e '/The list begins here/,/The list ends here/ { /The list/!d }' conf/man/gpuimgd.conf.5 >"$folder/page"
+daemon/telemetry/metrics_table.sh >"$folder/metrics"
+put "$folder/sample" conf/gpuimgd.conf
+put "$folder/page" conf/man/gpuimgd.conf.5
+put "$folder/metrics" daemon/METRICS.md
