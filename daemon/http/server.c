@@ -140,7 +140,7 @@ static struct page show_history(struct web *web, uint64_t now_ns)
 static struct page show_metrics(struct web *web, uint64_t now_ns)
 {
     struct page page = {.status = MHD_HTTP_OK};
-    page.text = exposition_write(&web->seen, now_ns, &page.length);
+    page.text = prometheus_write(&web->seen, now_ns, &page.length);
     return page;
 }
 
@@ -176,7 +176,7 @@ static const struct route {
     struct page (*show)(struct web *web, uint64_t now_ns);
 } routes[ROUTES] = {
     {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, true, show_status},
-    {"/metrics", EXPOSITION_TYPE, NO_POLICY, true, show_metrics},
+    {"/metrics", PROMETHEUS_TYPE, NO_POLICY, true, show_metrics},
     {"/status.json", "application/json", NO_POLICY, true, show_json},
     {"/history.json", "application/json", NO_POLICY, true, show_history},
     {"/healthz", PLAIN_TYPE, NO_POLICY, false, show_health},

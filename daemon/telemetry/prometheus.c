@@ -130,25 +130,25 @@ static const struct {
 
 static const struct {
     const char *name;
-    enum exposition_type type;
+    enum prometheus_type type;
     enum label_set labels;
     const char *source, *help;
     void (*put)(const struct sheet *sheet, const struct snapshot *s, uint64_t now_ns, size_t i);
 } rows[] = {
 #define METRIC(name, type, labels, source, help)                                                   \
-    {#name, EXPOSITION_##type, LABELS_##labels, #source, help, put_##name},
+    {#name, PROMETHEUS_##type, LABELS_##labels, #source, help, put_##name},
 #include "daemon/telemetry/metrics.def"
 #undef METRIC
 };
 
-size_t exposition_rows(void)
+size_t prometheus_rows(void)
 {
     return sizeof rows / sizeof rows[0];
 }
 
-struct exposition_row exposition_row(size_t index)
+struct prometheus_row prometheus_row(size_t index)
 {
-    return (struct exposition_row){rows[index].name, rows[index].type,
+    return (struct prometheus_row){rows[index].name, rows[index].type,
                                    label_sets[rows[index].labels].document, rows[index].source,
                                    rows[index].help};
 }
@@ -166,13 +166,13 @@ static void write_row(FILE *out, size_t index, const struct snapshot *snapshot, 
     }
 }
 
-char *exposition_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length)
+char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, length);
     if (!out)
         return NULL;
-    for (size_t i = 0; i < exposition_rows(); i++)
+    for (size_t i = 0; i < prometheus_rows(); i++)
         write_row(out, i, snapshot, now_ns);
     bool whole = !ferror(out);
     if (fclose(out) != 0 || !whole) {

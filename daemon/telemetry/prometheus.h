@@ -9,21 +9,21 @@
 
 #include "daemon/telemetry/snapshot.h"
 
-#define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-enum exposition_type { EXPOSITION_COUNTER, EXPOSITION_GAUGE, EXPOSITION_HISTOGRAM };
+enum prometheus_type { PROMETHEUS_COUNTER, PROMETHEUS_GAUGE, PROMETHEUS_HISTOGRAM };
 
 /* The table of all metrics (metrics.def). */
-struct exposition_row {
+struct prometheus_row {
     const char *name;
-    enum exposition_type type;
+    enum prometheus_type type;
     const char *labels; /* as METRICS.md names them */
     const char *source, *help;
 };
-size_t exposition_rows(void);
-struct exposition_row exposition_row(size_t index);
+size_t prometheus_rows(void);
+struct prometheus_row prometheus_row(size_t index);
 
 /* malloc'd, *length bytes and a NUL; NULL when memory is short. now_ns: CLOCK_MONOTONIC. */
-char *exposition_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length);
+char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length);
 
 #endif

@@ -32,7 +32,7 @@ static struct prometheus read_exposition(const struct snapshot *snapshot, uint64
 {
     struct prometheus read;
     size_t length;
-    char *text = exposition_write(snapshot, now_ns, &length);
+    char *text = prometheus_write(snapshot, now_ns, &length);
     assert_non_null(text);
     assert_int_equal(strlen(text), length);
     if (!prometheus_read(&read, text))
@@ -94,10 +94,10 @@ static bool holds(const char *name, const char *part)
 }
 
 /* 'b': bytes, 's': seconds, 0: none, as the names of the snapshot's members say. */
-static char unit_of(struct exposition_row row)
+static char unit_of(struct prometheus_row row)
 {
     size_t length = strlen(row.source);
-    if (row.type == EXPOSITION_HISTOGRAM || strcmp(row.source + length - 2, "_s") == 0)
+    if (row.type == PROMETHEUS_HISTOGRAM || strcmp(row.source + length - 2, "_s") == 0)
         return 's';
     bool memory = holds(row.source, ".memory.") || holds(row.source, "pools[");
     return memory || holds(row.source, "bytes") ? 'b' : 0;
@@ -106,15 +106,15 @@ static char unit_of(struct exposition_row row)
 static void rows_follow_the_conventions(void **state)
 {
     (void)state;
-    assert_true(exposition_rows() > 40);
-    for (size_t i = 0; i < exposition_rows(); i++) {
-        struct exposition_row row = exposition_row(i);
+    assert_true(prometheus_rows() > 40);
+    for (size_t i = 0; i < prometheus_rows(); i++) {
+        struct prometheus_row row = prometheus_row(i);
         size_t length = strlen(row.name);
         bool total = length > 6 && strcmp(row.name + length - 6, "_total") == 0;
         bool ours = strncmp(row.name, "gpuimgd_", 8) == 0;
         if (!ours && strncmp(row.name, "process_", 8) != 0)
             fail_msg("%s has no prefix", row.name);
-        if (total != (row.type == EXPOSITION_COUNTER))
+        if (total != (row.type == PROMETHEUS_COUNTER))
             fail_msg("%s: counters, and only they, end in _total", row.name);
         if (holds(row.name, "_bytes") != (unit_of(row) == 'b') ||
             holds(row.name, "_seconds") != (unit_of(row) == 's'))
@@ -132,9 +132,9 @@ static void a_daemon_that_starts_shows_every_metric(void **state)
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     snapshot_read_process(snapshot);
     struct prometheus read = read_exposition(snapshot, 0);
-    assert_int_equal(read.family_count, exposition_rows());
+    assert_int_equal(read.family_count, prometheus_rows());
     for (size_t i = 0; i < read.family_count; i++)
-        assert_string_equal(read.families[i].help, exposition_row(i).help);
+        assert_string_equal(read.families[i].help, prometheus_row(i).help);
     assert_true(prometheus_value(&read, "gpuimgd_state", "state", "starting", NULL) == 1);
     assert_true(prometheus_value(&read, "gpuimgd_ready", NULL) == 0);
     assert_true(prometheus_value(&read, "process_open_fds", NULL) >= 3);
@@ -177,7 +177,7 @@ static void labels_are_documented(void **state)
     struct prometheus read = read_exposition(snapshot, 0);
     for (size_t i = 0; i < read.sample_count; i++) {
         const struct prometheus_sample *sample = &read.samples[i];
-        const char *document = exposition_row(sample->family).labels;
+        const char *document = prometheus_row(sample->family).labels;
         for (size_t l = 0; l < sample->label_count; l++) {
             const char *name = sample->labels[l].name, *at;
             char word[160];
