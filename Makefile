@@ -139,7 +139,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
-        check-peers check-faults coverage documents \
+        check-peers check-faults coverage documents operations \
         check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # and not only a file that is not there: behind .SECONDARY that forces nothing
@@ -183,6 +183,7 @@ help:
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make documents     write what repeats the tables of options and metrics: the sample file, gpuimgd.conf(5), METRICS.md
+## make operations    write what repeats the table of operations: manual, help, completion, gpu/OPERATIONS.md
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
 ## make deb           Debian packages in build/deb (DEB_SUFFIX=+site1 for a version of your own)
 ## make clean         remove build/
@@ -232,13 +233,6 @@ $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/s
 	@mkdir -p $(@D)
 	queue/scripts/embed.sh $(SCRIPTS) > $@
 $(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
-
-# The operations' names, for who writes a job and does not carry it out.
-$(O)/queue/ctl/submit/operations.inc: gpu/plan/op.h
-	@mkdir -p $(@D)
-	sed -n '/define OP_TABLE(X)/,/[^\\]$$/ s/.*\(X([a-z0-9_]*)\).*/\1/p' $< > $@
-	test -s $@
-$(O)/queue/ctl/submit/ops.o: | $(O)/queue/ctl/submit/operations.inc
 
 # The completion, with the names of formats.
 $(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def
@@ -372,6 +366,8 @@ check-tls: deps
 	@tests/deps.sh tls
 	@$(MAKE) --no-print-directory all
 	@tests/service/tls.sh $(O)/gpuimgd
+operations: $(O)/tests/tools/operations
+	@tests/operations.sh $(O)
 check-service: deps
 	@$(MAKE) --no-print-directory all
 	@tests/service/check.sh
@@ -456,7 +452,7 @@ install: all
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
 	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
-	install -m 0644 queue/PROTOCOL.md daemon/METRICS.md conf/grafana.json conf/alerts.yml \
+	install -m 0644 queue/PROTOCOL.md daemon/METRICS.md gpu/OPERATIONS.md conf/grafana.json conf/alerts.yml \
 	  $(DESTDIR)$(docdir)/
 	sed -f conf/installed.sed README.md > $(DESTDIR)$(docdir)/README.md
 	chmod 0644 $(DESTDIR)$(docdir)/README.md

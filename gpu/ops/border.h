@@ -10,6 +10,8 @@
 #include "gpu/ops/pixel.h"
 
 enum border { BORDER_REFLECT101, BORDER_REPLICATE, BORDER_ZERO };
+/* As jobs name them. */
+#define BORDER_WORDS ((const char *const[]){"reflect101", "replicate", "zero", NULL})
 
 /* The index inside 0..size-1 that stands for any index; -1: a zero does. */
 PIXEL int border_inside(int index, int size, enum border border)

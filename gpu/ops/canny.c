@@ -204,27 +204,36 @@ static const struct pass_type types[] = {{"canny", canny_cpu, PASS_CUDA(canny_cu
 
 /* ---- the operation ---- */
 
-static enum status canny_parse(const struct op_item *item, void *params)
+struct params {
+    double low, high;
+};
+
+static const struct op_param canny_params[] = {
+    {OP_NUMBER(struct params, low), .max = CANNY_LENGTH_MAX, .standard = 50,
+     .help = "The gradient above which a pixel can be part of an edge; not above `high`"},
+    {OP_NUMBER(struct params, high), .max = CANNY_LENGTH_MAX, .standard = 150,
+     .help = "The gradient above which a pixel begins an edge"},
+    {.name = NULL}};
+
+static enum status canny_check(const struct op_item *item, void *params)
 {
-    struct canny *own = params;
-    double low = 50, high = 150;
-    enum status status = op_number(item, "low", 0, CANNY_LENGTH_MAX, &low);
-    if (!status)
-        status = op_number(item, "high", 0, CANNY_LENGTH_MAX, &high);
-    if (!status && low > high)
-        status = error_set(item->error, STATUS_BAD_OP,
-                           "%s: low is %.10g and high is %.10g; low must not be above high",
-                           item->place, low, high);
-    own->low = (int)floor(low);
-    own->high = (int)floor(high);
-    return status;
+    const struct params *own = params;
+    if (own->low <= own->high)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: low is %.10g and high is %.10g; low must not be above high",
+                     item->place, own->low, own->high);
 }
 
 static enum status canny_step(const struct op_item *item, const void *params, struct chain *chain)
 {
-    struct canny canny = *(const struct canny *)params;
+    const struct params *own = params;
+    struct canny canny;
     struct grayscale gray = grayscale_default(chain->background);
     (void)item;
+    memset(&canny, 0, sizeof(canny));
+    canny.low = (int)floor(own->low);
+    canny.high = (int)floor(own->high);
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &canny.intake);
     struct pass *pass = chain_add(chain, &types[canny.intake.looks_up], to, &canny, sizeof(canny));
@@ -232,5 +241,19 @@ static enum status canny_step(const struct op_item *item, const void *params, st
     return STATUS_OK;
 }
 
-static const char *const names[] = {"low", "high", NULL};
-const struct op op_canny = {"canny", names, canny_parse, canny_step, op_always_gray};
+const struct op op_canny = {
+    .name = "canny",
+    .help = "Thin edges of gray, 255 on 0, as OpenCV's Canny of aperture 3",
+    .definition = "On gray, which is made first: equal to OpenCV's `Canny` of aperture 3 without "
+                  "L2gradient. Fractions of low and high are dropped. Gx, Gy as of `sobel`, with "
+                  "replicate; m = |Gx| + |Gy|, 0 outside. A pixel with m > low is marked if, t "
+                  "being 13573 / 32768: for |Gy| < t |Gx|, m > m(left) and m >= m(right); for "
+                  "|Gy| > (t + 2) |Gx|, m > m(above) and m >= m(below); else m > both m(above "
+                  "left) and m(below right), or, if Gx and Gy differ in sign, m(above right) and "
+                  "m(below left). Edges are the marked pixels that marked ones connect, by sides "
+                  "or corners, to a marked one with m > high. Work space: a byte per pixel.",
+    .flags = OP_STARTS_GRAY,
+    .params = canny_params,
+    .check = canny_check,
+    .step = canny_step,
+};

@@ -1,47 +1,38 @@
-/*
- * color_matrix.c - R, G and B as weighted sums of R, G and B.
- *
- * Each coefficient is rounded to 1/65536 (half up) when the job is read; from there on all is
- * integers: (c0 R + c1 G + c2 B + c3 + 32768) >> 16, cut to 0..255. The last column is an offset
- * in units of a pixel's value.
- */
+/* color_matrix.c - R, G and B as weighted sums of R, G and B. */
 #include <math.h>
 
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
 
 struct params {
-    int32_t coefficients[12];
+    struct op_matrix matrix;
 };
 
-static enum status color_matrix_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    double values[12];
-    bool given;
-    enum status status = op_matrix(item, "matrix", 3, 4, values, &given);
-    if (!status && !given)
-        return error_set(item->error, STATUS_BAD_OP, "%s: matrix is missing", item->place);
-    for (int i = 0; i < 12 && !status; i++) {
-        int bound = i % 4 == 3 ? POINT_OFFSET_MAX : POINT_COEFFICIENT_MAX;
-        if (!(values[i] >= -bound && values[i] <= bound))
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: matrix[%d][%d] is %.10g; it must be -%d to %d", item->place,
-                             i / 4, i % 4, values[i], bound, bound);
-        own->coefficients[i] = (int32_t)floor(values[i] * 65536.0 + 0.5);
-    }
-    return status;
-}
+static const struct op_param color_matrix_params[] = {
+    {OP_MATRIX(struct params, matrix), .need = OP_REQUIRED, .rows = 3, .columns = 4,
+     .min = -POINT_COEFFICIENT_MAX, .max = POINT_COEFFICIENT_MAX, .last_max = POINT_OFFSET_MAX,
+     .help = "A row [red,green,blue,offset] per colour"},
+    {.name = NULL}};
 
 static enum status color_matrix_step(const struct op_item *item, const void *params,
                                      struct chain *chain)
 {
     const struct params *own = params;
+    int32_t coefficients[12];
     (void)item;
-    point_add_matrix(chain, own->coefficients);
+    for (int i = 0; i < 12; i++)
+        coefficients[i] = (int32_t)floor(own->matrix.values[i] * 65536.0 + 0.5);
+    point_add_matrix(chain, coefficients);
     return STATUS_OK;
 }
 
-static const char *const names[] = {"matrix", NULL};
-const struct op op_color_matrix = {"color_matrix", names, color_matrix_parse, color_matrix_step,
-                                   NULL};
+const struct op op_color_matrix = {
+    .name = "color_matrix",
+    .help = "Each colour becomes a weighted sum of red, green, blue and 1",
+    .definition = "Each number c of a row is rounded to C = floor(65536 c + 1/2) / 65536. The "
+                  "colour is C0 R + C1 G + C2 B + C3 + 1/2, rounded down and cut to 0..255. Gray "
+                  "counts as R = G = B and becomes RGB.",
+    .flags = OP_POINT,
+    .params = color_matrix_params,
+    .step = color_matrix_step,
+};

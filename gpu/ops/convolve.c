@@ -80,78 +80,77 @@ static const struct pass_type types[2][2] = INTAKE_FORMS("convolve", convolve_cp
 /* 225 numbers are summed with an error of less than this part of their sizes' sum. */
 #define SUM_ERROR 1e-13
 
+static_assert(CONVOLVE_SIDE_MAX <= OP_MATRIX_SIDE_MAX, "a parameter must hold a kernel");
 static_assert(sizeof(struct convolve) <= PASS_PARAMS_BYTES_MAX, "a pass must hold its weights");
 
-/* Weights in 1/65536; bad_op where they are too large together. */
-static enum status make_weights(const struct op_item *item, const double *kernel, double scale,
-                                struct convolve *convolve)
+struct params {
+    struct op_matrix kernel;
+    double scale, offset;
+    int border;
+};
+
+static const struct op_param convolve_params[] = {
+    {OP_ODD_MATRIX(struct params, kernel), .need = OP_REQUIRED, .rows = CONVOLVE_SIDE_MAX,
+     .columns = CONVOLVE_SIDE_MAX, .min = -NUMBER_MAX, .max = NUMBER_MAX},
+    {OP_NUMBER(struct params, scale), .need = OP_OPTIONAL, .min = -NUMBER_MAX, .max = NUMBER_MAX,
+     .help = "What the kernel is divided by, at least 1e-9 away from 0; by default its sum, or 1 "
+             "if that is 0"},
+    {OP_NUMBER(struct params, offset), .min = -CONVOLVE_OFFSET_MAX, .max = CONVOLVE_OFFSET_MAX,
+     .help = "Is added to the sum"},
+    {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "What lies outside"},
+    {.name = NULL}};
+
+/* What the kernel is divided by if the job does not say. */
+static double sum_kernel(const struct op_matrix *kernel)
 {
+    double sum = 0, size = 0;
+    for (int i = 0; i < kernel->rows * kernel->columns; i++) {
+        sum += kernel->values[i];
+        size += fabs(kernel->values[i]);
+    }
+    /* 0.1 + 0.2 - 0.3 is not quite 0. */
+    return fabs(sum) <= size * SUM_ERROR ? 1 : sum;
+}
+
+static double weight_at(const struct params *own, int i)
+{
+    return rint(65536 * (own->kernel.values[i] / own->scale));
+}
+
+static enum status convolve_check(const struct op_item *item, void *params)
+{
+    struct params *own = params;
     double sum = 0;
-    for (int i = 0; i < convolve->rows * convolve->columns; i++) {
-        double weight = rint(65536 * (kernel[i] / scale));
-        sum += fabs(weight);
+    if (!op_given(item, "scale"))
+        own->scale = sum_kernel(&own->kernel);
+    else if (fabs(own->scale) < SCALE_MIN)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: scale is %.10g; it must be %.10g at least, without its sign",
+                         item->place, own->scale, SCALE_MIN);
+    for (int i = 0; i < own->kernel.rows * own->kernel.columns; i++) {
+        sum += fabs(weight_at(own, i));
         if (!(sum <= CONVOLVE_WEIGHT_SUM_MAX))
             return error_set(item->error, STATUS_BAD_OP,
                              "%s: kernel / scale has numbers that sum to %.10g or more without "
                              "their signs; at most %d is allowed", item->place, sum / 65536,
                              CONVOLVE_WEIGHT_SUM_MAX / 65536);
-        convolve->weights[i] = (int32_t)weight;
     }
     return STATUS_OK;
-}
-
-/* What the kernel is divided by where the job does not say. */
-static enum status sum_kernel(const struct op_item *item, const struct convolve *convolve,
-                              const double *kernel, double *scale)
-{
-    double sum = 0, size = 0;
-    for (int i = 0; i < convolve->rows * convolve->columns; i++) {
-        if (!(fabs(kernel[i]) <= NUMBER_MAX))
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: kernel[%d][%d] is %.10g; it must be %.10g to %.10g", item->place,
-                             i / convolve->columns, i % convolve->columns, kernel[i], -NUMBER_MAX,
-                             NUMBER_MAX);
-        sum += kernel[i];
-        size += fabs(kernel[i]);
-    }
-    /* 0.1 + 0.2 - 0.3 is not quite 0. */
-    *scale = fabs(sum) <= size * SUM_ERROR ? 1 : sum;
-    return STATUS_OK;
-}
-
-static enum status convolve_parse(const struct op_item *item, void *params)
-{
-    static const char *const borders[] = {"reflect101", "replicate", "zero", NULL};
-    struct convolve *own = params;
-    double kernel[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX], scale = 0, offset = 0;
-    size_t rows, columns;
-    int border = BORDER_REFLECT101;
-    enum status status = op_odd_matrix(item, "kernel", CONVOLVE_SIDE_MAX, kernel, &rows, &columns);
-    if (status)
-        return status;
-    own->rows = (int)rows;
-    own->columns = (int)columns;
-    status = sum_kernel(item, own, kernel, &scale);
-    if (!status)
-        status = op_number(item, "scale", -NUMBER_MAX, NUMBER_MAX, &scale);
-    if (!status && op_given(item, "scale") && fabs(scale) < SCALE_MIN)
-        status = error_set(item->error, STATUS_BAD_OP,
-                           "%s: scale is %.10g; it must be %.10g at least, without its sign",
-                           item->place, scale, SCALE_MIN);
-    if (!status)
-        status = op_number(item, "offset", -CONVOLVE_OFFSET_MAX, CONVOLVE_OFFSET_MAX, &offset);
-    if (!status)
-        status = op_word(item, "border", borders, &border);
-    own->border = (enum border)border;
-    own->start = (int32_t)rint(65536 * offset) + 32768;
-    return status ? status : make_weights(item, kernel, scale, own);
 }
 
 static enum status convolve_step(const struct op_item *item, const void *params,
                                  struct chain *chain)
 {
-    struct convolve convolve = *(const struct convolve *)params;
+    const struct params *own = params;
+    struct convolve convolve;
     (void)item;
+    memset(&convolve, 0, sizeof(convolve));
+    convolve.rows = own->kernel.rows;
+    convolve.columns = own->kernel.columns;
+    convolve.border = (enum border)own->border;
+    convolve.start = (int32_t)rint(65536 * own->offset) + 32768;
+    for (int i = 0; i < convolve.rows * convolve.columns; i++)
+        convolve.weights[i] = (int32_t)weight_at(own, i);
     struct intake *intake = &convolve.intake;
     const struct pass_shape to = point_lift(chain, intake);
     struct pass *pass = chain_add(chain, &types[intake->makes_gray][intake->looks_up], to,
@@ -161,5 +160,15 @@ static enum status convolve_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-static const char *const names[] = {"kernel", "scale", "offset", "border", NULL};
-const struct op op_convolve = {"convolve", names, convolve_parse, convolve_step, NULL};
+const struct op op_convolve = {
+    .name = "convolve",
+    .help = "Applies a kernel as it lies (not turned), as OpenCV's filter2D",
+    .definition = "(sum W v + B + 32768) >> 16, cut to 0..255, with W = rint(65536 kernel / "
+                  "scale) and B = rint(65536 offset). Equal to OpenCV's `filter2D` if kernel / "
+                  "scale and offset are integers. The |W| may sum to 127 * 65536: then 32 bits "
+                  "hold every sum. A kernel whose sum is 0 but for rounding has scale 1. Each "
+                  "colour by itself; alpha is kept, where OpenCV would filter it too.",
+    .params = convolve_params,
+    .check = convolve_check,
+    .step = convolve_step,
+};

@@ -6,54 +6,56 @@
  */
 #include "gpu/plan/op.h"
 
-static const char *const gravities[] = {"center",    "north", "northeast", "east",     "southeast",
-                                        "south",     "southwest", "west",  "northwest", NULL};
 /* Of what is left over, how many halves lie before the rectangle. */
 static const uint8_t halves[][2] = {{1, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2},
                                     {1, 2}, {0, 2}, {0, 1}, {0, 0}};
 
 struct params {
-    int64_t x, y, width, height;
-    int gravity; /* an index of gravities; -1: x and y are given */
+    int x, y, width, height;
+    int gravity; /* an index of its words; -1: x and y are given */
 };
 
-static enum status crop_parse(const struct op_item *item, void *params)
+static const struct op_param crop_params[] = {
+    {OP_INTEGER(struct params, width), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
+    {OP_INTEGER(struct params, height), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
+    {OP_INTEGER(struct params, x), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
+     .help = "The rectangle's first column; with `y`, and without `gravity`"},
+    {OP_INTEGER(struct params, y), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
+     .help = "The rectangle's first row"},
+    {OP_WORD(struct params, gravity),
+     .words = (const char *const[]){"center", "north", "northeast", "east", "southeast", "south",
+                                    "southwest", "west", "northwest", NULL},
+     .help = "The side or corner of the image at which the rectangle lies"},
+    {.name = NULL}};
+
+static enum status crop_check(const struct op_item *item, void *params)
 {
     struct params *own = params;
     bool x = op_given(item, "x"), y = op_given(item, "y");
-    own->gravity = x || y ? -1 : 0;
-    if (!op_given(item, "width") || !op_given(item, "height"))
-        return error_set(item->error, STATUS_BAD_OP, "%s needs width and height", item->place);
     if (x != y)
         return error_set(item->error, STATUS_BAD_OP, "%s has %s without %s", item->place,
                          x ? "x" : "y", x ? "y" : "x");
     if (x && op_given(item, "gravity"))
         return error_set(item->error, STATUS_BAD_OP,
                          "%s has x and y, and gravity; it takes one or the other", item->place);
-    enum status status = op_integer(item, "x", 0, SIDE_CEILING - 1, &own->x);
-    if (!status)
-        status = op_integer(item, "y", 0, SIDE_CEILING - 1, &own->y);
-    if (!status)
-        status = op_integer(item, "width", 1, SIDE_CEILING, &own->width);
-    if (!status)
-        status = op_integer(item, "height", 1, SIDE_CEILING, &own->height);
-    return status ? status : op_word(item, "gravity", gravities, &own->gravity);
+    if (x)
+        own->gravity = -1;
+    return STATUS_OK;
 }
 
 /* Whether start..start + length - 1 lies within a side of the image. */
-static enum status check_side(const struct op_item *item, const char *start_name, int64_t start,
-                              const char *length_name, int64_t length,
-                              const struct pass_shape *shape, int64_t side)
+static enum status check_side(const struct op_item *item, const char *start_name, int start,
+                              const char *length_name, int length, const struct pass_shape *shape,
+                              int side)
 {
     if (length > side)
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %lld; the image is %u x %u there",
-                         item->place, length_name, (long long)length, shape->width,
-                         shape->height);
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %d; the image is %u x %u there",
+                         item->place, length_name, length, shape->width, shape->height);
     if (start + length > side)
         return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s %lld + %s %lld is %lld; the image is %u x %u there", item->place,
-                         start_name, (long long)start, length_name, (long long)length,
-                         (long long)(start + length), shape->width, shape->height);
+                         "%s: %s %d + %s %d is %d; the image is %u x %u there", item->place,
+                         start_name, start, length_name, length, start + length, shape->width,
+                         shape->height);
     return STATUS_OK;
 }
 
@@ -61,19 +63,28 @@ static enum status crop_step(const struct op_item *item, const void *params, str
 {
     const struct params *own = params;
     const struct pass_shape *shape = &chain->shape;
-    int64_t x = own->x, y = own->y;
-    enum status status = check_side(item, "x", x, "width", own->width, shape, shape->width);
+    int width = (int)shape->width, height = (int)shape->height, x = own->x, y = own->y;
+    enum status status = check_side(item, "x", x, "width", own->width, shape, width);
     if (!status)
-        status = check_side(item, "y", y, "height", own->height, shape, shape->height);
+        status = check_side(item, "y", y, "height", own->height, shape, height);
     if (status)
         return status;
     if (own->gravity >= 0) {
-        x = (shape->width - own->width) * halves[own->gravity][0] / 2;
-        y = (shape->height - own->height) * halves[own->gravity][1] / 2;
+        x = (width - own->width) * halves[own->gravity][0] / 2;
+        y = (height - own->height) * halves[own->gravity][1] / 2;
     }
     chain_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
     return STATUS_OK;
 }
 
-static const char *const names[] = {"x", "y", "width", "height", "gravity", NULL};
-const struct op op_crop = {"crop", names, crop_parse, crop_step, NULL};
+const struct op op_crop = {
+    .name = "crop",
+    .help = "Cuts out a rectangle, which must lie within the image",
+    .definition = "The rectangle begins at column x and row y, or lies at a side or corner of the "
+                  "image. In the middle of a side it begins at floor((side - length) / 2). "
+                  "Nothing is copied: the next operation reads the rectangle in place.",
+    .flags = OP_MOVES,
+    .params = crop_params,
+    .check = crop_check,
+    .step = crop_step,
+};

@@ -40,5 +40,11 @@ static enum status equalize_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-const struct op op_equalize = {"equalize", op_no_parameters, op_parse_nothing, equalize_step,
-                               op_always_gray};
+const struct op op_equalize = {
+    .name = "equalize",
+    .help = "Spreads the histogram of gray, as OpenCV's equalizeHist",
+    .definition = "On gray, which is made first: equal to OpenCV's `equalizeHist`, float32 table "
+                  "included.",
+    .flags = OP_STARTS_GRAY,
+    .step = equalize_step,
+};

@@ -3,16 +3,14 @@
 #include "gpu/plan/op.h"
 
 struct params {
-    int axis; /* an index of axes */
+    int axis; /* 0: horizontal */
 };
 
-static enum status flip_parse(const struct op_item *item, void *params)
-{
-    static const char *const axes[] = {"horizontal", "vertical", NULL};
-    struct params *own = params;
-    own->axis = 0;
-    return op_word(item, "axis", axes, &own->axis);
-}
+static const struct op_param flip_params[] = {
+    {OP_WORD(struct params, axis),
+     .words = (const char *const[]){"horizontal", "vertical", NULL},
+     .help = "horizontal exchanges left and right, vertical top and bottom"},
+    {.name = NULL}};
 
 static enum status flip_step(const struct op_item *item, const void *params, struct chain *chain)
 {
@@ -22,5 +20,13 @@ static enum status flip_step(const struct op_item *item, const void *params, str
     return STATUS_OK;
 }
 
-static const char *const names[] = {"axis", NULL};
-const struct op op_flip = {"flip", names, flip_parse, flip_step, NULL};
+const struct op op_flip = {
+    .name = "flip",
+    .help = "Mirrors",
+    .definition = "Of a source of w x h, (x, y) is the source's pixel at (w-1-x, y) for "
+                  "horizontal, at (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
+                  "`FLIP_TOP_BOTTOM`, OpenCV's `flip` by 1 and 0.",
+    .flags = OP_MOVES,
+    .params = flip_params,
+    .step = flip_step,
+};

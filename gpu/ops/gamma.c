@@ -13,14 +13,10 @@ struct params {
     double gamma;
 };
 
-static enum status gamma_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    enum status status = op_number(item, "gamma", POINT_GAMMA_MIN, POINT_GAMMA_MAX, &own->gamma);
-    if (!status && own->gamma == 0)
-        return error_set(item->error, STATUS_BAD_OP, "%s: gamma is missing", item->place);
-    return status;
-}
+static const struct op_param gamma_params[] = {
+    {OP_NUMBER(struct params, gamma), .need = OP_REQUIRED, .min = POINT_GAMMA_MIN,
+     .max = POINT_GAMMA_MAX, .help = "Above 1 is brighter"},
+    {.name = NULL}};
 
 static enum status gamma_step(const struct op_item *item, const void *params, struct chain *chain)
 {
@@ -33,5 +29,11 @@ static enum status gamma_step(const struct op_item *item, const void *params, st
     return STATUS_OK;
 }
 
-static const char *const names[] = {"gamma", NULL};
-const struct op op_gamma = {"gamma", names, gamma_parse, gamma_step, NULL};
+const struct op op_gamma = {
+    .name = "gamma",
+    .help = "Bends the brightness of each colour by a gamma",
+    .definition = "255 (v/255)^(1/gamma), round half up. Made once per job in double, as a table.",
+    .flags = OP_POINT,
+    .params = gamma_params,
+    .step = gamma_step,
+};

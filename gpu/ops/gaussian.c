@@ -216,21 +216,6 @@ struct params {
     double sigma;
 };
 
-enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *sigma)
-{
-    double size = 5;
-    *sigma = 0;
-    enum status status = op_number(item, "ksize", 3, 2 * GAUSSIAN_RADIUS_MAX + 1, &size);
-    if (!status && size != (double)((int)size | 1))
-        status = error_set(item->error, STATUS_BAD_OP,
-                           "%s: ksize is %.10g; it must be an odd integer of 3 to %d",
-                           item->place, size, 2 * GAUSSIAN_RADIUS_MAX + 1);
-    if (!status)
-        status = op_number(item, "sigma", 0, 1000, sigma);
-    *ksize = (int)size;
-    return status;
-}
-
 void gaussian_append(struct chain *chain, const struct gaussian *given)
 {
     struct gaussian gaussian = *given;
@@ -243,11 +228,7 @@ void gaussian_append(struct chain *chain, const struct gaussian *given)
                            sizeof(uint16_t);
 }
 
-static enum status gaussian_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    return gaussian_parse_size(item, &own->ksize, &own->sigma);
-}
+static const struct op_param gaussian_params[] = {GAUSSIAN_PARAMS(struct params), {.name = NULL}};
 
 static enum status gaussian_step(const struct op_item *item, const void *params,
                                  struct chain *chain)
@@ -260,5 +241,16 @@ static enum status gaussian_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-static const char *const names[] = {"ksize", "sigma", NULL};
-const struct op op_gaussian = {"gaussian", names, gaussian_parse, gaussian_step, NULL};
+const struct op op_gaussian = {
+    .name = "gaussian",
+    .help = "Blurs as OpenCV's GaussianBlur of 8 bits",
+    .definition = "Equal to OpenCV's 8-bit `GaussianBlur` (4.6, `BORDER_REFLECT_101`) for every "
+                  "ksize and sigma: (sum_j w_j sum_i w_i v + 32768) >> 16. The weights w are the "
+                  "double kernel, normalised, in 1/256, rounded from the ends to the middle with "
+                  "the error carried on; the middle is what is left of 256. Without a sigma, "
+                  "kernels up to 9 are OpenCV's own: 64,128 / 16,64,96 / 8,28,56,72 / "
+                  "4,13,30,51,60. Each colour by itself; alpha is kept, where OpenCV would filter "
+                  "it too.",
+    .params = gaussian_params,
+    .step = gaussian_step,
+};

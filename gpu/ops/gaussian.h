@@ -39,9 +39,12 @@ PIXEL int unsharp_byte(int s, int g, int amount256)
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-/* Reads ksize and sigma of an item. */
-struct op_item;
-enum status gaussian_parse_size(const struct op_item *item, int *ksize, double *sigma) MUST_CHECK;
+/* The parameters of a gaussian, which are members of the struct. */
+#define GAUSSIAN_PARAMS(type)                                                                      \
+    {OP_ODD(type, ksize), .min = 3, .max = 2 * GAUSSIAN_RADIUS_MAX + 1, .standard = 5},            \
+    {                                                                                              \
+        OP_NUMBER(type, sigma), .max = 1000, .help = "0 is 0.3 ((ksize - 1) / 2 - 1) + 0.8"        \
+    }
 /* Makes the weights. false: they change nothing, and no pass is needed. */
 bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma);
 /* Appends the pass, with the gray and the table before it. */

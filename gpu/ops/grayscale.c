@@ -62,26 +62,26 @@ struct grayscale grayscale_default(const uint8_t *background)
 }
 
 struct params {
-    int64_t weights[3];
+    int weights[3];
 };
 
-static const struct params defaults = {{19595, 38470, 7471}};
+static const struct op_param grayscale_params[] = {
+    {OP_INTEGERS(struct params, weights), .columns = 3, .max = 65536,
+     .standards = (const int[]){19595, 38470, 7471},
+     .help = "Of red, green and blue, in 1/65536; their sum is 65536"},
+    {.name = NULL}};
 
-static enum status grayscale_parse(const struct op_item *item, void *params)
+static enum status grayscale_check(const struct op_item *item, void *params)
 {
-    struct params *own = params;
-    *own = defaults;
-    enum status status = op_integers(item, "weights", 3, 0, 65536, own->weights);
-    if (status)
-        return status;
-    int64_t sum = own->weights[0] + own->weights[1] + own->weights[2];
-    if (sum != 65536)
-        return error_set(item->error, STATUS_BAD_OP, "%s: weights sum to %lld; they must sum to "
-                         "65536", item->place, (long long)sum);
-    return STATUS_OK;
+    const struct params *own = params;
+    int sum = own->weights[0] + own->weights[1] + own->weights[2];
+    if (sum == 65536)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: weights sum to %d; they must sum to 65536", item->place, sum);
 }
 
-static uint16_t weight_16(int64_t weight)
+static uint16_t weight_16(int weight)
 {
     return (uint16_t)(weight > GRAYSCALE_WHOLE ? GRAYSCALE_WHOLE : weight);
 }
@@ -99,11 +99,14 @@ static enum status grayscale_step(const struct op_item *item, const void *params
     return STATUS_OK;
 }
 
-static bool grayscale_starts_gray(const void *params)
-{
-    return memcmp(params, &defaults, sizeof(defaults)) == 0;
-}
-
-static const char *const names[] = {"weights", NULL};
-const struct op op_grayscale = {"grayscale", names, grayscale_parse, grayscale_step,
-                                grayscale_starts_gray};
+const struct op op_grayscale = {
+    .name = "grayscale",
+    .help = "Gray by ITU-R BT.601, as libjpeg has it",
+    .definition = "Y = (19595 R + 38470 G + 7471 B + 32768) >> 16 with the default weights, ITU-R "
+                  "BT.601-7 as libjpeg has it. Gray of a YCbCr JPEG may be its Y channel, see "
+                  "above.",
+    .flags = OP_GRAY_BY_DEFAULT | OP_POINT | OP_ANY_SCALE,
+    .params = grayscale_params,
+    .check = grayscale_check,
+    .step = grayscale_step,
+};

@@ -115,11 +115,10 @@ struct params {
     bool gray;
 };
 
-static enum status histogram_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    return op_boolean(item, "gray", &own->gray);
-}
+static const struct op_param histogram_params[] = {
+    {OP_BOOLEAN(struct params, gray),
+     .help = "true counts the gray of a colour image, with the default weights"},
+    {.name = NULL}};
 
 static enum status histogram_step(const struct op_item *item, const void *params,
                                   struct chain *chain)
@@ -136,5 +135,11 @@ static enum status histogram_step(const struct op_item *item, const void *params
     return STATUS_OK;
 }
 
-static const char *const names[] = {"gray", NULL};
-const struct op op_histogram = {"histogram", names, histogram_parse, histogram_step, NULL};
+const struct op op_histogram = {
+    .name = "histogram",
+    .help = "Gives an array per channel of how often 0 to 255 occur",
+    .definition = "The image stays as it is.",
+    .flags = OP_VALUES,
+    .params = histogram_params,
+    .step = histogram_step,
+};

@@ -12,4 +12,10 @@ static enum status invert_step(const struct op_item *item, const void *params, s
     return STATUS_OK;
 }
 
-const struct op op_invert = {"invert", op_no_parameters, op_parse_nothing, invert_step, NULL};
+const struct op op_invert = {
+    .name = "invert",
+    .help = "The negative",
+    .definition = "255 - v of each colour.",
+    .flags = OP_POINT,
+    .step = invert_step,
+};

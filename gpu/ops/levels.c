@@ -1,11 +1,7 @@
 /*
  * levels.c - stretches in_black..in_white to out_black..out_white, bent by a gamma.
  *
- *     k = min(max(v, in_black), in_white) - in_black,  n = in_white - in_black
- *     out_black + (out_white - out_black) (k / n)^(1 / gamma), round half up
- *
  * In double; without a gamma, k is multiplied before it is divided, so that a half is a half.
- * out_black may be above out_white: the result is then inverted.
  */
 #include <math.h>
 
@@ -13,34 +9,32 @@
 #include "gpu/plan/op.h"
 
 struct params {
-    int64_t in_black, in_white, out_black, out_white;
+    int in_black, in_white, out_black, out_white;
     double gamma;
 };
 
-static enum status levels_parse(const struct op_item *item, void *params)
+static const struct op_param levels_params[] = {
+    {OP_INTEGER(struct params, in_black), .max = 255, .help = "Below `in_white`"},
+    {OP_INTEGER(struct params, in_white), .max = 255, .standard = 255},
+    {OP_NUMBER(struct params, gamma), .min = POINT_GAMMA_MIN, .max = POINT_GAMMA_MAX,
+     .standard = 1, .help = "Above 1 is brighter"},
+    {OP_INTEGER(struct params, out_black), .max = 255, .help = "Above `out_white` it inverts"},
+    {OP_INTEGER(struct params, out_white), .max = 255, .standard = 255},
+    {.name = NULL}};
+
+static enum status levels_check(const struct op_item *item, void *params)
 {
-    struct params *own = params;
-    *own = (struct params){0, 255, 0, 255, 1.0};
-    const struct {
-        const char *name;
-        int64_t *value;
-    } levels[] = {{"in_black", &own->in_black},
-                  {"in_white", &own->in_white},
-                  {"out_black", &own->out_black},
-                  {"out_white", &own->out_white}};
-    enum status status = op_number(item, "gamma", POINT_GAMMA_MIN, POINT_GAMMA_MAX, &own->gamma);
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]) && !status; i++)
-        status = op_integer(item, levels[i].name, 0, 255, levels[i].value);
-    if (!status && own->in_black >= own->in_white)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: in_black is %lld; it must be below in_white, %lld", item->place,
-                         (long long)own->in_black, (long long)own->in_white);
-    return status;
+    const struct params *own = params;
+    if (own->in_black < own->in_white)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: in_black is %d; it must be below in_white, %d", item->place,
+                     own->in_black, own->in_white);
 }
 
-static uint8_t level(const struct params *own, int64_t v)
+static uint8_t level(const struct params *own, int v)
 {
-    int64_t inside = v < own->in_black ? own->in_black : v > own->in_white ? own->in_white : v;
+    int inside = v < own->in_black ? own->in_black : v > own->in_white ? own->in_white : v;
     double k = (double)(inside - own->in_black), n = (double)(own->in_white - own->in_black);
     double range = (double)(own->out_white - own->out_black);
     double part = own->gamma == 1.0 ? k * range / n : range * pow(k / n, 1.0 / own->gamma);
@@ -58,6 +52,14 @@ static enum status levels_step(const struct op_item *item, const void *params, s
     return STATUS_OK;
 }
 
-static const char *const names[] = {"in_black", "in_white", "gamma",
-                                    "out_black", "out_white", NULL};
-const struct op op_levels = {"levels", names, levels_parse, levels_step, NULL};
+const struct op op_levels = {
+    .name = "levels",
+    .help = "Stretches each colour from one range to another",
+    .definition = "With k = min(max(v, in_black), in_white) - in_black and n = in_white - "
+                  "in_black: out_black + (out_white - out_black) (k/n)^(1/gamma), round half up. "
+                  "Made once per job in double, as a table.",
+    .flags = OP_POINT,
+    .params = levels_params,
+    .check = levels_check,
+    .step = levels_step,
+};

@@ -114,17 +114,8 @@ static const struct pass_type types[2][2] = INTAKE_FORMS("median", median_cpu, m
 
 /* ---- the operation ---- */
 
-static enum status median_parse(const struct op_item *item, void *params)
-{
-    struct median *own = params;
-    double size = 3;
-    enum status status = op_number(item, "size", 3, 5, &size);
-    if (!status && size != 3 && size != 5)
-        status = error_set(item->error, STATUS_BAD_OP, "%s: size is %.10g; it must be 3 or 5",
-                           item->place, size);
-    own->size = (int)size;
-    return status;
-}
+static const struct op_param median_params[] = {
+    {OP_ODD(struct median, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};
 
 static enum status median_step(const struct op_item *item, const void *params,
                                struct chain *chain)
@@ -141,5 +132,11 @@ static enum status median_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-static const char *const names[] = {"size", NULL};
-const struct op op_median = {"median", names, median_parse, median_step, NULL};
+const struct op op_median = {
+    .name = "median",
+    .help = "The median of 3 x 3 or 5 x 5 pixels, as OpenCV's medianBlur of 1 and 3 channels",
+    .definition = "The middle of the 9 or 25 values around; outside is the nearest pixel. Each "
+                  "colour by itself; alpha is kept, where OpenCV would filter it too.",
+    .params = median_params,
+    .step = median_step,
+};

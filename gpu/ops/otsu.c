@@ -49,4 +49,10 @@ static enum status otsu_step(const struct op_item *item, const void *params, str
     return STATUS_OK;
 }
 
-const struct op op_otsu = {"otsu", op_no_parameters, op_parse_nothing, otsu_step, op_always_gray};
+const struct op op_otsu = {
+    .name = "otsu",
+    .help = "Gray becomes 255 above Otsu's threshold, else 0; the value is the threshold",
+    .definition = "On gray, which is made first: equal to OpenCV's `THRESH_BINARY | THRESH_OTSU`.",
+    .flags = OP_VALUES | OP_STARTS_GRAY,
+    .step = otsu_step,
+};

@@ -126,5 +126,16 @@ static enum status phash_step(const struct op_item *item, const void *params, st
     return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill, item->error);
 }
 
-/* Its gray is made of the colours, whatever a JPEG's Y channel says: starts_gray is not there. */
-const struct op op_phash = {"phash", op_no_parameters, op_parse_nothing, phash_step, NULL};
+/* Its gray is made of the colours, never of a JPEG's Y channel: OP_STARTS_GRAY is not there. */
+const struct op op_phash = {
+    .name = "phash",
+    .help = "Gives a perceptual hash, 16 hexadecimal digits, as Python's imagehash.phash",
+    .definition = "Gray with the default weights, made of the colours (never a JPEG's Y channel "
+                  "alone, unless `grayscale` comes before; RGBA is flattened, where Pillow drops "
+                  "alpha), resized to 32 x 32 as `lanczos3` does, then a DCT-II. Of its lowest 8 "
+                  "x 8 values those above their median give 1. All in whole numbers: a value "
+                  "equal to the median gives 0, where rounding decides in imagehash's doubles. "
+                  "The image stays as it is.",
+    .flags = OP_VALUES,
+    .step = phash_step,
+};

@@ -7,10 +7,12 @@
 #include "gpu/ops/resample.h"
 
 enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT };
+static const char *const fits[] = {"inside", "cover", "exact", NULL};
+
 enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
 
 struct params {
-    int64_t width, height; /* 0: not given */
+    int width, height; /* 0: not given */
     int fit, filter;
     bool enlarge, fast_shrink;
 };
@@ -75,7 +77,9 @@ static struct geometry geometry_of(const struct params *own, uint32_t width, uin
     return g;
 }
 
-uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height)
+/* The smallest M of 1, 2, 4 with which a decoder that scales by M/8 gives at least twice what is
+ * wanted in both sides; 8: none, or fast_shrink is off. width, height: as seen, oriented. */
+static uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height)
 {
     const struct params *own = params;
     struct geometry g = geometry_of(own, width, height);
@@ -357,28 +361,29 @@ static struct axis axis_of(const struct params *own, const struct chain_side *si
 
 /* ---- the operation ---- */
 
-static enum status resize_parse(const struct op_item *item, void *params)
+static const struct op_param resize_params[] = {
+    {OP_INTEGER(struct params, width), .need = OP_OPTIONAL, .min = 1, .max = SIDE_CEILING,
+     .help = "With `fit` inside, `width` or `height` alone will do"},
+    {OP_INTEGER(struct params, height), .need = OP_OPTIONAL, .min = 1, .max = SIDE_CEILING},
+    {OP_WORD(struct params, fit), .words = fits,
+     .help = "inside keeps the source's ratio within these sides; cover cuts out the source's "
+             "centre in their ratio and resizes it; exact has these sides"},
+    {OP_WORD(struct params, filter), .standard = FILTER_LANCZOS3,
+     .words = (const char *const[]){"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL}},
+    {OP_BOOLEAN(struct params, enlarge), .need = OP_OPTIONAL,
+     .help = "Whether the result may be larger than the source; by default false with `fit` "
+             "inside, else true"},
+    {OP_BOOLEAN(struct params, fast_shrink), .standard = true,
+     .help = "A JPEG that is made much smaller may be decoded at a part of its size, with other "
+             "bits than after a full decode. Without effect in `outputs`"},
+    {.name = NULL}};
+
+static enum status resize_check(const struct op_item *item, void *params)
 {
-    static const char *const fits[] = {"inside", "cover", "exact", NULL};
-    static const char *const kinds[] = {"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL};
     struct params *own = params;
-    own->filter = FILTER_LANCZOS3;
-    own->fast_shrink = true;
-    enum status status = op_integer(item, "width", 1, SIDE_CEILING, &own->width);
-    if (!status)
-        status = op_integer(item, "height", 1, SIDE_CEILING, &own->height);
-    if (!status)
-        status = op_word(item, "fit", fits, &own->fit);
-    if (!status)
-        status = op_word(item, "filter", kinds, &own->filter);
-    /* Who asks for exact sides gets them. */
-    own->enlarge = own->fit != FIT_INSIDE;
-    if (!status)
-        status = op_boolean(item, "enlarge", &own->enlarge);
-    if (!status)
-        status = op_boolean(item, "fast_shrink", &own->fast_shrink);
-    if (status)
-        return status;
+    /* If a job asks for exact sides, it gets them. */
+    if (!op_given(item, "enlarge"))
+        own->enlarge = own->fit != FIT_INSIDE;
     if (own->width == 0 && own->height == 0)
         return error_set(item->error, STATUS_BAD_OP, "%s needs width, height or both",
                          item->place);
@@ -421,13 +426,25 @@ static enum status resize_step(const struct op_item *item, const void *params, s
 enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,
                          uint32_t height)
 {
-    const struct params own = {.width = width, .height = height, .fit = FIT_EXACT,
+    const struct params own = {.width = (int)width, .height = (int)height, .fit = FIT_EXACT,
                                .filter = FILTER_LANCZOS3, .enlarge = true};
     struct geometry g = chain_geometry(&own, chain);
     assert(chain->across.full == 0 && chain->down.full == 0);
     return add_resize(item, &own, &g, chain);
 }
 
-static const char *const names[] = {"width",   "height",      "fit", "filter",
-                                    "enlarge", "fast_shrink", NULL};
-const struct op op_resize = {"resize", names, resize_parse, resize_step, NULL};
+const struct op op_resize = {
+    .name = "resize",
+    .help = "Another size, as Pillow's resize",
+    .definition = "inside: the largest size of the source's ratio within the given sides, each "
+                  "rounded half up, at least 1; not enlarged, a source that is smaller stays as "
+                  "it is. cover: the source's centre in the target's ratio is cut out (its side "
+                  "rounded half up, its place down) and resized; not enlarged, if the centre is "
+                  "smaller than the target, it is the result. exact, not enlarged: each side is "
+                  "at most the source's. The pixels equal Pillow's `Image.resize` without "
+                  "`reducing_gap` to the bit, RGBA through its `RGBa`. `fast_shrink`: see above.",
+    .params = resize_params,
+    .check = resize_check,
+    .step = resize_step,
+    .eighths = resize_eighths,
+};

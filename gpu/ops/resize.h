@@ -12,11 +12,6 @@
 
 #include "gpu/plan/op.h"
 
-/* The smallest M of 1, 2, 4 with which a decoder that scales by M/8 gives at least twice what is
- * wanted in both sides; 8: none, or fast_shrink is off. width, height: as seen, oriented.
- * params: what op_resize.parse has filled. */
-uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height);
-
 /* Appends what makes the chain's picture, decoded in full, one of exactly these sides, by lanczos3:
  * no pass where it has them. item: for messages. */
 enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,

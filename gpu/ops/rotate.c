@@ -1,6 +1,4 @@
 /* rotate.c - turns by quarters: the operation. */
-#include <math.h>
-
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
 
@@ -9,20 +7,11 @@ struct params {
     bool clockwise;
 };
 
-static enum status rotate_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    *own = (struct params){90, true};
-    double angle = 90;
-    enum status status = op_number(item, "angle", -INFINITY, INFINITY, &angle);
-    if (status)
-        return status;
-    if (angle != 90 && angle != 180 && angle != 270)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: angle is %.10g; it must be 90, 180 or 270", item->place, angle);
-    own->angle = (int)angle;
-    return op_boolean(item, "clockwise", &own->clockwise);
-}
+static const struct op_param rotate_params[] = {
+    {OP_CHOICE(struct params, angle), .standard = 90,
+     .words = (const char *const[]){"90", "180", "270", NULL}},
+    {OP_BOOLEAN(struct params, clockwise), .standard = true},
+    {.name = NULL}};
 
 static enum status rotate_step(const struct op_item *item, const void *params,
                                struct chain *chain)
@@ -36,5 +25,14 @@ static enum status rotate_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-static const char *const names[] = {"angle", "clockwise", NULL};
-const struct op op_rotate = {"rotate", names, rotate_parse, rotate_step, NULL};
+const struct op op_rotate = {
+    .name = "rotate",
+    .help = "Turns by right angles",
+    .definition = "Of a source of w x h, (x, y) is the source's pixel at (y, h-1-x) for 90 "
+                  "clockwise, where the left column becomes the top row; at (w-1-x, h-1-y) for "
+                  "180; at (w-1-y, x) for 270. As OpenCV's `rotate`; Pillow's `ROTATE_90` is "
+                  "`clockwise` false.",
+    .flags = OP_MOVES,
+    .params = rotate_params,
+    .step = rotate_step,
+};

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpu/ops/border.h"
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
 
@@ -134,16 +135,13 @@ struct params {
     int magnitude, border;
 };
 
-static enum status sobel_parse(const struct op_item *item, void *params)
-{
-    static const char *const magnitudes[] = {"half", "l1", "l2", NULL};
-    static const char *const borders[] = {"reflect101", "replicate", "zero", NULL};
-    struct params *own = params;
-    own->magnitude = SOBEL_HALF;
-    own->border = SOBEL_REFLECT101;
-    enum status status = op_word(item, "magnitude", magnitudes, &own->magnitude);
-    return status ? status : op_word(item, "border", borders, &own->border);
-}
+static const struct op_param sobel_params[] = {
+    {OP_WORD(struct params, magnitude),
+     .words = (const char *const[]){"half", "l1", "l2", NULL},
+     .help = "The length of the gradient: (|Gx| + |Gy|) / 2, |Gx| + |Gy| or sqrt(Gx^2 + Gy^2)"},
+    {OP_WORD(struct params, border), .words = BORDER_WORDS,
+     .help = "What lies outside; with zero the outermost frame of the result is 0"},
+    {.name = NULL}};
 
 static enum status sobel_step(const struct op_item *item, const void *params, struct chain *chain)
 {
@@ -163,5 +161,14 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
     return STATUS_OK;
 }
 
-static const char *const names[] = {"magnitude", "border", NULL};
-const struct op op_sobel = {"sobel", names, sobel_parse, sobel_step, op_always_gray};
+const struct op op_sobel = {
+    .name = "sobel",
+    .help = "Edges of gray, 3 x 3",
+    .definition = "On gray, which is made first. With a b c / d e f / g h i around a pixel, Gx = "
+                  "(a+2d+g) - (c+2f+i) and Gy = (a+2b+c) - (g+2h+i). half: min(255, (|Gx| + |Gy|) "
+                  ">> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 + Gy^2))). "
+                  "reflect101 is OpenCV's default border.",
+    .flags = OP_STARTS_GRAY,
+    .params = sobel_params,
+    .step = sobel_step,
+};

@@ -117,4 +117,10 @@ static enum status stats_step(const struct op_item *item, const void *params, st
     return STATUS_OK;
 }
 
-const struct op op_stats = {"stats", op_no_parameters, op_parse_nothing, stats_step, NULL};
+const struct op op_stats = {
+    .name = "stats",
+    .help = "Gives `mean`, `min` and `max`, each with a number per channel",
+    .definition = "mean = sum / pixels, both exact, divided as doubles. The image stays as it is.",
+    .flags = OP_VALUES,
+    .step = stats_step,
+};

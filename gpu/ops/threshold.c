@@ -3,17 +3,14 @@
 #include "gpu/plan/op.h"
 
 struct params {
-    int64_t value;
+    int value;
     bool invert;
 };
 
-static enum status threshold_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    *own = (struct params){127, false};
-    enum status status = op_integer(item, "value", 0, 255, &own->value);
-    return status ? status : op_boolean(item, "invert", &own->invert);
-}
+static const struct op_param threshold_params[] = {
+    {OP_INTEGER(struct params, value), .max = 255, .standard = 127},
+    {OP_BOOLEAN(struct params, invert), .help = "true exchanges 255 and 0"},
+    {.name = NULL}};
 
 static enum status threshold_step(const struct op_item *item, const void *params,
                                   struct chain *chain)
@@ -29,6 +26,12 @@ static enum status threshold_step(const struct op_item *item, const void *params
     return STATUS_OK;
 }
 
-static const char *const names[] = {"value", "invert", NULL};
-const struct op op_threshold = {"threshold", names, threshold_parse, threshold_step,
-                                op_always_gray};
+const struct op op_threshold = {
+    .name = "threshold",
+    .help = "Gray becomes 255 above a value, else 0",
+    .definition = "On gray, which is made first: v > value gives 255, else 0. As OpenCV's "
+                  "`THRESH_BINARY` and `THRESH_BINARY_INV` of 255.",
+    .flags = OP_STARTS_GRAY | OP_POINT,
+    .params = threshold_params,
+    .step = threshold_step,
+};

@@ -10,5 +10,11 @@ static enum status transpose_step(const struct op_item *item, const void *params
     return STATUS_OK;
 }
 
-const struct op op_transpose = {"transpose", op_no_parameters, op_parse_nothing, transpose_step,
-                                NULL};
+const struct op op_transpose = {
+    .name = "transpose",
+    .help = "Rows become columns",
+    .definition = "The pixel at (x, y) is the source's at (y, x). As OpenCV's `transpose` and "
+                  "Pillow's `TRANSPOSE`.",
+    .flags = OP_MOVES,
+    .step = transpose_step,
+};

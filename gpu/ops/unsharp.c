@@ -9,13 +9,10 @@ struct params {
     double sigma, amount;
 };
 
-static enum status unsharp_parse(const struct op_item *item, void *params)
-{
-    struct params *own = params;
-    own->amount = 1;
-    enum status status = gaussian_parse_size(item, &own->ksize, &own->sigma);
-    return status ? status : op_number(item, "amount", 0, 16, &own->amount);
-}
+static const struct op_param unsharp_params[] = {
+    {OP_NUMBER(struct params, amount), .max = 16, .standard = 1},
+    GAUSSIAN_PARAMS(struct params),
+    {.name = NULL}};
 
 static enum status unsharp_step(const struct op_item *item, const void *params,
                                 struct chain *chain)
@@ -31,5 +28,11 @@ static enum status unsharp_step(const struct op_item *item, const void *params,
     return STATUS_OK;
 }
 
-static const char *const names[] = {"amount", "ksize", "sigma", NULL};
-const struct op op_unsharp = {"unsharp", names, unsharp_parse, unsharp_step, NULL};
+const struct op op_unsharp = {
+    .name = "unsharp",
+    .help = "Sharpens by an unsharp mask: v + amount (v - gaussian)",
+    .definition = "v + ((A (v - g) + 128) >> 8), cut to 0..255, with g the `gaussian` and A = "
+                  "floor(256 amount + 1/2). Each colour by itself; alpha is kept.",
+    .params = unsharp_params,
+    .step = unsharp_step,
+};

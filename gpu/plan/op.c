@@ -2,6 +2,7 @@
 #include "gpu/plan/op.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/text.h"
@@ -9,53 +10,21 @@
 /* Numbers up to here are exact in the double that JSON gives. */
 #define INTEGER_MAX 9007199254740992.0
 
-static const struct op *const ops[] = {
-#define X(name) &op_##name,
-    OP_TABLE(X)
-#undef X
-};
+#define OP_PARAMS_MAX 12
+#define OPS_MAX 64 /* the fuzzer counts on it, too */
+
+#define each_param(param, op)                                                                      \
+    for (const struct op_param *param = (op)->params; param && param->name; param++)
 
 const struct op *op_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-        if (strcmp(ops[i]->name, name) == 0)
-            return ops[i];
+    for (size_t i = 0; i < op_count; i++)
+        if (strcmp(op_table[i]->name, name) == 0)
+            return op_table[i];
     return NULL;
 }
 
-bool op_gives_values(const struct op *op)
-{
-#define X(name)                                                                                    \
-    if (op == &op_##name)                                                                          \
-        return true;
-    OP_VALUES_TABLE(X)
-#undef X
-    return false;
-}
-
-bool op_moves(const struct op *op)
-{
-#define X(name)                                                                                    \
-    if (op == &op_##name)                                                                          \
-        return true;
-    OP_MOVES_TABLE(X)
-#undef X
-    return false;
-}
-
-const char *const op_no_parameters[] = {NULL};
-
-enum status op_parse_nothing(const struct op_item *item, void *params)
-{
-    (void)item, (void)params;
-    return STATUS_OK;
-}
-
-bool op_always_gray(const void *params)
-{
-    (void)params;
-    return true;
-}
+/* ---- messages ---- */
 
 static const char *kind_of(const cJSON *value)
 {
@@ -68,31 +37,316 @@ static const char *kind_of(const cJSON *value)
 }
 
 /* "a, b or c" of NULL-terminated words. */
-static void join_words(char *text, size_t size, const char *const *words)
+static void join_words(char *text, size_t size, const char *const *words, const char *last)
 {
     size_t length = 0;
     text[0] = '\0';
     for (size_t i = 0; words[i] && length < size; i++) {
-        const char *between = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+        const char *between = i == 0 ? "" : words[i + 1] ? ", " : last;
         length += (size_t)snprintf(text + length, size - length, "%s%s", between, words[i]);
     }
 }
 
 static enum status unknown_name(const char *place, const char *name, struct error *error)
 {
-    const char *names[sizeof(ops) / sizeof(ops[0]) + 1] = {NULL};
+    const char *names[OPS_MAX] = {NULL};
     char list[ERROR_TEXT_MAX];
-    const size_t count = sizeof(ops) / sizeof(ops[0]);
-    for (size_t i = 0; i < count; i++)
-        names[i] = ops[i]->name;
-    const char *near = text_nearest(name, names, count);
+    assert(op_count < OPS_MAX);
+    for (size_t i = 0; i < op_count; i++)
+        names[i] = op_table[i]->name;
+    const char *near = text_nearest(name, names, op_count);
     if (near)
         return error_set(error, STATUS_UNKNOWN_OP,
                          "%s: no operation is named \"%.40s\"; did you mean \"%s\"?", place, name,
                          near);
-    join_words(list, sizeof(list), names);
+    join_words(list, sizeof(list), names, " or ");
     return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; it may be %s",
                      place, name, list);
+}
+
+static enum status unknown_param(const struct op *op, const struct op_item *item, const char *name)
+{
+    const char *names[OP_PARAMS_MAX + 1] = {NULL};
+    size_t count = 0;
+    each_param (param, op) {
+        assert(count < OP_PARAMS_MAX);
+        names[count++] = param->name;
+    }
+    const char *near = text_nearest(name, names, count);
+    if (near)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: there is no parameter \"%.40s\"; did you mean \"%s\"?", item->place,
+                         name, near);
+    char list[120];
+    join_words(list, sizeof(list), names, " or ");
+    return error_set(item->error, STATUS_BAD_OP, "%s: there is no parameter \"%.40s\"; %s%s",
+                     item->place, name, list[0] ? "there is " : "it has none", list);
+}
+
+/* What a value of the wrong type must be. */
+static void say_type(const struct op_param *param, char *text, size_t size)
+{
+    switch (param->kind) {
+    case OP_KIND_INTEGER: snprintf(text, size, "an integer"); return;
+    case OP_KIND_ODD:
+    case OP_KIND_CHOICE:
+    case OP_KIND_NUMBER: snprintf(text, size, "a number"); return;
+    case OP_KIND_BOOLEAN: snprintf(text, size, "true or false"); return;
+    case OP_KIND_WORD: join_words(text, size, param->words, " or "); return;
+    case OP_KIND_INTEGERS: snprintf(text, size, "an array of %d integers", param->columns); return;
+    case OP_KIND_MATRIX:
+        snprintf(text, size, "an array of %d rows of %d numbers", param->rows, param->columns);
+        return;
+    case OP_KIND_ODD_MATRIX: snprintf(text, size, "an array of rows of numbers"); return;
+    }
+}
+
+static enum status wrong_type(const struct op_item *item, const struct op_param *param,
+                              const cJSON *given)
+{
+    char text[120];
+    say_type(param, text, sizeof(text));
+    return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be %s", item->place,
+                     param->name, kind_of(given), text);
+}
+
+/* ---- one reader per kind ---- */
+
+static bool is_whole(double number)
+{
+    return number > -INTEGER_MAX && number < INTEGER_MAX && (double)(int64_t)number == number;
+}
+
+static enum status read_integer(const struct op_item *item, const struct op_param *param,
+                                const cJSON *given, void *value)
+{
+    double number = given->valuedouble;
+    if (!is_whole(number) || number < param->min || number > param->max)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %.10g; it must be an integer of %.10g to %.10g", item->place,
+                         param->name, number, param->min, param->max);
+    *(int *)value = (int)number;
+    return STATUS_OK;
+}
+
+static enum status check_range(const struct op_item *item, const struct op_param *param,
+                               double number)
+{
+    if (number >= param->min && number <= param->max)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %.10g to %.10g",
+                     item->place, param->name, number, param->min, param->max);
+}
+
+static enum status read_number(const struct op_item *item, const struct op_param *param,
+                               const cJSON *given, void *value)
+{
+    *(double *)value = given->valuedouble;
+    return check_range(item, param, given->valuedouble);
+}
+
+static enum status read_odd(const struct op_item *item, const struct op_param *param,
+                            const cJSON *given, void *value)
+{
+    double number = given->valuedouble;
+    enum status status = check_range(item, param, number);
+    if (status)
+        return status;
+    if (number != (double)((int)number | 1))
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s is %.10g; it must be %s%.10g %s %.10g", item->place, param->name,
+                         number, param->max == param->min + 2 ? "" : "an odd integer of ",
+                         param->min, param->max == param->min + 2 ? "or" : "to", param->max);
+    *(int *)value = (int)number;
+    return STATUS_OK;
+}
+
+static enum status read_choice(const struct op_item *item, const struct op_param *param,
+                               const cJSON *given, void *value)
+{
+    char list[120];
+    for (size_t i = 0; param->words[i]; i++) {
+        *(int *)value = atoi(param->words[i]);
+        if (given->valuedouble == *(int *)value)
+            return STATUS_OK;
+    }
+    join_words(list, sizeof(list), param->words, " or ");
+    return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %s", item->place,
+                     param->name, given->valuedouble, list);
+}
+
+static enum status read_boolean(const struct op_item *item, const struct op_param *param,
+                                const cJSON *given, void *value)
+{
+    (void)item, (void)param;
+    *(bool *)value = cJSON_IsTrue(given);
+    return STATUS_OK;
+}
+
+static enum status read_word(const struct op_item *item, const struct op_param *param,
+                             const cJSON *given, void *value)
+{
+    char list[120];
+    for (int i = 0; param->words[i]; i++) {
+        *(int *)value = i;
+        if (strcmp(param->words[i], given->valuestring) == 0)
+            return STATUS_OK;
+    }
+    join_words(list, sizeof(list), param->words, " or ");
+    return error_set(item->error, STATUS_BAD_OP, "%s: %s is \"%.40s\"; it must be %s",
+                     item->place, param->name, given->valuestring, list);
+}
+
+static enum status read_integers(const struct op_item *item, const struct op_param *param,
+                                 const cJSON *given, void *value)
+{
+    int *values = value, i = 0;
+    const cJSON *each;
+    if (cJSON_GetArraySize(given) != param->columns)
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s has %d items; it must have %d",
+                         item->place, param->name, cJSON_GetArraySize(given), param->columns);
+    cJSON_ArrayForEach(each, given)
+    {
+        if (!cJSON_IsNumber(each))
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%d] is %s; it must be an integer", item->place, param->name,
+                             i, kind_of(each));
+        double number = each->valuedouble;
+        if (!is_whole(number) || number < param->min || number > param->max)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%d] is %.10g; it must be an integer of %.10g to %.10g",
+                             item->place, param->name, i, number, param->min, param->max);
+        values[i++] = (int)number;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_cell(const struct op_item *item, const struct op_param *param,
+                             const cJSON *cell, int y, int x, double *value)
+{
+    if (!cJSON_IsNumber(cell))
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s[%d][%d] is %s; it must be a number", item->place, param->name, y,
+                         x, kind_of(cell));
+    bool last = param->kind == OP_KIND_MATRIX && x == param->columns - 1;
+    double min = last ? -param->last_max : param->min, max = last ? param->last_max : param->max;
+    *value = cell->valuedouble;
+    if (*value >= min && *value <= max)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: %s[%d][%d] is %.10g; it must be %.10g to %.10g", item->place,
+                     param->name, y, x, *value, min, max);
+}
+
+/* The rows of a matrix whose sides are set. */
+static enum status read_rows(const struct op_item *item, const struct op_param *param,
+                             const cJSON *given, struct op_matrix *matrix)
+{
+    enum status status = STATUS_OK;
+    const cJSON *row, *cell;
+    int y = 0;
+    cJSON_ArrayForEach(row, given)
+    {
+        int x = 0;
+        if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != matrix->columns)
+            return error_set(item->error, STATUS_BAD_OP,
+                             "%s: %s[%d] must be an array of %d numbers", item->place,
+                             param->name, y, matrix->columns);
+        cJSON_ArrayForEach(cell, row)
+        {
+            status = read_cell(item, param, cell, y, x, &matrix->values[y * matrix->columns + x]);
+            if (status)
+                return status;
+            x++;
+        }
+        y++;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_matrix(const struct op_item *item, const struct op_param *param,
+                               const cJSON *given, void *value)
+{
+    struct op_matrix *matrix = value;
+    matrix->rows = param->rows;
+    matrix->columns = param->columns;
+    if (!cJSON_IsArray(given) || cJSON_GetArraySize(given) != param->rows)
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s must be an array of %d rows of %d numbers", item->place,
+                         param->name, param->rows, param->columns);
+    return read_rows(item, param, given, matrix);
+}
+
+static enum status check_odd(const struct op_item *item, const struct op_param *param,
+                             const char *what, int side, int side_max)
+{
+    if (side % 2 == 1 && side <= side_max)
+        return STATUS_OK;
+    return error_set(item->error, STATUS_BAD_OP,
+                     "%s: %s has %d %s; it must have an odd number of them, at most %d",
+                     item->place, param->name, side, what, side_max);
+}
+
+static enum status read_odd_matrix(const struct op_item *item, const struct op_param *param,
+                                   const cJSON *given, void *value)
+{
+    struct op_matrix *matrix = value;
+    matrix->rows = cJSON_GetArraySize(given);
+    enum status status = check_odd(item, param, "rows", matrix->rows, param->rows);
+    if (status)
+        return status;
+    if (!cJSON_IsArray(given->child))
+        return error_set(item->error, STATUS_BAD_OP,
+                         "%s: %s[0] is %s; it must be an array of numbers", item->place,
+                         param->name, kind_of(given->child));
+    matrix->columns = cJSON_GetArraySize(given->child);
+    status = check_odd(item, param, "columns", matrix->columns, param->columns);
+    return status ? status : read_rows(item, param, given, matrix);
+}
+
+/* By kind: the type that JSON must have, and the reader. */
+static const struct {
+    int type;
+    enum status (*read)(const struct op_item *item, const struct op_param *param,
+                        const cJSON *given, void *value);
+} readers[] = {
+    [OP_KIND_INTEGER] = {cJSON_Number, read_integer},
+    [OP_KIND_ODD] = {cJSON_Number, read_odd},
+    [OP_KIND_CHOICE] = {cJSON_Number, read_choice},
+    [OP_KIND_NUMBER] = {cJSON_Number, read_number},
+    [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean},
+    [OP_KIND_WORD] = {cJSON_String, read_word},
+    [OP_KIND_INTEGERS] = {cJSON_Array, read_integers},
+    [OP_KIND_MATRIX] = {0xFF, read_matrix}, /* checks its type itself */
+    [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix},
+};
+
+/* ---- an item ---- */
+
+static const cJSON *parameter(const struct op_item *item, const char *name)
+{
+    return item->object ? cJSON_GetObjectItemCaseSensitive(item->object, name) : NULL;
+}
+
+bool op_given(const struct op_item *item, const char *name)
+{
+    return parameter(item, name) != NULL;
+}
+
+/* params is zero before. */
+static void set_defaults(const struct op *op, unsigned char *params)
+{
+    each_param (param, op) {
+        unsigned char *value = params + param->at;
+        if (param->kind == OP_KIND_NUMBER)
+            *(double *)(void *)value = param->standard;
+        else if (param->kind == OP_KIND_BOOLEAN)
+            *(bool *)value = param->standard != 0;
+        else if (param->kind == OP_KIND_INTEGERS)
+            memcpy(value, param->standards, (size_t)param->columns * sizeof(int));
+        else if (param->kind != OP_KIND_MATRIX && param->kind != OP_KIND_ODD_MATRIX)
+            *(int *)(void *)value = (int)param->standard;
+    }
 }
 
 static enum status check_names(const struct op *op, const struct op_item *item)
@@ -101,22 +355,59 @@ static enum status check_names(const struct op *op, const struct op_item *item)
     cJSON_ArrayForEach(each, item->object)
     {
         bool known = strcmp(each->string, "op") == 0;
-        size_t count = 0;
-        for (; op->parameters[count]; count++)
-            known |= strcmp(each->string, op->parameters[count]) == 0;
-        if (known)
-            continue;
-        const char *near = text_nearest(each->string, op->parameters, count);
-        if (near)
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: there is no parameter \"%.40s\"; did you mean \"%s\"?",
-                             item->place, each->string, near);
-        char list[120];
-        join_words(list, sizeof(list), op->parameters);
-        return error_set(item->error, STATUS_BAD_OP, "%s: there is no parameter \"%.40s\"; %s%s",
-                         item->place, each->string, list[0] ? "there is " : "it has none", list);
+        each_param (param, op)
+            known |= strcmp(each->string, param->name) == 0;
+        if (!known)
+            return unknown_param(op, item, each->string);
     }
     return STATUS_OK;
+}
+
+/* "ops[1] crop needs width and height" if several are required. */
+static enum status check_required(const struct op *op, const struct op_item *item)
+{
+    const char *names[OP_PARAMS_MAX + 1] = {NULL};
+    const struct op_param *first = NULL;
+    size_t count = 0;
+    bool complete = true;
+    char text[120];
+    each_param (param, op) {
+        if (param->need != OP_REQUIRED)
+            continue;
+        first = first ? first : param;
+        names[count++] = param->name;
+        complete = complete && op_given(item, param->name);
+    }
+    if (complete)
+        return STATUS_OK;
+    if (count == 1) {
+        say_type(first, text, sizeof(text));
+        return error_set(item->error, STATUS_BAD_OP, "%s: %s is missing; it must be %s",
+                         item->place, first->name, text);
+    }
+    join_words(text, sizeof(text), names, " and ");
+    return error_set(item->error, STATUS_BAD_OP, "%s needs %s", item->place, text);
+}
+
+static enum status read_params(const struct op *op, const struct op_item *item,
+                               unsigned char *params)
+{
+    enum status status = check_names(op, item);
+    if (!status)
+        status = check_required(op, item);
+    set_defaults(op, params);
+    each_param (param, op) {
+        const cJSON *given = parameter(item, param->name);
+        if (status)
+            return status;
+        if (!given)
+            continue;
+        if ((given->type & 0xFF & readers[param->kind].type) == 0)
+            status = wrong_type(item, param, given);
+        else
+            status = readers[param->kind].read(item, param, given, params + param->at);
+    }
+    return status || !op->check ? status : op->check(item, params);
 }
 
 enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, int position,
@@ -147,190 +438,15 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
     if (!parsed->op)
         return unknown_name(parsed->place, name->valuestring, error);
     snprintf(parsed->place + length, OP_PLACE_BYTES - (size_t)length, " %s", parsed->op->name);
-
-    enum status status = check_names(parsed->op, &parsed->item);
-    return status ? status : parsed->op->parse(&parsed->item, parsed->params);
+    return read_params(parsed->op, &parsed->item, parsed->params);
 }
 
-static const cJSON *parameter(const struct op_item *item, const char *name)
+bool op_starts_gray(const struct op_parsed *parsed)
 {
-    return item->object ? cJSON_GetObjectItemCaseSensitive(item->object, name) : NULL;
-}
-
-bool op_given(const struct op_item *item, const char *name)
-{
-    return parameter(item, name) != NULL;
-}
-
-enum status op_word(const struct op_item *item, const char *name, const char *const *words,
-                    int *value)
-{
-    const cJSON *given = parameter(item, name);
-    if (!given)
-        return STATUS_OK;
-    char list[120];
-    join_words(list, sizeof(list), words);
-    if (!cJSON_IsString(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be %s", item->place,
-                         name, kind_of(given), list);
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(words[i], given->valuestring) == 0) {
-            *value = i;
-            return STATUS_OK;
-        }
-    }
-    return error_set(item->error, STATUS_BAD_OP, "%s: %s is \"%.40s\"; it must be %s",
-                     item->place, name, given->valuestring, list);
-}
-
-enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
-                        int64_t high, int64_t *values)
-{
-    const cJSON *given = parameter(item, name);
-    if (!given)
-        return STATUS_OK;
-    if (!cJSON_IsArray(given))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s is %s; it must be an array of %zu integers", item->place, name,
-                         kind_of(given), count);
-    if ((size_t)cJSON_GetArraySize(given) != count)
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s has %d items; it must have %zu",
-                         item->place, name, cJSON_GetArraySize(given), count);
-    size_t i = 0;
-    const cJSON *each;
-    cJSON_ArrayForEach(each, given)
-    {
-        if (!cJSON_IsNumber(each))
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%zu] is %s; it must be an integer", item->place, name, i,
-                             kind_of(each));
-        double number = each->valuedouble;
-        bool whole = number > -INTEGER_MAX && number < INTEGER_MAX &&
-                     (double)(int64_t)number == number;
-        if (!whole || (int64_t)number < low || (int64_t)number > high)
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%zu] is %.10g; it must be an integer of %lld to %lld",
-                             item->place, name, i, number, (long long)low, (long long)high);
-        values[i++] = (int64_t)number;
-    }
-    return STATUS_OK;
-}
-
-enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
-                       int64_t *value)
-{
-    const cJSON *given = parameter(item, name);
-    if (!given)
-        return STATUS_OK;
-    if (!cJSON_IsNumber(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be an integer",
-                         item->place, name, kind_of(given));
-    double number = given->valuedouble;
-    bool inside = number >= (double)low && number <= (double)high;
-    if (!inside || (double)(int64_t)number != number)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s is %.10g; it must be an integer of %lld to %lld", item->place,
-                         name, number, (long long)low, (long long)high);
-    *value = (int64_t)number;
-    return STATUS_OK;
-}
-
-enum status op_number(const struct op_item *item, const char *name, double low, double high,
-                      double *value)
-{
-    const cJSON *given = parameter(item, name);
-    if (!given)
-        return STATUS_OK;
-    if (!cJSON_IsNumber(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be a number",
-                         item->place, name, kind_of(given));
-    double number = given->valuedouble;
-    if (!(number >= low && number <= high))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %.10g to %.10g",
-                         item->place, name, number, low, high);
-    *value = number;
-    return STATUS_OK;
-}
-
-enum status op_boolean(const struct op_item *item, const char *name, bool *value)
-{
-    const cJSON *given = parameter(item, name);
-    if (!given)
-        return STATUS_OK;
-    if (!cJSON_IsBool(given))
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be true or false",
-                         item->place, name, kind_of(given));
-    *value = cJSON_IsTrue(given);
-    return STATUS_OK;
-}
-
-/* Rows of `columns` numbers each, row after row. */
-static enum status read_rows(const struct op_item *item, const char *name, const cJSON *matrix,
-                             size_t columns, double *values)
-{
-    const cJSON *row, *each;
-    size_t y = 0;
-    cJSON_ArrayForEach(row, matrix)
-    {
-        size_t x = 0;
-        if (!cJSON_IsArray(row) || (size_t)cJSON_GetArraySize(row) != columns)
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%zu] must be an array of %zu numbers", item->place, name, y,
-                             columns);
-        cJSON_ArrayForEach(each, row)
-        {
-            if (!cJSON_IsNumber(each))
-                return error_set(item->error, STATUS_BAD_OP,
-                                 "%s: %s[%zu][%zu] is %s; it must be a number", item->place, name,
-                                 y, x, kind_of(each));
-            values[y * columns + x++] = each->valuedouble;
-        }
-        y++;
-    }
-    return STATUS_OK;
-}
-
-enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
-                      double *values, bool *given)
-{
-    const cJSON *matrix = parameter(item, name);
-    *given = matrix != NULL;
-    if (!matrix)
-        return STATUS_OK;
-    if (!cJSON_IsArray(matrix) || (size_t)cJSON_GetArraySize(matrix) != rows)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s must be an array of %zu rows of %zu numbers", item->place, name,
-                         rows, columns);
-    return read_rows(item, name, matrix, columns, values);
-}
-
-static enum status odd_side(const struct op_item *item, const char *name, const char *what,
-                            size_t side, size_t side_max)
-{
-    if (side % 2 == 1 && side <= side_max)
-        return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP,
-                     "%s: %s has %zu %s; it must have an odd number of them, at most %zu",
-                     item->place, name, side, what, side_max);
-}
-
-enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
-                          double *values, size_t *rows, size_t *columns)
-{
-    const cJSON *matrix = parameter(item, name);
-    if (!cJSON_IsArray(matrix))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s is %s; it must be an array of rows of numbers", item->place, name,
-                         matrix ? kind_of(matrix) : "missing");
-    *rows = (size_t)cJSON_GetArraySize(matrix);
-    enum status status = odd_side(item, name, "rows", *rows, side_max);
-    if (status)
-        return status;
-    if (!cJSON_IsArray(matrix->child))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s[0] is %s; it must be an array of numbers", item->place, name,
-                         kind_of(matrix->child));
-    *columns = (size_t)cJSON_GetArraySize(matrix->child);
-    status = odd_side(item, name, "columns", *columns, side_max);
-    return status ? status : read_rows(item, name, matrix, *columns, values);
+    unsigned char standard[OP_PARAMS_BYTES_MAX] = {0};
+    if (parsed->op->flags & OP_STARTS_GRAY)
+        return true;
+    set_defaults(parsed->op, standard);
+    return parsed->op->flags & OP_GRAY_BY_DEFAULT &&
+           memcmp(standard, parsed->params, sizeof(standard)) == 0;
 }

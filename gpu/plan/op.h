@@ -1,8 +1,10 @@
 /*
- * op.h - the operation table: names, parameter checks, and how an operation joins a chain.
+ * op.h - an operation as one declaration: name, help, flags, parameters, and its step in a chain.
  *
  * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops/NAME.c and one row of
- * OP_TABLE. Parsing has no side effects and runs on any thread.
+ * gpu/ops/table.c. Its parameters are declared once. The parser, its error messages, the random
+ * chains of the tests and the texts of `make operations` follow from the declaration. Parsing has
+ * no side effects and runs on any thread.
  */
 #ifndef GPUIMGD_GPU_PLAN_OP_H
 #define GPUIMGD_GPU_PLAN_OP_H
@@ -16,43 +18,72 @@
 #include "conf/status.h"
 #include "gpu/plan/pass.h"
 
-#define OP_TABLE(X)                                                                                \
-    X(grayscale)                                                                                   \
-    X(sobel)                                                                                       \
-    X(resize)                                                                                      \
-    X(invert)                                                                                      \
-    X(gamma)                                                                                       \
-    X(levels)                                                                                      \
-    X(threshold)                                                                                   \
-    X(color_matrix)                                                                                \
-    X(transpose)                                                                                   \
-    X(rotate)                                                                                      \
-    X(flip)                                                                                        \
-    X(crop)                                                                                        \
-    X(gaussian)                                                                                    \
-    X(unsharp)                                                                                     \
-    X(convolve)                                                                                    \
-    X(median)                                                                                      \
-    X(canny)                                                                                       \
-    X(histogram)                                                                                   \
-    X(stats)                                                                                       \
-    X(otsu)                                                                                        \
-    X(equalize)                                                                                    \
-    X(phash)
+/* ---- parameters ---- */
 
-/* Those of them that give values. */
-#define OP_VALUES_TABLE(X)                                                                         \
-    X(histogram)                                                                                   \
-    X(stats)                                                                                       \
-    X(otsu)                                                                                        \
-    X(phash)
+enum op_kind {
+    OP_KIND_INTEGER,
+    OP_KIND_ODD,    /* an odd integer */
+    OP_KIND_CHOICE, /* one of the integers in `words` */
+    OP_KIND_NUMBER,
+    OP_KIND_BOOLEAN,
+    OP_KIND_WORD, /* one of `words`; its index */
+    OP_KIND_INTEGERS,
+    OP_KIND_MATRIX,     /* of exactly rows x columns numbers */
+    OP_KIND_ODD_MATRIX, /* of an odd number of rows and of columns, at most so many */
+};
 
-/* Those of them that only move pixels: gray made before one and after it is the same. */
-#define OP_MOVES_TABLE(X)                                                                          \
-    X(transpose)                                                                                   \
-    X(rotate)                                                                                      \
-    X(flip)                                                                                        \
-    X(crop)
+/* Whether a job must give it: not if it has a default. */
+enum op_need { OP_HAS_DEFAULT, OP_OPTIONAL, OP_REQUIRED };
+
+#define OP_MATRIX_SIDE_MAX 15
+
+struct op_matrix {
+    int rows, columns;
+    double values[OP_MATRIX_SIDE_MAX * OP_MATRIX_SIDE_MAX]; /* row after row */
+};
+
+struct op_param {
+    const char *name; /* NULL ends a list */
+    enum op_kind kind;
+    enum op_need need;
+    size_t at;                /* its member in the operation's parameters */
+    double min, max;          /* of each number */
+    double last_max;          /* the last column of OP_KIND_MATRIX has -last_max to last_max */
+    double standard;          /* the default; of words the index; 0 for an optional one */
+    const int *standards;     /* the default of OP_KIND_INTEGERS */
+    const char *const *words; /* NULL-terminated */
+    int rows, columns;        /* OP_KIND_INTEGERS has one row */
+    const char *help;         /* sentences, without the full stop at the end */
+};
+
+/* The first members of a parameter's row. A member of another type than the kind's is an error of
+ * the compiler. */
+#define OP_AT(type, member, is) _Generic(((type *)0)->member, is: offsetof(type, member))
+#define OP_PARAM(named, type, member, is)                                                          \
+    .name = #member, .kind = named, .at = OP_AT(type, member, is)
+#define OP_INTEGER(type, member) OP_PARAM(OP_KIND_INTEGER, type, member, int)
+#define OP_ODD(type, member) OP_PARAM(OP_KIND_ODD, type, member, int)
+#define OP_CHOICE(type, member) OP_PARAM(OP_KIND_CHOICE, type, member, int)
+#define OP_NUMBER(type, member) OP_PARAM(OP_KIND_NUMBER, type, member, double)
+#define OP_BOOLEAN(type, member) OP_PARAM(OP_KIND_BOOLEAN, type, member, bool)
+#define OP_WORD(type, member) OP_PARAM(OP_KIND_WORD, type, member, int)
+#define OP_INTEGERS(type, member) OP_PARAM(OP_KIND_INTEGERS, type, member, int *)
+#define OP_MATRIX(type, member) OP_PARAM(OP_KIND_MATRIX, type, member, struct op_matrix)
+#define OP_ODD_MATRIX(type, member) OP_PARAM(OP_KIND_ODD_MATRIX, type, member, struct op_matrix)
+
+/* ---- operations ---- */
+
+enum op_flag {
+    OP_VALUES = 1,          /* gives values for the result */
+    OP_MOVES = 2,           /* only moves pixels: gray made before it and after it is the same */
+    OP_STARTS_GRAY = 4,     /* all it needs of a colour image is its gray with default weights */
+    OP_GRAY_BY_DEFAULT = 8, /* the same while all its parameters are at their defaults */
+    OP_POINT = 16,          /* works on single pixels: such neighbours are one pass */
+    OP_ANY_SCALE = 32,      /* a JPEG may be decoded smaller for an operation after it */
+};
+
+/* Room for the parameters of any operation. */
+#define OP_PARAMS_BYTES_MAX 2048
 
 /* One item of a job's ops while its parameters are read. */
 struct op_item {
@@ -63,18 +94,21 @@ struct op_item {
 
 struct op {
     const char *name;
-    const char *const *parameters; /* names, NULL-terminated; others are refused by the table */
-    /* Fills params (PASS_PARAMS_BYTES_MAX, zeroed) with defaults and what the item says. */
-    enum status (*parse)(const struct op_item *item, void *params);
-    /* Adds the operation to the chain; bad_op where it does not fit this image. */
+    const char *help;       /* one sentence, without the full stop */
+    const char *definition; /* what it computes, to the bit: Markdown for gpu/OPERATIONS.md */
+    unsigned flags;
+    const struct op_param *params; /* NULL: it has none */
+    /* The rules that concern several parameters, once each is read. NULL: there are none. */
+    enum status (*check)(const struct op_item *item, void *params);
+    /* Adds the operation to the chain; bad_op if it does not fit this image. */
     enum status (*step)(const struct op_item *item, const void *params, struct chain *chain);
-    /* Whether all it needs of a colour image is its gray with the default weights. */
-    bool (*starts_gray)(const void *params);
+    /* At how many eighths of its size (1, 2, 4 or 8) a JPEG of these sides may be decoded for it.
+     * NULL: 8. */
+    uint32_t (*eighths)(const void *params, uint32_t width, uint32_t height);
 };
 
-#define X(name) extern const struct op op_##name;
-OP_TABLE(X)
-#undef X
+extern const struct op *const op_table[];
+extern const size_t op_count;
 
 /* Room for "outputs[15].ops[31] " and a name. */
 #define OP_PLACE_BYTES 96
@@ -84,7 +118,7 @@ struct op_parsed {
     const struct op *op;
     struct op_item item;
     char place[OP_PLACE_BYTES];
-    alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX];
+    alignas(8) unsigned char params[OP_PARAMS_BYTES_MAX];
 };
 
 /* Reads ops[position]; output < 0 leaves the output's number out of messages. */
@@ -92,39 +126,10 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
                      struct error *error) MUST_CHECK;
 /* NULL: no operation has this name. */
 const struct op *op_find(const char *name);
-bool op_gives_values(const struct op *op);
-bool op_moves(const struct op *op);
+/* Whether all that it needs of a colour image is its gray with the default weights. */
+bool op_starts_gray(const struct op_parsed *parsed);
 
-/* ---- for the row of an operation ---- */
-
-/* parameters and parse of one that has none. */
-extern const char *const op_no_parameters[];
-enum status op_parse_nothing(const struct op_item *item, void *params) MUST_CHECK;
-/* starts_gray of one that works on gray, whatever its parameters are. */
-bool op_always_gray(const void *params);
-
-/* ---- for an operation's parse; each leaves *value alone where the parameter is absent ---- */
-
-/* One of the words (NULL-terminated): *value is its index. */
-enum status op_word(const struct op_item *item, const char *name, const char *const *words,
-                    int *value) MUST_CHECK;
-/* Whether the job gives the parameter at all. */
+/* For an operation's check: whether the job gives the parameter. */
 bool op_given(const struct op_item *item, const char *name);
-/* An array of exactly `count` integers, each of low..high. */
-enum status op_integers(const struct op_item *item, const char *name, size_t count, int64_t low,
-                        int64_t high, int64_t *values) MUST_CHECK;
-/* One integer of low..high. */
-enum status op_integer(const struct op_item *item, const char *name, int64_t low, int64_t high,
-                       int64_t *value) MUST_CHECK;
-/* One number of low..high. */
-enum status op_number(const struct op_item *item, const char *name, double low, double high,
-                      double *value) MUST_CHECK;
-enum status op_boolean(const struct op_item *item, const char *name, bool *value) MUST_CHECK;
-/* An array of `rows` arrays of `columns` numbers, row after row; *given: whether it is there. */
-enum status op_matrix(const struct op_item *item, const char *name, size_t rows, size_t columns,
-                      double *values, bool *given) MUST_CHECK;
-/* A matrix of numbers whose sides are odd and at most side_max, row after row; it must be there. */
-enum status op_odd_matrix(const struct op_item *item, const char *name, size_t side_max,
-                          double *values, size_t *rows, size_t *columns) MUST_CHECK;
 
 #endif

@@ -7,9 +7,7 @@
 
 #include "gpu/engine/pool.h"
 #include "gpu/ops/flatten.h"
-#include "gpu/ops/grayscale.h"
 #include "gpu/ops/orient.h"
-#include "gpu/ops/resize.h"
 #include "gpu/ops/ycc.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
@@ -179,11 +177,6 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error)
     return status;
 }
 
-static bool starts_gray(const struct op_parsed *parsed)
-{
-    return parsed->op->starts_gray && parsed->op->starts_gray(parsed->params);
-}
-
 /* Whether the Y channel is all that these operations need; add_ops follows the same rule. */
 static bool takes_luma(const cJSON *ops)
 {
@@ -192,8 +185,8 @@ static bool takes_luma(const cJSON *ops)
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
         if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
             return false;
-        if (!op_moves(parsed.op))
-            return starts_gray(&parsed);
+        if (!(parsed.op->flags & OP_MOVES))
+            return op_starts_gray(&parsed);
     }
     return false;
 }
@@ -214,10 +207,10 @@ uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops)
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
         if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
             break;
-        if (parsed.op == &op_resize)
-            return resize_eighths(parsed.params, turned ? source->height : source->width,
-                                  turned ? source->width : source->height);
-        if (parsed.op != &op_grayscale)
+        if (parsed.op->eighths)
+            return parsed.op->eighths(parsed.params, turned ? source->height : source->width,
+                                      turned ? source->width : source->height);
+        if (!(parsed.op->flags & OP_ANY_SCALE))
             break;
     }
     return DECODE_EIGHTHS;
@@ -228,7 +221,7 @@ bool plan_gives_values(const cJSON *ops)
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
         struct op_parsed parsed;
         struct error ignored = {0};
-        if (op_parse(&parsed, item, -1, 0, &ignored) == STATUS_OK && op_gives_values(parsed.op))
+        if (op_parse(&parsed, item, -1, 0, &ignored) == STATUS_OK && parsed.op->flags & OP_VALUES)
             return true;
     }
     return false;
@@ -283,8 +276,8 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
     for (; !status && item; item = item->next) {
         struct op_parsed parsed;
         status = op_parse(&parsed, item, output, position++, error);
-        if (!status && !op_moves(parsed.op))
-            leave_ycc(chain, starts_gray(&parsed));
+        if (!status && !(parsed.op->flags & OP_MOVES))
+            leave_ycc(chain, op_starts_gray(&parsed));
         if (!status)
             status = parsed.op->step(&parsed.item, parsed.params, chain);
         if (!status)

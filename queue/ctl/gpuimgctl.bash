@@ -1,7 +1,9 @@
 # bash completion for gpuimgctl(1); the build puts the names of formats in.
 
-_gpuimgctl_operations="grayscale sobel resize invert gamma levels threshold color_matrix transpose
-    rotate flip crop gaussian unsharp convolve median canny histogram stats otsu equalize phash"
+# Operations: `make operations` writes them.
+_gpuimgctl_operations="grayscale sobel canny resize crop rotate flip transpose invert gamma
+    levels threshold color_matrix gaussian unsharp convolve median equalize otsu histogram
+    stats phash"
 
 # The last of several operations with commas between them.
 _gpuimgctl_ops()

@@ -49,6 +49,10 @@ const struct ctl_command ctl_commands[] = {
      "\n"
      "OPS are names with commas between, each with parameters behind a colon:\n"
      "grayscale,resize:width=512,height=512,sobel:border=zero. A value is JSON, or else a text.\n"
+     "gpuimgd-job(5) has the parameters of each:\n"
+#define X(name, line) "  " line "\n"
+#include "queue/ctl/submit/operations.inc"
+#undef X
      "\n"
      "Exit status: 0 all done (without --wait: sent), 1 some failed or were not sent, 64 usage,\n"
      "66 an input cannot be read, 69 no Redis, 70 no memory, 75 not all ended within --timeout,\n"

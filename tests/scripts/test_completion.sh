@@ -51,7 +51,7 @@ for command in $commands; do
     ok $? "every option of $command is offered"
     [ -z "$lacks" ] || echo "$lacks"
 done
-operations=$(sed -n '/define OP_TABLE(X)/,/[^\\]$/ s/.*X(\([a-z0-9_]*\)).*/\1/p' gpu/plan/op.h)
+operations=$("$1/tests/tools/operations" names)
 lacks=$(missing submit --ops "" <<<"$operations")
 [ -z "$lacks" ] && [ "$(wc -l <<<"$operations")" -ge 20 ]
 ok $? "every operation is offered behind --ops"

@@ -84,51 +84,6 @@ page_ctl_options() {
     { items $ctl DESCRIPTION Fl; items $ctl COMMANDS Fl Ic; } | sed -E 's/[^ ]+$/-&/'
 }
 
-# The lines about one parameter of one operation.
-parameter_text() { # operation parameter
-    awk -v op="$1" -v parameter="$2" '
-        $1 == ".Sh" { section = $2 }
-        section != "OPERATIONS" { next }
-        $1 ~ /^\.(It|Bl|El)$/ { on = 0 }
-        $1 == ".It" && $2 == "Ic" { mine = $3 == op; next }
-        $1 == ".It" { for (i = 3; mine && (i == 3 || $(i - 1) == ","); i += 2) on += $i == parameter; next }
-        on' $job
-}
-# A job whose one operation has a value that this parameter cannot have, and else what it must have.
-job_beyond() { # operation parameter
-    local beyond=1e12 rest=
-    case $1.$2 in
-    grayscale.weights) beyond='[1e12,0,0]' ;;
-    color_matrix.matrix) beyond='[[1e12,0,0,0],[0,0,0,0],[0,0,0,0]]' ;;
-    convolve.kernel) beyond='[[1e12]]' ;;
-    convolve.*) rest=',"kernel":[[1]]' ;;
-    crop.width) rest=',"height":1' ;;
-    crop.height) rest=',"width":1' ;;
-    crop.x) rest=',"width":1,"height":1,"y":0' ;;
-    crop.y) rest=',"width":1,"height":1,"x":0' ;;
-    crop.gravity) rest=',"width":1,"height":1' ;;
-    esac
-    echo "{\"input\":\"a.jpg\",\"output\":\"b.png\",\"ops\":[{\"op\":\"$1\",\"$2\":$beyond$rest}]}"
-}
-# Words a line, numbers in one form (1e9 as 1000000000), without punctuation.
-plain_words() {
-    tr -s ' ,;:()"' '\n' | sed 's/\.$//' | awk '/^-?[0-9][0-9.e-]*$/ { printf "%.10g\n", $1; next } /./'
-}
-# The daemon says what it would take instead; all these bounds and words are in the page, too.
-bounds() {
-    local op parameter must missing status=0
-    while read -r op parameter; do
-        must=$(job_beyond "$op" "$parameter" | "$build/gpuimgd" -c /dev/null --explain - 2>&1 |
-            sed -nE "s/.*: $parameter[^ ]* is .*; it must be (.*)/\1/p")
-        [ -n "$must" ] || { echo "$op $parameter: nothing was said of its bounds"; status=1; continue; }
-        [ "$must" != "true or false" ] || must=$(parameter_text "$op" "$parameter" | grep -owE 'true|false' || echo true)
-        missing=$(plain_words <<<"$must" | grep -vxE 'a|an|integers?|of|to|or|and' |
-            grep -vxFf <(parameter_text "$op" "$parameter" | plain_words)) &&
-            { echo "$op $parameter: it must be $must; the page does not say" $missing; status=1; }
-    done < <(sed -n 's/^parameter //p' <<<"$names")
-    return $status
-}
-
 # `-o all`: what is built here is installed as it is.
 installed() {
     local folder status=0
@@ -157,10 +112,8 @@ main() {
     check "formats and encoder parameters are those of the table (made by tests/tools/formats)" \
         diff <("$build/tests/tools/formats") \
         <(sed -n '/^\.\\" The formats begin here/,/^\.\\" The formats end here/p' "$job" | sed '1d;$d')
-    check "operations" same "$(sed -n 's/^op //p' <<<"$names")" "$(items "$job" OPERATIONS Ic)"
-    check "their parameters" same "$(sed -n 's/^parameter //p' <<<"$names")" \
-        "$(items "$job" OPERATIONS Va Ic)"
-    check "their bounds" bounds
+    check "the operations are those of the table, in every place that repeats it" \
+        tests/operations.sh "$build" --check
     check "error codes, and which are retried" same "$(sed -n 's/^code //p' <<<"$names")" \
         "$(sed -n '/^\.Sh ERROR CODES/,/^\.Sh EX/s/^\.It Ic //p' "$job" | sed 's/ Pq//')"
     check "keys of a job" same "$(between queue/job/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \

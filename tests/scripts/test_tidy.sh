@@ -109,13 +109,12 @@ if [ -e README.md ] && [ -e conf/gpuimgd.conf ]; then
 else
     skip "every option is in conf/gpuimgd.conf or README.md" "one of them is not there yet"
 fi
-mapfile -t operations < <(find gpu/ops -name '*.c' 2>/dev/null | sed 's|.*/||; s|\.c$||' |
-    while read -r op; do grep -qE "\"$op\"" gpu/plan/op.c gpu/ops/"$op".c 2>/dev/null && echo "$op"; done)
+mapfile -t operations < <(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/submit/operations.inc)
 if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"
     grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md daemon/METRICS.md \
-        tests/TESTS.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
+        gpu/OPERATIONS.md tests/TESTS.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
         while read -r from to; do
             case $to in http*|mailto*) continue ;; esac
             [ -e "$(dirname "$from")/$to" ] || echo "$from: $to"

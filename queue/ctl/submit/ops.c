@@ -9,9 +9,9 @@
 #include "queue/ctl/ctl.h"
 #include "queue/job/json.h"
 
-/* The operations' names out of their table in gpu, which this folder does not include. */
+/* Generated from the table in gpu, which this folder does not include. */
 const char *const ops_names[] = {
-#define X(name) #name,
+#define X(name, line) #name,
 #include "queue/ctl/submit/operations.inc"
 #undef X
 };

@@ -2,9 +2,12 @@
  * Random chains of operations: carried out as one plan they give what the same operations give one
  * at a time, and CUDA gives what the CPU gives, byte for byte.
  *
- * The seed is printed; GPUIMGD_TEST_SEED=N repeats it. An operation joins by one row of `rows`.
+ * The seed is printed; GPUIMGD_TEST_SEED=N repeats it. Operations and their parameters come from
+ * the table of operations.
  */
 #include "tests/unit/gpu/gpu_run.h"
+
+#include <math.h>
 
 #include "gpu/plan/op.h"
 #include "tests/fixtures/reference.h"
@@ -48,23 +51,69 @@ static const char *draw_bool(struct draw *draw)
     return DRAW_WORD(draw, "true", "false");
 }
 
-/* ---- a generator an operation: writes its parameters, each behind a comma ---- */
+/* ---- parameters, each after a comma, from the table of operations ---- */
 
-static void draw_nothing(struct draw *draw, FILE *out)
+/* Near 0 (or the least, if that is above 0) more often than far away, of either sign. */
+static double draw_number(struct draw *draw, double min, double max)
 {
-    (void)draw, (void)out;
+    double part = pow(draw_real(draw, 0, 1), 3), low = min < 0 ? 0 : min;
+    bool negative = min < 0 && draw_below(draw, 2);
+    return negative ? min * part : low + (max - low) * part;
 }
+
+static void draw_matrix(struct draw *draw, const struct op_param *param, FILE *out)
+{
+    for (int i = 0; i < param->rows * param->columns; i++) {
+        bool last = i % param->columns == param->columns - 1;
+        fprintf(out, "%s%.4f", i == 0 ? "[[" : i % param->columns == 0 ? "],[" : ",",
+                last ? draw_number(draw, -param->last_max, param->last_max)
+                     : draw_number(draw, param->min, param->max));
+    }
+    fprintf(out, "]]");
+}
+
+static void draw_value(struct draw *draw, const struct op_param *param, FILE *out)
+{
+    uint32_t words = 0;
+    while (param->words && param->words[words])
+        words++;
+    switch (param->kind) {
+    case OP_KIND_INTEGER:
+        fprintf(out, "%u", draw_from(draw, (uint32_t)param->min, (uint32_t)param->max));
+        break;
+    case OP_KIND_ODD:
+        fprintf(out, "%u", 2 * draw_from(draw, (uint32_t)param->min / 2,
+                                         (uint32_t)param->max / 2) + 1);
+        break;
+    case OP_KIND_NUMBER:
+        fprintf(out, "%.3f", draw_number(draw, param->min, param->max));
+        break;
+    case OP_KIND_BOOLEAN: fprintf(out, "%s", DRAW_WORD(draw, "true", "false")); break;
+    case OP_KIND_CHOICE: fprintf(out, "%s", draw_word(draw, param->words, words)); break;
+    case OP_KIND_WORD: fprintf(out, "\"%s\"", draw_word(draw, param->words, words)); break;
+    case OP_KIND_MATRIX: draw_matrix(draw, param, out); break;
+    case OP_KIND_INTEGERS:
+    case OP_KIND_ODD_MATRIX: fail_msg("%s needs a generator of its own", param->name);
+    }
+}
+
+/* Those that are not required are left out now and then. */
+static void draw_params(struct draw *draw, const struct op *op, FILE *out)
+{
+    for (const struct op_param *param = op->params; param && param->name; param++) {
+        if (param->need != OP_REQUIRED && draw_below(draw, 4) == 0)
+            continue;
+        fprintf(out, ",\"%s\":", param->name);
+        draw_value(draw, param, out);
+    }
+}
+
+/* ---- generators of those whose parameters hardly ever fit each other by chance ---- */
 
 static void draw_grayscale(struct draw *draw, FILE *out)
 {
     uint32_t red = draw_below(draw, 65537), green = draw_below(draw, 65537 - red);
     fprintf(out, ",\"weights\":[%u,%u,%u]", red, green, 65536 - red - green);
-}
-
-static void draw_sobel(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"magnitude\":\"%s\",\"border\":\"%s\"", DRAW_WORD(draw, "half", "l1", "l2"),
-            DRAW_WORD(draw, "reflect101", "replicate", "zero"));
 }
 
 /* With enlarge and one side alone a thin image would grow past every bound. */
@@ -82,47 +131,6 @@ static void draw_resize(struct draw *draw, FILE *out)
     fprintf(out, ",\"height\":%u,\"enlarge\":%s", draw_from(draw, 1, 300), draw_bool(draw));
 }
 
-static void draw_gamma(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"gamma\":%.3f", draw_real(draw, 0.1, 5));
-}
-
-static void draw_levels(struct draw *draw, FILE *out)
-{
-    uint32_t black = draw_below(draw, 255);
-    fprintf(out, ",\"in_black\":%u,\"in_white\":%u", black, draw_from(draw, black + 1, 255));
-    fprintf(out, ",\"gamma\":%.3f", draw_real(draw, 0.2, 4));
-    fprintf(out, ",\"out_black\":%u", draw_below(draw, 256));
-    fprintf(out, ",\"out_white\":%u", draw_below(draw, 256));
-}
-
-static void draw_threshold(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"value\":%u,\"invert\":%s", draw_below(draw, 256), draw_bool(draw));
-}
-
-static void draw_color_matrix(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"matrix\":[");
-    for (int row = 0; row < 3; row++) {
-        fprintf(out, "%s[", row ? "," : "");
-        for (int i = 0; i < 3; i++)
-            fprintf(out, "%.4f,", draw_real(draw, -1, 1.5));
-        fprintf(out, "%.3f]", draw_real(draw, -100, 100));
-    }
-    fprintf(out, "]");
-}
-
-static void draw_rotate(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"angle\":%u,\"clockwise\":%s", 90 * draw_from(draw, 1, 3), draw_bool(draw));
-}
-
-static void draw_flip(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"axis\":\"%s\"", DRAW_WORD(draw, "horizontal", "vertical"));
-}
-
 static void draw_crop(struct draw *draw, FILE *out)
 {
     uint32_t width = draw_from(draw, 1, draw->width), height = draw_from(draw, 1, draw->height);
@@ -135,19 +143,6 @@ static void draw_crop(struct draw *draw, FILE *out)
     }
     fprintf(out, ",\"x\":%u", draw_below(draw, draw->width - width + 1));
     fprintf(out, ",\"y\":%u", draw_below(draw, draw->height - height + 1));
-}
-
-static void draw_gaussian(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"ksize\":%u", 2 * draw_from(draw, 1, 15) + 1);
-    if (draw_below(draw, 3))
-        fprintf(out, ",\"sigma\":%.3f", draw_real(draw, 0, 12));
-}
-
-static void draw_unsharp(struct draw *draw, FILE *out)
-{
-    draw_gaussian(draw, out);
-    fprintf(out, ",\"amount\":%.2f", draw_real(draw, 0, 16));
 }
 
 /* The weights, divided by the scale, may sum to 127 in absolute terms. */
@@ -170,43 +165,19 @@ static void draw_convolve(struct draw *draw, FILE *out)
             draw_real(draw, -255, 255), DRAW_WORD(draw, "reflect101", "replicate", "zero"));
 }
 
-static void draw_median(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"size\":%u", 2 * draw_from(draw, 1, 2) + 1);
-}
-
-static void draw_canny(struct draw *draw, FILE *out)
-{
-    uint32_t low = draw_below(draw, 400);
-    fprintf(out, ",\"low\":%u,\"high\":%u", low, low + draw_below(draw, 600));
-}
-
-static void draw_histogram(struct draw *draw, FILE *out)
-{
-    fprintf(out, ",\"gray\":%s", draw_bool(draw));
-}
-
-struct row {
+static const struct {
     const char *name;
-    void (*parameters)(struct draw *draw, FILE *out);
-    bool bare; /* its name alone will do */
+    void (*draw)(struct draw *draw, FILE *out);
+} generators[] = {
+    {"grayscale", draw_grayscale},
+    {"resize", draw_resize},
+    {"crop", draw_crop},
+    {"convolve", draw_convolve},
 };
+#define GENERATORS (sizeof(generators) / sizeof(generators[0]))
 
-static const struct row rows[] = {
-    {"grayscale", draw_grayscale, true}, {"sobel", draw_sobel, true},
-    {"resize", draw_resize, false},      {"invert", draw_nothing, true},
-    {"gamma", draw_gamma, false},        {"levels", draw_levels, true},
-    {"threshold", draw_threshold, true}, {"color_matrix", draw_color_matrix, false},
-    {"transpose", draw_nothing, true},   {"rotate", draw_rotate, true},
-    {"flip", draw_flip, true},           {"crop", draw_crop, false},
-    {"gaussian", draw_gaussian, true},   {"unsharp", draw_unsharp, true},
-    {"convolve", draw_convolve, false},  {"median", draw_median, true},
-    {"histogram", draw_histogram, true}, {"stats", draw_nothing, true},
-    {"otsu", draw_nothing, true},        {"equalize", draw_nothing, true},
-    {"canny", draw_canny, true},
-    {"phash", draw_nothing, true},
-};
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+/* How often each operation was drawn. */
+static unsigned drawn[64];
 
 /* ---- a chain ---- */
 
@@ -226,32 +197,56 @@ static void build(struct plan *plan, const struct plan_source *source,
         fail_msg("%s: %s", what, error.text);
 }
 
+/* An operation as JSON; its parameters may contradict each other. */
+static char *draw_text(struct draw *draw, const struct op *op)
+{
+    char *text = NULL;
+    size_t length = 0, own = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    while (own < GENERATORS && strcmp(generators[own].name, op->name) != 0)
+        own++;
+    if (draw_below(draw, 4) == 0) {
+        fprintf(out, "[\"%s\"]", op->name);
+    } else {
+        fprintf(out, "[{\"op\":\"%s\"", op->name);
+        if (own < GENERATORS)
+            generators[own].draw(draw, out);
+        else
+            draw_params(draw, op, out);
+        fprintf(out, "}]");
+    }
+    fclose(out);
+    return text;
+}
+
 /* One operation that fits the image of draw, which becomes that of its result. */
 static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
 {
-    const struct row *row = &rows[draw_below(draw, ROWS)];
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    assert_non_null(out);
-    if (row->bare && draw_below(draw, 4) == 0) {
-        fprintf(out, "\"%s\"", row->name);
-    } else {
-        fprintf(out, "{\"op\":\"%s\"", row->name);
-        row->parameters(draw, out);
-        fprintf(out, "}");
-    }
-    fclose(out);
-    cJSON *op = test_ops(text), *ops = cJSON_CreateArray();
-    cJSON_AddItemToArray(ops, cJSON_Duplicate(op, true));
+    uint32_t which = draw_below(draw, (uint32_t)op_count);
     struct plan_source source = *like;
     struct plan plan;
+    struct error error;
+    cJSON *ops = NULL;
+    char *text = NULL;
+    unsigned tries = 0;
+    do {
+        if (tries++ == 100)
+            fail_msg("%s: %s", text, error.text);
+        cJSON_Delete(ops);
+        free(text);
+        error = (struct error){0};
+        text = draw_text(draw, op_table[which]);
+        ops = test_ops(text);
+    } while (plan_check_ops(ops, -1, &error) != STATUS_OK);
+    drawn[which]++;
     source.width = draw->width;
     source.height = draw->height;
     build(&plan, &source, &(struct plan_target){.ops = ops}, 1, text);
     draw->width = plan.variants[0].width;
     draw->height = plan.variants[0].height;
     plan_clear(&plan);
+    cJSON *op = cJSON_DetachItemFromArray(ops, 0);
     cJSON_Delete(ops);
     free(text);
     return op;
@@ -578,22 +573,15 @@ static void test_engines_agree_cuda(void **state)
 
 /* ---- the table ---- */
 
-static void test_every_operation_has_a_row(void **state)
+static void test_every_operation_was_drawn(void **state)
 {
     (void)state;
-    size_t operations = 0;
-#define X(operation)                                                                               \
-    {                                                                                              \
-        size_t row = 0;                                                                            \
-        while (row < ROWS && strcmp(rows[row].name, #operation) != 0)                              \
-            row++;                                                                                 \
-        if (row == ROWS)                                                                           \
-            fail_msg("%s has no row in the table of generators", #operation);                      \
-        operations++;                                                                              \
-    }
-    OP_TABLE(X)
-#undef X
-    assert_int_equal(operations, ROWS);
+    assert_true(op_count >= 22 && op_count <= sizeof(drawn) / sizeof(drawn[0]));
+    for (size_t i = 0; i < op_count; i++)
+        if (drawn[i] == 0)
+            fail_msg("no chain had %s", op_table[i]->name);
+    for (size_t i = 0; i < GENERATORS; i++)
+        assert_non_null(op_find(generators[i].name));
 }
 
 static int open_engines(void **state)
@@ -618,8 +606,8 @@ static int close_engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_operation_has_a_row),
         cmocka_unit_test(test_one_plan_or_many),
+        cmocka_unit_test(test_every_operation_was_drawn),
         cmocka_unit_test(test_engines_agree_cuda),
     };
     return cmocka_run_group_tests(tests, open_engines, close_engines);

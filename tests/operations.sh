@@ -1,0 +1,42 @@
+#!/bin/bash
+# The places that repeat the table of operations: tests/operations.sh BUILD writes them anew,
+# tests/operations.sh BUILD --check says in what they differ. `make operations` after a change.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly tool=$1/tests/tools/operations mode=${2:-}
+
+form() { "$tool" "$1"; }
+# In lines of at most so many columns, none of which begins with an operator: that is a list in
+# Markdown.
+wrap() { sed -E 's/ ([-+<>=*\/]+) /\x01\1 /g' | fold -s -w "$1" | sed 's/ *$//; s/\x01/ /g'; }
+# A sentence begins a line, as mdoc wants it; names have no marks there.
+mdoc() { form mdoc | sed 's/`//g; s/\. \([A-Z]\)/.\n\1/g' | wrap 78; }
+bash_words() {
+    printf '_gpuimgctl_operations="%s"\n' "$(form names | tr '\n' ' ' | sed 's/ $//')" | fold -s -w 92 |
+        sed 's/ *$//; 2,$s/^/    /'
+    echo
+}
+
+# put FILE [BEGIN END]: standard input stands in the file, between the lines with these texts; or it
+# is the file.
+put() {
+    local file=$1 begin=${2:-} end=${3:-} whole
+    whole=$(
+        [ -z "$begin" ] || sed "/$begin/q" "$file"
+        cat
+        [ -z "$end" ] || sed -n "/$end/,\$p" "$file"
+    )
+    if [ "$mode" = --check ]; then
+        diff "$file" - <<<"$whole" >&2 || { echo "# $file: see make operations" >&2; return 1; }
+    else
+        printf '%s\n' "$whole" >"$file"
+    fi
+}
+
+status=0
+form list | put queue/ctl/submit/operations.inc || status=1
+bash_words | put queue/ctl/gpuimgctl.bash '^# Operations' '^# The last of' || status=1
+mdoc | put conf/man/gpuimgd-job.5 'The operations begin here' 'The operations end here' || status=1
+form markdown | wrap 120 | put gpu/OPERATIONS.md '^<!-- Generated' || status=1
+form words | awk '!seen[$0]++' | put tests/fuzz/job.dict '^# Operations' || status=1
+exit $status
