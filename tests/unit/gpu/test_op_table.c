@@ -1,0 +1,224 @@
+/*
+ * Tests of the table of operations: each parameter is read as its row says, and each flag is true
+ * of the plan that the operation becomes.
+ */
+#include "tests/unit/gpu/gpu_run.h"
+
+#include "gpu/plan/op.h"
+
+/* Parameters with which an operation that requires some is right. */
+static const struct {
+    const char *op, *params;
+} fitting[] = {
+    {"gamma", "\"gamma\":2"},
+    {"color_matrix", "\"matrix\":[[1,0,0,1],[0,1,0,1],[0,0,1,1]]"},
+    {"convolve", "\"kernel\":[[0,1,0],[1,-4,1],[0,1,0]]"},
+    {"crop", "\"width\":7,\"height\":5"},
+    {"resize", "\"width\":9"},
+};
+
+/* A list of one operation with a parameter more; NULL: without. The caller's. */
+static cJSON *make_ops(const struct op *op, const char *name, cJSON *value)
+{
+    char text[200];
+    const char *params = NULL;
+    for (size_t i = 0; i < sizeof(fitting) / sizeof(fitting[0]); i++)
+        if (strcmp(fitting[i].op, op->name) == 0)
+            params = fitting[i].params;
+    snprintf(text, sizeof(text), "[{\"op\":\"%s\"%s%s}]", op->name, params ? "," : "",
+             params ? params : "");
+    cJSON *ops = test_ops(text);
+    if (name) {
+        cJSON_DeleteItemFromObject(ops->child, name);
+        cJSON_AddItemToObject(ops->child, name, value);
+    }
+    return ops;
+}
+
+static enum status parse(struct op_parsed *parsed, cJSON *ops, struct error *error)
+{
+    *error = (struct error){0};
+    enum status status = op_parse(parsed, ops->child, -1, 0, error);
+    cJSON_Delete(ops);
+    return status;
+}
+
+/* That value is refused, or at least not because of itself: others may contradict it. */
+static void expect(const struct op *op, const struct op_param *param, cJSON *value, bool good)
+{
+    struct op_parsed parsed;
+    struct error error;
+    char *text = cJSON_PrintUnformatted(value), start[80];
+    enum status status = parse(&parsed, make_ops(op, param->name, value), &error);
+    snprintf(start, sizeof(start), "ops[0] %s: %s", op->name, param->name);
+    bool blamed = status == STATUS_BAD_OP && strncmp(error.text, start, strlen(start)) == 0 &&
+                  strstr(error.text, " must ") && !strstr(error.text, "must be below") &&
+                  !strstr(error.text, "must not be above");
+    if (blamed == good)
+        fail_msg("%s %s %s: \"%s\"", op->name, param->name, text, error.text);
+    free(text);
+}
+
+static void expect_numbers(const struct op *op, const struct op_param *param)
+{
+    bool steps = param->kind == OP_KIND_INTEGER || param->kind == OP_KIND_ODD;
+    double step = param->kind == OP_KIND_ODD ? 2 : param->kind == OP_KIND_INTEGER ? 1 : 0.001;
+    expect(op, param, cJSON_CreateNumber(param->min), true);
+    expect(op, param, cJSON_CreateNumber(param->max), true);
+    expect(op, param, cJSON_CreateNumber(param->min - step), false);
+    expect(op, param, cJSON_CreateNumber(param->max + step), false);
+    expect(op, param, cJSON_CreateNumber(param->min + 0.5), !steps);
+    expect(op, param, cJSON_CreateNumber(param->min + 1), param->kind != OP_KIND_ODD);
+    expect(op, param, cJSON_CreateString("1"), false);
+}
+
+static void expect_words(const struct op *op, const struct op_param *param)
+{
+    bool numbers = param->kind == OP_KIND_CHOICE;
+    for (int i = 0; param->words[i]; i++) {
+        const char *word = param->words[i];
+        expect(op, param, cJSON_CreateString(word), !numbers);
+        if (numbers)
+            expect(op, param, cJSON_CreateNumber(strtod(word, NULL)), true);
+    }
+    expect(op, param, cJSON_CreateString("sideways"), false);
+    expect(op, param, cJSON_CreateNumber(77), false);
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        for (const struct op_param *param = op->params; param && param->name; param++) {
+            expect(op, param, cJSON_CreateNull(), false);
+            if (param->words)
+                expect_words(op, param);
+            else if (param->kind <= OP_KIND_NUMBER)
+                expect_numbers(op, param);
+            else
+                expect(op, param, cJSON_CreateNumber(1), false);
+        }
+    }
+}
+
+static cJSON *default_of(const struct op_param *param)
+{
+    if (param->kind == OP_KIND_BOOLEAN)
+        return cJSON_CreateBool(param->standard != 0);
+    if (param->kind == OP_KIND_WORD)
+        return cJSON_CreateString(param->words[(int)param->standard]);
+    if (param->kind == OP_KIND_INTEGERS)
+        return cJSON_CreateIntArray(param->standards, param->columns);
+    return cJSON_CreateNumber(param->standard);
+}
+
+/* A default that is given changes nothing. */
+static void test_defaults(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        for (const struct op_param *param = op->params; param && param->name; param++) {
+            struct op_parsed without, with;
+            struct error error;
+            if (param->need != OP_HAS_DEFAULT)
+                continue;
+            assert_int_equal(parse(&without, make_ops(op, NULL, NULL), &error), STATUS_OK);
+            if (parse(&with, make_ops(op, param->name, default_of(param)), &error))
+                fail_msg("%s: %s", op->name, error.text);
+            if (memcmp(with.params, without.params, sizeof(with.params)) != 0)
+                fail_msg("%s: the default of %s is another one", op->name, param->name);
+        }
+    }
+}
+
+static void test_required(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        for (const struct op_param *param = op->params; param && param->name; param++) {
+            struct op_parsed parsed;
+            struct error error;
+            cJSON *ops = make_ops(op, NULL, NULL);
+            cJSON_DeleteItemFromObject(ops->child, param->name);
+            enum status status = parse(&parsed, ops, &error);
+            if (param->need == OP_REQUIRED &&
+                (status != STATUS_BAD_OP || !strstr(error.text, param->name)))
+                fail_msg("%s without %s: \"%s\"", op->name, param->name, error.text);
+        }
+    }
+}
+
+static void build(struct plan *plan, uint32_t channels, const cJSON *ops)
+{
+    struct plan_source source = {.width = 60, .height = 40, .channels = channels, .orientation = 1};
+    struct plan_target target = {.ops = ops};
+    struct error error = {0};
+    if (plan_build(plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+}
+
+/* An operation after another one on each channel alone: one pass if both work on single pixels. */
+static void check_fused(const struct op *op)
+{
+    struct plan plan;
+    cJSON *ops = make_ops(op, NULL, NULL);
+    cJSON_InsertItemInArray(ops, 0, cJSON_CreateString("invert"));
+    cJSON_AddItemToArray(ops, cJSON_CreateString("invert"));
+    build(&plan, 3, ops);
+    bool one = plan.variants[0].pass_count <= 1;
+    if (one != ((op->flags & OP_POINT) != 0))
+        fail_msg("invert, %s, invert are %u passes", op->name, plan.variants[0].pass_count);
+    plan_clear(&plan);
+    cJSON_Delete(ops);
+}
+
+static void test_flags(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        struct plan plan;
+        cJSON *ops = make_ops(op, NULL, NULL);
+        struct plan_target target = {.ops = ops};
+        bool gray = (op->flags & (OP_STARTS_GRAY | OP_GRAY_BY_DEFAULT)) != 0;
+        build(&plan, 3, ops);
+        assert_int_equal(plan_has_values(&plan, 0), (op->flags & OP_VALUES) != 0);
+        assert_int_equal(plan_gives_values(ops), (op->flags & OP_VALUES) != 0);
+        if ((plan.variants[0].channels == 1) != gray)
+            fail_msg("%s gives %u channels of 3", op->name, plan.variants[0].channels);
+        assert_int_equal(plan_decode_as(&target, 1) == DECODE_LUMA, gray);
+        plan_clear(&plan);
+        cJSON_AddItemToArray(ops, cJSON_CreateString("grayscale"));
+        assert_int_equal(plan_decode_as(&target, 1) == DECODE_LUMA,
+                         gray || (op->flags & OP_MOVES) != 0);
+        cJSON_Delete(ops);
+        check_fused(op);
+    }
+}
+
+static void test_texts(void **state)
+{
+    (void)state;
+    assert_true(op_count >= 22);
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        size_t length = strlen(op->help);
+        assert_ptr_equal(op_find(op->name), op);
+        assert_true(length > 0 && length <= 90 && op->help[length - 1] != '.');
+        assert_true(strlen(op->definition) > 0);
+    }
+    assert_null(op_find("sobell"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_required),   cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
