@@ -35,6 +35,12 @@ static inline uint32_t image_scaled(uint32_t side, uint32_t eighths)
     return eighths ? (side * eighths + DECODE_EIGHTHS - 1) / DECODE_EIGHTHS : side;
 }
 
+/* The next multiple of BUFFER_ALIGN, where the next buffer begins. */
+static inline size_t buffer_align(size_t bytes)
+{
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
 /* Bytes of one row of the given width, padded to STRIDE_ALIGN. */
 static inline size_t image_stride(uint32_t width, uint32_t channels)
 {

@@ -17,8 +17,8 @@ static struct pass_buffers buffers_of(const struct engine_task *task)
     const struct plan *plan = task->plan;
     struct pass_buffers buffers;
     buffers.input = (uint8_t *)task->memory->device_block.memory;
-    buffers.output = buffers.input + pool_align(plan->input_bytes);
-    buffers.scratch = buffers.output + pool_align(plan->output_bytes);
+    buffers.output = buffers.input + buffer_align(plan->input_bytes);
+    buffers.scratch = buffers.output + buffer_align(plan->output_bytes);
     return buffers;
 }
 

@@ -1,4 +1,6 @@
 /* cpu.c - runs plans on the calling thread. */
+#include "gpu/engine/cpu.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 #include "conf/clock.h"
 #include "gpu/engine/activity.h"
 #include "gpu/engine/engine_impl.h"
-#include "gpu/plan/pass.h"
 
 struct engine_cpu {
     struct engine base;

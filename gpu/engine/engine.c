@@ -82,8 +82,8 @@ uint32_t engine_slots_of(const struct engine *engine, uint32_t device)
 bool engine_has_room(const struct engine *engine, const struct plan *plan)
 {
     size_t scratch = engine->table->synchronous ? plan->scratch_bytes : 0;
-    return pool_has_room(engine->pinned, pool_align(plan->input_bytes) +
-                                             pool_align(plan->output_bytes) + scratch);
+    return pool_has_room(engine->pinned, buffer_align(plan->input_bytes) +
+                                             buffer_align(plan->output_bytes) + scratch);
 }
 
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
@@ -206,8 +206,8 @@ enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan
                                         size_t extra, struct engine_memory *memory,
                                         struct error *error)
 {
-    size_t output_at = pool_align(plan->input_bytes);
-    size_t extra_at = output_at + pool_align(plan->output_bytes);
+    size_t output_at = buffer_align(plan->input_bytes);
+    size_t extra_at = output_at + buffer_align(plan->output_bytes);
     bool exhausted;
     if (!pool_take(engine->pinned, extra_at + extra, &memory->pinned_block, &exhausted))
         return exhausted ? engine_never(engine->pinned, extra_at + extra, "pinned_bytes", error)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "codecs/image.h"
 #include "conf/list.h"
 
 /* A used piece; what lies between two of them is free. Nodes are kept for reuse. */
@@ -41,7 +42,7 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
         return NULL;
     pool->name = name;
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
-    pool->segment_bytes = pool_align(segment_bytes);
+    pool->segment_bytes = buffer_align(segment_bytes);
     pool->backend = *backend;
     pthread_mutex_init(&pool->lock, NULL);
     list_init(&pool->segments);
@@ -84,7 +85,7 @@ void pool_destroy(struct pool *pool)
 
 bool pool_fits(const struct pool *pool, size_t bytes)
 {
-    return bytes <= pool->budget && pool_align(bytes) <= pool->budget;
+    return bytes <= pool->budget && buffer_align(bytes) <= pool->budget;
 }
 
 /* The lowest gap of the segment that holds `bytes`: *offset is its start, the return value the
@@ -200,7 +201,7 @@ bool pool_has_room(const struct pool *pool, size_t bytes)
     list_each(node, &pool->segments)
     {
         struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if ((has = segment_gap(segment, pool_align(bytes), &offset)))
+        if ((has = segment_gap(segment, buffer_align(bytes), &offset)))
             break;
     }
     pthread_mutex_unlock(lock);
@@ -220,7 +221,7 @@ bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *
         return false;
     }
     pthread_mutex_lock(&pool->lock);
-    bool taken = pool_take_locked(pool, pool_align(bytes), block);
+    bool taken = pool_take_locked(pool, buffer_align(bytes), block);
     if (!taken && exhausted)
         *exhausted = pool->used == 0;
     pthread_mutex_unlock(&pool->lock);

@@ -36,11 +36,6 @@ struct pool_block {
 };
 
 /* The next multiple of BUFFER_ALIGN: what is handed out, and where parts of it begin. */
-static inline size_t pool_align(size_t bytes)
-{
-    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
-}
-
 /* Populated (prefaulted) anonymous pages, huge where the kernel has them. */
 extern const struct pool_backend pool_backend_pages;
 

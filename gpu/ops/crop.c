@@ -4,6 +4,7 @@
  * It computes nothing: the next pass reads the rectangle where it lies (gpu/plan/pass.h), and a
  * rectangle of the decoded image that nothing follows is encoded from there.
  */
+#include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
 
 /* Of what is left over, how many halves lie before the rectangle. */
@@ -73,7 +74,7 @@ static enum status crop_step(const struct op_item *item, const void *params, str
         x = (width - own->width) * halves[own->gravity][0] / 2;
         y = (height - own->height) * halves[own->gravity][1] / 2;
     }
-    chain_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
+    orient_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
     return STATUS_OK;
 }
 

@@ -1,6 +1,8 @@
 /* flatten.c - RGBA to RGB over a background, on the CPU. */
 #include "gpu/ops/flatten.h"
 
+#include "gpu/plan/steps.h"
+
 VECTOR_CLONES
 static void flatten_row(const uint8_t *restrict from, uint8_t *restrict to, uint32_t width,
                         uint32_t r, uint32_t g, uint32_t b)
@@ -25,7 +27,7 @@ static void flatten_cpu(const struct pass *pass, const struct image *from, const
 
 const struct pass_type pass_flatten = {"flatten", flatten_cpu, PASS_CUDA(flatten_cuda)};
 
-void flatten_step(struct chain *chain)
+void step_flatten(struct chain *chain)
 {
     struct flatten flatten = {
         {chain->background[0], chain->background[1], chain->background[2]}};

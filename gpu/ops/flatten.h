@@ -24,9 +24,6 @@ PIXEL uint32_t flatten_byte(uint32_t value, uint32_t alpha, uint32_t background)
 
 extern const struct pass_type pass_flatten;
 
-/* Appends the pass; the chain's shape has 4 channels. */
-void flatten_step(struct chain *chain);
-
 pass_cuda flatten_cuda;
 
 #ifdef __cplusplus

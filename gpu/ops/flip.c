@@ -1,6 +1,7 @@
 /* flip.c - mirrors: the operation. */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
+#include "gpu/plan/steps.h"
 
 struct params {
     int axis; /* 0: horizontal */
@@ -16,7 +17,7 @@ static enum status flip_step(const struct op_item *item, const void *params, str
 {
     const struct params *own = params;
     (void)item;
-    orient_step(chain, own->axis == 0 ? ORIENT_MIRRORED : ORIENT_UPSIDE_DOWN);
+    step_orient(chain, own->axis == 0 ? ORIENT_MIRRORED : ORIENT_UPSIDE_DOWN);
     return STATUS_OK;
 }
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/histogram.h"
-#include "gpu/plan/pass.h"
+#include "gpu/plan/chain.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "gpu/engine/cpu.h"
+#include "gpu/plan/steps.h"
+
 /* Pixels a side of a block of a transposition: both blocks stay in the first-level cache. */
 #define BLOCK 32
 
@@ -83,10 +86,10 @@ static void append(struct chain *chain, const struct orient *orient)
         to.width = chain->shape.height;
         to.height = chain->shape.width;
     }
-    chain_add(chain, &pass_orient, to, orient, sizeof(*orient));
+    chain_append(chain, &pass_orient, to, orient, sizeof(*orient));
 }
 
-void orient_add(struct chain *chain, const struct orient *orient)
+static void orient_add(struct chain *chain, const struct orient *orient)
 {
     struct orient map = *orient;
     const struct pass *last = chain_last(chain, &pass_orient);
@@ -102,14 +105,16 @@ void orient_add(struct chain *chain, const struct orient *orient)
         append(chain, &map);
 }
 
-void orient_copy(struct chain *chain)
+void step_copy(struct chain *chain)
 {
     static const struct orient same = {0, 0, 0};
     append(chain, &same);
 }
 
-void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x, uint32_t *y,
-                   struct pass_shape *rectangle)
+/* Turns the corner (x, y) and the sides of a rectangle of the result into those of the rectangle
+ * of a source of this shape that it comes from. */
+static void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x,
+                          uint32_t *y, struct pass_shape *rectangle)
 {
     uint32_t across = orient->swap ? *y : *x, down = orient->swap ? *x : *y;
     struct pass_shape own = *rectangle;
@@ -121,7 +126,29 @@ void orient_origin(const struct orient *orient, struct pass_shape source, uint32
     *y = orient->flip_y ? source.height - down - rectangle->height : down;
 }
 
-void orient_step(struct chain *chain, int orientation)
+/* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
+void orient_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
+{
+    assert(width >= 1 && height >= 1);
+    assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
+    struct orient orient = {0, 0, 0};
+    const struct pass *last = chain_last(chain, &pass_orient);
+    if (last) {
+        struct pass_shape rectangle = {width, height, 0};
+        orient = *(const struct orient *)last->params;
+        orient_origin(&orient, last->from, &x, &y, &rectangle);
+        chain_drop(chain);
+        width = rectangle.width;
+        height = rectangle.height;
+    }
+    chain->window.x += x;
+    chain->window.y += y;
+    chain->shape.width = width;
+    chain->shape.height = height;
+    orient_add(chain, &orient);
+}
+
+void step_orient(struct chain *chain, int orientation)
 {
     static const struct orient table[ORIENTATION_MAX + 1] = {
         [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1}, [5] = {1, 0, 0},

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/pixel.h"
-#include "gpu/plan/pass.h"
+#include "gpu/plan/chain.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,20 +38,11 @@ struct orient {
 
 extern const struct pass_type pass_orient;
 
-/* Appends the pass, or nothing for orientation 1 (and for what EXIF does not define). An orient
- * pass at the chain's end takes the new one in: neighbours are one pass, or none. */
-void orient_step(struct chain *chain, int orientation);
+/* step_orient (gpu/plan/steps.h) appends the pass. An orient pass at the chain's end takes the new
+ * one in: neighbours are one pass, or none. */
 
-/* ---- for the plan ---- */
-
-/* As orient_step, for any of the maps; the identity adds nothing. */
-void orient_add(struct chain *chain, const struct orient *orient);
-/* Appends a plain copy of the chain's window, after which it is a whole image. */
-void orient_copy(struct chain *chain);
-/* Turns the corner (x, y) and the sides of a rectangle of the result into those of the rectangle
- * of a source of this shape that it comes from. */
-void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x, uint32_t *y,
-                   struct pass_shape *rectangle);
+/* Makes the chain give the rectangle of these sides that begins at (x, y) of its shape. */
+void orient_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
 
 pass_cuda orient_cuda;
 

@@ -8,6 +8,7 @@
 #include "gpu/ops/point.h"
 #include "gpu/ops/resize.h"
 #include "gpu/plan/op.h"
+#include "gpu/plan/steps.h"
 
 /* ---- the weights ---- */
 
@@ -122,6 +123,8 @@ static enum status phash_step(const struct op_item *item, const void *params, st
     enum status status = resize_exact(item, chain, PHASH_SIDE, PHASH_SIDE);
     if (status)
         return status;
+    if (chain->count == chain->first)
+        step_copy(chain); /* an image that is right as it is has yet to come into the stack */
     struct pass *pass = chain_look_stacked(chain, &pass_phash, sizeof(uint64_t), phash_values);
     return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill, item->error);
 }

@@ -1,4 +1,5 @@
 /* point.c - chains of point operations as passes, and their loops on the CPU. */
+#include "gpu/engine/cpu.h"
 #include "gpu/ops/point.h"
 
 #include <string.h>

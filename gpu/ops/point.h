@@ -16,7 +16,7 @@
 #include "gpu/ops/grayscale.h"
 #include "gpu/ops/intake.h"
 #include "gpu/ops/pixel.h"
-#include "gpu/plan/pass.h"
+#include "gpu/plan/chain.h"
 
 #ifdef __cplusplus
 extern "C" {

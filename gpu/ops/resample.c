@@ -1,4 +1,5 @@
 /* resample.c - weighted means along one axis, and the nearest pixel, on the CPU. */
+#include "gpu/engine/cpu.h"
 #include "gpu/ops/resample.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* rotate.c - turns by quarters: the operation. */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
+#include "gpu/plan/steps.h"
 
 struct params {
     int angle;
@@ -21,7 +22,7 @@ static enum status rotate_step(const struct op_item *item, const void *params,
     const struct params *own = params;
     int quarters = own->angle / 90;
     (void)item;
-    orient_step(chain, turns[own->clockwise ? quarters : 4 - quarters]);
+    step_orient(chain, turns[own->clockwise ? quarters : 4 - quarters]);
     return STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpu/engine/cpu.h"
 #include "gpu/ops/border.h"
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"

@@ -1,12 +1,13 @@
 /* transpose.c - rows become columns: the operation. */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
+#include "gpu/plan/steps.h"
 
 static enum status transpose_step(const struct op_item *item, const void *params,
                                   struct chain *chain)
 {
     (void)item, (void)params;
-    orient_step(chain, ORIENT_TRANSPOSED);
+    step_orient(chain, ORIENT_TRANSPOSED);
     return STATUS_OK;
 }
 

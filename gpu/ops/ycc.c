@@ -1,12 +1,18 @@
-/* ycc.c - YCbCr as a mixture of channels. */
-#include "gpu/ops/ycc.h"
-
+/*
+ * ycc.c - from the Y, Cb and Cr of a JPEG to its RGB, or to its Y alone.
+ *
+ * JFIF's R = Y + 1.402 Cr', G = Y - 0.34414 Cb' - 0.71414 Cr', B = Y + 1.772 Cb', with Cb' and Cr'
+ * less 128, as libjpeg's jdcolor.c has it: coefficients in 1/65536, products (the two of G
+ * together) rounded half up, results cut to 0..255. Since Y is a whole number of 1/65536ths, it
+ * can be added before the shift: a row of a color_matrix, with the same bits.
+ */
 #include "gpu/ops/point.h"
+#include "gpu/plan/steps.h"
 
 /* libjpeg's FIX: 1/65536, half up. */
 #define FIX(x) ((int32_t)((x) * 65536 + 0.5))
 
-void ycc_add_rgb(struct chain *chain)
+void step_rgb(struct chain *chain)
 {
     static const int32_t coefficients[12] = {
         65536, 0, FIX(1.40200), -128 * FIX(1.40200),
@@ -17,7 +23,7 @@ void ycc_add_rgb(struct chain *chain)
 }
 
 /* Gray with all the weight on the first channel is that channel. */
-void ycc_add_luma(struct chain *chain)
+void step_luma(struct chain *chain)
 {
     struct grayscale gray = grayscale_default(chain->background);
     gray.r = GRAYSCALE_WHOLE;

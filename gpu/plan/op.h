@@ -16,7 +16,7 @@
 #include <cjson/cJSON.h>
 
 #include "conf/status.h"
-#include "gpu/plan/pass.h"
+#include "gpu/plan/chain.h"
 
 /* ---- parameters ---- */
 

@@ -5,153 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/engine/pool.h"
-#include "gpu/ops/flatten.h"
-#include "gpu/ops/orient.h"
-#include "gpu/ops/ycc.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
-
-/* ---- chains ---- */
-
-struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
-{
-    if (chain->count == chain->first || chain_is_cropped(chain))
-        return NULL;
-    struct pass *last = &chain->passes[chain->count - 1];
-    return last->type == type ? last : NULL;
-}
-
-void chain_drop(struct chain *chain)
-{
-    assert(chain->count > chain->first);
-    const struct pass *last = &chain->passes[--chain->count];
-    chain->shape = last->from;
-    chain->window = last->window;
-}
-
-bool chain_is_cropped(const struct chain *chain)
-{
-    return chain->shape.width != chain->window.width ||
-           chain->shape.height != chain->window.height;
-}
-
-/* Kernels load whole aligned pieces. */
-static bool window_is_aligned(const struct chain *chain)
-{
-    return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
-}
-
-struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
-                       const void *params, size_t params_bytes)
-{
-    assert(params_bytes <= PASS_PARAMS_BYTES_MAX);
-    if (type != &pass_orient && !window_is_aligned(chain))
-        orient_copy(chain);
-    assert(chain->count < chain->capacity);
-    struct pass *pass = &chain->passes[chain->count++];
-    memset(pass, 0, sizeof(*pass));
-    pass->type = type;
-    pass->from = chain->shape;
-    pass->window = chain->window;
-    pass->to = to;
-    pass->aside = chain->aside;
-    memcpy(pass->params, params, params_bytes);
-    chain->shape = to;
-    chain->window = pass_window_whole(to);
-    return pass;
-}
-
-enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill,
-                            struct error *error)
-{
-    struct plan *plan = chain->plan;
-    size_t at = pool_align(plan->constants_bytes);
-    if (at + bytes > PLAN_CONSTANTS_BYTES_MAX)
-        return error_set(error, STATUS_OVER_BUDGET,
-                         "the job's operations need more than %llu bytes of tables, the most there "
-                         "may be", PLAN_CONSTANTS_BYTES_MAX);
-    plan->constants_bytes = at + bytes;
-    pass->constants_at = at;
-    pass->constants_bytes = bytes;
-    pass->fill = fill;
-    return STATUS_OK;
-}
-
-enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
-                             struct error *error)
-{
-    const struct plan_limits *limits = chain->limits;
-    if (width > limits->side_max || height > limits->side_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result is %llu x %llu pixels; a side may have %u",
-                         (unsigned long long)width, (unsigned long long)height, limits->side_max);
-    if (width * height > limits->pixels_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result has %llu pixels; at most %llu are allowed",
-                         (unsigned long long)(width * height),
-                         (unsigned long long)limits->pixels_max);
-    return STATUS_OK;
-}
-
-struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
-                        size_t params_bytes, size_t work_bytes, pass_values *values)
-{
-    struct pass *pass = chain_add(chain, type, chain->shape, params, params_bytes);
-    chain->window = pass->window; /* the next one reads what this one has read */
-    pass->work_bytes = work_bytes;
-    pass->values = values;
-    pass->looks = true;
-    return pass;
-}
-
-void chain_leave(struct chain *chain)
-{
-    assert(!chain->aside);
-    chain->aside = true;
-    chain->first = chain->count;
-    chain->left_shape = chain->shape;
-    chain->left_window = chain->window;
-}
-
-struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
-                                size_t work_bytes, pass_values *values)
-{
-    assert(chain->aside);
-    /* An image that is right as it is has yet to come into the stack. */
-    if (chain->count == chain->first)
-        orient_copy(chain);
-    struct pass *pass = chain_look(chain, type, "", 0, work_bytes, values);
-    assert(pass_shape_bytes(pass->from) % BUFFER_ALIGN == 0);
-    pass->stacked = true;
-    chain->aside = false;
-    chain->first = chain->count;
-    chain->shape = chain->left_shape;
-    chain->window = chain->left_window;
-    return pass;
-}
-
-/* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
-void chain_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
-{
-    assert(width >= 1 && height >= 1);
-    assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
-    struct orient orient = {0, 0, 0};
-    const struct pass *last = chain_last(chain, &pass_orient);
-    if (last) {
-        struct pass_shape rectangle = {width, height, 0};
-        orient = *(const struct orient *)last->params;
-        orient_origin(&orient, last->from, &x, &y, &rectangle);
-        chain_drop(chain);
-        width = rectangle.width;
-        height = rectangle.height;
-    }
-    chain->window.x += x;
-    chain->window.y += y;
-    chain->shape.width = width;
-    chain->shape.height = height;
-    orient_add(chain, &orient);
-}
+#include "gpu/plan/steps.h"
 
 /* ---- checks without an image ---- */
 
@@ -262,9 +118,9 @@ static void leave_ycc(struct chain *chain, bool for_gray)
         return;
     chain->ycc = false;
     if (for_gray)
-        ycc_add_luma(chain);
+        step_luma(chain);
     else
-        ycc_add_rgb(chain);
+        step_rgb(chain);
 }
 
 static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
@@ -337,7 +193,7 @@ static enum status build_variant(struct plan *plan, size_t index,
                           .window = pass_window_whole(shape),
                           .ycc = source->ycc,
                           .background = source->background};
-    orient_step(&chain, source->orientation);
+    step_orient(&chain, source->orientation);
     set_sides(&chain, source);
     enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height, error);
     if (!status)
@@ -347,11 +203,11 @@ static enum status build_variant(struct plan *plan, size_t index,
     if (target->no_picture)
         drop_pictures(&chain);
     else if (target->opaque && chain.shape.channels == 4)
-        flatten_step(&chain);
+        step_flatten(&chain);
     /* A part of the source is read from where it is; other results lie side by side, whole. */
     if (!target->no_picture && writer_count(chain.passes, chain.count) > 0 &&
         chain_is_cropped(&chain))
-        orient_copy(&chain);
+        step_copy(&chain);
 
     variant->pass_count = chain.count;
     variant->width = chain.shape.width;
@@ -416,8 +272,8 @@ static struct scratch measure_scratch(const struct plan *plan)
         struct walk walk = walk_along(&plan->variants[v]);
         for (uint32_t p = 0; p < walk.variant->pass_count; p++) {
             const struct pass *pass = &walk.variant->passes[p];
-            size_t bytes = pool_align(pass_shape_bytes(pass->to));
-            size_t work = pool_align(pass->work_bytes);
+            size_t bytes = buffer_align(pass_shape_bytes(pass->to));
+            size_t work = buffer_align(pass->work_bytes);
             if (!pass->values && work > scratch.bytes[SEAT_WORK])
                 scratch.bytes[SEAT_WORK] = work;
             enum seat seat = pass->looks ? SEATS : walk_seat(&walk, p);
@@ -436,7 +292,7 @@ static struct scratch measure_scratch(const struct plan *plan)
 /* `bytes` more of the output buffer; the offset is where they begin. */
 static size_t take_output(struct plan *plan, size_t bytes)
 {
-    size_t offset = pool_align(plan->output_bytes);
+    size_t offset = buffer_align(plan->output_bytes);
     plan->output_bytes = offset + bytes;
     return offset;
 }
@@ -506,7 +362,7 @@ static void lay_out(struct plan *plan)
     for (size_t v = 0; v < plan->variant_count; v++)
         lay_out_variant(plan, &plan->variants[v], &scratch);
     if (plan->constants_bytes) {
-        plan->constants_at = pool_align(plan->input_bytes);
+        plan->constants_at = buffer_align(plan->input_bytes);
         plan->input_bytes = plan->constants_at + plan->constants_bytes;
     }
     plan->idle = plan->output_bytes == 0;
@@ -514,8 +370,8 @@ static void lay_out(struct plan *plan)
     for (enum seat seat = 0; seat < SEATS; seat++)
         plan->scratch_bytes += scratch.bytes[seat];
     plan->device_bytes = plan->idle ? 0
-                                    : pool_align(plan->input_bytes) +
-                                          pool_align(plan->output_bytes) + plan->scratch_bytes;
+                                    : buffer_align(plan->input_bytes) +
+                                          buffer_align(plan->output_bytes) + plan->scratch_bytes;
 }
 
 enum status plan_build(struct plan *plan, const struct plan_source *source,

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "gpu/engine/pool.h"
 #include "gpu/plan/pass.h"
 #include "gpu/plan/plan.h"
 
@@ -63,7 +62,7 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
 
 void plan_print_memory(const struct plan *plan, FILE *out)
 {
-    size_t pinned = pool_align(plan->input_bytes) + pool_align(plan->output_bytes);
+    size_t pinned = buffer_align(plan->input_bytes) + buffer_align(plan->output_bytes);
     fprintf(out, "pinned   %zu bytes: input %zu, results %zu%s\n", pinned, plan->input_bytes,
             plan->output_bytes, plan->idle ? "; no engine is needed" : "");
     fprintf(out, "scratch  %zu bytes: on the device, or pinned too with the CPU engine\n",
@@ -126,7 +125,7 @@ cJSON *plan_json_passes(const struct plan *plan, size_t variant)
 
 cJSON *plan_json_memory(const struct plan *plan)
 {
-    size_t pinned = pool_align(plan->input_bytes) + pool_align(plan->output_bytes);
+    size_t pinned = buffer_align(plan->input_bytes) + buffer_align(plan->output_bytes);
     cJSON *json = cJSON_CreateObject();
     if (json && add_number(json, "pinned", (double)pinned) &&
         add_number(json, "input", (double)plan->input_bytes) &&

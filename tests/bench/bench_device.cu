@@ -151,8 +151,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     (void)context;
     struct pass_buffers buffers;
     buffers.input = base;
-    buffers.output = buffers.input + pool_align(plan->input_bytes);
-    buffers.scratch = buffers.output + pool_align(plan->output_bytes);
+    buffers.output = buffers.input + buffer_align(plan->input_bytes);
+    buffers.scratch = buffers.output + buffer_align(plan->output_bytes);
     for (uint32_t v = 0; v < plan->variant_count; v++) {
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
             const struct pass *planned = &plan->variants[v].passes[p];
@@ -215,7 +215,7 @@ extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels,
                                  bench_launch *launch, void *context)
 {
     rig r;
-    size_t set_bytes = pool_align(plan->device_bytes), sets = sets_of(set_bytes);
+    size_t set_bytes = buffer_align(plan->device_bytes), sets = sets_of(set_bytes);
     if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
         return -1;
     plan_put_constants(plan, r.host[0]);
@@ -229,7 +229,7 @@ static int launch_copy(const struct plan *plan, uint8_t *base, void *context, cu
 {
     size_t bytes = *static_cast<const size_t *>(context);
     (void)plan;
-    OR_FAIL(cudaMemcpyAsync(base + pool_align(bytes), base, bytes, cudaMemcpyDeviceToDevice,
+    OR_FAIL(cudaMemcpyAsync(base + buffer_align(bytes), base, bytes, cudaMemcpyDeviceToDevice,
                             stream));
     return 0;
 }
@@ -237,7 +237,7 @@ static int launch_copy(const struct plan *plan, uint8_t *base, void *context, cu
 extern "C" double bench_device_copy_s(size_t bytes, bool lanes)
 {
     rig r;
-    size_t set_bytes = 2 * pool_align(bytes), sets = sets_of(set_bytes);
+    size_t set_bytes = 2 * buffer_align(bytes), sets = sets_of(set_bytes);
     if (rig_open(&r, sets * set_bytes, 0, 0) < 0)
         return -1;
     return rounds_s(&r, NULL, set_bytes, sets, lanes, launch_copy, &bytes);
@@ -276,7 +276,7 @@ static int host_memory_open(host_memory *m, const struct plan *plan)
     if (m->kind == BENCH_MANAGED) {
         OR_FAIL(cudaMallocManaged(&m->device, plan->device_bytes));
         m->input = m->device;
-        m->output = m->device + pool_align(plan->input_bytes);
+        m->output = m->device + buffer_align(plan->input_bytes);
         return 0;
     }
     OR_FAIL(cudaMalloc(&m->device, plan->device_bytes));
@@ -300,7 +300,7 @@ static int memory_job(const host_memory *m, const struct plan *plan, cudaStream_
     if (launch_passes(plan, m->device, NULL, stream) < 0)
         return -1;
     if (copies)
-        OR_FAIL(cudaMemcpyAsync(m->output, m->device + pool_align(plan->input_bytes),
+        OR_FAIL(cudaMemcpyAsync(m->output, m->device + buffer_align(plan->input_bytes),
                                 plan->output_bytes, cudaMemcpyDeviceToHost, stream));
     OR_FAIL(cudaStreamSynchronize(stream));
     return 0;

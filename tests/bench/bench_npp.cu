@@ -327,7 +327,7 @@ static int launch_npp(const struct plan *plan, uint8_t *base, void *context, cud
     npp_load *load = static_cast<npp_load *>(context);
     npp &n = load->n;
     n.from = base;
-    n.to = base + pool_align(plan->input_bytes);
+    n.to = base + buffer_align(plan->input_bytes);
     n.context.hStream = stream;
     NppStatus status = load->call(n);
     if (status != NPP_SUCCESS)

@@ -92,6 +92,12 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu | grep -vE ': (conf|gpu)/' | grep -v ': codecs/image\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders include downwards only: conf <- queue, codecs, gpu <- daemon"
+{
+    includes gpu/plan | grep ': gpu/' | grep -v ': gpu/plan/'
+    includes gpu/engine | grep ': gpu/' | grep -vE ': gpu/(plan|engine)/'
+    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|cuda)/'
+    includes gpu/ops | grep ': gpu/' | grep -vE ': gpu/(plan|engine|ops)/'
+} | check "so do those of gpu: plan <- engine <- cuda, ops"
 # Of the other files main.c prints its own help, and nothing from elsewhere.
 grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
     queue/ctl/*.c queue/ctl/*/*.c |

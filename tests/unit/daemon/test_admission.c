@@ -119,7 +119,7 @@ static void no_more_than_can_soon_begin(void **state)
     assert_false(admission_is_short(admission));
     assert_true(admission_release(&small[JOBS + 1])); /* which is what it waits for */
     assert_true(admission_try(&next));
-    assert_int_equal(pinned_used(bench), pool_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
+    assert_int_equal(pinned_used(bench), buffer_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
     /* Who does not come back has its memory still, but is waited for no longer. */
     struct work last = work_of(bench, 1, 10 * MIB), more = work_of(bench, 1, 104 * MIB);
     assert_false(admission_pass(&last));

@@ -1,0 +1,127 @@
+/* chain.c - appends passes to a chain and takes them off. */
+#include "gpu/plan/chain.h"
+
+#include <string.h>
+
+#include "gpu/plan/plan.h"
+#include "gpu/plan/steps.h"
+
+struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
+{
+    if (chain->count == chain->first || chain_is_cropped(chain))
+        return NULL;
+    struct pass *last = &chain->passes[chain->count - 1];
+    return last->type == type ? last : NULL;
+}
+
+void chain_drop(struct chain *chain)
+{
+    assert(chain->count > chain->first);
+    const struct pass *last = &chain->passes[--chain->count];
+    chain->shape = last->from;
+    chain->window = last->window;
+}
+
+bool chain_is_cropped(const struct chain *chain)
+{
+    return chain->shape.width != chain->window.width ||
+           chain->shape.height != chain->window.height;
+}
+
+/* Kernels load whole aligned pieces. */
+static bool window_is_aligned(const struct chain *chain)
+{
+    return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
+}
+
+struct pass *chain_append(struct chain *chain, const struct pass_type *type, struct pass_shape to,
+                          const void *params, size_t params_bytes)
+{
+    assert(params_bytes <= PASS_PARAMS_BYTES_MAX);
+    assert(chain->count < chain->capacity);
+    struct pass *pass = &chain->passes[chain->count++];
+    memset(pass, 0, sizeof(*pass));
+    pass->type = type;
+    pass->from = chain->shape;
+    pass->window = chain->window;
+    pass->to = to;
+    pass->aside = chain->aside;
+    memcpy(pass->params, params, params_bytes);
+    chain->shape = to;
+    chain->window = pass_window_whole(to);
+    return pass;
+}
+
+struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct pass_shape to,
+                       const void *params, size_t params_bytes)
+{
+    if (!window_is_aligned(chain))
+        step_copy(chain);
+    return chain_append(chain, type, to, params, params_bytes);
+}
+
+enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill,
+                            struct error *error)
+{
+    struct plan *plan = chain->plan;
+    size_t at = buffer_align(plan->constants_bytes);
+    if (at + bytes > PLAN_CONSTANTS_BYTES_MAX)
+        return error_set(error, STATUS_OVER_BUDGET,
+                         "the job's operations need more than %llu bytes of tables, the most there "
+                         "may be", PLAN_CONSTANTS_BYTES_MAX);
+    plan->constants_bytes = at + bytes;
+    pass->constants_at = at;
+    pass->constants_bytes = bytes;
+    pass->fill = fill;
+    return STATUS_OK;
+}
+
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
+                             struct error *error)
+{
+    const struct plan_limits *limits = chain->limits;
+    if (width > limits->side_max || height > limits->side_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result is %llu x %llu pixels; a side may have %u",
+                         (unsigned long long)width, (unsigned long long)height, limits->side_max);
+    if (width * height > limits->pixels_max)
+        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+                         "the result has %llu pixels; at most %llu are allowed",
+                         (unsigned long long)(width * height),
+                         (unsigned long long)limits->pixels_max);
+    return STATUS_OK;
+}
+
+struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
+                        size_t params_bytes, size_t work_bytes, pass_values *values)
+{
+    struct pass *pass = chain_add(chain, type, chain->shape, params, params_bytes);
+    chain->window = pass->window; /* the next one reads what this one has read */
+    pass->work_bytes = work_bytes;
+    pass->values = values;
+    pass->looks = true;
+    return pass;
+}
+
+void chain_leave(struct chain *chain)
+{
+    assert(!chain->aside);
+    chain->aside = true;
+    chain->first = chain->count;
+    chain->left_shape = chain->shape;
+    chain->left_window = chain->window;
+}
+
+struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
+                                size_t work_bytes, pass_values *values)
+{
+    assert(chain->aside && chain->count > chain->first);
+    struct pass *pass = chain_look(chain, type, "", 0, work_bytes, values);
+    assert(pass_shape_bytes(pass->from) % BUFFER_ALIGN == 0);
+    pass->stacked = true;
+    chain->aside = false;
+    chain->first = chain->count;
+    chain->shape = chain->left_shape;
+    chain->window = chain->left_window;
+    return pass;
+}
