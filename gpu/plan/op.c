@@ -13,9 +13,6 @@
 #define OP_PARAMS_MAX 12
 #define OPS_MAX 64 /* the fuzzer counts on it, too */
 
-#define each_param(param, op)                                                                      \
-    for (const struct op_param *param = (op)->params; param && param->name; param++)
-
 const struct op *op_find(const char *name)
 {
     for (size_t i = 0; i < op_count; i++)
@@ -68,7 +65,7 @@ static enum status unknown_param(const struct op *op, const struct op_item *item
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};
     size_t count = 0;
-    each_param (param, op) {
+    op_each_param (param, op) {
         assert(count < OP_PARAMS_MAX);
         names[count++] = param->name;
     }
@@ -336,7 +333,7 @@ bool op_given(const struct op_item *item, const char *name)
 /* params is zero before. */
 static void set_defaults(const struct op *op, unsigned char *params)
 {
-    each_param (param, op) {
+    op_each_param (param, op) {
         unsigned char *value = params + param->at;
         if (param->kind == OP_KIND_NUMBER)
             *(double *)(void *)value = param->standard;
@@ -355,7 +352,7 @@ static enum status check_names(const struct op *op, const struct op_item *item)
     cJSON_ArrayForEach(each, item->object)
     {
         bool known = strcmp(each->string, "op") == 0;
-        each_param (param, op)
+        op_each_param (param, op)
             known |= strcmp(each->string, param->name) == 0;
         if (!known)
             return unknown_param(op, item, each->string);
@@ -371,7 +368,7 @@ static enum status check_required(const struct op *op, const struct op_item *ite
     size_t count = 0;
     bool complete = true;
     char text[120];
-    each_param (param, op) {
+    op_each_param (param, op) {
         if (param->need != OP_REQUIRED)
             continue;
         first = first ? first : param;
@@ -396,7 +393,7 @@ static enum status read_params(const struct op *op, const struct op_item *item,
     if (!status)
         status = check_required(op, item);
     set_defaults(op, params);
-    each_param (param, op) {
+    op_each_param (param, op) {
         const cJSON *given = parameter(item, param->name);
         if (status)
             return status;

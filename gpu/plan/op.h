@@ -110,6 +110,9 @@ struct op {
 extern const struct op *const op_table[];
 extern const size_t op_count;
 
+#define op_each_param(param, op)                                                                   \
+    for (const struct op_param *param = (op)->params; param && param->name; param++)
+
 /* Room for "outputs[15].ops[31] " and a name. */
 #define OP_PLACE_BYTES 96
 

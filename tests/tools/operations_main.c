@@ -12,9 +12,6 @@
 
 #include "gpu/plan/op.h"
 
-#define each_param(param, op)                                                                      \
-    for (const struct op_param *param = (op)->params; param && param->name; param++)
-
 /* ---- pieces ---- */
 
 /* A bound as people write it: 1e9, not 1e+09. */
@@ -108,7 +105,7 @@ static void print_mdoc(const struct op *op)
     printf(".It Ic %s\n%s.\n", op->name, op->help);
     if (op->params)
         puts(".Bl -tag -width Ds");
-    each_param (param, op) {
+    op_each_param (param, op) {
         printf(".It Va %s\n", param->name);
         print_bounds(param);
         printf(".\n%s%s", param->help ? param->help : "", param->help ? ".\n" : "");
@@ -124,7 +121,7 @@ static void print_markdown(const struct op *op)
         if (op->flags & flags[i].flag)
             printf(" %s", flags[i].text);
     printf("\n%s", op->params ? "\n" : "");
-    each_param (param, op) {
+    op_each_param (param, op) {
         printf("- `%s`: ", param->name);
         print_bounds(param);
         printf(".%s%s%s\n", param->help ? " " : "", param->help ? param->help : "",
@@ -142,7 +139,7 @@ static void print_readme(const struct op *op)
 static void print_fuzz_words(const struct op *op)
 {
     printf("\"\\\"%s\\\"\"\n", op->name);
-    each_param (param, op) {
+    op_each_param (param, op) {
         if (param->kind == OP_KIND_BOOLEAN)
             printf("\"\\\"%s\\\":%s\"\n", param->name, param->standard != 0 ? "false" : "true");
         else if (!param->words)

@@ -100,7 +100,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
 /* Those that are not required are left out now and then. */
 static void draw_params(struct draw *draw, const struct op *op, FILE *out)
 {
-    for (const struct op_param *param = op->params; param && param->name; param++) {
+    op_each_param (param, op) {
         if (param->need != OP_REQUIRED && draw_below(draw, 4) == 0)
             continue;
         fprintf(out, ",\"%s\":", param->name);

@@ -90,7 +90,7 @@ static void test_parameters(void **state)
     (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
-        for (const struct op_param *param = op->params; param && param->name; param++) {
+        op_each_param (param, op) {
             expect(op, param, cJSON_CreateNull(), false);
             if (param->words)
                 expect_words(op, param);
@@ -119,7 +119,7 @@ static void test_defaults(void **state)
     (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
-        for (const struct op_param *param = op->params; param && param->name; param++) {
+        op_each_param (param, op) {
             struct op_parsed without, with;
             struct error error;
             if (param->need != OP_HAS_DEFAULT)
@@ -138,7 +138,7 @@ static void test_required(void **state)
     (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
-        for (const struct op_param *param = op->params; param && param->name; param++) {
+        op_each_param (param, op) {
             struct op_parsed parsed;
             struct error error;
             cJSON *ops = make_ops(op, NULL, NULL);
