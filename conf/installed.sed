@@ -5,6 +5,6 @@
 s/; before an installation, `man -l [^`]*`//
 s/ (\[figures\]([^)]*))//
 s/\[\([^]]*\)\](conf\/man\/[^)]*)/\1/g
-s/\[\(queue\|daemon\|conf\)\/\([A-Za-z.]*\)\]/[\2]/g
-s/](\(queue\|daemon\|conf\)\//](/g
+s/\[\(queue\|daemon\|conf\|gpu\)\/\([A-Za-z.]*\)\]/[\2]/g
+s/](\(queue\|daemon\|conf\|gpu\)\//](/g
 s/tests\/examples/examples/g

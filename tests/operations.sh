@@ -11,6 +11,11 @@ form() { "$tool" "$1"; }
 wrap() { sed -E 's/ ([-+<>=*\/]+) /\x01\1 /g' | fold -s -w "$1" | sed 's/ *$//; s/\x01/ /g'; }
 # A sentence begins a line, as mdoc wants it; names have no marks there.
 mdoc() { form mdoc | sed 's/`//g; s/\. \([A-Z]\)/.\n\1/g' | wrap 78; }
+readme() {
+    printf '\n| operation | what it does |\n| --- | --- |\n'
+    form readme
+    echo
+}
 bash_words() {
     printf '_gpuimgctl_operations="%s"\n' "$(form names | tr '\n' ' ' | sed 's/ $//')" | fold -s -w 92 |
         sed 's/ *$//; 2,$s/^/    /'
@@ -37,6 +42,7 @@ status=0
 form list | put queue/ctl/submit/operations.inc || status=1
 bash_words | put queue/ctl/gpuimgctl.bash '^# Operations' '^# The last of' || status=1
 mdoc | put conf/man/gpuimgd-job.5 'The operations begin here' 'The operations end here' || status=1
+readme | put README.md '^<!-- operations:' '^<!-- end of the operations' || status=1
 form markdown | wrap 120 | put gpu/OPERATIONS.md '^<!-- Generated' || status=1
 form words | awk '!seen[$0]++' | put tests/fuzz/job.dict '^# Operations' || status=1
 exit $status
