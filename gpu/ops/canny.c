@@ -221,9 +221,8 @@ static enum status canny_check(const struct op_item *item, void *params)
     const struct params *own = params;
     if (own->low <= own->high)
         return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP,
-                     "%s: low is %.10g and high is %.10g; low must not be above high",
-                     item->place, own->low, own->high);
+    return op_refuse(item, ": low is %.10g and high is %.10g; low must not be above high",
+                     own->low, own->high);
 }
 
 static enum status canny_step(const struct op_item *item, const void *params, struct chain *chain)

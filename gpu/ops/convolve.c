@@ -125,15 +125,14 @@ static enum status convolve_check(const struct op_item *item, void *params)
     if (!op_given(item, "scale"))
         own->scale = sum_kernel(&own->kernel);
     else if (fabs(own->scale) < SCALE_MIN)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: scale is %.10g; it must be %.10g at least, without its sign",
-                         item->place, own->scale, SCALE_MIN);
+        return op_refuse(item, ": scale is %.10g; it must be %.10g at least, without its sign",
+                         own->scale, SCALE_MIN);
     for (int i = 0; i < own->kernel.rows * own->kernel.columns; i++) {
         sum += fabs(weight_at(own, i));
         if (!(sum <= CONVOLVE_WEIGHT_SUM_MAX))
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: kernel / scale has numbers that sum to %.10g or more without "
-                             "their signs; at most %d is allowed", item->place, sum / 65536,
+            return op_refuse(item,
+                             ": kernel / scale has numbers that sum to %.10g or more without "
+                             "their signs; at most %d is allowed", sum / 65536,
                              CONVOLVE_WEIGHT_SUM_MAX / 65536);
     }
     return STATUS_OK;

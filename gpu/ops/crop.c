@@ -34,11 +34,9 @@ static enum status crop_check(const struct op_item *item, void *params)
     struct params *own = params;
     bool x = op_given(item, "x"), y = op_given(item, "y");
     if (x != y)
-        return error_set(item->error, STATUS_BAD_OP, "%s has %s without %s", item->place,
-                         x ? "x" : "y", x ? "y" : "x");
+        return op_refuse(item, " has %s without %s", x ? "x" : "y", x ? "y" : "x");
     if (x && op_given(item, "gravity"))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s has x and y, and gravity; it takes one or the other", item->place);
+        return op_refuse(item, " has x and y, and gravity; it takes one or the other");
     if (x)
         own->gravity = -1;
     return STATUS_OK;
@@ -50,13 +48,11 @@ static enum status check_side(const struct op_item *item, const char *start_name
                               int side)
 {
     if (length > side)
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is %d; the image is %u x %u there",
-                         item->place, length_name, length, shape->width, shape->height);
+        return op_refuse(item, ": %s is %d; the image is %u x %u there", length_name,
+                         length, shape->width, shape->height);
     if (start + length > side)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s %d + %s %d is %d; the image is %u x %u there", item->place,
-                         start_name, start, length_name, length, start + length, shape->width,
-                         shape->height);
+        return op_refuse(item, ": %s %d + %s %d is %d; the image is %u x %u there", start_name,
+                         start, length_name, length, start + length, shape->width, shape->height);
     return STATUS_OK;
 }
 

@@ -77,8 +77,7 @@ static enum status grayscale_check(const struct op_item *item, void *params)
     int sum = own->weights[0] + own->weights[1] + own->weights[2];
     if (sum == 65536)
         return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP,
-                     "%s: weights sum to %d; they must sum to 65536", item->place, sum);
+    return op_refuse(item, ": weights sum to %d; they must sum to 65536", sum);
 }
 
 static uint16_t weight_16(int weight)

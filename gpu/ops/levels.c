@@ -27,9 +27,8 @@ static enum status levels_check(const struct op_item *item, void *params)
     const struct params *own = params;
     if (own->in_black < own->in_white)
         return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP,
-                     "%s: in_black is %d; it must be below in_white, %d", item->place,
-                     own->in_black, own->in_white);
+    return op_refuse(item, ": in_black is %d; it must be below in_white, %d", own->in_black,
+                     own->in_white);
 }
 
 static uint8_t level(const struct params *own, int v)

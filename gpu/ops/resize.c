@@ -385,11 +385,9 @@ static enum status resize_check(const struct op_item *item, void *params)
     if (!op_given(item, "enlarge"))
         own->enlarge = own->fit != FIT_INSIDE;
     if (own->width == 0 && own->height == 0)
-        return error_set(item->error, STATUS_BAD_OP, "%s needs width, height or both",
-                         item->place);
+        return op_refuse(item, " needs width, height or both");
     if (own->fit != FIT_INSIDE && (own->width == 0 || own->height == 0))
-        return error_set(item->error, STATUS_BAD_OP, "%s: fit %s needs both width and height",
-                         item->place, fits[own->fit]);
+        return op_refuse(item, ": fit %s needs both width and height", fits[own->fit]);
     return STATUS_OK;
 }
 

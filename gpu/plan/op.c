@@ -1,14 +1,13 @@
 /* op.c - finds operations and reads their parameters. */
 #include "gpu/plan/op.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf/text.h"
-
-/* Numbers up to here are exact in the double that JSON gives. */
-#define INTEGER_MAX 9007199254740992.0
 
 #define OP_PARAMS_MAX 12
 #define OPS_MAX 64 /* the fuzzer counts on it, too */
@@ -61,9 +60,20 @@ static enum status unknown_name(const char *place, const char *name, struct erro
                      place, name, list);
 }
 
+enum status op_refuse(const struct op_item *item, const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return error_set(item->error, STATUS_BAD_OP, "%s%s", item->place, text);
+}
+
 static enum status unknown_param(const struct op *op, const struct op_item *item, const char *name)
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};
+    char list[120];
     size_t count = 0;
     op_each_param (param, op) {
         assert(count < OP_PARAMS_MAX);
@@ -71,13 +81,11 @@ static enum status unknown_param(const struct op *op, const struct op_item *item
     }
     const char *near = text_nearest(name, names, count);
     if (near)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: there is no parameter \"%.40s\"; did you mean \"%s\"?", item->place,
-                         name, near);
-    char list[120];
+        return op_refuse(item, ": there is no parameter \"%.40s\"; did you mean \"%s\"?", name,
+                         near);
     join_words(list, sizeof(list), names, " or ");
-    return error_set(item->error, STATUS_BAD_OP, "%s: there is no parameter \"%.40s\"; %s%s",
-                     item->place, name, list[0] ? "there is " : "it has none", list);
+    return op_refuse(item, ": there is no parameter \"%.40s\"; %s%s", name,
+                     list[0] ? "there is " : "it has none", list);
 }
 
 /* What a value of the wrong type must be. */
@@ -98,64 +106,55 @@ static void say_type(const struct op_param *param, char *text, size_t size)
     }
 }
 
-static enum status wrong_type(const struct op_item *item, const struct op_param *param,
-                              const cJSON *given)
-{
-    char text[120];
-    say_type(param, text, sizeof(text));
-    return error_set(item->error, STATUS_BAD_OP, "%s: %s is %s; it must be %s", item->place,
-                     param->name, kind_of(given), text);
-}
-
 /* ---- one reader per kind ---- */
 
-static bool is_whole(double number)
+static enum status check_range(const struct op_item *item, const char *name, double number,
+                               double min, double max)
 {
-    return number > -INTEGER_MAX && number < INTEGER_MAX && (double)(int64_t)number == number;
+    if (number >= min && number <= max)
+        return STATUS_OK;
+    return op_refuse(item, ": %s is %.10g; it must be %.10g to %.10g", name, number, min, max);
+}
+
+static enum status check_integer(const struct op_item *item, const char *name,
+                                 const struct op_param *param, const cJSON *given, int *value)
+{
+    double number = given->valuedouble;
+    if (!cJSON_IsNumber(given))
+        return op_refuse(item, ": %s is %s; it must be an integer", name, kind_of(given));
+    if (!(number >= param->min && number <= param->max) || number != floor(number))
+        return op_refuse(item, ": %s is %.10g; it must be an integer of %.10g to %.10g", name,
+                         number, param->min, param->max);
+    *value = (int)number;
+    return STATUS_OK;
 }
 
 static enum status read_integer(const struct op_item *item, const struct op_param *param,
                                 const cJSON *given, void *value)
 {
-    double number = given->valuedouble;
-    if (!is_whole(number) || number < param->min || number > param->max)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s is %.10g; it must be an integer of %.10g to %.10g", item->place,
-                         param->name, number, param->min, param->max);
-    *(int *)value = (int)number;
-    return STATUS_OK;
-}
-
-static enum status check_range(const struct op_item *item, const struct op_param *param,
-                               double number)
-{
-    if (number >= param->min && number <= param->max)
-        return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %.10g to %.10g",
-                     item->place, param->name, number, param->min, param->max);
+    return check_integer(item, param->name, param, given, value);
 }
 
 static enum status read_number(const struct op_item *item, const struct op_param *param,
                                const cJSON *given, void *value)
 {
     *(double *)value = given->valuedouble;
-    return check_range(item, param, given->valuedouble);
+    return check_range(item, param->name, given->valuedouble, param->min, param->max);
 }
 
 static enum status read_odd(const struct op_item *item, const struct op_param *param,
                             const cJSON *given, void *value)
 {
     double number = given->valuedouble;
-    enum status status = check_range(item, param, number);
+    bool two = param->max == param->min + 2;
+    enum status status = check_range(item, param->name, number, param->min, param->max);
     if (status)
         return status;
-    if (number != (double)((int)number | 1))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s is %.10g; it must be %s%.10g %s %.10g", item->place, param->name,
-                         number, param->max == param->min + 2 ? "" : "an odd integer of ",
-                         param->min, param->max == param->min + 2 ? "or" : "to", param->max);
     *(int *)value = (int)number;
-    return STATUS_OK;
+    if (number == (double)((int)number | 1))
+        return STATUS_OK;
+    return op_refuse(item, ": %s is %.10g; it must be %s%.10g %s %.10g", param->name, number,
+                     two ? "" : "an odd integer of ", param->min, two ? "or" : "to", param->max);
 }
 
 static enum status read_choice(const struct op_item *item, const struct op_param *param,
@@ -168,8 +167,7 @@ static enum status read_choice(const struct op_item *item, const struct op_param
             return STATUS_OK;
     }
     join_words(list, sizeof(list), param->words, " or ");
-    return error_set(item->error, STATUS_BAD_OP, "%s: %s is %.10g; it must be %s", item->place,
-                     param->name, given->valuedouble, list);
+    return op_refuse(item, ": %s is %.10g; it must be %s", param->name, given->valuedouble, list);
 }
 
 static enum status read_boolean(const struct op_item *item, const struct op_param *param,
@@ -190,49 +188,44 @@ static enum status read_word(const struct op_item *item, const struct op_param *
             return STATUS_OK;
     }
     join_words(list, sizeof(list), param->words, " or ");
-    return error_set(item->error, STATUS_BAD_OP, "%s: %s is \"%.40s\"; it must be %s",
-                     item->place, param->name, given->valuestring, list);
+    return op_refuse(item, ": %s is \"%.40s\"; it must be %s", param->name, given->valuestring,
+                     list);
 }
 
 static enum status read_integers(const struct op_item *item, const struct op_param *param,
                                  const cJSON *given, void *value)
 {
-    int *values = value, i = 0;
-    const cJSON *each;
-    if (cJSON_GetArraySize(given) != param->columns)
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s has %d items; it must have %d",
-                         item->place, param->name, cJSON_GetArraySize(given), param->columns);
-    cJSON_ArrayForEach(each, given)
-    {
-        if (!cJSON_IsNumber(each))
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%d] is %s; it must be an integer", item->place, param->name,
-                             i, kind_of(each));
-        double number = each->valuedouble;
-        if (!is_whole(number) || number < param->min || number > param->max)
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%d] is %.10g; it must be an integer of %.10g to %.10g",
-                             item->place, param->name, i, number, param->min, param->max);
-        values[i++] = (int)number;
+    int *values = value, count = cJSON_GetArraySize(given), i = 0;
+    enum status status = STATUS_OK;
+    char name[80];
+    if (count != param->columns)
+        return op_refuse(item, ": %s has %d items; it must have %d", param->name, count,
+                         param->columns);
+    for (const cJSON *each = given->child; each && !status; each = each->next, i++) {
+        snprintf(name, sizeof(name), "%s[%d]", param->name, i);
+        status = check_integer(item, name, param, each, &values[i]);
     }
-    return STATUS_OK;
+    return status;
 }
 
-static enum status read_cell(const struct op_item *item, const struct op_param *param,
-                             const cJSON *cell, int y, int x, double *value)
+static enum status read_row(const struct op_item *item, const struct op_param *param,
+                            const cJSON *row, int y, int columns, double *values)
 {
-    if (!cJSON_IsNumber(cell))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s[%d][%d] is %s; it must be a number", item->place, param->name, y,
-                         x, kind_of(cell));
-    bool last = param->kind == OP_KIND_MATRIX && x == param->columns - 1;
-    double min = last ? -param->last_max : param->min, max = last ? param->last_max : param->max;
-    *value = cell->valuedouble;
-    if (*value >= min && *value <= max)
-        return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP,
-                     "%s: %s[%d][%d] is %.10g; it must be %.10g to %.10g", item->place,
-                     param->name, y, x, *value, min, max);
+    enum status status = STATUS_OK;
+    char name[80];
+    int x = 0;
+    if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != columns)
+        return op_refuse(item, ": %s[%d] must be an array of %d numbers", param->name, y, columns);
+    for (const cJSON *cell = row->child; cell && !status; cell = cell->next, x++) {
+        bool last = param->kind == OP_KIND_MATRIX && x == columns - 1;
+        snprintf(name, sizeof(name), "%s[%d][%d]", param->name, y, x);
+        if (!cJSON_IsNumber(cell))
+            return op_refuse(item, ": %s is %s; it must be a number", name, kind_of(cell));
+        values[x] = cell->valuedouble;
+        status = check_range(item, name, values[x], last ? -param->last_max : param->min,
+                             last ? param->last_max : param->max);
+    }
+    return status;
 }
 
 /* The rows of a matrix whose sides are set. */
@@ -240,25 +233,11 @@ static enum status read_rows(const struct op_item *item, const struct op_param *
                              const cJSON *given, struct op_matrix *matrix)
 {
     enum status status = STATUS_OK;
-    const cJSON *row, *cell;
     int y = 0;
-    cJSON_ArrayForEach(row, given)
-    {
-        int x = 0;
-        if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != matrix->columns)
-            return error_set(item->error, STATUS_BAD_OP,
-                             "%s: %s[%d] must be an array of %d numbers", item->place,
-                             param->name, y, matrix->columns);
-        cJSON_ArrayForEach(cell, row)
-        {
-            status = read_cell(item, param, cell, y, x, &matrix->values[y * matrix->columns + x]);
-            if (status)
-                return status;
-            x++;
-        }
-        y++;
-    }
-    return STATUS_OK;
+    for (const cJSON *row = given->child; row && !status; row = row->next, y++)
+        status = read_row(item, param, row, y, matrix->columns,
+                          matrix->values + y * matrix->columns);
+    return status;
 }
 
 static enum status read_matrix(const struct op_item *item, const struct op_param *param,
@@ -268,9 +247,8 @@ static enum status read_matrix(const struct op_item *item, const struct op_param
     matrix->rows = param->rows;
     matrix->columns = param->columns;
     if (!cJSON_IsArray(given) || cJSON_GetArraySize(given) != param->rows)
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s must be an array of %d rows of %d numbers", item->place,
-                         param->name, param->rows, param->columns);
+        return op_refuse(item, ": %s must be an array of %d rows of %d numbers", param->name,
+                         param->rows, param->columns);
     return read_rows(item, param, given, matrix);
 }
 
@@ -279,9 +257,8 @@ static enum status check_odd(const struct op_item *item, const struct op_param *
 {
     if (side % 2 == 1 && side <= side_max)
         return STATUS_OK;
-    return error_set(item->error, STATUS_BAD_OP,
-                     "%s: %s has %d %s; it must have an odd number of them, at most %d",
-                     item->place, param->name, side, what, side_max);
+    return op_refuse(item, ": %s has %d %s; it must have an odd number of them, at most %d",
+                     param->name, side, what, side_max);
 }
 
 static enum status read_odd_matrix(const struct op_item *item, const struct op_param *param,
@@ -293,9 +270,8 @@ static enum status read_odd_matrix(const struct op_item *item, const struct op_p
     if (status)
         return status;
     if (!cJSON_IsArray(given->child))
-        return error_set(item->error, STATUS_BAD_OP,
-                         "%s: %s[0] is %s; it must be an array of numbers", item->place,
-                         param->name, kind_of(given->child));
+        return op_refuse(item, ": %s[0] is %s; it must be an array of numbers", param->name,
+                         kind_of(given->child));
     matrix->columns = cJSON_GetArraySize(given->child);
     status = check_odd(item, param, "columns", matrix->columns, param->columns);
     return status ? status : read_rows(item, param, given, matrix);
@@ -307,14 +283,14 @@ static const struct {
     enum status (*read)(const struct op_item *item, const struct op_param *param,
                         const cJSON *given, void *value);
 } readers[] = {
-    [OP_KIND_INTEGER] = {cJSON_Number, read_integer},
+    [OP_KIND_INTEGER] = {0xFF, read_integer}, /* checks its type itself, as do matrices */
     [OP_KIND_ODD] = {cJSON_Number, read_odd},
     [OP_KIND_CHOICE] = {cJSON_Number, read_choice},
     [OP_KIND_NUMBER] = {cJSON_Number, read_number},
     [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean},
     [OP_KIND_WORD] = {cJSON_String, read_word},
     [OP_KIND_INTEGERS] = {cJSON_Array, read_integers},
-    [OP_KIND_MATRIX] = {0xFF, read_matrix}, /* checks its type itself */
+    [OP_KIND_MATRIX] = {0xFF, read_matrix},
     [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix},
 };
 
@@ -379,16 +355,16 @@ static enum status check_required(const struct op *op, const struct op_item *ite
         return STATUS_OK;
     if (count == 1) {
         say_type(first, text, sizeof(text));
-        return error_set(item->error, STATUS_BAD_OP, "%s: %s is missing; it must be %s",
-                         item->place, first->name, text);
+        return op_refuse(item, ": %s is missing; it must be %s", first->name, text);
     }
     join_words(text, sizeof(text), names, " and ");
-    return error_set(item->error, STATUS_BAD_OP, "%s needs %s", item->place, text);
+    return op_refuse(item, " needs %s", text);
 }
 
 static enum status read_params(const struct op *op, const struct op_item *item,
                                unsigned char *params)
 {
+    char text[120];
     enum status status = check_names(op, item);
     if (!status)
         status = check_required(op, item);
@@ -399,10 +375,12 @@ static enum status read_params(const struct op *op, const struct op_item *item,
             return status;
         if (!given)
             continue;
-        if ((given->type & 0xFF & readers[param->kind].type) == 0)
-            status = wrong_type(item, param, given);
-        else
+        if (given->type & 0xFF & readers[param->kind].type) {
             status = readers[param->kind].read(item, param, given, params + param->at);
+            continue;
+        }
+        say_type(param, text, sizeof(text));
+        status = op_refuse(item, ": %s is %s; it must be %s", param->name, kind_of(given), text);
     }
     return status || !op->check ? status : op->check(item, params);
 }

@@ -132,7 +132,12 @@ const struct op *op_find(const char *name);
 /* Whether all that it needs of a colour image is its gray with the default weights. */
 bool op_starts_gray(const struct op_parsed *parsed);
 
-/* For an operation's check: whether the job gives the parameter. */
+/* ---- for an operation's check and step ---- */
+
+/* Whether the job gives the parameter. */
 bool op_given(const struct op_item *item, const char *name);
+/* bad_op, with the item's place before the text: ": low is 5; ..." or " needs width". */
+enum status op_refuse(const struct op_item *item, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif
