@@ -243,7 +243,7 @@ static enum status canny_step(const struct op_item *item, const void *params, st
 
 const struct op op_canny = {
     .name = "canny",
-    .help = "Thin edges of gray, 255 on 0, as OpenCV's Canny of aperture 3",
+    .help = "Finds thin edges of gray, 255 on 0, as OpenCV's Canny of aperture 3",
     .definition = "On gray, which is made first: equal to OpenCV's `Canny` of aperture 3 without "
                   "L2gradient. Fractions of low and high are dropped. Gx, Gy as of `sobel`, with "
                   "replicate; m = |Gx| + |Gy|, 0 outside. A pixel with m > low is marked if, t "

@@ -98,7 +98,7 @@ static const struct op_param convolve_params[] = {
              "if that is 0"},
     {OP_NUMBER(struct params, offset), .min = -CONVOLVE_OFFSET_MAX, .max = CONVOLVE_OFFSET_MAX,
      .help = "Is added to the sum"},
-    {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "What lies outside"},
+    {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "The pixels outside the image"},
     {.name = NULL}};
 
 /* What the kernel is divided by if the job does not say. */

@@ -23,7 +23,7 @@ static enum status flip_step(const struct op_item *item, const void *params, str
 
 const struct op op_flip = {
     .name = "flip",
-    .help = "Mirrors",
+    .help = "Mirrors left and right, or top and bottom",
     .definition = "Of a source of w x h, (x, y) is the source's pixel at (w-1-x, y) for "
                   "horizontal, at (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
                   "`FLIP_TOP_BOTTOM`, OpenCV's `flip` by 1 and 0.",

@@ -31,7 +31,7 @@ static enum status gamma_step(const struct op_item *item, const void *params, st
 
 const struct op op_gamma = {
     .name = "gamma",
-    .help = "Bends the brightness of each colour by a gamma",
+    .help = "Applies a gamma curve to each colour",
     .definition = "255 (v/255)^(1/gamma), round half up. Made once per job in double, as a table.",
     .flags = OP_POINT,
     .params = gamma_params,

@@ -244,7 +244,7 @@ static enum status gaussian_step(const struct op_item *item, const void *params,
 
 const struct op op_gaussian = {
     .name = "gaussian",
-    .help = "Blurs as OpenCV's GaussianBlur of 8 bits",
+    .help = "Blurs, as OpenCV's GaussianBlur of 8 bits",
     .definition = "Equal to OpenCV's 8-bit `GaussianBlur` (4.6, `BORDER_REFLECT_101`) for every "
                   "ksize and sigma: (sum_j w_j sum_i w_i v + 32768) >> 16. The weights w are the "
                   "double kernel, normalised, in 1/256, rounded from the ends to the middle with "

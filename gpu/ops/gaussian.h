@@ -43,7 +43,7 @@ PIXEL int unsharp_byte(int s, int g, int amount256)
 #define GAUSSIAN_PARAMS(type)                                                                      \
     {OP_ODD(type, ksize), .min = 3, .max = 2 * GAUSSIAN_RADIUS_MAX + 1, .standard = 5},            \
     {                                                                                              \
-        OP_NUMBER(type, sigma), .max = 1000, .help = "0 is 0.3 ((ksize - 1) / 2 - 1) + 0.8"        \
+        OP_NUMBER(type, sigma), .max = 1000, .help = "0 means 0.3 ((ksize - 1) / 2 - 1) + 0.8"     \
     }
 /* Makes the weights. false: they change nothing, and no pass is needed. */
 bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma);

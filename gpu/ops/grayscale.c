@@ -100,7 +100,7 @@ static enum status grayscale_step(const struct op_item *item, const void *params
 
 const struct op op_grayscale = {
     .name = "grayscale",
-    .help = "Gray by ITU-R BT.601, as libjpeg has it",
+    .help = "Converts to gray by ITU-R BT.601, as libjpeg does",
     .definition = "Y = (19595 R + 38470 G + 7471 B + 32768) >> 16 with the default weights, ITU-R "
                   "BT.601-7 as libjpeg has it. Gray of a YCbCr JPEG may be its Y channel, see "
                   "above.",

@@ -135,7 +135,7 @@ static enum status median_step(const struct op_item *item, const void *params,
 
 const struct op op_median = {
     .name = "median",
-    .help = "The median of 3 x 3 or 5 x 5 pixels, as OpenCV's medianBlur of 1 and 3 channels",
+    .help = "Takes the median of 3 x 3 or 5 x 5 pixels, as OpenCV's medianBlur of 1 and 3 channels",
     .definition = "The middle of the 9 or 25 values around; outside is the nearest pixel. Each "
                   "colour by itself; alpha is kept, where OpenCV would filter it too.",
     .params = median_params,

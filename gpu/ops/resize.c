@@ -433,7 +433,7 @@ enum status resize_exact(const struct op_item *item, struct chain *chain, uint32
 
 const struct op op_resize = {
     .name = "resize",
-    .help = "Another size, as Pillow's resize",
+    .help = "Changes the size, as Pillow's resize",
     .definition = "inside: the largest size of the source's ratio within the given sides, each "
                   "rounded half up, at least 1; not enlarged, a source that is smaller stays as "
                   "it is. cover: the source's centre in the target's ratio is cut out (its side "

@@ -141,7 +141,7 @@ static const struct op_param sobel_params[] = {
      .words = (const char *const[]){"half", "l1", "l2", NULL},
      .help = "The length of the gradient: (|Gx| + |Gy|) / 2, |Gx| + |Gy| or sqrt(Gx^2 + Gy^2)"},
     {OP_WORD(struct params, border), .words = BORDER_WORDS,
-     .help = "What lies outside; with zero the outermost frame of the result is 0"},
+     .help = "The pixels outside the image; with zero the outermost frame of the result is 0"},
     {.name = NULL}};
 
 static enum status sobel_step(const struct op_item *item, const void *params, struct chain *chain)
@@ -164,7 +164,7 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
 
 const struct op op_sobel = {
     .name = "sobel",
-    .help = "Edges of gray, 3 x 3",
+    .help = "Finds the edges of gray with Sobel's 3 x 3 kernels",
     .definition = "On gray, which is made first. With a b c / d e f / g h i around a pixel, Gx = "
                   "(a+2d+g) - (c+2f+i) and Gy = (a+2b+c) - (g+2h+i). half: min(255, (|Gx| + |Gy|) "
                   ">> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 + Gy^2))). "

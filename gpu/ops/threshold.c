@@ -28,7 +28,7 @@ static enum status threshold_step(const struct op_item *item, const void *params
 
 const struct op op_threshold = {
     .name = "threshold",
-    .help = "Gray becomes 255 above a value, else 0",
+    .help = "Makes gray 255 above a value, else 0",
     .definition = "On gray, which is made first: v > value gives 255, else 0. As OpenCV's "
                   "`THRESH_BINARY` and `THRESH_BINARY_INV` of 255.",
     .flags = OP_STARTS_GRAY | OP_POINT,

@@ -13,7 +13,7 @@ static enum status transpose_step(const struct op_item *item, const void *params
 
 const struct op op_transpose = {
     .name = "transpose",
-    .help = "Rows become columns",
+    .help = "Exchanges rows and columns",
     .definition = "The pixel at (x, y) is the source's at (y, x). As OpenCV's `transpose` and "
                   "Pillow's `TRANSPOSE`.",
     .flags = OP_MOVES,
