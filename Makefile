@@ -183,7 +183,7 @@ help:
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make documents     write what repeats the tables of options and metrics: the sample file, gpuimgd.conf(5), METRICS.md
-## make operations    write what repeats the table of operations: manual, help, completion, gpu/OPERATIONS.md
+## make operations    write what repeats the table of operations: manual, help, README.md, gpu/OPERATIONS.md
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
 ## make deb           Debian packages in build/deb (DEB_SUFFIX=+site1 for a version of your own)
 ## make clean         remove build/
@@ -234,10 +234,11 @@ $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/s
 	queue/scripts/embed.sh $(SCRIPTS) > $@
 $(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
 
-# The completion, with the names of formats.
-$(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def
+# The completion, with the names of formats and of operations.
+$(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/ctl/submit/operations.inc
 	@mkdir -p $(@D)
-	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/" $< > $@
+	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/; \
+	  s/@operations@/$$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/submit/operations.inc | xargs)/" $< > $@
 
 # The status page as a C string, with its policy.
 $(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh

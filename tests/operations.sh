@@ -16,11 +16,6 @@ readme() {
     form readme
     echo
 }
-bash_words() {
-    printf '_gpuimgctl_operations="%s"\n' "$(form names | tr '\n' ' ' | sed 's/ $//')" | fold -s -w 92 |
-        sed 's/ *$//; 2,$s/^/    /'
-    echo
-}
 
 # put FILE [BEGIN END]: standard input stands in the file, between the lines with these texts; or it
 # is the file.
@@ -40,7 +35,6 @@ put() {
 
 status=0
 form list | put queue/ctl/submit/operations.inc || status=1
-bash_words | put queue/ctl/gpuimgctl.bash '^# Operations' '^# The last of' || status=1
 mdoc | put conf/man/gpuimgd-job.5 'The operations begin here' 'The operations end here' || status=1
 readme | put README.md '^<!-- operations:' '^<!-- end of the operations' || status=1
 form markdown | wrap 120 | put gpu/OPERATIONS.md '^<!-- Generated' || status=1

@@ -1,9 +1,6 @@
-# bash completion for gpuimgctl(1); the build puts the names of formats in.
+# bash completion for gpuimgctl(1); the build puts the names of formats and operations in.
 
-# Operations: `make operations` writes them.
-_gpuimgctl_operations="grayscale sobel canny resize crop rotate flip transpose invert gamma
-    levels threshold color_matrix gaussian unsharp convolve median equalize otsu histogram
-    stats phash"
+_gpuimgctl_operations="@operations@"
 
 # The last of several operations with commas between them.
 _gpuimgctl_ops()
