@@ -139,7 +139,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
-        check-peers check-faults coverage documents operations \
+        check-peers check-faults coverage documents \
         check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # and not only a file that is not there: behind .SECONDARY that forces nothing
@@ -182,8 +182,7 @@ help:
 ## make bench-alone   one picture of 50 MP by itself on a GPU: its job against its decode and its encode
 ## make check-peers   the operations against OpenCV and Pillow, which it installs
 ## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
-## make documents     write what repeats the tables of options and metrics: the sample file, gpuimgd.conf(5), METRICS.md
-## make operations    write what repeats the table of operations: manual, help, README.md, gpu/OPERATIONS.md
+## make documents     write what repeats the tables of options, metrics and operations: sample file, manual, METRICS.md, OPERATIONS.md
 ## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
 ## make deb           Debian packages in build/deb (DEB_SUFFIX=+site1 for a version of your own)
 ## make clean         remove build/
@@ -367,8 +366,6 @@ check-tls: deps
 	@tests/deps.sh tls
 	@$(MAKE) --no-print-directory all
 	@tests/service/tls.sh $(O)/gpuimgd
-operations: $(O)/tests/tools/operations
-	@tests/operations.sh $(O)
 check-service: deps
 	@$(MAKE) --no-print-directory all
 	@tests/service/check.sh
@@ -436,11 +433,12 @@ check-peers: deps
 	@tests/run.sh $(O) peers
 contact-sheet: deps
 	@tests/deps.sh contact-sheet
-	@$(MAKE) --no-print-directory $(O)/tests/tools/apply $(O)/tests/tools/names
+	@$(MAKE) --no-print-directory $(O)/tests/tools/apply $(O)/tests/tools/operations
 	@tests/tools/contact_sheet.py $(O) "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
 
-documents: all
+documents: all $(O)/tests/tools/operations
 	@tests/documents.sh $(O)
+	@tests/operations.sh $(O)
 
 # ---- install -------------------------------------------------------------------------------------
 PAGES = $(notdir $(wildcard conf/man/*.[1-8]))

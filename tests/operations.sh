@@ -1,6 +1,6 @@
 #!/bin/bash
 # The places that repeat the table of operations: tests/operations.sh BUILD writes them anew,
-# tests/operations.sh BUILD --check says in what they differ. `make operations` after a change.
+# tests/operations.sh BUILD --check says in what they differ. `make documents` after a change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly tool=$1/tests/tools/operations mode=${2:-}
@@ -27,7 +27,7 @@ put() {
         [ -z "$end" ] || sed -n "/$end/,\$p" "$file"
     )
     if [ "$mode" = --check ]; then
-        diff "$file" - <<<"$whole" >&2 || { echo "# $file: see make operations" >&2; return 1; }
+        diff "$file" - <<<"$whole" >&2 || { echo "# $file: see make documents" >&2; return 1; }
     else
         printf '%s\n' "$whole" >"$file"
     fi

@@ -3,7 +3,7 @@
  *
  * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops/NAME.c and one row of
  * gpu/ops/table.c. Its parameters are declared once. The parser, its error messages, the random
- * chains of the tests and the texts of `make operations` follow from the declaration. Parsing has
+ * chains of the tests and the texts of `make documents` follow from the declaration. Parsing has
  * no side effects and runs on any thread.
  */
 #ifndef GPUIMGD_GPU_PLAN_OP_H

@@ -126,10 +126,9 @@ def main():
     if len(sys.argv) not in (3, 4):
         sys.exit("usage: contact_sheet.py BUILD OUT [PHOTO]")
     build, out = sys.argv[1:3]
-    names = subprocess.run([f"{build}/tests/tools/names"], stdout=subprocess.PIPE, text=True,
-                           check=True).stdout
-    missing = {line[3:] for line in names.splitlines() if line.startswith("op ")}
-    missing -= {name for name, _ in TILES}
+    names = subprocess.run([f"{build}/tests/tools/operations", "names"], stdout=subprocess.PIPE,
+                           text=True, check=True).stdout
+    missing = set(names.split()) - {name for name, _ in TILES}
     if missing:
         sys.exit(f"contact_sheet.py: there is no tile for {', '.join(sorted(missing))}")
     if len(sys.argv) > 3:
