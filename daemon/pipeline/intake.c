@@ -321,23 +321,24 @@ static void set_expired(struct work *work)
                   "expired", expires->seconds);
 }
 
-void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept)
+void intake_start_decided(void *context, struct lease *lease, enum start_decision decision,
+                          const char *kept)
 {
     struct pipeline *pipeline = context;
     struct work *work = lease->job;
     if (!work)
         return;
-    if (ruling == QUEUE_CANCELLED) {
+    if (decision == START_CANCELLED) {
         cancel(work);
     } else if (work->stage == STAGE_ASK) {
         bound_wait(work, clock_now_ns());
-        work->give_back = ruling == QUEUE_WAITS;
-        if (ruling == QUEUE_EXPIRED)
+        work->give_back = decision == START_WAITS;
+        if (decision == START_EXPIRED)
             set_expired(work);
-        if (ruling == QUEUE_DUPLICATE)
+        if (decision == START_DUPLICATE)
             repeat(work, kept);
         else
-            pipeline_move(work, ruling == QUEUE_GO ? STAGE_READ : STAGE_ACK);
+            pipeline_move(work, decision == START_GO ? STAGE_READ : STAGE_ACK);
     }
     pipeline_pump(pipeline);
 }

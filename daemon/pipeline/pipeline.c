@@ -438,7 +438,7 @@ struct queue_events pipeline_events(struct pipeline *pipeline)
 {
     return (struct queue_events){
         .context = pipeline, .leased = intake_leased, .lost = intake_lost, .settled = ack_settled,
-        .ruled = intake_ruled};
+        .start_decided = intake_start_decided};
 }
 
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue)

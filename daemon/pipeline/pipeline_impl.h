@@ -99,7 +99,8 @@ void reads_end_key(struct work *work);
 /* intake.c: the queue's events. */
 void intake_leased(void *context, struct lease *lease);
 void intake_lost(void *context, struct lease *lease);
-void intake_ruled(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept);
+void intake_start_decided(void *context, struct lease *lease, enum start_decision decision,
+                          const char *kept);
 /* The first stage, of those jobs that may not be started unasked. */
 void work_enter_ask(struct work *work);
 /* A cancelled work at the end of a stage: from now on that is its error, unless it has failed for

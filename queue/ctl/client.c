@@ -33,7 +33,7 @@ struct client {
     struct redis_address address;
     struct route *route;
     struct redis *redis;
-    unsigned short dice[3];
+    unsigned short random_state[3];
     struct list answers;
     unsigned failures;         /* tries to connect that failed, since the last success */
     bool tick, woken;
@@ -171,7 +171,7 @@ static struct redis *begin(struct client *client)
         .connect_timeout_s = options->connect_timeout_s,
         .command_timeout_s = options->command_timeout_s,
         .auth_retry_s = options->auth_retry_s,
-        .dice = client->dice,
+        .random_state = client->random_state,
     };
     client->route = route_create(&client->loop, &client->address, &how);
     if (!client->route)
@@ -196,7 +196,7 @@ struct client *client_open(const struct options *options, struct error *error)
     uv_timer_init(&client->loop, &client->timer);
     client->timer.data = client;
     for (size_t i = 0; i < 3; i++)
-        client->dice[i] = (unsigned short)(clock_now_ns() >> (16 * i));
+        client->random_state[i] = (unsigned short)(clock_now_ns() >> (16 * i));
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
         client->redis = begin(client);
         if (!client->redis)
@@ -359,7 +359,7 @@ redisReply *client_ask_words(struct client *client, int argc, const char **argv,
         client_send(client, argc, argv, lengths);
         redisReply *reply = client_take(client);
         if (client_good(client, reply, argv[0])) {
-            redis_good(client->redis);
+            redis_mark_healthy(client->redis);
             return reply;
         }
         bool lost = !reply || redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT;

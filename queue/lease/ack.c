@@ -290,7 +290,7 @@ static bool take_answer(struct entry *entry, const struct queue_answer *answer)
 
 /* A part of an answer is none. The job goes back, but one that is being buried must not run again:
  * the next reaper buries it when this lease has expired. */
-static void do_without_answer(struct entry *entry)
+static void give_back_unanswered(struct entry *entry)
 {
     char label[LABEL_BYTES];
     size_t bytes;
@@ -307,7 +307,7 @@ void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer
     struct queue *queue = entry->queue;
     entry->kind = kind;
     if (answer && !take_answer(entry, answer))
-        do_without_answer(entry);
+        give_back_unanswered(entry);
     struct lane *lane = entry->kind == ACK_DONE ? &queue->done : &queue->nack;
     entry->lease.settled = true;
     list_push(&lane->waiting, &entry->lease.node);

@@ -22,7 +22,7 @@ enum { CONTROL = -2, REPLY_TO = -1 }; /* else the index of a value */
 struct probe {
     struct lane *lane;
     struct entry *entry; /* NULL for the control; it stays in lane->sent until all are answered */
-    int what;
+    int target;
     void (*done)(struct lane *lane, bool some);
 };
 
@@ -113,19 +113,19 @@ static void probed(void *context, redisReply *reply)
     struct lane *lane = probe->lane;
     void (*done)(struct lane *lane, bool some) = probe->done;
     if (reply && reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM")) {
-        if (probe->what == CONTROL)
+        if (probe->target == CONTROL)
             lane->control_denied = true;
-        else if (probe->what == REPLY_TO)
+        else if (probe->target == REPLY_TO)
             probe->entry->reply_denied = true;
         else
-            probe->entry->values_denied |= 1u << probe->what;
+            probe->entry->values_denied |= 1u << probe->target;
     }
     free(probe);
     if (--lane->probes == 0)
         all_answered(lane, done);
 }
 
-static bool send_probe(struct lane *lane, struct entry *entry, int what, const char *key,
+static bool send_probe(struct lane *lane, struct entry *entry, int target, const char *key,
                        void (*done)(struct lane *lane, bool some))
 {
     const char *argv[] = {"EVAL", "return 1", "1", key};
@@ -133,7 +133,7 @@ static bool send_probe(struct lane *lane, struct entry *entry, int what, const c
     struct probe *probe = malloc(sizeof *probe);
     if (!probe)
         return false;
-    *probe = (struct probe){lane, entry, what, done};
+    *probe = (struct probe){lane, entry, target, done};
     if (!redis_send(lane->queue->redis, 4, argv, lengths, 0, probed, probe)) {
         free(probe);
         return false;

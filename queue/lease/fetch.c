@@ -67,18 +67,19 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
 
 /* ---- while it is idle --------------------------------------------------------------------- */
 
-static void peeked(void *context, redisReply *reply);
+static void unblocked(void *context, redisReply *reply);
 
-static bool may_peek(const struct queue *queue)
+static bool may_block(const struct queue *queue)
 {
     return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
 }
 
-static void peek_pump(struct queue *queue)
+static void block_pump(struct queue *queue)
 {
     char seconds[32], *key = NULL;
     bool watch = queue->watch != WATCH_NOT;
-    if (!may_peek(queue) || queue->peeking || queue->peek_refused || !redis_up(queue->peek) ||
+    if (!may_block(queue) || queue->blocked || queue->blocking_refused ||
+        !redis_up(queue->blocking) ||
         asprintf(&key, "%s:%s", queue->config.ns, watch ? "jobs" : "wake") < 0)
         return;
     double block_s = fmax(queue->config.block_s, 0.01); /* 0 would be for ever */
@@ -90,42 +91,43 @@ static void peek_pump(struct queue *queue)
     size_t lengths[6];
     for (int i = 0; i < argc; i++)
         lengths[i] = strlen(argv[i]);
-    queue->waits_for_word = !watch;
-    queue->peeking = redis_send(queue->peek, argc, argv, lengths, block_s + 3, peeked, queue);
+    queue->waits_on_wake = !watch;
+    queue->blocked =
+        redis_send(queue->blocking, argc, argv, lengths, block_s + 3, unblocked, queue);
     free(key);
 }
 
 /* A word that came too late for this daemon goes to the next one: whoever watches sees the jobs
  * that are left over, too. */
-static void hear(struct queue *queue, const redisReply *word)
+static void take_wake_message(struct queue *queue, const redisReply *message)
 {
-    if (!may_peek(queue) || !queue_ready(queue))
+    if (!may_block(queue) || !queue_ready(queue))
         lease_pass_watch(queue);
-    else if (word->type == REDIS_REPLY_STRING && strcmp(word->str, "watch") == 0)
+    else if (message->type == REDIS_REPLY_STRING && strcmp(message->str, "watch") == 0)
         queue->watch = WATCH;
     else
         fetch_wake(queue);
 }
 
-static void peeked(void *context, redisReply *reply)
+static void unblocked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->peeking = false;
+    queue->blocked = false;
     if (queue->shut || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
-            redis_drop(queue->peek, reply->str);
+            redis_drop(queue->blocking, reply->str);
         else
-            queue->peek_refused = true; /* until the idle timer's next turn */
+            queue->blocking_refused = true; /* until the idle timer's next turn */
     } else if (reply->type != REDIS_REPLY_NIL) {
-        redis_good(queue->peek);
+        redis_mark_healthy(queue->blocking);
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
-            hear(queue, reply->element[1]);
+            take_wake_message(queue, reply->element[1]);
         else
             fetch_wake(queue);
     }
-    peek_pump(queue);
+    block_pump(queue);
 }
 
 void fetch_check_watch(struct queue *queue)
@@ -144,9 +146,9 @@ void fetch_wake(struct queue *queue)
  * after block_s. */
 static void go_idle(struct queue *queue, long long due_ms)
 {
-    double dice = erand48(queue->dice);
-    double ms = fmax(queue->config.block_s, 0.01) * 1000 * (0.75 + 0.25 * dice);
-    double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * dice);
+    double random = erand48(queue->random_state);
+    double ms = fmax(queue->config.block_s, 0.01) * 1000 * (0.75 + 0.25 * random);
+    double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * random);
     if (due_ms >= 0 && due < ms)
         ms = due;
     queue->idle = true;
@@ -210,7 +212,7 @@ static bool send_look(struct queue *queue)
 void fetch_idle_cb(uv_timer_t *timer)
 {
     struct queue *queue = timer->data;
-    queue->peek_refused = false;
+    queue->blocking_refused = false;
     if (!queue->idle || queue->places == 0 || !send_look(queue))
         fetch_wake(queue);
 }
@@ -354,7 +356,7 @@ static void send_fetch(struct queue *queue)
     script_call_number(call, may_run_alone(queue));
     script_call_number(call, held(queue));
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
-                           : queue->peeking && queue->waits_for_word ? "wait" : "none");
+                           : queue->blocked && queue->waits_on_wake ? "wait" : "none");
     queue->fetch_out = queue->counter;
     queue->fetch_ms = uv_now(queue->loop);
     if (!script_call_send(call, queue->redis, fetched, queue))
@@ -369,7 +371,7 @@ void fetch_pump(struct queue *queue)
     if (queue->alone && held(queue) > 0)
         return; /* until these are through nothing else may start */
     if (queue->idle) {
-        peek_pump(queue);
+        block_pump(queue);
         return;
     }
     uint64_t since = uv_now(queue->loop) - queue->fetch_ms;

@@ -13,7 +13,7 @@
 #include "queue/lease/lease_impl.h"
 
 #define REAP_JITTER 0.2 /* of reap_s, to both sides: daemons started together drift apart */
-#define LOOK_AGAIN 1.5  /* of renew_s: a live daemon has renewed its leases by the second look */
+#define SECOND_SCAN 1.5 /* of renew_s: a live daemon has renewed its leases by the second look */
 
 /* ---- RENEW -------------------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ static void renewed(void *context, redisReply *reply)
     if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out && !runs_alone(queue))
         queue->alone = false;
     long long watch = script_reply_integer(reply, RENEWED_WATCH);
-    if (watch >= WATCH_NOT && watch <= WATCH_LONELY)
+    if (watch >= WATCH_NOT && watch <= WATCH_ONLY_DAEMON)
         queue->watch = (enum queue_watch)watch;
     for (size_t i = RENEWED_HEAD; i < reply->elements; i++)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
@@ -102,7 +102,7 @@ static void renewed(void *context, redisReply *reply)
 }
 
 /* While a FETCH is out, only its reply knows who is to watch. */
-static const char *watch_word(const struct renewal *renewal)
+static const char *watch_argument(const struct renewal *renewal)
 {
     if (renewal->pass)
         return "pass";
@@ -129,7 +129,7 @@ static void send_renewal(struct renewal *renewal)
     script_call_text(call, queue->config.instance);
     script_call_ms(call, queue->config.lease_s);
     script_call_text(call, right);
-    script_call_text(call, watch_word(renewal));
+    script_call_text(call, watch_argument(renewal));
     for (size_t i = 0; i < renewal->count; i++) {
         script_call_number(call, renewal->entries[i]->lease.number);
         script_call_number(call, renewal->entries[i]->lease.fetch);
@@ -247,7 +247,7 @@ static void daemon_name(const char *inst, char *name, size_t size)
 }
 
 /* The last word on a job whose attempts are used up: it took its daemons down, or lost them. */
-static void bury(struct queue *queue, struct entry *entry)
+static void dead_letter(struct queue *queue, struct entry *entry)
 {
     struct job_rules rules = {queue->config.ns, 1};
     struct job job = {0};
@@ -285,28 +285,28 @@ static void bury(struct queue *queue, struct entry *entry)
 
 enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
 
-static uint64_t look_again_ms(const struct queue *queue)
+static uint64_t second_scan_ms(const struct queue *queue)
 {
-    return (uint64_t)ceil(LOOK_AGAIN * queue->config.renew_s * 1000);
+    return (uint64_t)ceil(SECOND_SCAN * queue->config.renew_s * 1000);
 }
 
 /* By the loop's clock, which does not step. */
-static bool second_look_is_due(const struct queue *queue)
+static bool second_scan_is_due(const struct queue *queue)
 {
-    return queue->look_time >= 0 &&
-           uv_now(queue->loop) - queue->look_ms >= look_again_ms(queue);
+    return queue->scan_time >= 0 &&
+           uv_now(queue->loop) - queue->scan_loop_ms >= second_scan_ms(queue);
 }
 
 /* After a REAP with nothing more to take: leases that have ended by this time are taken at the next
  * look, unless they are renewed. A first look that is too young to be followed stays. */
-static void note_look(struct queue *queue, long long time, bool expired)
+static void note_scan(struct queue *queue, long long time, bool expired)
 {
-    if (queue->look_time < 0 || queue->reap_second || time < queue->look_time) {
-        queue->look_time = time;
-        queue->look_ms = uv_now(queue->loop);
+    if (queue->scan_time < 0 || queue->reap_second_scan || time < queue->scan_time) {
+        queue->scan_time = time;
+        queue->scan_loop_ms = uv_now(queue->loop);
     }
-    if (expired && (double)look_again_ms(queue) < queue->config.reap_s * 1000)
-        queue_timer_start(queue, TIMER_REAP, look_again_ms(queue));
+    if (expired && (double)second_scan_ms(queue) < queue->config.reap_s * 1000)
+        queue_timer_start(queue, TIMER_REAP, second_scan_ms(queue));
 }
 
 static void reaped(void *context, redisReply *reply)
@@ -327,7 +327,7 @@ static void reaped(void *context, redisReply *reply)
     for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = fetch_entry(queue, reply, i, counter);
         if (entry)
-            bury(queue, entry);
+            dead_letter(queue, entry);
     }
     long long back = script_reply_integer(reply, REAPED_BACK);
     if (back > 0) {
@@ -337,7 +337,7 @@ static void reaped(void *context, redisReply *reply)
     if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more)
         lease_reap(queue, queue->reap_expired);
     else if (queue->reap_expired)
-        note_look(queue, script_reply_integer(reply, REAPED_TIME),
+        note_scan(queue, script_reply_integer(reply, REAPED_TIME),
                   script_reply_integer(reply, REAPED_EXPIRED) > 0);
     queue_close_check(queue);
 }
@@ -378,8 +378,8 @@ static void send_reap(struct queue *queue, const redisReply *names)
     script_call_number(call, config->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, QUEUE_BATCH_MAX);
-    if (queue->reap_second)
-        script_call_number(call, (uint64_t)queue->look_time);
+    if (queue->reap_second_scan)
+        script_call_number(call, (uint64_t)queue->scan_time);
     else
         script_call_text(call, "-1");
     add_gone(call, queue, names);
@@ -406,14 +406,14 @@ void lease_reap(struct queue *queue, bool expired_too)
     const char *argv[] = {"ZRANGE", key, "0", "-1"};
     size_t lengths[] = {6, strlen(key), 1, 2};
     queue->reap_expired = expired_too;
-    queue->reap_second = expired_too && second_look_is_due(queue);
+    queue->reap_second_scan = expired_too && second_scan_is_due(queue);
     queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0, listed, queue);
     free(key);
 }
 
 void lease_reap_later(struct queue *queue)
 {
-    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->dice);
+    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->random_state);
     queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->config.reap_s * factor * 1000));
 }
 

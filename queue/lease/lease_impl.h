@@ -68,7 +68,7 @@ enum queue_timer {
 enum queue_watch {
     WATCH_NOT,     /* another daemon waits on :jobs; this one waits for a word in :wake */
     WATCH,
-    WATCH_LONELY   /* there is no other daemon in the namespace */
+    WATCH_ONLY_DAEMON   /* there is no other daemon in the namespace */
 };
 
 struct queue {
@@ -77,9 +77,9 @@ struct queue {
     struct redis_address address;
     struct queue_events events;
     struct route *route;
-    struct redis *redis, *peek; /* NULL, as the route, before the start and after the close */
+    struct redis *redis, *blocking; /* NULL, as the route, before the start and after the close */
     uv_timer_t timers[TIMER_COUNT];
-    unsigned short dice[3];     /* for erand48: each daemon has its own sequence */
+    unsigned short random_state[3];     /* for erand48: each daemon has its own sequence */
     size_t open_handles;
     bool started, closing, leaving, shut, destroyed;
     void (*closed)(void *context);
@@ -100,9 +100,9 @@ struct queue {
     bool idle;                 /* the last FETCH left :jobs empty, or found all paused */
     enum queue_watch watch;    /* is this daemon to wait on :jobs while it is idle? */
     bool looking;              /* a LOOK is out */
-    bool waits_for_word;       /* the peek is a BLPOP of :wake, and not a BLMOVE of :jobs */
+    bool waits_on_wake;       /* the peek is a BLPOP of :wake, and not a BLMOVE of :jobs */
     long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
-    bool peeking, peek_refused;
+    bool blocked, blocking_refused;
     bool lengths_due;          /* lengths_ask is to follow the RENEW that is out */
     bool results_fill;         /* the log was told that :results is nearly full */
     bool publishing;           /* the last queue_publish has no answer yet */
@@ -115,15 +115,15 @@ struct queue {
     bool reap_more;            /* REAP could not name all daemons that are gone */
     bool reap_expired;         /* the REAP that is out, or the next of its batches, looks for
                                   expired leases too */
-    bool reap_second;          /* and takes those that had ended by look_time */
-    long long look_time;       /* when it looked for the first time, by Redis's clock, Unix ms; -1:
+    bool reap_second_scan;          /* and takes those that had ended by scan_time */
+    long long scan_time;       /* when it looked for the first time, by Redis's clock, Unix ms; -1:
                                   not since the connection came up */
-    uint64_t look_ms;          /* the same by uv_now */
-    bool greeted;              /* version and eviction policy were looked at */
+    uint64_t scan_loop_ms;          /* the same by uv_now */
+    bool server_checked;              /* version and eviction policy were looked at */
 
     bool waiting;
     uint64_t wait_ms;
-    char said[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the refusal that the log was told */
+    char logged_refusal[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the refusal that the log was told */
     char reason[ERROR_TEXT_MAX + 32]; /* an error of Redis, and what it is */
     struct queue_view view;
 };

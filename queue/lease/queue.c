@@ -123,9 +123,9 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
     if (reply->type == REDIS_REPLY_ERROR)
         text_copy(error, sizeof error, reply->str);
     text_make_printable(error);
-    if (strcmp(queue->said[script], error) != 0)
+    if (strcmp(queue->logged_refusal[script], error) != 0)
         log_warning("Redis refuses %s: %s%s", script_name(script), error, redis_advice(error));
-    text_copy(queue->said[script], sizeof queue->said[script], error);
+    text_copy(queue->logged_refusal[script], sizeof queue->logged_refusal[script], error);
     enum redis_refusal refusal = redis_refusal(error);
     if (refusal == REDIS_REFUSAL_RECONNECT)
         redis_drop(queue->redis, error);
@@ -135,15 +135,15 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
 
 void queue_accepted(struct queue *queue, enum script script)
 {
-    if (*queue->said[script])
+    if (*queue->logged_refusal[script])
         log_info("Redis accepts %s again", script_name(script));
-    queue->said[script][0] = '\0';
+    queue->logged_refusal[script][0] = '\0';
     if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_START || script == SCRIPT_ID_DONE ||
         script == SCRIPT_ID_NACK) {
         queue->wait_ms = RETRY_FIRST_MS;
         queue->reason[0] = '\0';
     }
-    redis_good(queue->redis);
+    redis_mark_healthy(queue->redis);
 }
 
 /* ---- what the server is ------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static void server_read(void *context, redisReply *reply)
     unsigned major, minor;
     if (!reply)
         return;
-    queue->greeted = true;
+    queue->server_checked = true;
     bool known = info_value(reply, "redis_version:", version, sizeof queue->view.version);
     text_make_printable(version);
     if (known &&
@@ -248,14 +248,14 @@ static void main_up(void *context)
     lease_resume(queue);
     lease_renew(queue);
     /* Daemons that connected at one moment do not renew at one moment. */
-    double part = 0.5 + 0.5 * erand48(queue->dice);
+    double part = 0.5 + 0.5 * erand48(queue->random_state);
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * part * 1000));
-    if (!queue->greeted) {
+    if (!queue->server_checked) {
         check_server(queue);
         lease_reap(queue, false);
     }
     /* After an outage all leases look expired: their daemons get the time to renew them. */
-    queue->look_time = -1;
+    queue->scan_time = -1;
     lease_reap_later(queue);
     pump_all(queue);
     read_pump(queue);
@@ -268,12 +268,12 @@ static void main_down(void *context, const char *reason)
     read_down(queue, reason);
 }
 
-static void peek_up(void *context)
+static void blocking_up(void *context)
 {
     fetch_pump(context);
 }
 
-static void peek_down(void *context, const char *reason)
+static void blocking_down(void *context, const char *reason)
 {
     (void)context;
     (void)reason; /* the idle timer looks as well, only later */
@@ -326,7 +326,7 @@ static void seed(struct queue *queue)
     for (const char *at = queue->config.instance; *at; at++)
         hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
     for (size_t i = 0; i < 3; i++)
-        queue->dice[i] = (unsigned short)(hash >> (16 * (i + 1)));
+        queue->random_state[i] = (unsigned short)(hash >> (16 * (i + 1)));
 }
 
 static void lane_init(struct lane *lane, struct queue *queue, enum script script,
@@ -363,7 +363,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
     if (queue->config.attempts < 1)
         queue->config.attempts = 1;
     queue->horizon = -1;
-    queue->look_time = -1;
+    queue->scan_time = -1;
     list_init(&queue->running);
     list_init(&queue->asks);
     list_init(&queue->asked);
@@ -385,10 +385,10 @@ void queue_start(struct queue *queue)
         .connect_timeout_s = config->connect_timeout_s,
         .command_timeout_s = config->command_timeout_s,
         .auth_retry_s = config->auth_retry_s,
-        .dice = queue->dice,
+        .random_state = queue->random_state,
     };
     struct redis_events main_events = {queue, main_up, main_down, NULL};
-    struct redis_events peek_events = {queue, peek_up, peek_down, NULL};
+    struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
     assert(!queue->started);
     queue->route = route_create(queue->loop, &queue->address, &options);
     options.route = queue->route;
@@ -399,8 +399,8 @@ void queue_start(struct queue *queue)
         queue->redis = redis_create(queue->loop, &options, &main_events);
     options.name = "";
     if (queue->redis)
-        queue->peek = redis_create(queue->loop, &options, &peek_events);
-    if (!queue->peek) {
+        queue->blocking = redis_create(queue->loop, &options, &blocking_events);
+    if (!queue->blocking) {
         log_error("out of memory for the connections to Redis");
         abort(); /* at start, before anything was taken */
     }
@@ -411,7 +411,7 @@ void queue_start(struct queue *queue)
     queue->open_handles = TIMER_COUNT + 3;
     queue->started = true;
     redis_start(queue->redis);
-    redis_start(queue->peek);
+    redis_start(queue->blocking);
 }
 
 void queue_reload(struct queue *queue, const struct queue_config *config)
@@ -451,7 +451,7 @@ static void handle_closed(struct queue *queue)
 {
     if (--queue->open_handles > 0)
         return;
-    queue->redis = queue->peek = NULL;
+    queue->redis = queue->blocking = NULL;
     queue->route = NULL;
     if (queue->destroyed)
         free_all(queue);
@@ -479,7 +479,7 @@ static void shut(struct queue *queue)
                     queue_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
-    redis_close(queue->peek, connection_closed, queue);
+    redis_close(queue->blocking, connection_closed, queue);
     redis_close(queue->redis, connection_closed, queue);
     route_close(queue->route, connection_closed, queue);
 }

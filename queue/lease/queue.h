@@ -76,12 +76,12 @@ struct queue_conditions {
     struct job_time not_before, expires;
 };
 
-enum queue_ruling {
-    QUEUE_GO,
-    QUEUE_WAITS,     /* not now: the lease has ended, the daemon gives it back without asking why */
-    QUEUE_EXPIRED,
-    QUEUE_DUPLICATE, /* the first job with its id answers it, by the result that comes along */
-    QUEUE_CANCELLED  /* comes for leases with an id unasked, too */
+enum start_decision {
+    START_GO,
+    START_WAITS,     /* not now: the lease has ended, the daemon gives it back without asking why */
+    START_EXPIRED,
+    START_DUPLICATE, /* the first job with its id answers it, by the result that comes along */
+    START_CANCELLED  /* comes for leases with an id unasked, too */
 };
 
 /* Where results go, but for those that a job's reply_to takes. */
@@ -116,8 +116,9 @@ struct queue_events {
     /* Redis acknowledged (or called stale) a lease's end; the lease is gone after this returns.
      * `dead`: a retry found no attempt left. Counts for the stats. */
     void (*settled)(void *context, struct lease *lease, bool stale, bool dead);
-    /* The answer to queue_ask. kept: of QUEUE_DUPLICATE, for the length of the call. */
-    void (*ruled)(void *context, struct lease *lease, enum queue_ruling ruling, const char *kept);
+    /* The answer to queue_ask. kept: of START_DUPLICATE, for the length of the call. */
+    void (*start_decided)(void *context, struct lease *lease, enum start_decision decision,
+                          const char *kept);
 };
 
 enum queue_state { QUEUE_CONNECTING, QUEUE_READY, QUEUE_WAITING /* Redis is there but refuses */ };

@@ -81,14 +81,14 @@ static void put_back(struct queue *queue, bool sent_before)
 }
 
 /* The ask is on no list, and gone afterwards. */
-static void rule(struct ask *ask, long long answer, const char *kept)
+static void apply_decision(struct ask *ask, long long answer, const char *kept)
 {
-    static const enum queue_ruling rulings[] = {
-        [ANSWER_GO] = QUEUE_GO,
-        [ANSWER_WAITS] = QUEUE_WAITS,
-        [ANSWER_EXPIRED] = QUEUE_EXPIRED,
-        [ANSWER_DUPLICATE] = QUEUE_DUPLICATE,
-        [ANSWER_CANCELLED] = QUEUE_CANCELLED,
+    static const enum start_decision decisions[] = {
+        [ANSWER_GO] = START_GO,
+        [ANSWER_WAITS] = START_WAITS,
+        [ANSWER_EXPIRED] = START_EXPIRED,
+        [ANSWER_DUPLICATE] = START_DUPLICATE,
+        [ANSWER_CANCELLED] = START_CANCELLED,
     };
     struct queue *queue = ask->queue;
     struct entry *entry = ask->entry;
@@ -103,7 +103,7 @@ static void rule(struct ask *ask, long long answer, const char *kept)
         return;
     }
     entry->ended = answer == ANSWER_WAITS;
-    queue->events.ruled(queue->events.context, &entry->lease, rulings[answer], kept);
+    queue->events.start_decided(queue->events.context, &entry->lease, decisions[answer], kept);
 }
 
 static void answered(void *context, redisReply *reply)
@@ -127,7 +127,7 @@ static void answered(void *context, redisReply *reply)
         const redisReply *kept = reply->element[i + 1];
         long long answer = script_reply_integer(reply, i);
         waits |= answer == ANSWER_WAITS;
-        rule(ask_of(node), answer, kept->type == REDIS_REPLY_STRING ? kept->str : "");
+        apply_decision(ask_of(node), answer, kept->type == REDIS_REPLY_STRING ? kept->str : "");
     }
     start_pump(queue);
     if (waits)

@@ -23,54 +23,55 @@ static bool is_port(const char *text)
     return *text && strchr("123456789", *text) && !*rest && number <= 65535;
 }
 
-bool redis_point_set(struct redis_point *point, const char *host, const char *port)
+bool redis_endpoint_set(struct redis_endpoint *endpoint, const char *host, const char *port)
 {
-    memset(point, 0, sizeof *point);
-    return *host && is_port(port) && text_copy(point->host, sizeof point->host, host) &&
-           text_copy(point->port, sizeof point->port, port);
+    memset(endpoint, 0, sizeof *endpoint);
+    return *host && is_port(port) && text_copy(endpoint->host, sizeof endpoint->host, host) &&
+           text_copy(endpoint->port, sizeof endpoint->port, port);
 }
 
-bool redis_point_read(struct redis_point *point, const char *text)
+bool redis_endpoint_read(struct redis_endpoint *endpoint, const char *text)
 {
-    char host[sizeof point->host];
+    char host[sizeof endpoint->host];
     const char *colon = strrchr(text, ':');
     if (!colon || (size_t)(colon - text) >= sizeof host)
         return false;
     memcpy(host, text, (size_t)(colon - text));
     host[colon - text] = '\0';
-    return redis_point_set(point, host, colon + 1);
+    return redis_endpoint_set(endpoint, host, colon + 1);
 }
 
-bool redis_point_equal(const struct redis_point *a, const struct redis_point *b)
+bool redis_endpoint_equal(const struct redis_endpoint *a, const struct redis_endpoint *b)
 {
     return a->is_unix == b->is_unix && strcmp(a->host, b->host) == 0 &&
            strcmp(a->port, b->port) == 0;
 }
 
-void redis_point_text(const struct redis_point *point, char *text, size_t size)
+void redis_endpoint_text(const struct redis_endpoint *endpoint, char *text, size_t size)
 {
-    bool is_v6 = strchr(point->host, ':') != NULL;
-    if (point->is_unix)
-        snprintf(text, size, "unix:%s", point->host);
+    bool is_v6 = strchr(endpoint->host, ':') != NULL;
+    if (endpoint->is_unix)
+        snprintf(text, size, "unix:%s", endpoint->host);
     else
-        snprintf(text, size, is_v6 ? "[%s]:%s" : "%s:%s", point->host, point->port);
+        snprintf(text, size, is_v6 ? "[%s]:%s" : "%s:%s", endpoint->host, endpoint->port);
 }
 
-static enum status parse_socket(struct redis_point *point, const char *text, struct error *error)
+static enum status parse_socket(struct redis_endpoint *endpoint, const char *text,
+                                struct error *error)
 {
     const char *path = text + strlen("unix:");
-    point->is_unix = true;
+    endpoint->is_unix = true;
     if (*path != '/')
         return refuse(error, text, "must name an absolute path after unix:");
     if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path) ||
-        !text_copy(point->host, sizeof point->host, path))
+        !text_copy(endpoint->host, sizeof endpoint->host, path))
         return refuse(error, text, "is longer than a socket's path may be");
     return STATUS_OK;
 }
 
 /* One of a list; `text` is the whole of it without its commas. */
-static enum status parse_point(struct redis_point *point, const char *text, const char *port,
-                               struct error *error)
+static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *text,
+                                  const char *port, struct error *error)
 {
     const char *host = text, *end;
     if (*text == '/')
@@ -89,14 +90,14 @@ static enum status parse_point(struct redis_point *point, const char *text, cons
         end = end ? end : text + strlen(text);
     }
     size_t length = (size_t)(end - host);
-    char name[sizeof point->host];
+    char name[sizeof endpoint->host];
     if (length == 0)
         return refuse(error, text, "has no host");
     if (length >= sizeof name)
         return refuse(error, text, "has a host of more than 255 bytes");
     memcpy(name, host, length);
     name[length] = '\0';
-    if (!redis_point_set(point, name, port))
+    if (!redis_endpoint_set(endpoint, name, port))
         return refuse(error, text, "must end in a port from 1 to 65535");
     return STATUS_OK;
 }
@@ -104,20 +105,20 @@ static enum status parse_point(struct redis_point *point, const char *text, cons
 static enum status parse_list(struct redis_address *address, const char *text, const char *port,
                               struct error *error)
 {
-    char one[REDIS_POINT_TEXT_MAX];
+    char one[REDIS_ENDPOINT_TEXT_MAX];
     do {
         text += strspn(text, " ");
         size_t length = strcspn(text, ",");
-        if (address->count == REDIS_POINTS_MAX)
-            return error_set(error, STATUS_BAD_JOB,
-                             "the option redis names more than %d servers", REDIS_POINTS_MAX);
+        if (address->count == REDIS_ENDPOINTS_MAX)
+            return error_set(error, STATUS_BAD_JOB, "the option redis names more than %d servers",
+                             REDIS_ENDPOINTS_MAX);
         if (length >= sizeof one)
             return refuse(error, text, "has a host of more than 255 bytes");
         memcpy(one, text, length);
         one[length] = '\0';
         if (strncmp(one, "unix:", 5) == 0)
             return refuse(error, one, "is a socket; a list takes host:port alone");
-        if (parse_point(&address->points[address->count++], one, port, error) != STATUS_OK)
+        if (parse_endpoint(&address->endpoints[address->count++], one, port, error) != STATUS_OK)
             return error->status;
         text += length;
     } while (*text++ == ',');
@@ -152,7 +153,7 @@ enum status redis_address_parse(struct redis_address *address, const char *text,
                       "is a URL; write host:port, unix:/path or sentinel://MASTER@host:port");
     if (strncmp(text, "unix:", 5) == 0) {
         address->count = 1;
-        return parse_socket(&address->points[0], text, error);
+        return parse_socket(&address->endpoints[0], text, error);
     }
     return parse_list(address, text, REDIS_PORT, error);
 }

@@ -20,7 +20,7 @@
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS 5000
-#define TURN_MS 100 /* after a failover all daemons turn away at one moment */
+#define SWITCH_MS 100 /* after a failover all daemons turn away at one moment */
 #define PASSWORD_BYTES_MAX 4096
 
 struct redis {
@@ -28,17 +28,17 @@ struct redis {
     struct redis_options options;
     struct redis_events events;
     struct route_member member;
-    struct redis_point at;   /* where the link goes, or went last */
+    struct redis_endpoint at; /* where the link goes, or went last */
     struct link *link;       /* NULL between two tries */
     struct lookup *lookup;   /* of the host's name; a slow one outlives the try that began it */
     struct addrinfo *found;  /* what it found between two tries */
     bool up, closing;
-    bool lost_way;           /* the next try waits until the route knows the server */
-    bool doubtful;           /* it was dropped, and has not shown since that it is of use */
+    bool awaits_route; /* the next try waits until the route knows the server */
+    bool suspect;      /* it was dropped, and has not shown since that it is of use */
     uv_timer_t retry;
     uint64_t backoff_ms;
     char refusal[ERROR_TEXT_MAX]; /* the first error among the answers to the greeting */
-    char said[ERROR_TEXT_MAX]; /* what the log was told last, so that it is told once */
+    char last_logged[ERROR_TEXT_MAX]; /* what the log was told last, so that it is told once */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -53,26 +53,26 @@ static void retry_cb(uv_timer_t *timer)
 }
 
 /* The same reason is said once, whichever of several servers gives it. */
-static void say_down(struct redis *redis, const char *reason, uint64_t delay_ms)
+static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
 {
-    char point[REDIS_POINT_TEXT_MAX], again[40] = "trying again";
-    bool known = strcmp(redis->said, reason) == 0;
-    text_copy(redis->said, sizeof redis->said, reason);
+    char endpoint[REDIS_ENDPOINT_TEXT_MAX], again[40] = "trying again";
+    bool known = strcmp(redis->last_logged, reason) == 0;
+    text_copy(redis->last_logged, sizeof redis->last_logged, reason);
     if (!*redis->options.name || known)
         return;
     const char *advice = redis_advice(reason);
     if (delay_ms > BACKOFF_LAST_MS)
         snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
-    redis_point_text(&redis->at, point, sizeof point);
-    if (route_varies(redis->options.route) && !redis->lost_way)
-        log_warning("%s: %s: %s%s; %s", redis->options.name, point, reason, advice, again);
+    redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
+    if (route_varies(redis->options.route) && !redis->awaits_route)
+        log_warning("%s: %s: %s%s; %s", redis->options.name, endpoint, reason, advice, again);
     else
         log_warning("%s: %s%s; %s", redis->options.name, reason, advice, again);
 }
 
 /* Detaches the link: it closes by itself, what was sent on it gets NULL, and the next try is due
  * after the delay. */
-static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
+static void detach_link(struct redis *redis, const char *reason, uint64_t delay_ms)
 {
     struct link *link = redis->link;
     char text[ERROR_TEXT_MAX];
@@ -81,13 +81,13 @@ static void let_go(struct redis *redis, const char *reason, uint64_t delay_ms)
     text_copy(text, sizeof text, reason);
     redis->link = NULL;
     redis->up = false;
-    link_let_go(link);
+    link_close(link);
     if (!redis->closing) {
-        say_down(redis, text, delay_ms);
+        log_down(redis, text, delay_ms);
         uv_timer_start(&redis->retry, retry_cb, delay_ms, 0);
         redis->events.down(redis->events.context, text);
     }
-    link_abandon(link);
+    link_cancel_calls(link);
 }
 
 /* Daemons that lost one Redis at one moment come back spread over most of the pause. */
@@ -95,14 +95,14 @@ static uint64_t next_backoff(struct redis *redis)
 {
     uint64_t now_ms = redis->backoff_ms;
     redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
-    return (uint64_t)((double)now_ms * (0.25 + 0.75 * erand48(redis->options.dice)));
+    return (uint64_t)((double)now_ms * (0.25 + 0.75 * erand48(redis->options.random_state)));
 }
 
 static void broken(void *context, const char *reason)
 {
     struct redis *redis = context;
     route_failed(redis->options.route, &redis->at, redis->up);
-    let_go(redis, reason, next_backoff(redis));
+    detach_link(redis, reason, next_backoff(redis));
 }
 
 __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, const char *format,
@@ -119,52 +119,53 @@ __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, cons
 
 static void fail_auth(struct redis *redis, const char *text)
 {
-    let_go(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
+    detach_link(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
 }
 
-/* Goes to another server, or to the same one with a new connection: within TURN_MS if this one had
- * been of use, else after a pause. */
-static void turn_away(struct redis *redis, const char *reason)
+/* Goes to another server, or to the same one with a new connection: within SWITCH_MS if this one
+ * had been of use, else after a pause. */
+static void switch_server(struct redis *redis, const char *reason)
 {
-    uint64_t delay_ms = redis->doubtful ? next_backoff(redis)
-                                        : (uint64_t)(TURN_MS * erand48(redis->options.dice));
-    redis->doubtful = true;
-    let_go(redis, reason, delay_ms);
+    uint64_t delay_ms = redis->suspect
+                            ? next_backoff(redis)
+                            : (uint64_t)(SWITCH_MS * erand48(redis->options.random_state));
+    redis->suspect = true;
+    detach_link(redis, reason, delay_ms);
 }
 
 /* ---- where to ----------------------------------------------------------------------------- */
 
-static void turned(void *context)
+static void route_changed(void *context)
 {
     struct redis *redis = context;
-    char point[REDIS_POINT_TEXT_MAX], text[ERROR_TEXT_MAX];
-    struct redis_point here;
-    if (redis->closing || !route_here(redis->options.route, &here))
+    char endpoint[REDIS_ENDPOINT_TEXT_MAX], text[ERROR_TEXT_MAX];
+    struct redis_endpoint here;
+    if (redis->closing || !route_server(redis->options.route, &here))
         return;
-    bool elsewhere = !redis_point_equal(&here, &redis->at);
-    if (redis->lost_way) {
+    bool elsewhere = !redis_endpoint_equal(&here, &redis->at);
+    if (redis->awaits_route) {
         try_connect(redis);
     } else if (elsewhere && !redis->link) {
         redis->backoff_ms = BACKOFF_FIRST_MS;
         uv_timer_start(&redis->retry, retry_cb, next_backoff(redis), 0);
     } else if (elsewhere) {
-        redis_point_text(&here, point, sizeof point);
-        snprintf(text, sizeof text, "going over to %s", point);
-        turn_away(redis, text);
+        redis_endpoint_text(&here, endpoint, sizeof endpoint);
+        snprintf(text, sizeof text, "going over to %s", endpoint);
+        switch_server(redis, text);
     }
 }
 
-static void way_lost(void *context, const char *reason)
+static void route_unresolved(void *context, const char *reason)
 {
     struct redis *redis = context;
-    if (redis->closing || !redis->lost_way)
+    if (redis->closing || !redis->awaits_route)
         return;
-    say_down(redis, reason, 0);
+    log_down(redis, reason, 0);
     redis->events.down(redis->events.context, reason);
 }
 
 /* A message, or a Cluster node's word that another one has the slot: nothing for who waits. */
-static bool sift(void *context, const redisReply *reply)
+static bool intercept(void *context, const redisReply *reply)
 {
     struct redis *redis = context;
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "MOVED ", 6) == 0)
@@ -202,26 +203,26 @@ static char *read_password(const char *path, char *reason, size_t size)
     return text;
 }
 
-static void say_up(struct redis *redis)
+static void log_up(struct redis *redis)
 {
-    char point[REDIS_POINT_TEXT_MAX];
-    redis->doubtful = false;
+    char endpoint[REDIS_ENDPOINT_TEXT_MAX];
+    redis->suspect = false;
     redis->backoff_ms = BACKOFF_FIRST_MS;
-    redis->said[0] = '\0';
-    redis_point_text(&redis->at, point, sizeof point);
+    redis->last_logged[0] = '\0';
+    redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     if (*redis->options.name && route_varies(redis->options.route))
-        log_info("%s: connected to %s", redis->options.name, point);
+        log_info("%s: connected to %s", redis->options.name, endpoint);
     else if (*redis->options.name)
         log_info("%s: connected", redis->options.name);
 }
 
-static void refuse(struct redis *redis, const char *why)
+static void note_refusal(struct redis *redis, const char *why)
 {
     if (!*redis->refusal)
         text_copy(redis->refusal, sizeof redis->refusal, why);
 }
 
-static void greeting_read(struct redis *redis)
+static void finish_handshake(struct redis *redis)
 {
     if (!link_is_idle(redis->link))
         return;
@@ -234,38 +235,39 @@ static void greeting_read(struct redis *redis)
         return;
     }
     redis->up = true;
-    if (!redis->doubtful)
-        say_up(redis);
+    if (!redis->suspect)
+        log_up(redis);
     redis->events.up(redis->events.context);
 }
 
-static void greeted(void *context, redisReply *reply)
+static void handshake_reply(void *context, redisReply *reply)
 {
     struct redis *redis = context;
     if (!reply)
         return;
     bool is_ping = link_is_idle(redis->link); /* it comes last, and an ACL may forbid it */
     if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
-        refuse(redis, reply->str);
-    greeting_read(redis);
+        note_refusal(redis, reply->str);
+    finish_handshake(redis);
 }
 
 /* A Sentinel may know less than the server itself. */
-static void role_read(void *context, redisReply *reply)
+static void role_reply(void *context, redisReply *reply)
 {
     struct redis *redis = context;
     if (!reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR)
-        refuse(redis, reply->str);
+        note_refusal(redis, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
              reply->element[0]->type != REDIS_REPLY_STRING ||
              strcmp(reply->element[0]->str, "master") != 0)
-        refuse(redis, "it is not the master");
-    greeting_read(redis);
+        note_refusal(redis, "it is not the master");
+    finish_handshake(redis);
 }
 
-static bool greet(struct redis *redis, int argc, const char **argv, redis_reply_cb callback)
+static bool send_handshake(struct redis *redis, int argc, const char **argv,
+                           redis_reply_cb callback)
 {
     size_t lengths[3];
     for (int i = 0; i < argc; i++)
@@ -289,19 +291,20 @@ static void connected(void *context)
             return;
         }
         if (options->username && *options->username)
-            ok = greet(redis, 3, (const char *[]){"AUTH", options->username, password}, greeted);
+            ok = send_handshake(redis, 3, (const char *[]){"AUTH", options->username, password},
+                                handshake_reply);
         else
-            ok = greet(redis, 2, (const char *[]){"AUTH", password}, greeted);
+            ok = send_handshake(redis, 2, (const char *[]){"AUTH", password}, handshake_reply);
         explicit_bzero(password, strlen(password));
         free(password);
     }
     if (ok && options->database > 0) {
         snprintf(number, sizeof number, "%u", options->database);
-        ok = greet(redis, 2, (const char *[]){"SELECT", number}, greeted);
+        ok = send_handshake(redis, 2, (const char *[]){"SELECT", number}, handshake_reply);
     }
-    if (ok && route_wants_master(options->route))
-        ok = greet(redis, 1, (const char *[]){"ROLE"}, role_read);
-    if (!ok || !greet(redis, 1, (const char *[]){"PING"}, greeted))
+    if (ok && route_requires_master(options->route))
+        ok = send_handshake(redis, 1, (const char *[]){"ROLE"}, role_reply);
+    if (!ok || !send_handshake(redis, 1, (const char *[]){"PING"}, handshake_reply))
         fail(redis, "the connection broke while it was made");
 }
 
@@ -312,7 +315,7 @@ static uint64_t connect_timeout_ms(const struct redis *redis)
     return (uint64_t)ceil(redis->options.connect_timeout_s * 1000);
 }
 
-static void late(void *context)
+static void lookup_timed_out(void *context)
 {
     struct redis *redis = context;
     fail(redis, "the name %s is not found within %g s", redis->at.host,
@@ -357,15 +360,15 @@ static void forget_addresses(struct redis *redis)
 
 static void try_connect(struct redis *redis)
 {
-    const struct link_events events = {redis, connected, broken, late, sift};
-    struct redis_point here;
+    const struct link_events events = {redis, connected, broken, lookup_timed_out, intercept};
+    struct redis_endpoint here;
     assert(!redis->link);
     if (redis->closing)
         return;
-    redis->lost_way = !route_here(redis->options.route, &here);
-    if (redis->lost_way)
+    redis->awaits_route = !route_server(redis->options.route, &here);
+    if (redis->awaits_route)
         return;
-    if (!redis_point_equal(&here, &redis->at))
+    if (!redis_endpoint_equal(&here, &redis->at))
         forget_addresses(redis);
     redis->at = here;
     redis->link = link_new(redis->loop, &events, connect_timeout_ms(redis));
@@ -398,7 +401,8 @@ struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
     redis->options.username = copy(options->username);
     redis->options.password_file = copy(options->password_file);
     redis->events = *events;
-    redis->member = (struct route_member){.context = redis, .turned = turned, .lost = way_lost};
+    redis->member = (struct route_member){
+        .context = redis, .changed = route_changed, .unresolved = route_unresolved};
     route_join(options->route, &redis->member);
     redis->backoff_ms = BACKOFF_FIRST_MS;
     uv_timer_init(loop, &redis->retry);
@@ -426,16 +430,16 @@ bool redis_up(const struct redis *redis)
     return redis->up;
 }
 
-void redis_good(struct redis *redis)
+void redis_mark_healthy(struct redis *redis)
 {
-    if (redis->up && redis->doubtful)
-        say_up(redis);
+    if (redis->up && redis->suspect)
+        log_up(redis);
 }
 
 void redis_drop(struct redis *redis, const char *reason)
 {
     route_failed(redis->options.route, &redis->at, false);
-    turn_away(redis, reason);
+    switch_server(redis, reason);
 }
 
 static void retry_closed(uv_handle_t *handle)
@@ -457,6 +461,6 @@ void redis_close(struct redis *redis, void (*closed)(void *context), void *conte
     redis->closed_context = context;
     route_leave(redis->options.route, &redis->member);
     forget_addresses(redis);
-    let_go(redis, "closing", 0);
+    detach_link(redis, "closing", 0);
     uv_close((uv_handle_t *)&redis->retry, retry_closed);
 }

@@ -29,8 +29,9 @@ struct redis_options {
     const char *username, *password_file; /* NULL or "" = none */
     uint32_t database;
     double connect_timeout_s, command_timeout_s, auth_retry_s;
-    unsigned short *dice;      /* the owner's three, for erand48: daemons that lost one Redis at one
-                                  moment must not all come back at one moment */
+    /* Three values of erand48(), owned by the caller. They spread the reconnects of daemons that
+     * lost the same Redis. */
+    unsigned short *random_state;
 };
 
 struct redis_events {
@@ -72,10 +73,10 @@ bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *
                 double timeout_s, redis_reply_cb callback, void *context);
 
 /* Lets go of a connection that is up but of no use, and tries again, within 0.1 s the first time,
- * with the next server where the route has several. Until redis_good is called, tries become rarer
- * and a reason that stays the same is not said again. */
+ * with the next server where the route has several. Until redis_mark_healthy is called, tries
+ * become rarer and a reason that stays the same is not said again. */
 void redis_drop(struct redis *redis, const char *reason);
-void redis_good(struct redis *redis);
+void redis_mark_healthy(struct redis *redis);
 
 /* Ends for good; closed comes from the loop, then the struct is gone. Outstanding commands get
  * their NULL. */

@@ -34,7 +34,7 @@ struct call {
 struct link {
     uv_loop_t *loop;
     struct link_events events;
-    bool gone;               /* it was let go of */
+    bool closing; /* it was let go of */
     bool is_unix, connected;
     union {
         uv_handle_t handle;
@@ -81,7 +81,7 @@ static void stream_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
     link->stream_open = false;
-    if (link->gone)
+    if (link->closing)
         free_when_closed(link);
     else /* the next of several addresses */
         open_next(link);
@@ -94,15 +94,15 @@ static void timer_closed(uv_handle_t *handle)
     free_when_closed(link);
 }
 
-void link_let_go(struct link *link)
+void link_close(struct link *link)
 {
-    link->gone = true;
+    link->closing = true;
     if (link->stream_open && !uv_is_closing(&link->at.handle))
         uv_close(&link->at.handle, stream_closed);
     uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
-void link_abandon(struct link *link)
+void link_cancel_calls(struct link *link)
 {
     struct list_node *node;
     while ((node = list_pop(&link->calls)) != NULL) {
@@ -149,7 +149,7 @@ static bool line_moves(struct link *link)
 static void connect_timed_out(struct link *link)
 {
     if (!link->stream_open && !link->found)
-        link->events.late(link->events.context);
+        link->events.lookup_timed_out(link->events.context);
     else if (!next_address(link))
         fail(link, "no connection within %g s", (double)link->connect_ms / 1000);
 }
@@ -158,7 +158,7 @@ static void timer_cb(uv_timer_t *timer)
 {
     struct link *link = timer->data;
     struct list_node *first = list_first(&link->calls);
-    if (link->gone)
+    if (link->closing)
         return;
     if (!first) {
         if (!link->connected)
@@ -237,9 +237,9 @@ bool link_is_idle(const struct link *link)
 /* Hands one reply to whoever waits for it; false when the link is no more. */
 static bool deliver(struct link *link, redisReply *reply)
 {
-    if (link->events.sift && link->events.sift(link->events.context, reply)) {
+    if (link->events.intercept && link->events.intercept(link->events.context, reply)) {
         freeReplyObject(reply);
-        return !link->gone;
+        return !link->closing;
     }
     struct list_node *node = list_pop(&link->calls);
     if (!node) {
@@ -257,7 +257,7 @@ static bool deliver(struct link *link, redisReply *reply)
         call->callback(call->context, reply);
     freeReplyObject(reply);
     free(call);
-    return !link->gone;
+    return !link->closing;
 }
 
 static void parse(struct link *link)
@@ -283,7 +283,7 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
 {
     struct link *link = stream->data;
-    if (link->gone || bytes == 0)
+    if (link->closing || bytes == 0)
         return;
     if (bytes < 0) {
         fail(link, bytes == UV_EOF ? "the server closed the connection%s" : "%s",
@@ -328,7 +328,7 @@ static void start_connect_timer(struct link *link)
 static void connected(uv_connect_t *request, int status)
 {
     struct link *link = request->data;
-    if (link->gone || uv_is_closing(&link->at.handle)) /* it took too long */
+    if (link->closing || uv_is_closing(&link->at.handle)) /* it took too long */
         return;
     if (status != 0) {
         if (!next_address(link))

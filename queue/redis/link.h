@@ -28,9 +28,9 @@ struct link_events {
     void (*connected)(void *context);
     void (*broken)(void *context, const char *reason);
     /* The connection is not there within the time given, and there was no address to try. */
-    void (*late)(void *context);
+    void (*lookup_timed_out)(void *context);
     /* Looks at what came before it goes to the oldest command. True: it is not for that. */
-    bool (*sift)(void *context, const redisReply *reply);
+    bool (*intercept)(void *context, const redisReply *reply);
 };
 
 /* The attempt, which has so many milliseconds from here; link_open says where to. NULL when memory
@@ -47,9 +47,9 @@ bool link_send(struct link *link, int argc, const char **argv, const size_t *len
 /* Is no answer awaited any more? */
 bool link_is_idle(const struct link *link);
 
-/* No event comes from now on. Then link_abandon gives each awaited answer its NULL; until that and
- * the loop's next turn the struct stays. */
-void link_let_go(struct link *link);
-void link_abandon(struct link *link);
+/* No event comes from now on. Then link_cancel_calls gives each awaited answer its NULL; until that
+ * and the loop's next turn the struct stays. */
+void link_close(struct link *link);
+void link_cancel_calls(struct link *link);
 
 #endif

@@ -11,10 +11,10 @@ struct route {
     struct redis_address address;
     struct sentinel *sentinel; /* NULL: the address names servers */
     struct list members;
-    struct redis_point here;
+    struct redis_endpoint server;
     bool known;                /* here is good; always so without Sentinels */
     bool moved;                /* a Cluster sent us here */
-    size_t next;               /* the point to try when here fails */
+    size_t next;               /* the endpoint to try when here fails */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -24,29 +24,29 @@ static struct route_member *member_of(struct list_node *node)
     return container_of(node, struct route_member, node);
 }
 
-static void turn(struct route *route, const struct redis_point *here)
+static void set_server(struct route *route, const struct redis_endpoint *server)
 {
-    route->here = *here;
+    route->server = *server;
     route->known = true;
     list_each(node, &route->members)
-        member_of(node)->turned(member_of(node)->context);
+        member_of(node)->changed(member_of(node)->context);
 }
 
-static void named(void *context, const struct redis_point *master)
+static void master_found(void *context, const struct redis_endpoint *master)
 {
-    turn(context, master);
+    set_server(context, master);
 }
 
-static void silent(void *context, const char *reason)
+static void no_answer(void *context, const char *reason)
 {
     struct route *route = context;
     list_each(node, &route->members)
-        member_of(node)->lost(member_of(node)->context, reason);
+        member_of(node)->unresolved(member_of(node)->context, reason);
 }
 
-static void take_next(struct route *route)
+static void use_next(struct route *route)
 {
-    route->here = route->address.points[route->next];
+    route->server = route->address.endpoints[route->next];
     route->next = (route->next + 1) % route->address.count;
     route->moved = false;
     route->known = true;
@@ -61,10 +61,10 @@ struct route *route_create(uv_loop_t *loop, const struct redis_address *address,
     route->address = *address;
     list_init(&route->members);
     if (!*address->master) {
-        take_next(route);
+        use_next(route);
         return route;
     }
-    struct sentinel_events events = {route, named, silent};
+    struct sentinel_events events = {route, master_found, no_answer};
     route->sentinel = sentinel_create(loop, address, sentinel, &events);
     if (!route->sentinel) {
         free(route);
@@ -83,20 +83,20 @@ void route_leave(struct route *route, struct route_member *member)
     list_remove(&route->members, &member->node);
 }
 
-bool route_here(struct route *route, struct redis_point *point)
+bool route_server(struct route *route, struct redis_endpoint *endpoint)
 {
     if (!route->known)
         sentinel_ask(route->sentinel);
-    *point = route->here;
+    *endpoint = route->server;
     return route->known;
 }
 
-bool route_leads_to(const struct route *route, const struct redis_point *point)
+bool route_is_server(const struct route *route, const struct redis_endpoint *endpoint)
 {
-    return route->known && redis_point_equal(&route->here, point);
+    return route->known && redis_endpoint_equal(&route->server, endpoint);
 }
 
-bool route_wants_master(const struct route *route)
+bool route_requires_master(const struct route *route)
 {
     return route->sentinel != NULL;
 }
@@ -106,32 +106,32 @@ bool route_varies(const struct route *route)
     return route->sentinel || route->moved || route->address.count > 1;
 }
 
-void route_failed(struct route *route, const struct redis_point *point, bool lost)
+void route_failed(struct route *route, const struct redis_endpoint *endpoint, bool lost)
 {
-    if (!route_leads_to(route, point))
+    if (!route_is_server(route, endpoint))
         return; /* another member knew it before */
     if (route->sentinel)
         route->known = false;
     else if (!lost)
-        take_next(route);
+        use_next(route);
 }
 
-bool route_moved(struct route *route, const struct redis_point *from, const char *text)
+bool route_moved(struct route *route, const struct redis_endpoint *from, const char *text)
 {
-    struct redis_point to;
+    struct redis_endpoint to;
     const char *space = strchr(text, ' ');
     if (route->sentinel || !space)
         return false;
     if (space[1] == ':' && !from->is_unix) {
-        if (!redis_point_set(&to, from->host, space + 2))
+        if (!redis_endpoint_set(&to, from->host, space + 2))
             return false;
-    } else if (space[1] == '?' || !redis_point_read(&to, space + 1)) {
+    } else if (space[1] == '?' || !redis_endpoint_read(&to, space + 1)) {
         return false;
     }
-    if (redis_point_equal(&to, from))
+    if (redis_endpoint_equal(&to, from))
         return false;
     route->moved = true;
-    turn(route, &to);
+    set_server(route, &to);
     return true;
 }
 

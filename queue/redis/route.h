@@ -23,8 +23,8 @@ struct redis_options;
 struct route_member {
     struct list_node node;
     void *context;
-    void (*turned)(void *context);                   /* route_here has something new to say */
-    void (*lost)(void *context, const char *reason); /* it still has nothing: why, a sentence */
+    void (*changed)(void *context);                   /* route_server has something new to say */
+    void (*unresolved)(void *context, const char *reason); /* still no server: why, a sentence */
 };
 
 /* NULL when memory is short. sentinel: how to connect to Sentinels (without a route); unused, and
@@ -35,20 +35,20 @@ void route_join(struct route *route, struct route_member *member);
 void route_leave(struct route *route, struct route_member *member);
 
 /* The server to connect to. False: it is being asked for, and `turned` or `lost` follows. */
-bool route_here(struct route *route, struct redis_point *point);
+bool route_server(struct route *route, struct redis_endpoint *endpoint);
 /* Is this still the server? */
-bool route_leads_to(const struct route *route, const struct redis_point *point);
+bool route_is_server(const struct route *route, const struct redis_endpoint *endpoint);
 /* Must a server show by ROLE that it is a master? */
-bool route_wants_master(const struct route *route);
+bool route_requires_master(const struct route *route);
 /* Does the log have to name the server, because it may be one or another? */
 bool route_varies(const struct route *route);
 
 /* No connection to this server could be made, or (`lost`) one broke, or the server is not the right
  * one any more. Another one is tried next, where there is one; one that was lost is tried again. */
-void route_failed(struct route *route, const struct redis_point *point, bool lost);
+void route_failed(struct route *route, const struct redis_endpoint *endpoint, bool lost);
 /* A Cluster node's "SLOT host:port" behind MOVED; without a host it means the node's own. False if
  * it names no server, or the node itself. */
-bool route_moved(struct route *route, const struct redis_point *from, const char *text);
+bool route_moved(struct route *route, const struct redis_endpoint *from, const char *text);
 
 /* All members have left. closed may come from inside the call; the route is gone then. */
 void route_close(struct route *route, void (*closed)(void *context), void *context);

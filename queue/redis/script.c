@@ -41,7 +41,7 @@ struct script_call {
     const char **argv;
     size_t *lengths;
     struct chunk *chunks; /* of the texts that were made for the call, the current one first */
-    size_t count, room;
+    size_t count, capacity;
     size_t keys;
     bool failed;        /* memory was short */
     char key_count[16];
@@ -73,21 +73,21 @@ static void call_free(struct script_call *call)
 
 static bool grow(struct script_call *call)
 {
-    size_t room = call->room ? 2 * call->room : 64;
-    const char **argv = realloc(call->argv, room * sizeof *argv);
+    size_t capacity = call->capacity ? 2 * call->capacity : 64;
+    const char **argv = realloc(call->argv, capacity * sizeof *argv);
     call->argv = argv ? argv : call->argv;
-    size_t *lengths = realloc(call->lengths, room * sizeof *lengths);
+    size_t *lengths = realloc(call->lengths, capacity * sizeof *lengths);
     call->lengths = lengths ? lengths : call->lengths;
     if (!argv || !lengths)
         return false;
-    call->room = room;
+    call->capacity = capacity;
     return true;
 }
 
 /* What stays where it is until the call is answered. */
 static void add(struct script_call *call, const char *bytes, size_t length)
 {
-    if (call->failed || (call->count == call->room && !grow(call))) {
+    if (call->failed || (call->count == call->capacity && !grow(call))) {
         call->failed = true;
         return;
     }
@@ -112,13 +112,13 @@ static char *reserve(struct script_call *call, size_t bytes)
 {
     struct chunk *chunk = call->chunks;
     if (!chunk || chunk->bytes - chunk->used < bytes) {
-        size_t room = bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes;
-        chunk = call->failed ? NULL : malloc(sizeof *chunk + room);
+        size_t capacity = bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes;
+        chunk = call->failed ? NULL : malloc(sizeof *chunk + capacity);
         if (!chunk) {
             call->failed = true;
             return NULL;
         }
-        *chunk = (struct chunk){.next = call->chunks, .bytes = room};
+        *chunk = (struct chunk){.next = call->chunks, .bytes = capacity};
         call->chunks = chunk;
     }
     chunk->used += bytes;
@@ -266,9 +266,9 @@ static void add_guard_key(struct script_call *call)
     if (call->failed)
         return;
     const char *key = call->argv[call->count - 1];
-    size_t length = call->lengths[call->count - 1], behind = call->count - 1 - at;
-    memmove(&call->argv[at + 1], &call->argv[at], behind * sizeof *call->argv);
-    memmove(&call->lengths[at + 1], &call->lengths[at], behind * sizeof *call->lengths);
+    size_t length = call->lengths[call->count - 1], tail = call->count - 1 - at;
+    memmove(&call->argv[at + 1], &call->argv[at], tail * sizeof *call->argv);
+    memmove(&call->lengths[at + 1], &call->lengths[at], tail * sizeof *call->lengths);
     call->argv[at] = key;
     call->lengths[at] = length;
 }

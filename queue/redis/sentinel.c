@@ -23,14 +23,14 @@ static bool is_text(const redisReply *reply)
     return reply->type == REDIS_REPLY_STRING;
 }
 
-static bool tell(struct sentinel *sentinel, const char *host, const char *port)
+static bool report_master(struct sentinel *sentinel, const char *host, const char *port)
 {
-    struct redis_point master;
-    if (!redis_point_set(&master, host, port))
+    struct redis_endpoint master;
+    if (!redis_endpoint_set(&master, host, port))
         return false;
     sentinel->asking = false;
-    redis_good(sentinel->redis);
-    sentinel->events.named(sentinel->events.context, &master);
+    redis_mark_healthy(sentinel->redis);
+    sentinel->events.master_found(sentinel->events.context, &master);
     return true;
 }
 
@@ -42,7 +42,7 @@ static void answered(void *context, redisReply *reply)
         return;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_text(reply->element[0]) &&
         is_text(reply->element[1]) &&
-        tell(sentinel, reply->element[0]->str, reply->element[1]->str))
+        report_master(sentinel, reply->element[0]->str, reply->element[1]->str))
         return;
     if (reply->type == REDIS_REPLY_ERROR)
         snprintf(text, sizeof text, "%.200s", reply->str);
@@ -81,7 +81,7 @@ static void down(void *context, const char *reason)
     if (!sentinel->asking || sentinel->closing)
         return;
     snprintf(text, sizeof text, "no Sentinel has named the master yet: %.250s", reason);
-    sentinel->events.silent(sentinel->events.context, text);
+    sentinel->events.no_answer(sentinel->events.context, text);
 }
 
 /* {"message", channel, "MASTER old-host old-port host port"} */
@@ -92,7 +92,7 @@ static void pushed(void *context, const redisReply *message)
     if (message->elements == 3 && is_text(message->element[2]) &&
         sscanf(message->element[2]->str, "%127s %*s %*s %255s %7s", name, host, port) == 3 &&
         strcmp(name, sentinel->address.master) == 0)
-        tell(sentinel, host, port);
+        report_master(sentinel, host, port);
 }
 
 struct sentinel *sentinel_create(uv_loop_t *loop, const struct redis_address *address,
@@ -102,11 +102,11 @@ struct sentinel *sentinel_create(uv_loop_t *loop, const struct redis_address *ad
     struct sentinel *sentinel = calloc(1, sizeof *sentinel);
     if (!sentinel)
         return NULL;
-    struct redis_address points = *address;
-    points.master[0] = '\0';
+    struct redis_address endpoints = *address;
+    endpoints.master[0] = '\0';
     sentinel->address = *address;
     sentinel->events = *events;
-    sentinel->route = route_create(loop, &points, NULL);
+    sentinel->route = route_create(loop, &endpoints, NULL);
     struct redis_options connect = *options;
     connect.route = sentinel->route;
     connect.name = "";

@@ -14,9 +14,9 @@ struct sentinel;
 struct sentinel_events {
     void *context;
     /* The answer to sentinel_ask, or news that nobody asked for. */
-    void (*named)(void *context, const struct redis_point *master);
+    void (*master_found)(void *context, const struct redis_endpoint *master);
     /* One Sentinel gave no answer, and the next one is asked: why, a sentence. */
-    void (*silent)(void *context, const char *reason);
+    void (*no_answer)(void *context, const char *reason);
 };
 
 /* NULL when memory is short. options: how to connect; its route and name are not looked at, and of

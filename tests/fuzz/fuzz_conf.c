@@ -44,11 +44,11 @@ static void must_init(struct options *options)
 /* As the daemon reads a file at its start and again on SIGHUP. */
 static void check_address(const struct redis_address *address)
 {
-    FUZZ_MUST(address->count >= 1 && address->count <= REDIS_POINTS_MAX);
+    FUZZ_MUST(address->count >= 1 && address->count <= REDIS_ENDPOINTS_MAX);
     for (size_t i = 0; i < address->count; i++) {
-        const struct redis_point *point = &address->points[i];
-        FUZZ_MUST(point->host[0] != '\0' && (point->is_unix || point->port[0] != '\0'));
-        FUZZ_MUST(!point->is_unix || (address->count == 1 && !*address->master));
+        const struct redis_endpoint *endpoint = &address->endpoints[i];
+        FUZZ_MUST(endpoint->host[0] != '\0' && (endpoint->is_unix || endpoint->port[0] != '\0'));
+        FUZZ_MUST(!endpoint->is_unix || (address->count == 1 && !*address->master));
     }
 }
 

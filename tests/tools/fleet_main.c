@@ -488,12 +488,12 @@ static void foreign_settled(void *context, struct lease *lease, bool stale, bool
     (void)dead;
 }
 
-static void foreign_ruled(void *context, struct lease *lease, enum queue_ruling ruling,
-                          const char *kept)
+static void foreign_start_decided(void *context, struct lease *lease, enum start_decision decision,
+                                  const char *kept)
 {
     (void)context;
     (void)lease;
-    (void)ruling;
+    (void)decision;
     (void)kept;
 }
 
@@ -502,7 +502,7 @@ static bool lease_elsewhere(struct fleet *fleet)
 {
     struct foreign foreign = {0};
     struct queue_events events = {&foreign, foreign_leased, foreign_lost, foreign_settled,
-                                  foreign_ruled};
+                                  foreign_start_decided};
     char self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX], name[INSTANCE_BYTES_MAX + 16];
     if (!instance_self(self, daemon))
         return false;

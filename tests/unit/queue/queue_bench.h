@@ -37,8 +37,8 @@ struct bench {
     size_t lease_count;        /* held */
     size_t leased, settled, stale, dead, lost;
     size_t denied;             /* of the settled ones */
-    size_t ruled[QUEUE_CANCELLED + 1];
-    char kept[256];            /* the last ruling's */
+    size_t start_decisions[START_CANCELLED + 1];
+    char kept[256]; /* the last decision's */
     bool closed;
     uint8_t *bytes;            /* what queue_read gave */
     size_t length;
@@ -91,13 +91,13 @@ static inline void on_settled(void *context, struct lease *lease, bool stale, bo
         queue_set_places(bench->queue, 64);
 }
 
-static inline void on_ruled(void *context, struct lease *lease, enum queue_ruling ruling,
-                            const char *kept)
+static inline void on_start_decided(void *context, struct lease *lease,
+                                    enum start_decision decision, const char *kept)
 {
     struct bench *bench = context;
-    bench->ruled[ruling]++;
+    bench->start_decisions[decision]++;
     snprintf(bench->kept, sizeof bench->kept, "%s", kept);
-    if (ruling != QUEUE_WAITS)
+    if (decision != START_WAITS)
         return;
     take_off(bench, lease);
     queue_give_back(bench->queue, lease);
@@ -151,7 +151,7 @@ static inline void run_ms(struct bench *bench, unsigned ms)
 
 static inline void start_queue(struct bench *bench)
 {
-    struct queue_events events = {bench, on_leased, on_lost, on_settled, on_ruled};
+    struct queue_events events = {bench, on_leased, on_lost, on_settled, on_start_decided};
     struct error error = {0};
     bench->queue = queue_create(loop_of(bench), &bench->config, &events, &error);
     assert_non_null(bench->queue);

@@ -217,7 +217,8 @@ static void on_leased_and_offer(void *context, struct lease *lease)
 static void test_offers_from_inside_leased(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled, on_ruled};
+    struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled,
+                                  on_start_decided};
     struct error error = {0};
     (void)state;
     bench->redis = redis_server_connect(bench->server);
@@ -330,7 +331,8 @@ static void test_start_is_asked_in_batches(void **state)
     (void)state;
     for (size_t i = 0; i < 20; i++)
         ask(bench, bench->leases[i], (struct queue_conditions){.expires = {i < 5 ? 1e9 : 9e10}});
-    run_until(bench, bench->ruled[QUEUE_GO] == 15 && bench->ruled[QUEUE_EXPIRED] == 5);
+    run_until(bench,
+              bench->start_decisions[START_GO] == 15 && bench->start_decisions[START_EXPIRED] == 5);
     assert_int_equal(calls(bench, "hmget"), 20); /* START's: none was asked twice */
     while (bench->lease_count)
         done(bench, bench->leases[0]);
@@ -349,13 +351,13 @@ static void test_a_job_that_waits_comes_back(void **state)
     freeReplyObject(time);
     ask(bench, bench->leases[0], (struct queue_conditions){.not_before = {due}});
     run_until(bench, bench->settled == 1);
-    assert_int_equal(bench->ruled[QUEUE_WAITS], 1);
+    assert_int_equal(bench->start_decisions[START_WAITS], 1);
     assert_int_equal(redis_integer(bench->redis, "ZCARD t:delayed"), 1);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 2);
     assert_int_equal(bench->leases[0]->attempt, 1);
     ask(bench, bench->leases[0], (struct queue_conditions){.not_before = {due}});
-    run_until(bench, bench->ruled[QUEUE_GO] == 1);
+    run_until(bench, bench->start_decisions[START_GO] == 1);
     done(bench, bench->leases[0]);
     run_until(bench, bench->settled == 2);
     assert_int_equal(bench->stale, 0);
@@ -363,7 +365,7 @@ static void test_a_job_that_waits_comes_back(void **state)
     tear_down(bench);
 }
 
-static void test_what_ends_is_ruled_no_more(void **state)
+static void test_an_ended_lease_gets_no_start_decision(void **state)
 {
     struct bench *bench = set_up_with_jobs(3);
     (void)state;
@@ -382,8 +384,8 @@ static void test_what_ends_is_ruled_no_more(void **state)
     run_until(bench, bench->lost == 1);
     done(bench, lease);
     run_until(bench, bench->settled == 3);
-    for (int i = 0; i <= QUEUE_CANCELLED; i++)
-        assert_int_equal(bench->ruled[i], 0);
+    for (int i = 0; i <= START_CANCELLED; i++)
+        assert_int_equal(bench->start_decisions[i], 0);
     tear_down(bench);
 }
 
@@ -395,7 +397,8 @@ static void test_a_cancel_while_they_run(void **state)
     bench->leases[0]->id = "a";
     bench->leases[1]->id = "b";
     redis_integer(bench->redis, "ZADD t:cancel 9 a 2 other");
-    run_until(bench, bench->ruled[QUEUE_CANCELLED] >= 1 && bench->ruled[QUEUE_GO] >= 1);
+    run_until(bench, bench->start_decisions[START_CANCELLED] >= 1 &&
+                         bench->start_decisions[START_GO] >= 1);
     assert_false(bench->leases[0]->marked);
     /* Those that are fetched now may be meant; those with higher numbers are not. */
     redis_integer(bench->redis, "ZADD t:cancel 4 a");
@@ -522,7 +525,7 @@ int main(void)
         cmocka_unit_test(test_start_leaves_expired_leases_alone),
         cmocka_unit_test(test_start_is_asked_in_batches),
         cmocka_unit_test(test_a_job_that_waits_comes_back),
-        cmocka_unit_test(test_what_ends_is_ruled_no_more),
+        cmocka_unit_test(test_an_ended_lease_gets_no_start_decision),
         cmocka_unit_test(test_a_cancel_while_they_run),
         cmocka_unit_test(test_where_results_go),
         cmocka_unit_test(test_lengths_are_counted),
