@@ -13,7 +13,7 @@
 
 static enum status refuse(struct error *error, const char *text, const char *why)
 {
-    return error_set(error, STATUS_BAD_JOB, "the address \"%.100s\" of Redis %s", text, why);
+    return error_set(error, STATUS_BAD_JOB, "the Redis address \"%.100s\" %s", text, why);
 }
 
 static bool is_port(const char *text)
@@ -65,17 +65,17 @@ static enum status parse_socket(struct redis_endpoint *endpoint, const char *tex
         return refuse(error, text, "must name an absolute path after unix:");
     if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path) ||
         !text_copy(endpoint->host, sizeof endpoint->host, path))
-        return refuse(error, text, "is longer than a socket's path may be");
+        return refuse(error, text, "has a longer path than a socket may have");
     return STATUS_OK;
 }
 
-/* One of a list; `text` is the whole of it without its commas. */
+/* Parses one element of a list. */
 static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *text,
                                   const char *port, struct error *error)
 {
     const char *host = text, *end;
     if (*text == '/')
-        return refuse(error, text, "is a path; a socket is written unix:/path");
+        return refuse(error, text, "is a path; write unix:/path for a socket");
     if (*text == '[') {
         host++;
         end = strchr(host, ']');
@@ -85,7 +85,7 @@ static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *t
     } else {
         end = strrchr(text, ':');
         if (end && memchr(text, ':', (size_t)(end - text)))
-            return refuse(error, text, "is an IPv6 one; write [address]:port");
+            return refuse(error, text, "is an IPv6 address; write [address]:port");
         port = end ? end + 1 : port;
         end = end ? end : text + strlen(text);
     }
@@ -117,7 +117,7 @@ static enum status parse_list(struct redis_address *address, const char *text, c
         memcpy(one, text, length);
         one[length] = '\0';
         if (strncmp(one, "unix:", 5) == 0)
-            return refuse(error, one, "is a socket; a list takes host:port alone");
+            return refuse(error, one, "is a socket; a list may contain only host:port");
         if (parse_endpoint(&address->endpoints[address->count++], one, port, error) != STATUS_OK)
             return error->status;
         text += length;
@@ -125,7 +125,7 @@ static enum status parse_list(struct redis_address *address, const char *text, c
     return STATUS_OK;
 }
 
-/* `text` begins behind sentinel:// */
+/* `text` starts after "sentinel://". */
 static enum status parse_sentinels(struct redis_address *address, const char *text,
                                    struct error *error)
 {
@@ -134,7 +134,7 @@ static enum status parse_sentinels(struct redis_address *address, const char *te
     if (length == 0)
         return refuse(error, text, "names no master; write sentinel://MASTER@host:port,host:port");
     if (length >= sizeof address->master)
-        return refuse(error, text, "has a master's name of more than 127 bytes");
+        return refuse(error, text, "has a master name of more than 127 bytes");
     memcpy(address->master, text, length);
     return parse_list(address, at + 1, SENTINEL_PORT, error);
 }
@@ -147,7 +147,7 @@ enum status redis_address_parse(struct redis_address *address, const char *text,
     if (strncmp(text, SENTINEL_SCHEME, scheme) == 0)
         return parse_sentinels(address, text + scheme, error);
     if (strncmp(text, "rediss://", 9) == 0)
-        return refuse(error, text, "asks for TLS, which gpuimgd does not speak; use stunnel");
+        return refuse(error, text, "asks for TLS, which gpuimgd does not support; use stunnel");
     if (strstr(text, "://"))
         return refuse(error, text,
                       "is a URL; write host:port, unix:/path or sentinel://MASTER@host:port");

@@ -1,5 +1,7 @@
 /*
- * address.h - the forms in which the option `redis` names a server, several, or Sentinels.
+ * address.h - parses the option `redis`: one server, several servers, or a list of Sentinels.
+ *
+ * All functions may be called on any thread.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_ADDRESS_H
 #define GPUIMGD_QUEUE_REDIS_ADDRESS_H
@@ -9,36 +11,38 @@
 
 #include "conf/status.h"
 
-/* A Cluster's seeds, or Sentinels: three or five are usual. */
+/* Seed nodes of a Cluster, or Sentinels. Three or five are usual. */
 #define REDIS_ENDPOINTS_MAX 16
 #define REDIS_MASTER_BYTES_MAX 128
-/* "[host]:port" */
+/* "[host]:port" with its NUL. */
 #define REDIS_ENDPOINT_TEXT_MAX 272
 
-/* Where one server listens. */
+/* The socket on which one server listens. */
 struct redis_endpoint {
     bool is_unix;
-    char host[256]; /* or the socket's path */
+    char host[256]; /* with is_unix: the path of the socket */
     char port[8];
 };
 
 struct redis_address {
-    char master[REDIS_MASTER_BYTES_MAX]; /* as Sentinels know it; "" = the endpoints are servers */
+    char master[REDIS_MASTER_BYTES_MAX]; /* its name in Sentinel; "": no Sentinels, but servers */
     size_t count;
     struct redis_endpoint endpoints[REDIS_ENDPOINTS_MAX];
 };
 
-/* "host:port", "host" (port 6379), "[v6]:port", several of them with commas between, "unix:/path",
- * "sentinel://MASTER@host:port,..." (port 26379). bad_job, with a sentence, for anything else;
- * rediss:// among it. */
+/* Accepts "host" (port 6379), "host:port", "[v6]:port", a list of these separated by commas,
+ * "unix:/path" and "sentinel://MASTER@host:port,..." (port 26379). Fails with STATUS_BAD_JOB and a
+ * sentence in `error` for everything else, rediss:// included. */
 enum status redis_address_parse(struct redis_address *address, const char *text,
                                 struct error *error) MUST_CHECK;
 
-/* "host:port" as Redis writes it: an IPv6 address has no brackets. False if it is no such thing. */
+/* Parses "host:port" as Redis prints it: without brackets around an IPv6 address. Returns false if
+ * the text has another form. */
 bool redis_endpoint_read(struct redis_endpoint *endpoint, const char *text);
+/* Returns false if the host is empty or too long, or if the port is not 1 to 65535. */
 bool redis_endpoint_set(struct redis_endpoint *endpoint, const char *host, const char *port);
 bool redis_endpoint_equal(const struct redis_endpoint *a, const struct redis_endpoint *b);
-/* For people: "host:port", "[v6]:port", "unix:/path". */
+/* Formats for log lines: "host:port", "[v6]:port" or "unix:/path". */
 void redis_endpoint_text(const struct redis_endpoint *endpoint, char *text, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* connection.c - see connection.h: what keeps it up. Its socket and replies are a struct link. */
+/* connection.c - reconnects, does the handshake, and logs changes. A struct link has the socket. */
 #include "queue/redis/connection.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS 5000
-#define SWITCH_MS 100 /* after a failover all daemons turn away at one moment */
+#define SWITCH_MS 100 /* spreads the daemons that a failover disconnects at once */
 #define PASSWORD_BYTES_MAX 4096
 
 struct redis {
@@ -28,17 +28,17 @@ struct redis {
     struct redis_options options;
     struct redis_events events;
     struct route_member member;
-    struct redis_endpoint at; /* where the link goes, or went last */
-    struct link *link;       /* NULL between two tries */
-    struct lookup *lookup;   /* of the host's name; a slow one outlives the try that began it */
-    struct addrinfo *found;  /* what it found between two tries */
+    struct redis_endpoint at; /* the server of the link, or of the last one */
+    struct link *link;       /* NULL between attempts */
+    struct lookup *lookup;   /* of at.host; a slow one may last for several attempts */
+    struct addrinfo *found;  /* result of a lookup that ended between attempts */
     bool up, closing;
-    bool awaits_route; /* the next try waits until the route knows the server */
-    bool suspect;      /* it was dropped, and has not shown since that it is of use */
+    bool awaits_route;       /* the next attempt waits until the route knows the server */
+    bool suspect;            /* redis_drop was called, redis_mark_healthy not yet */
     uv_timer_t retry;
     uint64_t backoff_ms;
-    char refusal[ERROR_TEXT_MAX]; /* the first error among the answers to the greeting */
-    char last_logged[ERROR_TEXT_MAX]; /* what the log was told last, so that it is told once */
+    char refusal[ERROR_TEXT_MAX]; /* the first error reply of the handshake */
+    char last_logged[ERROR_TEXT_MAX]; /* the last reason that was logged */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -52,7 +52,7 @@ static void retry_cb(uv_timer_t *timer)
     try_connect(timer->data);
 }
 
-/* The same reason is said once, whichever of several servers gives it. */
+/* Logs a reason once, even if several servers give it in turn. */
 static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
 {
     char endpoint[REDIS_ENDPOINT_TEXT_MAX], again[40] = "trying again";
@@ -70,8 +70,7 @@ static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
         log_warning("%s: %s%s; %s", redis->options.name, reason, advice, again);
 }
 
-/* Detaches the link: it closes by itself, what was sent on it gets NULL, and the next try is due
- * after the delay. */
+/* Closes the link, answers its commands with NULL, and schedules the next attempt. */
 static void detach_link(struct redis *redis, const char *reason, uint64_t delay_ms)
 {
     struct link *link = redis->link;
@@ -90,7 +89,7 @@ static void detach_link(struct redis *redis, const char *reason, uint64_t delay_
     link_cancel_calls(link);
 }
 
-/* Daemons that lost one Redis at one moment come back spread over most of the pause. */
+/* Randomized, so that daemons that lost the same Redis do not reconnect at the same moment. */
 static uint64_t next_backoff(struct redis *redis)
 {
     uint64_t now_ms = redis->backoff_ms;
@@ -122,8 +121,8 @@ static void fail_auth(struct redis *redis, const char *text)
     detach_link(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
 }
 
-/* Goes to another server, or to the same one with a new connection: within SWITCH_MS if this one
- * had been of use, else after a pause. */
+/* Reconnects to the current server of the route: within SWITCH_MS if the old connection was
+ * healthy, else after the backoff. */
 static void switch_server(struct redis *redis, const char *reason)
 {
     uint64_t delay_ms = redis->suspect
@@ -133,7 +132,7 @@ static void switch_server(struct redis *redis, const char *reason)
     detach_link(redis, reason, delay_ms);
 }
 
-/* ---- where to ----------------------------------------------------------------------------- */
+/* ---- the route ---------------------------------------------------------------------------- */
 
 static void route_changed(void *context)
 {
@@ -150,7 +149,7 @@ static void route_changed(void *context)
         uv_timer_start(&redis->retry, retry_cb, next_backoff(redis), 0);
     } else if (elsewhere) {
         redis_endpoint_text(&here, endpoint, sizeof endpoint);
-        snprintf(text, sizeof text, "going over to %s", endpoint);
+        snprintf(text, sizeof text, "changing to %s", endpoint);
         switch_server(redis, text);
     }
 }
@@ -164,7 +163,7 @@ static void route_unresolved(void *context, const char *reason)
     redis->events.down(redis->events.context, reason);
 }
 
-/* A message, or a Cluster node's word that another one has the slot: nothing for who waits. */
+/* Consumes MOVED and pub/sub messages. The command that got MOVED is sent again elsewhere. */
 static bool intercept(void *context, const redisReply *reply)
 {
     struct redis *redis = context;
@@ -178,10 +177,10 @@ static bool intercept(void *context, const redisReply *reply)
     return true;
 }
 
-/* ---- the greeting: AUTH, SELECT, ROLE, PING ----------------------------------------------- */
+/* ---- the handshake: AUTH, SELECT, ROLE, PING ---------------------------------------------- */
 
-/* The file's text without its last line break; NULL with `reason` set. Read at each connect, so
- * that a changed password needs no restart. */
+/* Returns the first line of the file, to be freed, or NULL with `reason` set. The file is read at
+ * each connect, so that a new password needs no restart. */
 static char *read_password(const char *path, char *reason, size_t size)
 {
     struct stat info;
@@ -189,7 +188,7 @@ static char *read_password(const char *path, char *reason, size_t size)
     bool regular = fd < 0 || fstat(fd, &info) != 0 || S_ISREG(info.st_mode);
     char *text = fd >= 0 && regular ? malloc(PASSWORD_BYTES_MAX) : NULL;
     ssize_t length = text ? read(fd, text, PASSWORD_BYTES_MAX - 1) : -1;
-    if (length < 0) { /* of a FIFO the loop would wait for another end */
+    if (length < 0) { /* reading a FIFO would block the loop */
         snprintf(reason, size, "cannot read the password file %.200s: %s", path,
                  regular ? strerror(errno) : "it is no regular file");
         free(text);
@@ -245,13 +244,13 @@ static void handshake_reply(void *context, redisReply *reply)
     struct redis *redis = context;
     if (!reply)
         return;
-    bool is_ping = link_is_idle(redis->link); /* it comes last, and an ACL may forbid it */
+    bool is_ping = link_is_idle(redis->link); /* the last command; an ACL may forbid it */
     if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
         note_refusal(redis, reply->str);
     finish_handshake(redis);
 }
 
-/* A Sentinel may know less than the server itself. */
+/* A Sentinel may name an old master that has become a replica. */
 static void role_reply(void *context, redisReply *reply)
 {
     struct redis *redis = context;
@@ -333,7 +332,7 @@ static void looked_up(void *context, struct addrinfo *found, const char *reason)
 {
     struct redis *redis = context;
     redis->lookup = NULL;
-    redis->found = found; /* without a link: for the next one */
+    redis->found = found; /* without a link: kept for the next attempt */
     if (redis->link && found)
         use_addresses(redis);
     else if (redis->link)
@@ -382,7 +381,7 @@ static void try_connect(struct redis *redis)
         look_up(redis);
 }
 
-/* ---- the owner's side --------------------------------------------------------------------- */
+/* ---- the interface ------------------------------------------------------------------------ */
 
 static char *copy(const char *text)
 {

@@ -1,10 +1,12 @@
 /*
- * connection.h - a connection to Redis over libuv streams: keeps itself up and follows its route.
+ * connection.h - a connection to Redis on a libuv loop, which reconnects by itself.
  *
- * hiredis formats commands and parses replies; connecting, timeouts and reconnecting are done
- * here, because its asynchronous half resolves names while the loop waits, reports no refused
- * connection and has no timeouts. Loop thread only. Replies come from the loop, never from
- * inside redis_send; callbacks may send and may drop the connection.
+ * hiredis parses the replies. Connecting, timeouts and reconnecting are implemented here. The
+ * asynchronous API of hiredis does not suffice: it blocks the loop in name lookups, does not report
+ * a refused connection, and has no timeouts.
+ *
+ * Loop thread only. Reply callbacks run from the loop, never inside redis_send. A callback may send
+ * commands and may call redis_drop.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_CONNECTION_H
 #define GPUIMGD_QUEUE_REDIS_CONNECTION_H
@@ -24,62 +26,64 @@ struct redis;
 struct route;
 
 struct redis_options {
-    struct route *route;       /* borrowed, for longer than the connection; see route.h */
-    const char *name;          /* for the log; "" keeps this connection out of it */
+    struct route *route;       /* borrowed; must outlive the connection (route.h) */
+    const char *name;          /* for log lines; "" logs nothing about this connection */
     const char *username, *password_file; /* NULL or "" = none */
     uint32_t database;
     double connect_timeout_s, command_timeout_s, auth_retry_s;
-    /* Three values of erand48(), owned by the caller. They spread the reconnects of daemons that
-     * lost the same Redis. */
+    /* State of erand48(), three values owned by the caller. Random delays keep many daemons from
+     * reconnecting at the same moment. */
     unsigned short *random_state;
 };
 
 struct redis_events {
     void *context;
     void (*up)(void *context);
-    /* Down, or still not up: why, a sentence. Comes before the callbacks of what was sent. */
+    /* The connection broke, or an attempt to connect failed. `reason` is a sentence. Called before
+     * the callbacks of the outstanding commands. */
     void (*down)(void *context, const char *reason);
-    /* A message of a channel that was subscribed to. NULL where there is none. */
+    /* Optional. A message of a subscribed channel. */
     void (*pushed)(void *context, const redisReply *message);
 };
 
-typedef link_reply_cb redis_reply_cb; /* reply: NULL, or freed afterwards (link.h) */
+typedef link_reply_cb redis_reply_cb; /* see link.h for the owner of the reply */
 
-/* What an error reply asks for. */
+/* How the client reacts to an error reply. */
 enum redis_refusal {
-    REDIS_REFUSAL_WAIT,      /* LOADING, BUSY, OOM, ...: the same again, later */
-    REDIS_REFUSAL_RECONNECT, /* READONLY, MOVED, ...: it is not the server any more */
-    REDIS_REFUSAL_AUTH,      /* NOAUTH, WRONGPASS, NOPERM: a person must help */
+    REDIS_REFUSAL_WAIT,      /* LOADING, BUSY, OOM, ...: retry later on the same connection */
+    REDIS_REFUSAL_RECONNECT, /* READONLY, MOVED, ...: this is no longer the right server */
+    REDIS_REFUSAL_AUTH,      /* NOAUTH, WRONGPASS, NOPERM: an administrator must act */
     REDIS_REFUSAL_NOSCRIPT,
     REDIS_REFUSAL_OTHER
 };
 enum redis_refusal redis_refusal(const char *error);
-/* What a person can do about an error reply, or about why there is no connection, as an ending of
- * the sentence: "; see ...". "" where there is nothing to say. */
+/* Returns a hint for the user, to append to an error reply or to the reason of `down`: "; see ...".
+ * Returns "" if there is no hint. The string is static. */
 const char *redis_advice(const char *reason);
-/* Does the code stand in the text of an error reply? Scripts put it behind words of their own. */
+/* Returns true if an error reply contains the code as a word. A script may put its own text before
+ * the code of a command that failed in it. */
 bool redis_error_is(const char *error, const char *code);
 
-/* NULL when memory is short. The strings in options are copied. */
+/* Returns NULL if memory is short. Copies the strings of `options`. */
 struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
                            const struct redis_events *events);
 void redis_start(struct redis *redis);
 bool redis_up(const struct redis *redis);
 
-/* Sends a command if the connection is up; false if not, and then the callback does not come. An
- * answer that takes longer than timeout_s (0: command_timeout_s) with nothing moving on the line
- * drops the connection. */
+/* Sends a command and copies its arguments. Returns false, without a later callback, if the
+ * connection is down or memory is short. Drops the connection if no reply comes within timeout_s
+ * seconds (0: command_timeout_s) and no data moves on the connection meanwhile. */
 bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
                 double timeout_s, redis_reply_cb callback, void *context);
 
-/* Lets go of a connection that is up but of no use, and tries again, within 0.1 s the first time,
- * with the next server where the route has several. Until redis_mark_healthy is called, tries
- * become rarer and a reason that stays the same is not said again. */
+/* Drops a connection that is up but unusable, and reconnects: within 0.1 s the first time, to the
+ * next server if the route has several. Until redis_mark_healthy is called, the delay grows with
+ * each attempt, and an unchanged reason is not logged again. */
 void redis_drop(struct redis *redis, const char *reason);
 void redis_mark_healthy(struct redis *redis);
 
-/* Ends for good; closed comes from the loop, then the struct is gone. Outstanding commands get
- * their NULL. */
+/* Closes the connection for good. Outstanding commands get a NULL reply. `closed` runs from the
+ * loop after the struct has been freed. */
 void redis_close(struct redis *redis, void (*closed)(void *context), void *context);
 
 #endif

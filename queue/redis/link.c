@@ -14,15 +14,15 @@
 
 #define READ_BYTES (64 * KIB)
 #define KEEPALIVE_S 60
-/* A large command has this much more time: Redis reads it, copies it and writes it to its
- * append-only file before it answers (32 MiB a second, a slow disk). */
+/* Extra time for a large command: Redis reads it, copies it and appends it to the append-only file
+ * before it replies. 32 MiB per second is a slow disk. */
 #define SENT_BYTES_PER_MS (32 * KIB)
-/* A timer that is late by more than this: not the line stood still, but this process. */
+/* A timer that fires this late shows that this process was suspended: the timeout starts again. */
 #define SLEPT_MS 200
-/* What is under way when the last of a command leaves says nothing of how fast the line is. */
+/* Progress of at most this many bytes is ignored: it may be the end of a small command. */
 #define SENT_BYTES_LEAST (64 * KIB)
 
-/* A command whose answer is awaited. */
+/* A command without a reply yet. */
 struct call {
     struct list_node node;
     link_reply_cb callback;
@@ -34,7 +34,7 @@ struct call {
 struct link {
     uv_loop_t *loop;
     struct link_events events;
-    bool closing; /* it was let go of */
+    bool closing;            /* link_close was called */
     bool is_unix, connected;
     union {
         uv_handle_t handle;
@@ -43,15 +43,15 @@ struct link {
         uv_pipe_t pipe;
     } at;
     bool stream_open;
-    uv_timer_t timer;        /* of the connect, then of the oldest call */
+    uv_timer_t timer;        /* times the connect, then the oldest call */
     bool timer_open;
     uint64_t connect_ms, connect_end_ms;
-    struct addrinfo *found, *next; /* the addresses, and the one that is tried */
+    struct addrinfo *found, *next; /* all addresses, and the current one */
     uv_connect_t connect;
     redisReader *reader;
     struct list calls;
-    int64_t given_bytes;     /* to the stream, ever */
-    int64_t sent_bytes;      /* of these had arrived when the timer last looked */
+    int64_t given_bytes;     /* written to the stream since the link exists */
+    int64_t sent_bytes;      /* of given_bytes, delivered when last measured */
     char *read_buffer;
 };
 
@@ -83,7 +83,7 @@ static void stream_closed(uv_handle_t *handle)
     link->stream_open = false;
     if (link->closing)
         free_when_closed(link);
-    else /* the next of several addresses */
+    else /* next_address closed it */
         open_next(link);
 }
 
@@ -126,7 +126,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct link *link, const 
 
 /* ---- timeouts ----------------------------------------------------------------------------- */
 
-/* Bytes of commands that have arrived: neither libuv nor, on TCP, the socket holds them. */
+/* Bytes delivered to the server: neither libuv nor, on TCP, the kernel still buffers them. */
 static int64_t sent_bytes(struct link *link)
 {
     int fd, held = 0;
@@ -136,8 +136,8 @@ static int64_t sent_bytes(struct link *link)
     return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
 }
 
-/* Looks whether a large command is still on its way, or was a moment ago. A small one that left
- * just now, as RENEW does, is on its way too, and says nothing. */
+/* Returns true if a large command made progress since the last measurement. A small command, for
+ * example RENEW, may have just left; it does not count. */
 static bool line_moves(struct link *link)
 {
     int64_t sent = sent_bytes(link), moved = sent - link->sent_bytes;
@@ -175,7 +175,7 @@ static void timer_cb(uv_timer_t *timer)
         uv_timer_start(&link->timer, timer_cb, call->deadline_ms - now, 0);
 }
 
-/* Looks at the oldest call: answers come in the order of the commands. */
+/* Times the oldest call only: replies arrive in the order of the commands. */
 static void watch_calls(struct link *link)
 {
     struct list_node *first = list_first(&link->calls);
@@ -195,7 +195,7 @@ static void watch_calls(struct link *link)
 static void written(uv_write_t *request, int status)
 {
     struct write *write = request->data;
-    (void)status; /* a failed write shows itself as an end of reading */
+    (void)status; /* after a failed write, reading ends too */
     free(write);
 }
 
@@ -234,7 +234,7 @@ bool link_is_idle(const struct link *link)
     return list_empty(&link->calls);
 }
 
-/* Hands one reply to whoever waits for it; false when the link is no more. */
+/* Passes a reply to the oldest call. Returns false if the link was closed meanwhile. */
 static bool deliver(struct link *link, redisReply *reply)
 {
     if (link->events.intercept && link->events.intercept(link->events.context, reply)) {
@@ -244,11 +244,11 @@ static bool deliver(struct link *link, redisReply *reply)
     struct list_node *node = list_pop(&link->calls);
     if (!node) {
         freeReplyObject(reply);
-        fail(link, "an answer that nothing was asked for");
+        fail(link, "the server sent a reply without a command");
         return false;
     }
     struct call *call = container_of(node, struct call, node);
-    if (!list_empty(&link->calls)) { /* its time begins when what was before it is through */
+    if (!list_empty(&link->calls)) { /* its timeout starts now */
         struct call *next = container_of(list_first(&link->calls), struct call, node);
         next->deadline_ms = uv_now(link->loop) + next->timeout_ms;
     }
@@ -265,7 +265,7 @@ static void parse(struct link *link)
     void *reply;
     for (;;) {
         if (redisReaderGetReply(link->reader, &reply) != REDIS_OK) {
-            fail(link, "not the Redis protocol: %s", link->reader->errstr);
+            fail(link, "the server does not speak the Redis protocol: %s", link->reader->errstr);
             return;
         }
         if (!reply || !deliver(link, reply))
@@ -291,11 +291,11 @@ static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
         return;
     }
     if (redisReaderFeed(link->reader, buffer->base, (size_t)bytes) != REDIS_OK) {
-        fail(link, "out of memory for an answer");
+        fail(link, "out of memory for a reply");
         return;
     }
     struct list_node *first = list_first(&link->calls);
-    if (first) { /* bytes of an answer are a sign of life */
+    if (first) { /* a partial reply restarts the timeout */
         struct call *call = container_of(first, struct call, node);
         call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
     }
@@ -304,18 +304,18 @@ static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-/* The address that was tried is no good: goes on to the next one, if there is one. */
+/* Gives up the current address. Returns false if it was the last one. */
 static bool next_address(struct link *link)
 {
     if (!link->next || !link->next->ai_next)
         return false;
     link->next = link->next->ai_next;
     uv_timer_stop(&link->timer);
-    uv_close(&link->at.handle, stream_closed); /* and from there link_open */
+    uv_close(&link->at.handle, stream_closed); /* which calls open_next */
     return true;
 }
 
-/* The addresses that are left share the time that is left. */
+/* Divides the remaining time among the remaining addresses. */
 static void start_connect_timer(struct link *link)
 {
     uint64_t now = uv_now(link->loop), count = 1;
@@ -328,7 +328,7 @@ static void start_connect_timer(struct link *link)
 static void connected(uv_connect_t *request, int status)
 {
     struct link *link = request->data;
-    if (link->closing || uv_is_closing(&link->at.handle)) /* it took too long */
+    if (link->closing || uv_is_closing(&link->at.handle)) /* timed out before */
         return;
     if (status != 0) {
         if (!next_address(link))
@@ -348,7 +348,6 @@ static void connected(uv_connect_t *request, int status)
     link->events.connected(link->events.context);
 }
 
-/* To the address that is next. */
 static void open_next(struct link *link)
 {
     int status = uv_tcp_init(link->loop, &link->at.tcp);
@@ -376,7 +375,7 @@ void link_open_socket(struct link *link, const char *path)
     link->is_unix = true;
     link->at.handle.data = link;
     link->stream_open = status == 0;
-    if (status == 0) /* how it went comes from the loop */
+    if (status == 0) /* `connected` reports errors */
         uv_pipe_connect(&link->connect, &link->at.pipe, path, connected);
     else
         fail(link, "cannot connect: %s", uv_strerror(status));

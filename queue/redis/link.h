@@ -1,9 +1,11 @@
 /*
- * link.h - one connection to a server, from the attempt to its end: a libuv stream with hiredis'
- * formatter and reader on it, commands whose answers are awaited, and their timeouts.
+ * link.h - one connection to one Redis server, from the connect to the close.
  *
- * A link goes its way alone once it has been let go of: its handles close, and the last close
- * callback frees it. So no callback of an old connection can reach a new one. Loop thread only.
+ * A link is a libuv stream with a hiredis reader, a list of outstanding commands, and one timer for
+ * their timeouts. It does not reconnect; see connection.h.
+ *
+ * After link_close, a link closes its handles in the background and frees itself in the last close
+ * callback. Callbacks of an old connection can therefore never reach a new one. Loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_LINK_H
 #define GPUIMGD_QUEUE_REDIS_LINK_H
@@ -18,37 +20,38 @@
 
 struct link;
 
-/* reply is NULL when the connection went down before the answer: the command may have been carried
- * out or not. It is freed after the callback, which may keep reply->str by setting it to NULL. */
+/* `reply` is NULL if the connection broke first: Redis may or may not have run the command. The
+ * link frees the reply after the callback. To keep reply->str, set it to NULL in the callback. */
 typedef void (*link_reply_cb)(void *context, redisReply *reply);
 
-/* All may let go of the link; `broken` must. */
+/* Each callback may close the link; `broken` must. */
 struct link_events {
     void *context;
     void (*connected)(void *context);
     void (*broken)(void *context, const char *reason);
-    /* The connection is not there within the time given, and there was no address to try. */
+    /* connect_ms passed before link_open or link_open_socket was called. */
     void (*lookup_timed_out)(void *context);
-    /* Looks at what came before it goes to the oldest command. True: it is not for that. */
+    /* Sees each reply before the oldest command does. Returns true to consume it. */
     bool (*intercept)(void *context, const redisReply *reply);
 };
 
-/* The attempt, which has so many milliseconds from here; link_open says where to. NULL when memory
- * is short. */
+/* Creates a link without a server. The timeout of connect_ms milliseconds starts now. Returns NULL
+ * if memory is short. */
 struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_t connect_ms);
-/* To the addresses, one after the other, which are freed then; the time for connecting begins
- * anew, and they share it. */
+/* Connects to the addresses, one after the other. Takes ownership of the list. The timeout starts
+ * again and is divided among the addresses. */
 void link_open(struct link *link, struct addrinfo *addresses, uint64_t connect_ms);
 void link_open_socket(struct link *link, const char *path);
 
-/* Not before `connected`. False when memory is short or the stream is broken. */
+/* Sends a command and copies its arguments. Allowed only after `connected`. Returns false if memory
+ * is short or the stream is broken. */
 bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
                uint64_t timeout_ms, link_reply_cb callback, void *context);
-/* Is no answer awaited any more? */
+/* Returns true if no reply is outstanding. */
 bool link_is_idle(const struct link *link);
 
-/* No event comes from now on. Then link_cancel_calls gives each awaited answer its NULL; until that
- * and the loop's next turn the struct stays. */
+/* Closes the link: no event follows. Call link_cancel_calls next, in the same turn of the loop; it
+ * gives each outstanding command a NULL reply. */
 void link_close(struct link *link);
 void link_cancel_calls(struct link *link);
 

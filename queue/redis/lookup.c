@@ -1,4 +1,3 @@
-/* lookup.c - see lookup.h. */
 #include "queue/redis/lookup.h"
 
 #include <pthread.h>
@@ -11,12 +10,12 @@
 struct lookup {
     uv_async_t async;
     pthread_mutex_t lock;
-    bool dropped;              /* under the lock: the handle closes, and the loop may */
-    atomic_int holders;        /* the thread and the handle; who leaves last frees */
+    bool dropped;              /* under `lock`: the handle is closing, do not signal it */
+    atomic_int holders;        /* references: the thread and the handle; the last one frees */
     char *host, *port;
     lookup_cb callback;
     void *context;
-    int status;                /* of getaddrinfo */
+    int status;                /* returned by getaddrinfo */
     struct addrinfo *found;
 };
 
@@ -65,14 +64,14 @@ void lookup_drop(struct lookup *lookup)
 static void looked_up(uv_async_t *async)
 {
     struct lookup *lookup = async->data;
-    lookup_drop(lookup); /* which also waits until the thread has let go of the handle */
+    lookup_drop(lookup); /* takes the lock, so the thread no longer uses the handle */
     struct addrinfo *found = lookup->found;
     lookup->found = NULL;
     lookup->callback(lookup->context, found,
                      found ? NULL : lookup->status ? gai_strerror(lookup->status) : "no address");
 }
 
-/* Detached, and deaf to the signals that the loop's thread waits for. */
+/* The thread is detached. It blocks all signals, which the loop thread must receive. */
 static bool start_thread(struct lookup *lookup)
 {
     pthread_t thread;

@@ -1,9 +1,9 @@
 /*
- * lookup.h - a host's addresses, looked up by a thread of its own.
+ * lookup.h - resolves a host name on a thread of its own.
  *
- * libuv's own getaddrinfo cannot be left behind: the loop, and then the process, would end only
- * after a resolver that waits for a dead name server has given up. A lookup that is dropped here
- * goes its way alone; the process may end meanwhile. Loop thread only.
+ * uv_getaddrinfo cannot be cancelled once it runs: with a dead name server, the process could not
+ * exit before the resolver gives up. A lookup that is dropped here runs on in the background, and
+ * the process may exit meanwhile. Loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_LOOKUP_H
 #define GPUIMGD_QUEUE_REDIS_LOOKUP_H
@@ -13,13 +13,14 @@
 
 struct lookup;
 
-/* From the loop, once: addresses for freeaddrinfo, or NULL and why. The lookup is gone then. */
+/* Called once, from the loop. `found` is owned by the callback (freeaddrinfo). If it is NULL,
+ * `reason` says why. The lookup has ended and its handle is invalid. */
 typedef void (*lookup_cb)(void *context, struct addrinfo *found, const char *reason);
 
-/* NULL when memory or threads are short. */
+/* Returns NULL if memory or threads are short. */
 struct lookup *lookup_start(uv_loop_t *loop, const char *host, const char *port,
                             lookup_cb callback, void *context);
-/* The callback does not come any more. NULL is fine. */
+/* Abandons a lookup: its callback is not called. NULL is allowed. */
 void lookup_drop(struct lookup *lookup);
 
 #endif

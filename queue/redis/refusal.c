@@ -1,4 +1,4 @@
-/* refusal.c - what the error replies of Redis ask for (connection.h). */
+/* refusal.c - classifies the error replies of Redis (connection.h). */
 #include "queue/redis/connection.h"
 
 #include <string.h>
@@ -28,14 +28,14 @@ enum redis_refusal redis_refusal(const char *error)
                                        "TRYAGAIN", "ASK", NULL};
     static const char *const reconnect[] = {"READONLY", "UNBLOCKED", "MOVED", "CLUSTERDOWN",
                                             "MASTERDOWN", NULL};
-    static const char *const person[] = {"NOAUTH", "WRONGPASS", "NOPERM", NULL};
+    static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM", NULL};
     if (strncmp(error, "NOSCRIPT", 8) == 0)
         return REDIS_REFUSAL_NOSCRIPT;
     if (is_one_of(error, reconnect))
         return REDIS_REFUSAL_RECONNECT;
-    if (is_one_of(error, person))
+    if (is_one_of(error, auth))
         return REDIS_REFUSAL_AUTH;
-    /* Before Redis 6 said WRONGPASS, and without any password set, AUTH answers with ERR. */
+    /* AUTH answers ERR if no password is set, and on servers older than Redis 6. */
     if (strncmp(error, "ERR AUTH", 8) == 0 || strncmp(error, "ERR invalid password", 20) == 0)
         return REDIS_REFUSAL_AUTH;
     return is_one_of(error, wait) ? REDIS_REFUSAL_WAIT : REDIS_REFUSAL_OTHER;

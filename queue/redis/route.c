@@ -9,12 +9,12 @@
 
 struct route {
     struct redis_address address;
-    struct sentinel *sentinel; /* NULL: the address names servers */
+    struct sentinel *sentinel; /* NULL if the address names servers */
     struct list members;
     struct redis_endpoint server;
-    bool known;                /* here is good; always so without Sentinels */
-    bool moved;                /* a Cluster sent us here */
-    size_t next;               /* the endpoint to try when here fails */
+    bool known;                /* `server` is valid; always true without Sentinels */
+    bool moved;                /* `server` comes from a MOVED reply */
+    size_t next;               /* index of the endpoint to try if `server` fails */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -109,7 +109,7 @@ bool route_varies(const struct route *route)
 void route_failed(struct route *route, const struct redis_endpoint *endpoint, bool lost)
 {
     if (!route_is_server(route, endpoint))
-        return; /* another member knew it before */
+        return; /* another member reported it before */
     if (route->sentinel)
         route->known = false;
     else if (!lost)

@@ -1,10 +1,10 @@
 /*
- * route.h - where a daemon's connections to Redis go: to the server that the option names, to the
- * node of a Cluster that has the slot, or to the master that Sentinels name.
+ * route.h - selects the Redis server to connect to: a configured server, the Cluster node that owns
+ * the slot, or the master that Sentinels report.
  *
- * A route is shared by several connections (struct redis), so that what one of them learns moves
- * all: MOVED, or a Sentinel's word. Of several servers named, each is tried in turn. Loop thread
- * only. Members may not join or leave from inside `turned` and `lost`.
+ * Several connections (struct redis) share a route. If one of them learns of a new server, by MOVED
+ * or from a Sentinel, all of them change to it. If several servers are configured, they are tried
+ * in turn. Loop thread only. Callbacks must not add or remove members.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_ROUTE_H
 #define GPUIMGD_QUEUE_REDIS_ROUTE_H
@@ -19,38 +19,40 @@
 struct route;
 struct redis_options;
 
-/* A connection that follows the route. */
+/* A connection that uses the route. Owned by the connection. */
 struct route_member {
     struct list_node node;
     void *context;
-    void (*changed)(void *context);                   /* route_server has something new to say */
-    void (*unresolved)(void *context, const char *reason); /* still no server: why, a sentence */
+    void (*changed)(void *context);                        /* route_server has a new answer */
+    void (*unresolved)(void *context, const char *reason); /* still no server; a sentence */
 };
 
-/* NULL when memory is short. sentinel: how to connect to Sentinels (without a route); unused, and
- * may be NULL, where the address names none. */
+/* `sentinel` says how to connect to Sentinels; its route is ignored. It may be NULL if the address
+ * names none. Returns NULL if memory is short. */
 struct route *route_create(uv_loop_t *loop, const struct redis_address *address,
                            const struct redis_options *sentinel);
 void route_join(struct route *route, struct route_member *member);
 void route_leave(struct route *route, struct route_member *member);
 
-/* The server to connect to. False: it is being asked for, and `turned` or `lost` follows. */
+/* Writes the current server to `endpoint`. Returns false if it is not known yet: Sentinels are
+ * asked, and `changed` or `unresolved` follows. */
 bool route_server(struct route *route, struct redis_endpoint *endpoint);
-/* Is this still the server? */
+/* Returns true if the endpoint is the current server. */
 bool route_is_server(const struct route *route, const struct redis_endpoint *endpoint);
-/* Must a server show by ROLE that it is a master? */
+/* Returns true if a server must report the role "master" before it is used. */
 bool route_requires_master(const struct route *route);
-/* Does the log have to name the server, because it may be one or another? */
+/* Returns true if the server can change, so that log lines should name it. */
 bool route_varies(const struct route *route);
 
-/* No connection to this server could be made, or (`lost`) one broke, or the server is not the right
- * one any more. Another one is tried next, where there is one; one that was lost is tried again. */
+/* Reports that connecting failed, that a connection broke (`lost`), or that the server is the wrong
+ * one. The next attempt uses the next server, but a server that was lost is tried once more. */
 void route_failed(struct route *route, const struct redis_endpoint *endpoint, bool lost);
-/* A Cluster node's "SLOT host:port" behind MOVED; without a host it means the node's own. False if
- * it names no server, or the node itself. */
+/* Handles MOVED. `text` is "SLOT host:port"; without a host it means the host of `from`, the node
+ * that answered. Returns false if the text names no server, or `from` itself. */
 bool route_moved(struct route *route, const struct redis_endpoint *from, const char *text);
 
-/* All members have left. closed may come from inside the call; the route is gone then. */
+/* Frees the route, which must have no members. `closed` runs after that, either from the loop or
+ * inside this call. */
 void route_close(struct route *route, void (*closed)(void *context), void *context);
 
 #endif

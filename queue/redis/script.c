@@ -1,4 +1,3 @@
-/* script.c - see script.h. */
 #include "queue/redis/script.h"
 
 #include <math.h>
@@ -22,12 +21,12 @@ static const struct {
 #undef ROW
 };
 
-/* Redis's name for each text, as it answered SCRIPT LOAD; "" before that. The name follows from the
- * text alone, so it is good for every connection. */
+/* The SHA-1 of each script as SCRIPT LOAD returned it; "" before that. It depends on the text
+ * alone, so all connections share it. */
 static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
 
 #define CHUNK_BYTES 4096
-#define HEAD 3 /* EVALSHA, the script, the number of keys */
+#define HEAD 3 /* EVALSHA, the SHA-1, the number of keys */
 
 struct chunk {
     struct chunk *next;
@@ -40,10 +39,10 @@ struct script_call {
     const char *ns;
     const char **argv;
     size_t *lengths;
-    struct chunk *chunks; /* of the texts that were made for the call, the current one first */
+    struct chunk *chunks; /* memory for formatted keys and arguments; the current one first */
     size_t count, capacity;
     size_t keys;
-    bool failed;        /* memory was short */
+    bool failed;        /* an addition found no memory */
     char key_count[16];
     struct redis *redis;
     script_reply_cb callback;
@@ -84,7 +83,7 @@ static bool grow(struct script_call *call)
     return true;
 }
 
-/* What stays where it is until the call is answered. */
+/* `bytes` must stay valid until the reply. */
 static void add(struct script_call *call, const char *bytes, size_t length)
 {
     if (call->failed || (call->count == call->capacity && !grow(call))) {
@@ -107,7 +106,7 @@ struct script_call *script_call_new(enum script script, const char *ns)
     return call;
 }
 
-/* Room for a text of so many bytes; NULL, and the call has failed: memory is short. */
+/* Returns memory that lives as long as the call. Sets `failed` and returns NULL if it is short. */
 static char *reserve(struct script_call *call, size_t bytes)
 {
     struct chunk *chunk = call->chunks;
@@ -125,12 +124,12 @@ static char *reserve(struct script_call *call, size_t bytes)
     return chunk->text + chunk->used - bytes;
 }
 
-/* "PREFIX:REST", or the rest alone. */
+/* Adds "PREFIX:REST", or REST alone if prefix is NULL. */
 __attribute__((format(printf, 3, 0))) static void add_format(struct script_call *call,
                                                              const char *prefix,
                                                              const char *format, va_list args)
 {
-    char brief[64]; /* most are: these are made once */
+    char brief[64]; /* long enough for most: saves a second vsnprintf */
     va_list again;
     va_copy(again, args);
     int made = vsnprintf(brief, sizeof brief, format, args);
@@ -224,10 +223,9 @@ static bool send_name(struct script_call *call)
     return send_as(call, "EVALSHA", sha1[call->script], SHA1_DIGITS);
 }
 
-/* The call comes before the text that gives later ones their name, so that its reply waits for
- * nothing: a Redis that stood still stops at the first reply that it cannot write, and this
- * process may have ended meanwhile. EVAL alone would not do: Redis may forget a script that came
- * that way. */
+/* EVAL goes first, so that its reply does not wait for another one. A Redis that was suspended
+ * stops at the first reply that it cannot write, if this process has exited meanwhile. EVAL alone
+ * is not enough: Redis may evict a script that was loaded by EVAL. */
 static bool send_text(struct script_call *call)
 {
     struct redis *redis = call->redis;
@@ -255,10 +253,9 @@ static void answered(void *context, redisReply *reply)
     call_free(call);
 }
 
-/* One key more, which never exists. While a Cluster's slot moves to another node, Redis refuses a
- * script with such a key before it begins; without it the script might begin and then be refused
- * halfway, at the first key that is not there, with what it took from one list not yet in the
- * other. */
+/* Adds the key NS:never, which does not exist. While a Cluster slot migrates, Redis refuses a call
+ * before it starts if one of its keys is missing. Without this key, a script could fail halfway at
+ * the first migrated key, and a job that was popped from one list would be lost. */
 static void add_guard_key(struct script_call *call)
 {
     size_t at = HEAD + call->keys;

@@ -1,8 +1,9 @@
 /*
- * script.h - the protocol's Lua scripts, and a call of one while it is built and answered.
+ * script.h - the Lua scripts of the queue protocol, and a builder for calls to them.
  *
- * A call is EVALSHA, or EVAL and SCRIPT LOAD the first time and where Redis does not have the
- * script (any more). It frees itself after its callback. Loop thread only.
+ * A call is sent as EVALSHA. The first call of a script, and a call that Redis answers with
+ * NOSCRIPT, is sent as EVAL followed by SCRIPT LOAD. A call frees itself after its callback. Loop
+ * thread only.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_SCRIPT_H
 #define GPUIMGD_QUEUE_REDIS_SCRIPT_H
@@ -23,24 +24,25 @@ enum script {
     SCRIPT_ID_RESUME,
     SCRIPT_ID_REAP,
     SCRIPT_ID_LEAVE,
-    SCRIPT_ID_CANCEL, /* this one and those below: of who pushes jobs, no daemon calls them */
+    SCRIPT_ID_CANCEL, /* from here on: called by clients (gpuimgctl), never by a daemon */
     SCRIPT_ID_REVIVE,
     SCRIPT_ID_DEAD,
     SCRIPT_ID_COUNT
 };
 
-/* "FETCH", and the script's text. */
+/* The name, for example "FETCH", and the source without comments. Static strings. */
 const char *script_name(enum script script);
 const char *script_text(enum script script);
 
-/* reply: NULL if the connection went down. */
 struct script_call;
+/* `reply` is NULL if the connection broke. It is freed after the callback. */
 typedef void (*script_reply_cb)(void *context, redisReply *reply);
 
-/* NULL when memory is short. Then keys first, arguments after them, each in the scripts' order. A
- * failed addition is remembered: script_call_send answers false for it. */
+/* Starts a call; returns NULL if memory is short. Add all keys first and then all arguments, in the
+ * order that the script's header lists. If an addition fails, script_call_send returns false. `ns`
+ * is borrowed until the reply. */
 struct script_call *script_call_new(enum script script, const char *ns);
-/* NS, ":", and a printf-style rest. */
+/* Adds the key "NS:REST", where REST is formatted as by printf. */
 void script_call_ns_key(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void script_call_key(struct script_call *call, const char *key); /* copied */
@@ -49,18 +51,18 @@ void script_call_bytes(struct script_call *call, const void *bytes, size_t lengt
 void script_call_format(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void script_call_number(struct script_call *call, uint64_t number);
-/* Whole milliseconds, at least 1. */
+/* Adds a duration in whole milliseconds, rounded up, at least 1. */
 void script_call_ms(struct script_call *call, double seconds);
 
-/* Sends and takes the call over; false, with the call freed and no callback to come, when the
- * connection is down or memory is short. */
+/* Sends the call and takes ownership of it. `call` may be NULL. Returns false if the connection is
+ * down or memory is short; the call is then freed and the callback is not called. */
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
                       void *context);
 
-/* Defensive reading of replies: an array of at least `least` elements, an integer, a number given
- * as text. */
-bool script_reply_is_array(const redisReply *reply, size_t least);
-long long script_reply_integer(const redisReply *reply, size_t index); /* 0 if it is none */
+/* These functions accept a reply of any form. */
+bool script_reply_is_array(const redisReply *reply, size_t least); /* of at least that length */
+long long script_reply_integer(const redisReply *reply, size_t index); /* 0: not an integer */
+/* Reads a number that the script sent as a string. */
 bool script_reply_number(const redisReply *reply, size_t index, uint64_t *number);
 
 #endif

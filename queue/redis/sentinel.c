@@ -11,7 +11,7 @@
 struct sentinel {
     struct redis_address address;
     struct sentinel_events events;
-    struct route *route;       /* through the Sentinels, in turn */
+    struct route *route;       /* selects the next Sentinel */
     struct redis *redis;
     bool started, asking, closing;
     void (*closed)(void *context);
@@ -129,9 +129,9 @@ void sentinel_ask(struct sentinel *sentinel)
     if (!sentinel->started)
         redis_start(sentinel->redis);
     else if (redis_up(sentinel->redis))
-        redis_drop(sentinel->redis, "another one is asked");
+        redis_drop(sentinel->redis, "asking another Sentinel");
     sentinel->started = true;
-    sentinel->asking = true; /* not before: that drop is no Sentinel's fault */
+    sentinel->asking = true; /* after redis_drop, which must not report no_answer */
 }
 
 static void finish(void *context)

@@ -1,6 +1,8 @@
 /*
- * sentinel.h - asks Redis Sentinels, one after the other, who the master is, and hears from the one
- * that answered when that changes. Loop thread only.
+ * sentinel.h - asks Redis Sentinels for the address of the master.
+ *
+ * Sentinels are asked in turn. The client stays subscribed to the Sentinel that answered, to learn
+ * of a failover. Loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_REDIS_SENTINEL_H
 #define GPUIMGD_QUEUE_REDIS_SENTINEL_H
@@ -13,21 +15,21 @@ struct sentinel;
 
 struct sentinel_events {
     void *context;
-    /* The answer to sentinel_ask, or news that nobody asked for. */
+    /* The answer to sentinel_ask, or the new master after a failover. */
     void (*master_found)(void *context, const struct redis_endpoint *master);
-    /* One Sentinel gave no answer, and the next one is asked: why, a sentence. */
+    /* A Sentinel did not answer and the next one is asked. `reason` is a sentence. */
     void (*no_answer)(void *context, const char *reason);
 };
 
-/* NULL when memory is short. options: how to connect; its route and name are not looked at, and of
- * its strings there are copies. */
+/* `options` says how to connect. Its strings are copied; its route and name are ignored. Returns
+ * NULL if memory is short. */
 struct sentinel *sentinel_create(uv_loop_t *loop, const struct redis_address *address,
                                  const struct redis_options *options,
                                  const struct sentinel_events *events);
-/* Events come from the loop, until `named` has come. Asked again, it takes the next Sentinel: what
- * the last one said was of no use. */
+/* Starts a query; events follow from the loop until `master_found`. A second query goes to the next
+ * Sentinel, because the last answer led to no usable master. */
 void sentinel_ask(struct sentinel *sentinel);
-/* closed comes from the loop; the struct is gone then. No event comes any more. */
+/* Stops all events. `closed` runs from the loop after the struct has been freed. */
 void sentinel_close(struct sentinel *sentinel, void (*closed)(void *context), void *context);
 
 #endif
