@@ -1,9 +1,9 @@
 /*
- * ack.c - the ends of leases: settled ones gather in a lane until Redis acknowledged them.
+ * ack.c - ends leases by DONE and NACK, in batches.
  *
- * A lane has one call out at a time; what is settled meanwhile makes the next batch. A call
- * without an answer may have been carried out: its leases are sent again, and that Redis does not
- * know them any more is then what was hoped for.
+ * A lane sends one call at a time; leases that end meanwhile form the next batch. If a call gets no
+ * reply, Redis may have run it. Its leases are sent again, and the reply "the job is gone" then
+ * means success.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "queue/job/label.h"
 #include "queue/lease/lease_impl.h"
 
-/* A batch ends where its values pass this: Redis does nothing else while it takes them in. */
+/* Bytes of results and values per batch: Redis serves no other client while it stores them. */
 #define BATCH_BYTES (16 * MIB)
 
 enum { ANSWER_GONE = -1, ANSWER_STALE = 0, ANSWER_OK = 1, ANSWER_DEAD = 2 };
@@ -23,7 +23,7 @@ static struct entry *entry_of(struct list_node *node)
     return container_of(node, struct entry, lease.node);
 }
 
-/* The entry is on no list. */
+/* Reports and frees an entry, which must be on no list. */
 static void finish(struct entry *entry, long long answer)
 {
     struct queue *queue = entry->queue;
@@ -31,7 +31,7 @@ static void finish(struct entry *entry, long long answer)
     bool dead = answer == ANSWER_DEAD;
     bool stale = !entry->ended && (answer == ANSWER_STALE || answer == ANSWER_GONE);
     if (stale && entry->sent_before && !entry->lease.lost && (nack || answer == ANSWER_GONE)) {
-        stale = false; /* an earlier call did it */
+        stale = false; /* an earlier call without a reply ended it */
         dead = entry->kind == ACK_RETRY && answer == ANSWER_GONE &&
                queue_last_attempt(&entry->lease);
     }
@@ -42,7 +42,7 @@ static void finish(struct entry *entry, long long answer)
     queue_entry_free(entry);
 }
 
-/* Those that another daemon has, and those that START ended, tell Redis nothing. */
+/* Drops leases that another daemon has or that START ended: they need no call. */
 static void finish_lost(struct lane *lane)
 {
     struct list lost;
@@ -57,7 +57,7 @@ static void finish_lost(struct lane *lane)
     while ((found = list_pop(&lost)) != NULL)
         finish(entry_of(found), ANSWER_STALE);
     if (list_empty(&lane->waiting) && list_empty(&lane->sent))
-        lane->refused = false; /* what was refused is no more */
+        lane->refused = false; /* the refused leases have been dropped */
 }
 
 static void put_back(struct lane *lane, bool sent_before)
@@ -76,12 +76,12 @@ static void note_trimmed(struct queue *queue, long long trimmed)
     if (trimmed <= 0)
         return;
     if (queue->view.trimmed == 0)
-        log_warning("%s:results, :dead or a reply list is full: its oldest entries are thrown away",
+        log_warning("%s:results, :dead or a reply list is full: its oldest entries are deleted",
                     queue->config.ns);
     queue->view.trimmed += (uint64_t)trimmed;
 }
 
-/* The batch was refused for want of a permission; its keys have been asked about. */
+/* Continues after the probes of a batch that was refused with NOPERM. */
 static void probed(struct lane *lane, bool some)
 {
     struct queue *queue = lane->queue;
@@ -108,7 +108,7 @@ static void answered(void *context, redisReply *reply)
     struct list_node *node;
     if (!reply) {
         put_back(lane, true);
-        if (queue_ready(queue)) /* no memory to send it again */
+        if (queue_ready(queue)) /* connected: so memory was short for a resend */
             uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0);
         return;
     }
@@ -130,13 +130,13 @@ static void answered(void *context, redisReply *reply)
     }
     ack_pump(lane);
     if (wakes)
-        fetch_wake(queue); /* to hear when what was delayed is due, or what waited for a job */
+        fetch_wake(queue); /* a job was delayed or put back, or followers were woken */
     else
         fetch_pump(queue);
     queue_close_check(queue);
 }
 
-/* Whether the result is kept at NS:result:ID. Who sends a unique job again hears of it there. */
+/* Returns true if the result is kept at NS:result:ID. Duplicates of a unique job read it there. */
 static bool keeps_result(const struct entry *entry)
 {
     return entry->id && (entry->unique || entry->queue->config.results != QUEUE_RESULTS_NONE);
@@ -245,18 +245,18 @@ void ack_timer_cb(uv_timer_t *timer)
 {
     struct queue *queue = timer->data;
     ack_pump(timer == queue->done.timer ? &queue->done : &queue->nack);
-    fetch_pump(queue); /* a lease that is settled may have been the one that all waited for */
+    fetch_pump(queue); /* a FETCH may have waited for the end of the last lease */
     queue_close_check(queue);
 }
 
-/* false: no memory. NULL stays NULL. */
+/* Copies a string or NULL. Returns false if memory is short. */
 static bool copy(char **to, const char *text)
 {
     *to = text ? strdup(text) : NULL;
     return *to || !text;
 }
 
-/* Copies the array; the values themselves change hands in any case. */
+/* Copies the array and the keys. Takes ownership of the values even if it returns false. */
 static bool take_values(struct entry *entry, const struct queue_value *values, size_t count)
 {
     bool whole = true;
@@ -276,7 +276,7 @@ static bool take_values(struct entry *entry, const struct queue_value *values, s
     return whole;
 }
 
-/* false: it cannot be kept whole. */
+/* Returns false if the answer is incomplete or memory is short. */
 static bool take_answer(struct entry *entry, const struct queue_answer *answer)
 {
     bool whole = take_values(entry, answer->values, answer->value_count);
@@ -288,14 +288,14 @@ static bool take_answer(struct entry *entry, const struct queue_answer *answer)
     return whole && entry->result;
 }
 
-/* A part of an answer is none. The job goes back, but one that is being buried must not run again:
- * the next reaper buries it when this lease has expired. */
+/* An incomplete answer is not posted: the job goes back to the queue. A dead job (`internal`) must
+ * not run again, so its lease is left to expire, and the next REAP dead-letters the job. */
 static void give_back_unanswered(struct entry *entry)
 {
     char label[LABEL_BYTES];
     size_t bytes;
     const char *text = lease_text(&entry->lease, &bytes);
-    log_error("job %s: no memory for its answer; it goes back",
+    log_error("job %s: out of memory for its result; the job goes back to the queue",
               label_job(label, entry->lease.number, NULL, text, bytes));
     queue_entry_drop_answer(entry);
     entry->lease.lost |= entry->internal;
@@ -311,12 +311,12 @@ void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer
     struct lane *lane = entry->kind == ACK_DONE ? &queue->done : &queue->nack;
     entry->lease.settled = true;
     list_push(&lane->waiting, &entry->lease.node);
-    /* Nothing is called back from inside the daemon's call, and its neighbours may come yet. */
+    /* Sent by a timer: no callback may run inside the daemon's call, and more leases may follow. */
     if (!queue->shut && !uv_is_active((uv_handle_t *)lane->timer))
         uv_timer_start(lane->timer, ack_timer_cb, 0, 0);
 }
 
-/* false: it went back for want of memory. */
+/* Returns false if the lease was given back because memory is short. */
 static bool settle(struct queue *queue, struct lease *lease, enum ack_kind kind,
                    const struct queue_answer *answer)
 {

@@ -1,10 +1,10 @@
 /*
- * denial.c - an ACL denies a key that a job named: that job fails alone, not its whole batch.
+ * denial.c - finds the job that named a key which an ACL denies, so that its batch can go on.
  *
- * Redis checks all keys of a script call before it begins, and does not say which one it denies. So
- * each key that a job of the refused batch named is asked about by itself, with a script that does
- * nothing. One probe is for a key of the queue's own: if that is denied too, the user lacks more
- * than a key, and the batch waits for a person.
+ * Redis checks all keys of a script call before it runs the script, and does not say which key it
+ * denies. Each key that a job of the refused batch named is therefore probed by a script that does
+ * nothing. One more probe, the control, is for a key of the queue itself. If Redis denies that too,
+ * the user lacks permissions in general, and the batch waits until an administrator acts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@
 
 static_assert(JOB_OUTPUTS_MAX <= 32, "values_denied has a bit for each value");
 
-enum { CONTROL = -2, REPLY_TO = -1 }; /* else the index of a value */
+enum { CONTROL = -2, REPLY_TO = -1 }; /* values of probe.target; else the index of a value */
 
 struct probe {
     struct lane *lane;
-    struct entry *entry; /* NULL for the control; it stays in lane->sent until all are answered */
+    struct entry *entry; /* stays in lane->sent until the last reply; NULL for the control */
     int target;
     void (*done)(struct lane *lane, bool some);
 };
@@ -38,7 +38,6 @@ static const char *label(const struct entry *entry, char text[LABEL_BYTES])
     return label_job(text, entry->lease.number, NULL, job, bytes);
 }
 
-/* The result goes to NS:results then. */
 static void drop_reply(struct entry *entry)
 {
     char text[LABEL_BYTES];
@@ -58,14 +57,14 @@ static void drop_value(struct entry *entry, size_t index)
     *value = entry->values[--entry->value_count];
 }
 
-/* false: no memory to say it in the result. */
+/* Turns an output into an error. Returns false if memory is short. */
 static bool deny_value(struct entry *entry, size_t index, const char *reason)
 {
     struct error *error = calloc(1, sizeof *error);
     if (!error)
         return false;
     error_set(error, STATUS_PATH_REFUSED, "Redis does not let this daemon write the key \"%.80s\" "
-              "(%.80s); permit it to the daemon's user, or name another one",
+              "(%.80s); permit it for the daemon's user or name another key",
               entry->values[index].key, reason);
     char *result = result_deny(entry->result, entry->values[index].key, error);
     if (!result) {
@@ -82,7 +81,7 @@ static bool deny_value(struct entry *entry, size_t index, const char *reason)
     return true;
 }
 
-/* Takes the denied keys out of an entry. Whether there were any. */
+/* Removes the denied keys from an entry. Returns true if there were any. */
 static bool leave_out(struct entry *entry, const char *reason)
 {
     bool some = entry->reply_denied;
@@ -153,7 +152,7 @@ bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane
     snprintf(lane->denied, sizeof lane->denied, "%s", error);
     if (!user_keys || !send_probe(lane, NULL, CONTROL, control, done))
         return false;
-    /* One that cannot be sent finds nothing: the batch is refused again, and asked about again. */
+    /* If a probe cannot be sent, the batch is refused and probed again. */
     list_each(node, &lane->sent) {
         struct entry *entry = entry_of(node);
         if (entry->reply_to)

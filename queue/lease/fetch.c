@@ -1,10 +1,12 @@
 /*
- * fetch.c - FETCH, the wait of an idle daemon, and running jobs alone.
+ * fetch.c - fetches jobs, waits for new jobs while idle, and runs last attempts alone.
  *
- * Three ways to learn of work: the last FETCH left something in :jobs (fetch again as places come
- * free); the second connection's wait returns, of the one daemon that watches :jobs in a BLMOVE of
- * the list onto itself, of the others in a BLPOP of :wake; the idle timer's LOOK, for delayed jobs
- * that come due, jobs in :alone, and a wait that is down or refused.
+ * The daemon learns of new jobs in three ways:
+ * - The last FETCH left jobs in NS:jobs: fetch again when a place is free.
+ * - The blocking connection wakes the idle daemon. One idle daemon, the watcher, waits there in a
+ *   BLMOVE of NS:jobs onto itself; all others wait in a BLPOP of NS:wake.
+ * - The idle timer sends LOOK: for delayed jobs that are due, for jobs in NS:alone, and if the
+ *   blocking connection is down or refused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +16,7 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* Over how many jobs, run alone one after the other, before the usual ones have their turn: for
- * as long as those took, this daemon does not run jobs alone. */
+/* After this many jobs alone in a row, this daemon runs usual jobs for as long as those took. */
 #define ALONE_RUN_MAX 8
 
 enum {
@@ -31,10 +32,10 @@ enum {
 
 enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_HEAD };
 
-/* Two daemons that know of one delayed job do not fetch it at one moment. */
+/* Random delay, so that two daemons do not fetch the same due job at the same moment. */
 #define DUE_JITTER_MS 20
 
-/* Takes a string out of a reply: malloc'd, and terminated by hiredis. */
+/* Takes a string out of a reply; malloc'd and NUL-terminated by hiredis. */
 static char *take_string(redisReply *reply, size_t *bytes)
 {
     char *text = reply->str;
@@ -65,7 +66,7 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
     return entry;
 }
 
-/* ---- while it is idle --------------------------------------------------------------------- */
+/* ---- waiting while idle ------------------------------------------------------------------- */
 
 static void unblocked(void *context, redisReply *reply);
 
@@ -82,7 +83,7 @@ static void block_pump(struct queue *queue)
         !redis_up(queue->blocking) ||
         asprintf(&key, "%s:%s", queue->config.ns, watch ? "jobs" : "wake") < 0)
         return;
-    double block_s = fmax(queue->config.block_s, 0.01); /* 0 would be for ever */
+    double block_s = fmax(queue->config.block_s, 0.01); /* 0 would wait for ever */
     snprintf(seconds, sizeof seconds, "%.3f", block_s);
     const char *move[] = {"BLMOVE", key, key, "RIGHT", "RIGHT", seconds};
     const char *pop[] = {"BLPOP", key, seconds};
@@ -97,8 +98,8 @@ static void block_pump(struct queue *queue)
     free(key);
 }
 
-/* A word that came too late for this daemon goes to the next one: whoever watches sees the jobs
- * that are left over, too. */
+/* Handles a message from NS:wake. If this daemon can no longer fetch, it passes the watch on: the
+ * new watcher finds the remaining jobs. */
 static void take_wake_message(struct queue *queue, const redisReply *message)
 {
     if (!may_block(queue) || !queue_ready(queue))
@@ -119,7 +120,7 @@ static void unblocked(void *context, redisReply *reply)
         if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
             redis_drop(queue->blocking, reply->str);
         else
-            queue->blocking_refused = true; /* until the idle timer's next turn */
+            queue->blocking_refused = true; /* until the next idle timer */
     } else if (reply->type != REDIS_REPLY_NIL) {
         redis_mark_healthy(queue->blocking);
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
@@ -142,8 +143,7 @@ void fetch_wake(struct queue *queue)
     fetch_pump(queue);
 }
 
-/* An empty queue, or one that is paused, is looked at again when the next delayed job is due, or
- * after block_s. */
+/* Schedules the next LOOK: when the next delayed job is due, at the latest after block_s. */
 static void go_idle(struct queue *queue, long long due_ms)
 {
     double random = erand48(queue->random_state);
@@ -155,7 +155,7 @@ static void go_idle(struct queue *queue, long long due_ms)
     queue_timer_start(queue, TIMER_IDLE, (uint64_t)ms);
 }
 
-/* For all daemons of the namespace; said once. */
+/* Logs each change of NS:paused. */
 static void note_paused(struct queue *queue, bool paused)
 {
     if (paused != queue->view.paused)
@@ -186,7 +186,7 @@ static void looked(void *context, redisReply *reply)
         fetch_wake(queue);
         return;
     }
-    /* Of the daemons that only look, one is enough to be there when a job comes due. */
+    /* The watcher alone wakes up for due jobs; other daemons need not. */
     go_idle(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS) : -1);
     fetch_pump(queue);
 }
@@ -224,7 +224,7 @@ void fetch_timer_cb(uv_timer_t *timer)
     fetch_pump(timer->data);
 }
 
-/* Hands a lease to the daemon, or back to Redis when its place is gone meanwhile. */
+/* Passes a lease to the daemon, or back to Redis if there is no free place any more. */
 static void hand_out(struct queue *queue, struct entry *entry)
 {
     if (queue->places == 0 || queue->closing) {
@@ -245,7 +245,7 @@ static void note_alone(struct queue *queue, bool alone, size_t taken)
     if (alone && !queue->alone) {
         queue->alone_since_ms = now;
         queue->alone_taken = 0;
-        log_info("jobs on their last attempt wait: they run one by one, with nothing beside them");
+        log_info("jobs on their last attempt are waiting: they run one at a time, without others");
     }
     if (!alone && queue->alone)
         queue->alone_rest_ms = now + (queue->alone_taken >= ALONE_RUN_MAX
@@ -259,7 +259,7 @@ static void note_dropped(struct queue *queue, long long dropped)
     if (dropped <= 0)
         return;
     if (queue->view.dropped == 0)
-        log_warning("%lld entries of %s:jobs named jobs that are not there and were dropped",
+        log_warning("%lld entries of %s:jobs named jobs that do not exist and were dropped",
                     dropped, queue->config.ns);
     queue->view.dropped += (uint64_t)dropped;
 }
@@ -269,7 +269,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
     queue->delivering = true;
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = fetch_entry(queue, reply, i, counter);
-        if (!entry) { /* RESUME gives it back */
+        if (!entry) { /* out of memory; RESUME gives the lease back */
             if (queue->resumes_due < 1)
                 queue->resumes_due = 1;
             continue;
@@ -287,7 +287,7 @@ static void fetched(void *context, redisReply *reply)
     uint64_t counter = queue->fetch_out;
     queue->fetch_out = 0;
     if (!reply) {
-        if (queue_ready(queue)) /* no memory to send it again */
+        if (queue_ready(queue)) /* connected: so memory was short for a resend */
             fetch_pump(queue);
         queue_close_check(queue);
         return;
@@ -314,7 +314,7 @@ static void fetched(void *context, redisReply *reply)
     fetch_pump(queue);
 }
 
-/* Jobs that would be lost with this process, those included whose DONE Redis has not heard. */
+/* Leases that Redis has not acknowledged, running ones included. */
 static size_t held(const struct queue *queue)
 {
     return queue->running.length + queue_unacknowledged(queue);
@@ -369,7 +369,7 @@ void fetch_pump(struct queue *queue)
         queue->places == 0 || queue->done.refused || queue->nack.refused)
         return;
     if (queue->alone && held(queue) > 0)
-        return; /* until these are through nothing else may start */
+        return; /* a job alone: nothing else may start before these have ended */
     if (queue->idle) {
         block_pump(queue);
         return;

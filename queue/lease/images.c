@@ -1,6 +1,10 @@
-/* images.c - queue_read: an image that lies in Redis. A small one comes whole with its first part;
- * of a larger one STRLEN is asked before GET, so that a key that is too large costs no more. What
- * was read lies in no pool until the caller has released it, so only so much is asked for. */
+/*
+ * images.c - queue_read: reads images that are stored in Redis.
+ *
+ * GETRANGE fetches the first 64 KiB, which is all of a small image. For a larger one STRLEN comes
+ * before GET, so that a key over the limit is not transferred. The bytes belong to no memory pool
+ * until the caller releases them, so READS_* in conf/limits.h limit the reads.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +12,11 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* Lost connections, failed connects and refusals that one read outlives. */
+/* Lost connections, failed connects and refusals after which a read fails. */
 #define READ_TRIES_MAX 8
 #define READ_RETRY_MS 200
-/* One command instead of two for a thumbnail, a hundredth more to carry for what is large. */
+/* Bytes of the first GETRANGE: saves a command for thumbnails, and transfers 1% more for large
+ * images. */
 #define FIRST_BYTES QUEUE_READ_LARGE
 
 struct read {
@@ -22,13 +27,13 @@ struct read {
     queue_read_cb callback;
     void *context;
     unsigned tries;
-    uint64_t due_ms; /* of the next try */
-    bool out;        /* a command without an answer yet */
-    bool small;      /* one of READS_SMALL_MAX */
-    bool large;      /* one of READS_LARGE_MAX */
-    size_t bytes;    /* of READS_LARGE_BYTES */
-    bool waits;      /* to become one of these, or for bytes */
-    bool measured;   /* it is known to be a large one */
+    uint64_t due_ms; /* time of the next attempt, uv_now */
+    bool out;        /* a command is outstanding */
+    bool small;      /* counts towards READS_SMALL_MAX */
+    bool large;      /* counts towards READS_LARGE_MAX */
+    size_t bytes;    /* counted towards READS_LARGE_BYTES */
+    bool waits;      /* for room under these limits */
+    bool measured;   /* known to be large */
     bool cancelled;
 };
 
@@ -36,13 +41,13 @@ static bool begin_large(struct read *read);
 static void start(struct read *read);
 static void retry_later(struct read *read);
 
-/* Whether the read waits among the small ones, or else among the large ones. */
+/* Returns true if the read waits for room of this kind: small or large. */
 static bool waits_as(const struct read *read, bool small)
 {
     return read->waits && read->measured != small;
 }
 
-/* There is room among the small or the large ones: those that wait for it take it in order. */
+/* Starts waiting reads of a kind, in order, until the room is used up. */
 static void wake(struct queue *queue, bool small)
 {
     list_each(node, &queue->reads) {
@@ -87,7 +92,7 @@ static void read_free(struct read *read)
         end_large(queue, bytes);
 }
 
-/* As queue_read_release will count it: by the length, whichever way the read went. */
+/* Counts the bytes as queue_read_release will: by their length, however they were read. */
 static void hand_over(struct read *read, size_t length)
 {
     struct queue *queue = read->queue;
@@ -102,7 +107,7 @@ static void hand_over(struct read *read, size_t length)
         wake(queue, false);
 }
 
-/* The place among the small or the large ones goes to the caller with the bytes. */
+/* Ends a read. On success the caller holds its room until queue_read_release. */
 static void finish(struct read *read, uint8_t *bytes, size_t length, const struct error *error)
 {
     queue_read_cb callback = read->callback;
@@ -134,7 +139,7 @@ static void retry_later(struct read *read)
         queue_timer_start(queue, TIMER_READ, READ_RETRY_MS);
 }
 
-/* A try without success: another one later, or the end. */
+/* Retries later, or fails the read after READ_TRIES_MAX. */
 static void try_failed(struct read *read, const char *reason)
 {
     if (++read->tries >= READ_TRIES_MAX)
@@ -144,15 +149,15 @@ static void try_failed(struct read *read, const char *reason)
         retry_later(read);
 }
 
-/* The slot moves from one Cluster node to another, and the key with it: that says nothing about the
- * key, and is waited out for as long as the job has. */
+/* Returns true if the slot of the key is migrating between Cluster nodes. Such a read is retried
+ * without a limit here; job_timeout_s ends it. */
 static bool is_on_its_way(const char *error)
 {
     return strncmp(error, "ASK ", 4) == 0 || strncmp(error, "TRYAGAIN", 8) == 0 ||
            strncmp(error, "CLUSTERDOWN", 11) == 0;
 }
 
-/* True when the reply was dealt with: no answer, an error, a read that nobody wants any more. */
+/* Handles a missing reply, an error and a cancelled read. Returns true if it was one of them. */
 static bool settled(struct read *read, redisReply *reply)
 {
     read->out = false;
@@ -210,14 +215,14 @@ static void got(void *context, redisReply *reply)
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
     } else if (reply->type != REDIS_REPLY_STRING) {
         try_failed(read, "an answer of an unexpected form");
-    } else if ((uint64_t)reply->len > read->bytes_max) { /* it grew since STRLEN */
+    } else if ((uint64_t)reply->len > read->bytes_max) { /* grew after STRLEN */
         too_large(read, (uint64_t)reply->len);
     } else {
         take(read, reply);
     }
 }
 
-/* One alone may have more than READS_LARGE_BYTES. */
+/* A single read may exceed READS_LARGE_BYTES if no other large one runs. */
 static bool take_bytes(struct read *read, size_t bytes)
 {
     struct queue *queue = read->queue;
@@ -244,7 +249,7 @@ static void measured(void *context, redisReply *reply)
         try_failed(read, "the connection to Redis was lost");
 }
 
-/* false: there is no room in the connection's memory. */
+/* Returns false if STRLEN could not be sent. */
 static bool begin_large(struct read *read)
 {
     struct queue *queue = read->queue;
@@ -276,7 +281,7 @@ static void got_first(void *context, redisReply *reply)
         try_failed(read, "an answer of an unexpected form");
     else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
         take(read, reply);
-    else if (!begin_large(read)) /* there is more, or nothing: no key perhaps */
+    else if (!begin_large(read)) /* more bytes follow, or the key is empty or missing */
         try_failed(read, "the connection to Redis was lost");
 }
 
@@ -290,7 +295,7 @@ static bool send_first(struct read *read)
     return read->out;
 }
 
-/* What is not sent because the connection is down goes when it is up. */
+/* Without a connection nothing is sent; queue.c calls read_pump after the connect. */
 static void start(struct read *read)
 {
     struct queue *queue = read->queue;
@@ -327,8 +332,8 @@ void read_timer_cb(uv_timer_t *timer)
     read_pump(timer->data);
 }
 
-/* Each failed connect counts for those that wait. Their callbacks may cancel others, so the list
- * is walked by count of tries, from its head each time. */
+/* Counts a failed connect for each read without a command. A callback may cancel other reads, so
+ * the loop starts again at the head of the list after each one. */
 void read_down(struct queue *queue, const char *reason)
 {
     struct read *spent;

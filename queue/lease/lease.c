@@ -1,4 +1,7 @@
-/* lease.c - RENEW, RESUME and REAP: who holds what, while daemons and connections come and go. */
+/*
+ * lease.c - keeps leases alive (RENEW), and recovers those that a lost connection (RESUME) or a
+ * dead daemon (REAP) left.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +15,10 @@
 #include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 
-#define REAP_JITTER 0.2 /* of reap_s, to both sides: daemons started together drift apart */
-#define SECOND_SCAN 1.5 /* of renew_s: a live daemon has renewed its leases by the second look */
+/* A fraction of reap_s, plus or minus: spreads daemons that were started together. */
+#define REAP_JITTER 0.2
+/* In units of renew_s: by the second scan a live daemon has renewed its leases. */
+#define SECOND_SCAN 1.5
 
 /* ---- RENEW -------------------------------------------------------------------------------- */
 
@@ -36,7 +41,8 @@ static void match(void *context, struct entry *entry)
         search->found = entry;
 }
 
-/* "number:fetch counter". What was sent to Redis before may be gone because of just that. */
+/* Handles the name "number:fetch counter" of a lease that RENEW reported as lost. If a call that
+ * ends the lease was sent before, that call may be the reason, and the lease is not lost. */
 static void note_lost(struct queue *queue, const char *name)
 {
     struct search search = {0};
@@ -61,7 +67,8 @@ void lease_lose(struct entry *entry)
         queue->events.lost(queue->events.context, &entry->lease);
 }
 
-/* Even when the right to it has expired, because Redis's clock stepped, nothing else begins. */
+/* The right to run alone may expire early if Redis's clock steps. A job that runs alone keeps it
+ * for this daemon. */
 static bool runs_alone(struct queue *queue)
 {
     list_each(node, &queue->running)
@@ -78,7 +85,8 @@ static void renewed(void *context, redisReply *reply)
     if (!reply)
         return;
     if (!script_reply_is_array(reply, RENEWED_HEAD)) {
-        /* An idle daemon writes nothing else: until FETCH is accepted it says that it waits. */
+        /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
+         * when Redis accepts writes again. */
         bool idle = queue->idle;
         queue->idle = false;
         queue_refused(queue, SCRIPT_ID_RENEW, reply, idle);
@@ -101,7 +109,7 @@ static void renewed(void *context, redisReply *reply)
     queue->lengths_due = false;
 }
 
-/* While a FETCH is out, only its reply knows who is to watch. */
+/* While a FETCH is outstanding, its reply decides who watches: do not claim the watch here. */
 static const char *watch_argument(const struct renewal *renewal)
 {
     if (renewal->pass)
@@ -155,7 +163,7 @@ void lease_renew(struct queue *queue)
     if (!redis_up(queue->redis))
         return;
     queue_each_entry(queue, add_renewal, &renewal);
-    if (renewal.count > 0 || !renewal.sent) /* without leases, the daemon's own name */
+    if (renewal.count > 0 || !renewal.sent) /* without leases: renews the daemon's name */
         send_renewal(&renewal);
     queue->lengths_due = true;
 }
@@ -194,7 +202,7 @@ static void resumed(void *context, redisReply *reply)
     queue_accepted(queue, SCRIPT_ID_RESUME);
     long long given = script_reply_integer(reply, 0);
     if (given > 0) {
-        log_info("%lld jobs whose fetch had no answer were given back", given);
+        log_info("%lld jobs were given back: the reply to their FETCH was lost", given);
         fetch_wake(queue);
     }
     if (script_reply_integer(reply, 1) == 1) {
@@ -203,7 +211,7 @@ static void resumed(void *context, redisReply *reply)
     }
 }
 
-/* Of a lost lease the job may be leased to this daemon again, by a FETCH without an answer. */
+/* Skips lost leases: a FETCH without a reply may have leased the same job to this daemon again. */
 static void add_known(void *context, struct entry *entry)
 {
     if (entry->lease.lost)
@@ -236,7 +244,7 @@ void lease_resume(struct queue *queue)
 
 /* ---- REAP --------------------------------------------------------------------------------- */
 
-/* "host:pid" of INST, which is host:boot-id:pid-namespace:pid:start-time. */
+/* Writes "host:pid", taken from INST = "host:boot-id:pid-namespace:pid:start-time". */
 static void daemon_name(const char *inst, char *name, size_t size)
 {
     const char *pid = inst;
@@ -246,7 +254,7 @@ static void daemon_name(const char *inst, char *name, size_t size)
              pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
 }
 
-/* The last word on a job whose attempts are used up: it took its daemons down, or lost them. */
+/* Posts the result `dead` for a job whose daemons all died or lost it. */
 static void dead_letter(struct queue *queue, struct entry *entry)
 {
     struct job_rules rules = {queue->config.ns, 1};
@@ -290,15 +298,16 @@ static uint64_t second_scan_ms(const struct queue *queue)
     return (uint64_t)ceil(SECOND_SCAN * queue->config.renew_s * 1000);
 }
 
-/* By the loop's clock, which does not step. */
+/* Uses the loop's clock, which does not step. */
 static bool second_scan_is_due(const struct queue *queue)
 {
     return queue->scan_time >= 0 &&
            uv_now(queue->loop) - queue->scan_loop_ms >= second_scan_ms(queue);
 }
 
-/* After a REAP with nothing more to take: leases that have ended by this time are taken at the next
- * look, unless they are renewed. A first look that is too young to be followed stays. */
+/* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
+ * ended by then and were not renewed. If the first scan is too recent for a second one, it
+ * stays the first scan. */
 static void note_scan(struct queue *queue, long long time, bool expired)
 {
     if (queue->scan_time < 0 || queue->reap_second_scan || time < queue->scan_time) {
@@ -342,7 +351,7 @@ static void reaped(void *context, redisReply *reply)
     queue_close_check(queue);
 }
 
-/* At most QUEUE_BATCH_MAX names per call, the others in the next one. */
+/* Adds the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX per call. */
 static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
 {
     size_t gone = 0;
@@ -353,7 +362,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
             continue;
         if (++gone > QUEUE_BATCH_MAX)
             break;
-        log_info("daemon %s is gone: its jobs are taken back", name->str);
+        log_info("daemon %s is gone: its jobs go back to the queue", name->str);
         script_call_format(call, "%s", name->str);
     }
     queue->reap_more = gone > QUEUE_BATCH_MAX;
@@ -396,7 +405,7 @@ static void listed(void *context, redisReply *reply)
         send_reap(queue, reply);
 }
 
-/* First the names of all daemons: only this host can tell which of them ran here and are gone. */
+/* Reads the names of all daemons first: only their own host can tell if their process is gone. */
 void lease_reap(struct queue *queue, bool expired_too)
 {
     char *key = NULL;

@@ -1,9 +1,9 @@
 /*
- * lease_impl.h - what queue.c, fetch.c, start.c, ack.c, lease.c, lengths.c and images.c share, and
- * nobody else.
+ * lease_impl.h - the private structs and functions of the .c files in queue/lease/.
  *
- * A lease is on exactly one list: running (the daemon's), or waiting or sent of one of the two
- * lanes (settled; waiting to be told to Redis, or told and not yet answered).
+ * A lease is on exactly one list. While the daemon runs the job, that list is queue->running. After
+ * the daemon has ended the lease, it is on a lane: first in lane->waiting, then in lane->sent until
+ * Redis has answered.
  */
 #ifndef GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
 #define GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
@@ -14,8 +14,8 @@
 #include "queue/redis/route.h"
 #include "queue/redis/script.h"
 
-/* Under load a call waits this long for company, so that batches form; a call after a pause of
- * this length goes at once. Redis then has at most 500 calls of a kind a second per daemon. */
+/* Minimum time between two calls of a kind, so that batches form under load. After a longer pause a
+ * call is sent at once. Redis gets at most 500 calls of a kind per second from a daemon. */
 #define GATHER_MS 2
 #define RETRY_FIRST_MS 100
 #define RETRY_LAST_MS 5000
@@ -23,52 +23,53 @@
 
 enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK };
 
-/* A lease and all that the queue keeps with it; lease->pending points here. */
+/* A lease with the queue's private data; lease->pending points to it. */
 struct entry {
     struct lease lease;
     struct queue *queue;
     enum ack_kind kind;
-    bool internal;      /* the daemon never saw it, and hears nothing of it */
-    bool sent_before;   /* a call with it had no answer: it may have been carried out */
+    bool internal;      /* not known to the daemon: no event is sent for it */
+    bool sent_before;   /* an earlier call had no reply: Redis may have run it */
     bool unique;
-    bool ended;         /* START ended the lease: there is nothing left to tell Redis */
-    struct ask *ask;    /* the question that is out about it, or NULL */
+    bool ended;         /* START ended the lease in Redis; no call is needed */
+    struct ask *ask;    /* the pending START question, or NULL */
     char *result, *id, *reply_to;
-    bool reply_denied;  /* an ACL denies the key; so for each value in values_denied, by bits */
-    uint32_t values_denied;
-    bool reply_dropped; /* it was denied: the result goes to NS:results, whatever `results` says */
+    bool reply_denied;  /* an ACL denies the reply_to key */
+    uint32_t values_denied; /* bit i: an ACL denies the key of values[i] */
+    bool reply_dropped; /* reply_to was denied: post to NS:results whatever `results` says */
     struct queue_value *values;
     size_t value_count, bytes;
 };
 
-/* Settled leases on their way to one script. */
+/* Ended leases on the way to one script: DONE or NACK. */
 struct lane {
     struct queue *queue;
     enum script script;
-    struct list waiting, sent; /* sent: at most one call is out */
-    uint64_t sent_ms;          /* when the last call went */
-    bool refused;              /* Redis refused the last call: no fetching meanwhile */
-    unsigned probes;           /* of keys, without an answer: `sent` stays as it is until then */
-    char denied[ERROR_TEXT_MAX]; /* why the call was refused that they are for */
-    bool control_denied;       /* the daemon's own keys are denied as well */
+    struct list waiting, sent; /* sent: the batch of the one call without a reply */
+    uint64_t sent_ms;          /* time of the last call, uv_now */
+    bool refused;              /* Redis refused the last call: do not fetch meanwhile */
+    unsigned probes;           /* outstanding key probes (denial.c); `sent` must not change */
+    char denied[ERROR_TEXT_MAX]; /* the error reply that caused the probes */
+    bool control_denied;       /* the probe of a key of the queue itself was denied too */
     uv_timer_t *timer;
 };
 
 enum queue_timer {
-    TIMER_WAIT,   /* Redis refused: nothing is sent until then */
-    TIMER_FETCH,  /* gathering places */
-    TIMER_IDLE,   /* the next look at an empty queue */
-    TIMER_START,  /* gathering questions */
-    TIMER_DONE, TIMER_NACK, /* gathering acks */
+    TIMER_WAIT,   /* Redis refused a call: send nothing until then */
+    TIMER_FETCH,  /* GATHER_MS between FETCH calls */
+    TIMER_IDLE,   /* the next LOOK */
+    TIMER_START,  /* GATHER_MS between START calls, or a retry */
+    TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
     TIMER_RENEW, TIMER_REAP, TIMER_READ, TIMER_CLOSE,
     TIMER_COUNT
 };
 
-/* The values are FETCH's and RENEW's. */
+/* Is this daemon the watcher, the one daemon that waits for pushes to NS:jobs? The values are those
+ * in the replies of FETCH and RENEW. */
 enum queue_watch {
-    WATCH_NOT,     /* another daemon waits on :jobs; this one waits for a word in :wake */
+    WATCH_NOT,         /* no: it waits for a message in NS:wake */
     WATCH,
-    WATCH_ONLY_DAEMON   /* there is no other daemon in the namespace */
+    WATCH_ONLY_DAEMON  /* yes, and no other daemon is in the namespace */
 };
 
 struct queue {
@@ -77,91 +78,97 @@ struct queue {
     struct redis_address address;
     struct queue_events events;
     struct route *route;
-    struct redis *redis, *blocking; /* NULL, as the route, before the start and after the close */
+    struct redis *redis;        /* for all commands but BLMOVE and BLPOP */
+    struct redis *blocking;     /* for these two. All three are NULL before start and after close */
     uv_timer_t timers[TIMER_COUNT];
-    unsigned short random_state[3];     /* for erand48: each daemon has its own sequence */
+    unsigned short random_state[3]; /* of erand48(); each daemon has another sequence */
     size_t open_handles;
-    bool started, closing, leaving, shut, destroyed;
+    bool started, closing;
+    bool leaving;              /* LEAVE was sent */
+    bool shut;                 /* the handles are closing */
+    bool destroyed;
     void (*closed)(void *context);
     void *closed_context;
 
     struct list running;
     struct lane done, nack;
-    struct list asks, asked;   /* questions to START that wait; those of the one call that is out */
+    struct list asks, asked;   /* START questions: waiting, and those of the outstanding call */
     struct list reads;
-    unsigned small_reads, large_reads; /* that are out, or not yet released */
-    size_t large_bytes;                /* of the large ones that are known */
+    unsigned small_reads, large_reads; /* sent, or not yet released by the caller */
+    size_t large_bytes;                /* of the large reads whose length is known */
 
-    uint32_t places;
-    uint64_t counter;          /* of FETCH and REAP calls: with INST, the token of their leases */
-    uint64_t fetch_out, reap_out; /* counters of the calls without an answer yet, or 0 */
-    uint64_t fetch_ms;         /* when the last FETCH went */
-    bool delivering;           /* leases of one reply are being handed out: no FETCH meanwhile */
-    bool idle;                 /* the last FETCH left :jobs empty, or found all paused */
-    enum queue_watch watch;    /* is this daemon to wait on :jobs while it is idle? */
-    bool looking;              /* a LOOK is out */
-    bool waits_on_wake;       /* the peek is a BLPOP of :wake, and not a BLMOVE of :jobs */
-    long long horizon;         /* the highest number that a cancel may be meant for; -1: none */
-    bool blocked, blocking_refused;
-    bool lengths_due;          /* lengths_ask is to follow the RENEW that is out */
-    bool results_fill;         /* the log was told that :results is nearly full */
-    bool publishing;           /* the last queue_publish has no answer yet */
+    uint32_t places;           /* how many more leases the daemon can take */
+    uint64_t counter;          /* of FETCH and REAP calls; INST and a counter form a token */
+    uint64_t fetch_out, reap_out; /* counter of the outstanding call, or 0 */
+    uint64_t fetch_ms;         /* time of the last FETCH, uv_now */
+    bool delivering;           /* inside a loop over `leased` events: do not FETCH */
+    bool idle;                 /* the last FETCH left NS:jobs empty, or NS:paused existed */
+    enum queue_watch watch;
+    bool looking;              /* a LOOK is outstanding */
+    bool blocked;              /* a BLMOVE or BLPOP is outstanding */
+    bool waits_on_wake;        /* it is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
+    bool blocking_refused;     /* Redis refused it; tried again by the idle timer */
+    long long horizon;         /* highest job number that a cancel can apply to; -1: none */
+    bool lengths_due;          /* call lengths_ask after the reply of RENEW */
+    bool results_fill;         /* the warning that NS:results is nearly full was logged */
+    bool publishing;           /* the last queue_publish has no reply yet */
     bool alone;                /* this daemon has the right to run jobs alone */
     uint64_t alone_since_ms, alone_rest_ms;
     unsigned alone_taken;
 
     int resumes_due;
-    bool reap_listing;         /* the list of daemons is being read */
-    bool reap_more;            /* REAP could not name all daemons that are gone */
-    bool reap_expired;         /* the REAP that is out, or the next of its batches, looks for
-                                  expired leases too */
-    bool reap_second_scan;          /* and takes those that had ended by scan_time */
-    long long scan_time;       /* when it looked for the first time, by Redis's clock, Unix ms; -1:
-                                  not since the connection came up */
-    uint64_t scan_loop_ms;          /* the same by uv_now */
-    bool server_checked;              /* version and eviction policy were looked at */
+    bool reap_listing;         /* the ZRANGE of NS:inst before a REAP is outstanding */
+    bool reap_more;            /* more daemons are gone than one REAP may name */
+    bool reap_expired;         /* this REAP and its further batches also scan for expired leases */
+    bool reap_second_scan;     /* and take the leases that had ended by scan_time */
+    long long scan_time;       /* Redis's time at the first scan, Unix ms; -1: no scan since the
+                                  last connect */
+    uint64_t scan_loop_ms;     /* the same moment, uv_now */
+    bool server_checked;       /* version and eviction policy were checked */
 
-    bool waiting;
+    bool waiting;              /* TIMER_WAIT runs */
     uint64_t wait_ms;
-    char logged_refusal[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the refusal that the log was told */
-    char reason[ERROR_TEXT_MAX + 32]; /* an error of Redis, and what it is */
+    char logged_refusal[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the last refusal in the log */
+    char reason[ERROR_TEXT_MAX + 32]; /* view.reason: an error of Redis and its explanation */
     struct queue_view view;
 };
 
 /* queue.c */
-bool queue_ready(const struct queue *queue); /* connected, not waiting out a refusal */
+bool queue_ready(const struct queue *queue); /* connected, and TIMER_WAIT does not run */
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
-/* A reply that is no success (an error, or of an unexpected form): says so once. `waits`: nothing
- * more is sent before a while has passed. */
+/* Handles a reply that is an error or has an unexpected form: logs it once. `waits`: sends nothing
+ * more for a while. */
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits);
 void queue_accepted(struct queue *queue, enum script script);
-size_t queue_unacknowledged(const struct queue *queue); /* settled leases in the lanes */
+size_t queue_unacknowledged(const struct queue *queue); /* number of leases in the lanes */
 struct entry *queue_entry_new(struct queue *queue);
 void queue_entry_free(struct entry *entry);
 void queue_entry_drop_answer(struct entry *entry);
-/* Calls visit for each lease that is not yet acknowledged. It must not change the lists. */
+/* Calls `visit` for each unacknowledged lease, running ones included. `visit` must not change the
+ * lists. */
 void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
                       void *context);
 void queue_close_check(struct queue *queue);
 
-/* fetch.c */
+/* fetch.c. A *_pump function sends the next call if one is needed and possible. */
 void fetch_pump(struct queue *queue);
-void fetch_wake(struct queue *queue); /* there may be something now */
-/* Lets another daemon watch :jobs where this one does not fetch any more. */
+void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a job now */
+/* Passes the watch to another daemon if this one is the watcher but fetches no more. */
 void fetch_check_watch(struct queue *queue);
 void fetch_timer_cb(uv_timer_t *timer);
 void fetch_idle_cb(uv_timer_t *timer);
-/* Fills an entry from number, attempt and text at index of a reply; takes the text. */
+/* Creates an entry from number, attempt and text at `index` of a reply. Takes the text out of the
+ * reply. Returns NULL if memory is short or the reply has another form. */
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
 
 /* start.c */
 void start_pump(struct queue *queue);
 void start_timer_cb(uv_timer_t *timer);
-/* Asks about the running leases that a cancel may be meant for. */
+/* Asks START about the running leases that a cancel can apply to. */
 void start_check(struct queue *queue, long long horizon);
-/* The question is out, and may have ended the lease already. */
+/* Returns true if a question was sent: Redis may have ended the lease already. */
 bool start_is_sent(const struct entry *entry);
-void start_forget(struct entry *entry); /* its lease ends: no ruling comes any more */
+void start_forget(struct entry *entry); /* the lease ends: report no decision */
 void start_free_all(struct queue *queue);
 
 /* lengths.c */
@@ -170,20 +177,21 @@ void lengths_ask(struct queue *queue);
 /* ack.c */
 void ack_pump(struct lane *lane);
 void ack_timer_cb(uv_timer_t *timer);
-/* answer: NULL where the lease ends without one. */
+/* Queues the end of a lease. `answer` may be NULL. */
 void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer);
 
 /* denial.c */
-/* Redis refused the lane's call for want of a permission. Asks for each user's key of the batch
- * whether it is denied; `done` comes once with whether some were, which the batch is then without.
- * false: there is no such key, or nothing could be asked. */
+/* Called after Redis refused the lane's call with NOPERM. Probes each key that a job of the batch
+ * named. `done` is called once, after denied keys have been removed from the batch; `some` is true
+ * if there were any. Returns false, without calling `done`, if there is no such key or no probe
+ * could be sent. */
 bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane *lane, bool some));
 
 /* lease.c */
 void lease_renew(struct queue *queue);
-void lease_pass_watch(struct queue *queue); /* another daemon is to watch :jobs */
+void lease_pass_watch(struct queue *queue); /* another daemon shall watch NS:jobs */
 void lease_resume(struct queue *queue);
-/* Another daemon has it: tells ours, unless it has ended it already. */
+/* Another daemon has the job: reports `lost`, unless the daemon has ended the lease already. */
 void lease_lose(struct entry *entry);
 void lease_renew_cb(uv_timer_t *timer);
 void lease_reap(struct queue *queue, bool expired_too);
@@ -194,7 +202,7 @@ void lease_reap_later(struct queue *queue);
 void read_pump(struct queue *queue);
 void read_down(struct queue *queue, const char *reason);
 void read_timer_cb(uv_timer_t *timer);
-void read_cancel_all(struct queue *queue); /* no callback comes any more */
+void read_cancel_all(struct queue *queue); /* no callback is called any more */
 void read_free_all(struct queue *queue);
 
 #endif

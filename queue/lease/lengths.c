@@ -1,10 +1,10 @@
 /*
- * lengths.c - how long the lists are that grow when nobody looks: results, dead and delayed jobs.
+ * lengths.c - reads the lengths of NS:results, NS:dead and NS:delayed, which can grow unnoticed.
  *
- * Asked after each RENEW, on the same connection: three commands that cost Redis a microsecond
- * each, every renew_s. Not before Redis has accepted the RENEW: without a hash tag in the namespace
- * each list may be on another node of a Cluster, where MOVED would lead the connection. An answer
- * that is an error changes nothing, for FETCH says the same.
+ * Three commands after each RENEW cost Redis a microsecond each. They wait until Redis has accepted
+ * the RENEW, which proves that all keys are on one node. In a Cluster without a hash tag in the
+ * namespace they are not, and MOVED would lead the connection from node to node. Error replies are
+ * ignored: the next FETCH reports the same error.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* Of results_max. The second is so much lower that a list which is read in pieces warns once. */
+/* Fractions of results_max. They differ so that a list which is drained in pieces warns once. */
 #define FILLS_AT 0.8
 #define EMPTIES_AT 0.6
 

@@ -1,4 +1,4 @@
-/* publish.c - what a daemon says of itself in Redis: one key, which goes away by itself. */
+/* publish.c - stores the daemon's statistics at NS:stats:INST, a key that expires. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* Nobody is told of a refusal: whatever refuses this refuses FETCH, too. */
+/* Errors are ignored here: the next FETCH reports the same error. */
 static void published(void *context, redisReply *reply)
 {
     struct queue *queue = context;

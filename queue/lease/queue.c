@@ -1,4 +1,4 @@
-/* queue.c - see queue.h: the connections, what Redis refuses, and the way out. */
+/* queue.c - creates, connects and closes the queue, and handles refusals by Redis. */
 #include "queue/lease/queue.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "conf/text.h"
 #include "queue/lease/lease_impl.h"
 
-#define REDIS_VERSION_LEAST 602 /* 6.2 has LMOVE and BLMOVE */
+#define REDIS_VERSION_LEAST 602 /* 6.2: the first version with LMOVE and BLMOVE */
 
 /* ---- entries ------------------------------------------------------------------------------ */
 
@@ -73,7 +73,7 @@ size_t queue_unacknowledged(const struct queue *queue)
            queue->nack.sent.length;
 }
 
-/* ---- what Redis refuses ------------------------------------------------------------------- */
+/* ---- refusals ----------------------------------------------------------------------------- */
 
 bool queue_ready(const struct queue *queue)
 {
@@ -146,9 +146,9 @@ void queue_accepted(struct queue *queue, enum script script)
     redis_mark_healthy(queue->redis);
 }
 
-/* ---- what the server is ------------------------------------------------------------------- */
+/* ---- checks of the server ----------------------------------------------------------------- */
 
-/* The value behind "name:" in INFO's text, in `value`. */
+/* Copies the value of a line "name:value" of INFO. `name` includes the colon. */
 static bool info_value(const redisReply *reply, const char *name, char *value, size_t size)
 {
     if (!reply || reply->type != REDIS_REPLY_STRING)
@@ -160,7 +160,7 @@ static bool info_value(const redisReply *reply, const char *name, char *value, s
     return true;
 }
 
-/* All of a script's keys must be in one slot: those of one hash tag are. */
+/* A hash tag puts all keys of the namespace in one slot, as scripts require. */
 static bool has_hash_tag(const char *ns)
 {
     const char *open = strchr(ns, '{');
@@ -183,8 +183,8 @@ static void server_read(void *context, redisReply *reply)
         log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
     if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
         !has_hash_tag(queue->config.ns))
-        log_error("Redis is a Cluster, and the namespace %s has no hash tag, so that its keys are "
-                  "in many slots and no script can run: set namespace = {%s}", queue->config.ns,
+        log_error("Redis is a Cluster and the namespace %s has no hash tag: its keys are in many "
+                  "slots and no script can run; set namespace = {%s}", queue->config.ns,
                   queue->config.ns);
 }
 
@@ -242,19 +242,19 @@ static void main_up(void *context)
     queue->wait_ms = RETRY_FIRST_MS;
     queue->idle = false;
     uv_timer_stop(&queue->timers[TIMER_WAIT]);
-    /* A FETCH that the old connection still carries may be run after this RESUME: a second one
-     * follows with the next RENEW. */
+    /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
+     * the next RENEW. */
     queue->resumes_due = 2;
     lease_resume(queue);
     lease_renew(queue);
-    /* Daemons that connected at one moment do not renew at one moment. */
+    /* Randomized, so that daemons that connected together do not renew together. */
     double part = 0.5 + 0.5 * erand48(queue->random_state);
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * part * 1000));
     if (!queue->server_checked) {
         check_server(queue);
         lease_reap(queue, false);
     }
-    /* After an outage all leases look expired: their daemons get the time to renew them. */
+    /* After an outage all leases seem expired. The delay lets their daemons renew them. */
     queue->scan_time = -1;
     lease_reap_later(queue);
     pump_all(queue);
@@ -276,7 +276,7 @@ static void blocking_up(void *context)
 static void blocking_down(void *context, const char *reason)
 {
     (void)context;
-    (void)reason; /* the idle timer looks as well, only later */
+    (void)reason; /* the idle timer finds jobs too, only later */
 }
 
 const struct queue_view *queue_view(struct queue *queue)
@@ -291,7 +291,7 @@ const struct queue_view *queue_view(struct queue *queue)
     return view;
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- creation ----------------------------------------------------------------------------- */
 
 static bool copy_config(struct queue_config *to, const struct queue_config *from)
 {
@@ -319,7 +319,7 @@ static void clear_config(struct queue_config *config)
     free((char *)config->instance);
 }
 
-/* By name and moment (FNV-1a), so that daemons started together do not move in step. */
+/* Seeds the random state from the daemon's name (FNV-1a) and the time. */
 static void seed(struct queue *queue)
 {
     uint64_t hash = 0xcbf29ce484222325 ^ clock_now_ns();
@@ -402,7 +402,7 @@ void queue_start(struct queue *queue)
         queue->blocking = redis_create(queue->loop, &options, &blocking_events);
     if (!queue->blocking) {
         log_error("out of memory for the connections to Redis");
-        abort(); /* at start, before anything was taken */
+        abort(); /* at the start, before any lease was taken */
     }
     for (size_t i = 0; i < TIMER_COUNT; i++) {
         uv_timer_init(queue->loop, &queue->timers[i]);
@@ -431,7 +431,7 @@ void queue_set_places(struct queue *queue, uint32_t places)
     fetch_pump(queue);
 }
 
-/* ---- the way out -------------------------------------------------------------------------- */
+/* ---- close -------------------------------------------------------------------------------- */
 
 static void free_all(struct queue *queue)
 {
@@ -475,7 +475,7 @@ static void shut(struct queue *queue)
         return;
     queue->shut = true;
     if (queue_unacknowledged(queue) > 0)
-        log_warning("%zu finished jobs could not be told to Redis: they will run again",
+        log_warning("Redis did not acknowledge %zu finished jobs: they will run again",
                     queue_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
@@ -534,7 +534,7 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
     uv_timer_stop(&queue->timers[TIMER_IDLE]);
     fetch_check_watch(queue);
     queue_timer_start(queue, TIMER_CLOSE, (uint64_t)ceil(fmax(timeout_s, 0) * 1000));
-    /* Never from inside this call. */
+    /* By a timer: `closed` must not run inside this call. */
     uv_timer_start(&queue->timers[TIMER_FETCH], close_check_cb, 0, 0);
 }
 
@@ -544,7 +544,7 @@ void queue_destroy(struct queue *queue)
         free_all(queue);
         return;
     }
-    queue->destroyed = true; /* never closed: the loop closes it, and frees it then */
+    queue->destroyed = true; /* handle_closed frees the queue */
     read_cancel_all(queue);
     shut(queue);
 }

@@ -1,10 +1,14 @@
 /*
- * queue.h - the lease protocol against Redis (PROTOCOL.md), as the daemon sees it.
+ * queue.h - the daemon's side of the job queue in Redis: takes leases on jobs and ends them.
  *
- * Loop thread only. The queue keeps its connection up by itself: it reconnects, waits out LOADING
- * and friends, keeps what must not be lost (DONE, NACK) until Redis has acknowledged it, and says
- * so once. A lease handed to `leased` is the daemon's until it calls queue_done, queue_retry or
- * queue_give_back; then it is the queue's again, which frees it after Redis's answer.
+ * PROTOCOL.md defines the protocol. The queue connects and reconnects by itself. It waits while
+ * Redis refuses commands, and it keeps results (DONE, NACK) until Redis has acknowledged them. Each
+ * change of that kind is logged once.
+ *
+ * The daemon owns a lease from the `leased` callback until it calls queue_done, queue_retry or
+ * queue_give_back. After that the queue owns the lease, and frees it when Redis has answered.
+ *
+ * Loop thread only. Times in seconds are doubles named *_s.
  */
 #ifndef GPUIMGD_QUEUE_LEASE_QUEUE_H
 #define GPUIMGD_QUEUE_LEASE_QUEUE_H
@@ -23,72 +27,75 @@ struct queue;
 
 /* One attempt at one job. */
 struct lease {
-    struct list_node node;  /* the queue's */
-    uint64_t number;
-    char *raw;              /* the job's text, NUL-terminated after raw_bytes; NULL if it was over
-                               JOB_BYTES_MAX. malloc'd: the daemon frees it early and sets NULL */
+    struct list_node node;  /* used by the queue */
+    uint64_t number;        /* of the job */
+    char *raw;              /* the JSON of the job, malloc'd, with a NUL after raw_bytes. NULL if it
+                               is longer than JOB_BYTES_MAX. The daemon may free it early and set it
+                               to NULL */
     size_t raw_bytes;
     char *head;             /* without raw: its first bytes, JOB_EXCERPT_BYTES_MAX at most */
     size_t head_bytes;
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
-    uint64_t fetch;         /* the daemon's fetch counter: with INST this is the token */
-    bool marked;            /* a cancel may be meant for it: with an id, ask before it starts */
-    bool alone;             /* last attempt, no other job may run beside it */
-    bool lost;              /* another daemon has it: do not rename into place, do not answer */
-    bool settled;           /* the daemon has ended it */
-    const struct error *denied; /* NULL, or why an output could not be stored under its key: the
-                               job failed, although the daemon answered that it is done */
-    void *job;              /* the daemon's */
-    const char *id;         /* the job's, set by the daemon as long as it lives; or NULL. Cancels of
-                               it are heard of while the lease runs */
-    void *pending;          /* the queue's */
+    uint64_t fetch;         /* counter of the FETCH call; INST and this counter form the token,
+                               which identifies the lease in Redis */
+    bool marked;            /* may be cancelled: call queue_ask before the start if it has an id */
+    bool alone;             /* the last attempt; no other job may run at the same time */
+    bool lost;              /* another daemon has the job: write no output, post no result */
+    bool settled;           /* the daemon has ended the lease */
+    const struct error *denied; /* set if Redis denied the key of an output: the job failed even
+                               though the daemon called queue_done. Else NULL */
+    void *job;              /* for the daemon */
+    const char *id;         /* set by the daemon, borrowed, or NULL: the job's id. If it is set, a
+                               cancel of the running job is reported by start_decided */
+    void *pending;          /* used by the queue */
 };
 
-/* All that is at hand of a job's text, or NULL. */
+/* Returns the text of the job, or its first bytes, or NULL. */
 static inline const char *lease_text(const struct lease *lease, size_t *bytes)
 {
     *bytes = lease->raw ? lease->raw_bytes : lease->head_bytes;
     return lease->raw ? lease->raw : lease->head;
 }
 
-/* An output that is stored in Redis in the same atomic step as the result. */
+/* An output that Redis stores under a key, in the same atomic step as the result. */
 struct queue_value {
-    const char *key;   /* borrowed from the job's text; copied by the queue */
-    uint8_t *value;    /* malloc'd, owned by the queue once it is in an answer */
+    const char *key;   /* borrowed; copied by the queue */
+    uint8_t *value;    /* malloc'd; owned by the queue once it is passed in an answer */
     size_t bytes;
     uint32_t ttl_s;    /* 0 = none */
 };
 
-/* What a job comes to. */
+/* The result of a job and its outputs in Redis. */
 struct queue_answer {
-    char *result;               /* JSON, malloc'd, taken over; NULL: there was no memory for it */
+    char *result;               /* JSON, malloc'd; the queue takes ownership. NULL: out of memory */
     const char *id, *reply_to;  /* or NULL; copied */
-    bool unique;                /* the id is free from now on */
-    struct queue_value *values; /* their bytes are taken over, the array stays the caller's */
+    bool unique;                /* releases the id */
+    struct queue_value *values; /* the queue takes ownership of each value, not of the array */
     size_t value_count;
 };
 
-/* What a job says about its start. */
+/* The conditions under which a job may start. */
 struct queue_conditions {
     const char *id;             /* or NULL; copied */
-    bool unique;                /* needs an id */
+    bool unique;                /* requires an id */
     struct job_time not_before, expires;
 };
 
+/* The answer of Redis to queue_ask. */
 enum start_decision {
     START_GO,
-    START_WAITS,     /* not now: the lease has ended, the daemon gives it back without asking why */
+    START_WAITS,     /* not now. The lease has ended in Redis; call queue_give_back */
     START_EXPIRED,
-    START_DUPLICATE, /* the first job with its id answers it, by the result that comes along */
-    START_CANCELLED  /* comes for leases with an id unasked, too */
+    START_DUPLICATE, /* answer with the kept result of the first job that has this id */
+    START_CANCELLED  /* also reported without queue_ask, for leases with an id */
 };
 
-/* Where results go, but for those that a job's reply_to takes. */
+/* Where results go, except those of jobs with a reply_to. */
 enum queue_results {
-    QUEUE_RESULTS_LIST, /* NS:results, and NS:result:ID of jobs with an id */
-    QUEUE_RESULTS_ID,   /* NS:result:ID alone: of a job without an id, nowhere */
-    QUEUE_RESULTS_NONE  /* NS:result:ID of unique jobs, which need it; of others nowhere */
+    QUEUE_RESULTS_LIST, /* NS:results, and NS:result:ID if the job has an id */
+    QUEUE_RESULTS_ID,   /* NS:result:ID; the result of a job without an id is dropped */
+    QUEUE_RESULTS_NONE  /* NS:result:ID of unique jobs, which need it; all others are dropped */
 };
 
 struct queue_config {
@@ -97,8 +104,8 @@ struct queue_config {
     const char *password_file;  /* NULL or "" = none; read at each connect, trailing newline cut */
     const char *sentinel_username, *sentinel_password_file; /* the same, for Sentinels */
     uint32_t database;
-    const char *ns;
-    const char *instance;       /* INST (instance.h) */
+    const char *ns;             /* namespace: the prefix NS of all keys */
+    const char *instance;       /* INST, the unique name of this daemon process (instance.h) */
     double lease_s, renew_s, reap_s, retry_delay_s, block_s, connect_timeout_s, command_timeout_s;
     double auth_retry_s;
     uint32_t attempts, batch;
@@ -110,64 +117,68 @@ struct queue_config {
 struct queue_events {
     void *context;
     void (*leased)(void *context, struct lease *lease);
-    /* The lease is another's now. lease->lost is set already; the daemon still ends it as any
-     * other (which then tells Redis nothing). */
+    /* Another daemon has the job now; lease->lost is set. The daemon must still end the lease, but
+     * nothing is sent to Redis. */
     void (*lost)(void *context, struct lease *lease);
-    /* Redis acknowledged (or called stale) a lease's end; the lease is gone after this returns.
-     * `dead`: a retry found no attempt left. Counts for the stats. */
+    /* Redis acknowledged the end of a lease. The lease is freed after this call. `stale`: the lease
+     * was no longer this daemon's. `dead`: queue_retry found no attempt left. */
     void (*settled)(void *context, struct lease *lease, bool stale, bool dead);
-    /* The answer to queue_ask. kept: of START_DUPLICATE, for the length of the call. */
+    /* The answer to queue_ask. `kept` is the result for START_DUPLICATE, valid during this call. */
     void (*start_decided)(void *context, struct lease *lease, enum start_decision decision,
                           const char *kept);
 };
 
-enum queue_state { QUEUE_CONNECTING, QUEUE_READY, QUEUE_WAITING /* Redis is there but refuses */ };
+enum queue_state { QUEUE_CONNECTING, QUEUE_READY, QUEUE_WAITING /* connected, but refused */ };
 
+/* A snapshot for status displays. */
 struct queue_view {
     enum queue_state state;
-    const char *reason;     /* why not READY, a sentence; "" when READY */
-    bool paused;            /* NS:paused was there at the last fetch */
-    uint64_t length;        /* LLEN NS:jobs at the last fetch */
-    uint64_t results, dead_listed, delayed; /* of NS:results, NS:dead, NS:delayed at a RENEW */
-    uint64_t unacknowledged; /* ended, not yet acknowledged */
-    uint64_t redelivered, stale, dropped, dead, trimmed; /* since start */
-    uint64_t connects;      /* how often the connection came about */
-    char version[32];       /* of the first server, "" before it is known */
+    const char *reason;     /* why the state is not QUEUE_READY, a sentence; "" if it is */
+    bool paused;            /* NS:paused existed at the last FETCH */
+    uint64_t length;        /* LLEN NS:jobs at the last FETCH */
+    uint64_t results, dead_listed, delayed; /* entries of NS:results, NS:dead, NS:delayed */
+    uint64_t unacknowledged; /* leases that ended, but that Redis has not acknowledged */
+    uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start */
+    uint64_t connects;      /* successful connects since the start */
+    char version[32];       /* of the first server; "" until it is known */
 };
 
-/* NULL when the address cannot be understood (or is rediss://): error says why. Nothing is
- * connected before queue_start. */
+/* Copies the strings of `config`. Returns NULL with `error` set if config->redis is not a valid
+ * address or if memory is short. Does not connect before queue_start. */
 struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
                            const struct queue_events *events, struct error *error);
 void queue_start(struct queue *queue);
-/* Takes over what a reload may change: lease timings stay, result_ttl_s, results,
- * results_max, dead_max. */
+/* Applies the values that a reload may change: result_ttl_s, results, results_max, dead_max. */
 void queue_reload(struct queue *queue, const struct queue_config *config);
 
-/* How many more leases the daemon has places for. Fetching follows this number: the queue asks
- * Redis for at most min(places, batch) at once. 0 pauses. */
+/* Sets how many more leases the daemon can take (its free places). The queue fetches at most
+ * min(places, batch) jobs per call. 0 pauses fetching. */
 void queue_set_places(struct queue *queue, uint32_t places);
 
-/* Asks Redis whether the job may be started; `ruled` comes from the loop, unless the lease is lost
- * or ended before. False: no memory to ask. Only jobs with conditions, and marked ones with an id,
- * need to be asked about. */
+/* Asks Redis if the job may start. start_decided is called later from the loop, unless the lease is
+ * lost or ended first. Required only for jobs with conditions, and for marked leases with an id.
+ * Returns false if memory is short. */
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions);
 
-/* Ends a lease with its answer. false, here and below: there was no memory to keep the answer
- * whole, and the lease is given back instead. */
+/* These three functions end a lease. queue_done and queue_retry return false if memory is short for
+ * the answer. The lease is then given back instead. */
 bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
-/* The attempt counts; again after 1 s, 4 s, ... 1 h. Where none is left (queue_last_attempt) the
- * job is dead, with the answer as the last word, and only there is it needed: else NULL. */
+/* Charges the attempt and delays the job: 1 s, 4 s, 16 s, ... at most 1 h. If no attempt is left
+ * (queue_last_attempt), the job is dead and `answer` is its result. Else `answer` is NULL. */
 bool queue_retry(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
 bool queue_last_attempt(const struct lease *lease);
-/* Drain, or a neighbour's fault: at once, the attempt is given back. */
+/* Returns the job to the queue at once and refunds the attempt: for a drain, or if another job is
+ * at fault. */
 void queue_give_back(struct queue *queue, struct lease *lease);
 
-/* Reads an image that lies in Redis. The callback gets malloc'd bytes (its own from then on), or an
- * error: input_missing, input_too_large, input_unreadable. Only so many bytes are in memory at a
- * time as limits.h allows beside host_bytes (READS_*): whoever gets some calls queue_read_release
- * with their length once they are freed. Returns a handle for queue_read_cancel, after which the
- * callback does not come; NULL when memory is short. */
+/* Reads an image that is stored in Redis. The callback gets either malloc'd bytes, which it owns,
+ * or one of the errors input_missing, input_too_large and input_unreadable.
+ *
+ * The memory of all reads is bounded by READS_* in limits.h. Therefore the owner of the bytes must
+ * call queue_read_release with their length after freeing them.
+ *
+ * Returns a handle for queue_read_cancel, after which the callback is not called. Returns NULL if
+ * memory is short. */
 #define QUEUE_READ_LARGE (64 * KIB)
 typedef void (*queue_read_cb)(void *context, uint8_t *bytes, size_t length,
                               const struct error *error);
@@ -176,18 +187,20 @@ void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue
 void queue_read_release(struct queue *queue, size_t length);
 void queue_read_cancel(struct queue *queue, void *handle);
 
+/* Returns the queue's snapshot, updated by this call. The queue owns it. */
 const struct queue_view *queue_view(struct queue *queue);
 
-/* Puts a text under NS:stats:INST for so long; for whoever looks (gpuimgctl). Where Redis is away,
- * or has not taken the last one yet, this one is forgotten. */
+/* Stores the daemon's statistics (JSON) at NS:stats:INST, which expires after ttl_s. The text is
+ * dropped if Redis is unavailable or has not answered the previous call. */
 void queue_publish(struct queue *queue, const char *text, double ttl_s);
 
-/* Drain: no more fetches. closed is called once everything unacknowledged has been acknowledged
- * (running leases are waited for too) and the connections are closed, or after timeout_s. Then
- * queue_destroy may be called, which frees all leases that are left. A queue that was started and
- * not closed is destroyed by the loop's next turns; nothing is called back then. */
+/* Drains the queue: fetches nothing more, waits for running leases and for all acknowledgements,
+ * and closes the connections. Gives up waiting after timeout_s. Then calls `closed`, after which
+ * queue_destroy may be called. */
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context);
+/* Frees the queue and the leases that are left. A queue that was started but not closed is freed
+ * during the next turns of the loop, without further callbacks. */
 void queue_destroy(struct queue *queue);
 
 #endif

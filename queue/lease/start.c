@@ -1,8 +1,8 @@
 /*
- * start.c - START: whether a leased job may be started, and whether it was cancelled meanwhile.
+ * start.c - asks Redis, by the script START, if a leased job may start or was cancelled.
  *
- * Questions gather while a call is out, as the ends of leases do (ack.c). One without an answer is
- * asked again: if the first call ended the lease, the second hears that it is stale.
+ * Questions are batched while a call is outstanding. If a call gets no reply, its questions are
+ * sent again. If the first call ended a lease, the second one answers that the lease is stale.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* A job that waits for the first one with its id is woken when that one ends; it looks by itself
- * only in case somebody took keys away by hand. */
+/* Follow delay, ms. The end of the first job with an id wakes the jobs that wait for it. They check
+ * by themselves after this time, in case somebody deleted keys by hand. */
 #define FOLLOW_MS 300000
 
 enum {
@@ -27,7 +27,7 @@ enum {
 struct ask {
     struct list_node node;
     struct queue *queue;
-    struct entry *entry; /* NULL: its lease ended meanwhile */
+    struct entry *entry; /* NULL after the lease ended */
     uint64_t number, fetch;
     char *id;            /* or NULL */
     bool unique;
@@ -80,7 +80,7 @@ static void put_back(struct queue *queue, bool sent_before)
     }
 }
 
-/* The ask is on no list, and gone afterwards. */
+/* Reports the answer to the daemon. Frees the question, which must be on no list. */
 static void apply_decision(struct ask *ask, long long answer, const char *kept)
 {
     static const enum start_decision decisions[] = {
@@ -113,7 +113,7 @@ static void answered(void *context, redisReply *reply)
     bool waits = false;
     if (!reply) {
         put_back(queue, true);
-        if (queue_ready(queue)) /* no memory to send it again */
+        if (queue_ready(queue)) /* connected: so memory was short for a resend */
             queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
         return;
     }
@@ -131,7 +131,7 @@ static void answered(void *context, redisReply *reply)
     }
     start_pump(queue);
     if (waits)
-        fetch_wake(queue); /* to hear when it is due */
+        fetch_wake(queue); /* its reply says when the job is due */
 }
 
 static void add_ms(struct script_call *call, const struct job_time *time, double ms)
@@ -159,7 +159,7 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
                        (unsigned long long)ask->fetch);
     script_call_text(call, ask->id ? ask->id : "");
     script_call_text(call, ask->unique ? "1" : "0");
-    /* Never before, and never after: rounded to the safe side. */
+    /* Rounded so that a job never starts before not_before or after expires. */
     add_ms(call, &ask->not_before, ceil(ask->not_before.seconds * 1000));
     add_ms(call, &ask->expires, floor(ask->expires.seconds * 1000));
 }
@@ -226,7 +226,7 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     ask->not_before = conditions->not_before;
     ask->expires = conditions->expires;
     list_push(&queue->asks, &ask->node);
-    /* Not from inside the daemon's call, and its neighbours may come yet. */
+    /* Sent by a timer: no callback may run inside the daemon's call, and more may follow. */
     if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_START]))
         queue_timer_start(queue, TIMER_START, 0);
     return true;
@@ -240,6 +240,6 @@ void start_check(struct queue *queue, long long horizon)
         struct entry *entry = lease->pending;
         if (lease->id && (long long)lease->number <= horizon && !entry->ask && !lease->lost &&
             !queue_ask(queue, lease, &(struct queue_conditions){.id = lease->id}))
-            return; /* without memory: the next RENEW's reply leads here again */
+            return; /* memory is short: the reply of the next RENEW leads here again */
     }
 }
