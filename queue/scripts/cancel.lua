@@ -1,15 +1,13 @@
--- CANCEL: asks for the end of every job with an id that was pushed so far. No daemon calls it;
--- whoever pushes jobs does.
+-- CANCEL: cancels all jobs with an id that were pushed so far. Called by clients, not by daemons.
 --
--- KEYS  1 jobs  2 cancel  3 woken  4 waits:ID  5 result:ID, and in a Cluster never
+-- KEYS  1 jobs  2 cancel  3 woken  4 waits:ID  5 result:ID; in a Cluster also never
 -- ARGV  1 ID
 -- Reply {the kept result of a job with that id, or nil}
 --
--- Nobody has looked at the jobs that wait, and none is looked at here: the id is noted in
--- NS:cancel, and a fence put behind the last job of the list. Every job with the id that comes
--- before the fence, and every one that has its number already, ends as `cancelled` when START is
--- asked about it. Those that wait for a time, or for another job, are woken for that.
--- Crash windows: one atomic step. If the reply is lost: once more does no harm.
+-- The script reads no job. It adds the id to NS:cancel and pushes a fence to NS:jobs, after all
+-- jobs that wait there. A job with the id is cancelled by START if it is taken before the fence, or
+-- if it has a job number already. Jobs that wait for a time or for another job are woken for this.
+-- Crash windows: one atomic step. If the reply is lost, a second call does no harm.
 local jobs, cancel, woken, waits = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
 
@@ -25,8 +23,8 @@ end
 -- include parts/now.lua
 -- include parts/horizon.lua
 -- include parts/wake.lua
--- Over maxmemory Redis permits any write to a script that began with one which only frees. The
--- oldest cancels whose fences have been passed make room.
+-- Over maxmemory, Redis permits writes after a first write that only frees memory: this
+-- deletes the oldest cancels whose fences have been taken. A ZREM that removes nothing counts, too.
 local passed = redis.call('ZCOUNT', cancel, '-inf', '(' .. FENCED)
 if passed >= KEPT then redis.call('ZREMRANGEBYRANK', cancel, 0, passed - KEPT) end
 redis.call('ZREM', cancel, '')

@@ -1,10 +1,10 @@
--- DEAD: reads dead jobs, and why they died. Of those who look after jobs: no daemon calls it.
+-- DEAD: reads dead jobs and their errors. Called by clients, not by daemons.
 --
--- KEYS  1 dead, and in a Cluster never
--- ARGV  1 the place of the first one, from 0  2 how many
--- Reply for each the job's text and the record of its error, or "" where there is none
+-- KEYS  1 dead; in a Cluster also never
+-- ARGV  1 index of the first job, from 0  2 number of jobs
+-- Reply for each job its text, and its error record or ""
 --
--- Reads KEYS 1 .. ":errors", too. Crash windows: it writes nothing.
+-- Also reads KEYS 1 .. ":errors". Crash windows: none; it writes nothing.
 local dead, first = KEYS[1], tonumber(ARGV[1])
 local last = first + tonumber(ARGV[2]) - 1
 

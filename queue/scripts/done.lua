@@ -1,17 +1,17 @@
--- DONE: ends leases with their results; many a call.
+-- DONE: ends a batch of leases and posts their results.
 --
--- KEYS  1 lease  2 results, then for each lease job:N, result:ID if it is kept there, unique:ID,
---       waits:ID and woken if it is unique, the reply list if it has one, and the key of each
---       value
--- ARGV  1 results_max, of :results and of each reply list (0: no bound)  2 life of kept results,
---       ms, then for each lease number, token, result, is kept by its id (2: and is unique, 1, 0),
---       has a reply list (1; 0: it goes to :results, -: nowhere), count of values, and of each
---       value its bytes and its life in seconds (0: for ever)
--- Reply {results trimmed, then for each lease 1 done, 0 stale (another has it), -1 stale (the job
---       is gone)}
+-- KEYS  1 lease  2 results; then for each lease job:N; result:ID if the result is kept there;
+--       unique:ID, waits:ID and woken if the job is unique; the reply list if it has one; and the
+--       key of each value
+-- ARGV  1 results_max, for :results and for each reply list (0: no limit)  2 TTL of kept results,
+--       ms; then for each lease number, token, result, kept by id (0: no, 1: yes, 2: yes, and
+--       unique), destination (1: reply list, 0: :results, -: none), number of values, and for each
+--       value its bytes and its TTL in seconds (0: none)
+-- Reply {results trimmed, then for each lease 1 done, 0 stale (another daemon has the job), -1
+--       stale (the job is gone)}
 --
--- A reply key that is no list cannot take the result: it goes to :results then.
--- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears -1.
+-- If the reply key holds another type than a list, the result goes to :results.
+-- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and gets -1.
 local lease, results = KEYS[1], KEYS[2]
 local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 
@@ -43,8 +43,9 @@ end
 -- include parts/release.lua
 -- include parts/own.lua
 
-local KEYS, ARGV, k, a = KEYS, ARGV, 3, 3 -- where the next lease's keys and arguments begin
--- What each lease comes to; then the writes, each kind in one call where that can be.
+-- k, a: index of the next lease's keys and arguments.
+local KEYS, ARGV, k, a = KEYS, ARGV, 3, 3
+-- First read the arguments and check all tokens, then write, with few commands for all leases.
 local reply, ended, numbers, jobs, mine = {0}, {}, {}, {}, nil
 while a <= #ARGV do
     local number, token, result, has_id, goes_to, count = unpack(ARGV, a, a + 5)
@@ -74,7 +75,8 @@ end
 if wrong then return wrong end
 if #ended == 0 then return reply end
 
-checked('zset', 'ZREM', lease, unpack(numbers)) -- first: it only frees memory
+-- The first write: it only frees memory, which a Redis over maxmemory permits.
+checked('zset', 'ZREM', lease, unpack(numbers))
 if wrong then return wrong end
 redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do

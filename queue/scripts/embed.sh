@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints each Lua script as `static const char SCRIPT_NAME[]`, line by line, for queue/scripts.inc.
-# A line `-- include parts/NAME.lua` is replaced by that file, which stands beside the script. Lines
-# of comment are left out: they are half of what each first call would send.
+# Prints each Lua script as a C string `static const char SCRIPT_NAME[]`, for queue/scripts.inc. A
+# line `-- include parts/NAME.lua` is replaced by that file, relative to the script. Comment lines
+# are left out: they would double the size of each first call.
 set -eu
 for file in "$@"; do
     name=$(basename "$file" .lua | tr 'a-z-' 'A-Z_')

@@ -1,23 +1,24 @@
--- FETCH: promotes what is due, then leases up to `places` jobs to one daemon. While `paused` is
--- there it does neither.
+-- FETCH: makes due jobs ready, then leases up to `places` jobs to one daemon. Does neither while
+-- `paused` exists.
 --
 -- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq  8 cancel  9 paused
 --       10 watcher  11 wake  12 woken
--- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 bytes of a job
---       that may be sent  8 may this daemon run jobs alone (1, 0)  9 jobs that it runs now
---       10 its part among the idle ones: watch, wait (for a word in :wake), or none
+-- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 largest text of
+--       a job to send, bytes  8 may this daemon run jobs alone (1, 0)  9 number of jobs that it
+--       runs  10 its role while idle: watch, wait (for a message in :wake) or none
 -- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
---       1 if this daemon has the right to run alone, the highest number that a cancel may be
---       meant for (-1: none), 1 if paused, 1 if this daemon is to watch :jobs (2: and there is no
---       other one), then for each lease number, attempt, text (or, if
---       it is over ARGV 7, {its length, its beginning})}
+--       1 if this daemon has the right to run alone, the highest job number that a cancel can apply
+--       to (-1: none), 1 if paused, 1 if this daemon is the watcher of :jobs (2: and the only
+--       daemon), then for each lease number, attempt, text (if it is longer than ARGV 7: {its
+--       length, its first bytes})}
 --
--- An entry `@cancel:SERIAL:ID` is the fence that CANCEL put behind all that waited: from there on
--- the cancel with that serial is for numbers that were given before (see cancel.lua).
--- Jobs that were woken (parts/wake.lua) are moved to :jobs here: half as many as this call may take,
--- so that a million of them do not hold up all others, and more while :jobs is short.
--- Crash windows: one atomic step. If the reply is lost, the leases are there but unknown to the
--- daemon: RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
+-- An entry `@cancel:SERIAL:ID` is a fence, which CANCEL pushed after all jobs that waited then.
+-- When it is taken, the cancel with that serial applies to the job numbers up to now (see
+-- cancel.lua).
+-- Woken jobs (parts/wake.lua) are moved to :jobs here. A call moves half as many as it may take, so
+-- that a million of them do not block other jobs. It moves more while :jobs is short.
+-- Crash windows: one atomic step. If the reply is lost, the daemon does not know its leases, and
+-- RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
 local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, watcher, wake, woken =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10],
     KEYS[11], KEYS[12]
@@ -40,7 +41,8 @@ if redis.call('EXISTS', cancel, paused, woken) > 0 then
     is_paused = redis.call('EXISTS', paused) == 1
     is_waking = checked('list', 'LLEN', woken) ~= 0
 end
--- Over maxmemory Redis permits any write to a script that began with one which only frees.
+-- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
+-- that first write, although it removes nothing.
 checked('zset', 'ZREM', lease, '')
 if wrong then return wrong end
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
@@ -58,7 +60,7 @@ if is_paused then
 end
 
 local dropped = 0
--- The attempts used by a job in the given state; nil if there is no such job.
+-- Returns the attempts that a job has used; nil if there is no such job in that state.
 local function used(number, state)
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'state', 'attempt')
@@ -69,7 +71,7 @@ local function used(number, state)
     return tonumber(job[2]) or 0
 end
 
--- Jobs with one attempt left go to :alone.
+-- Makes a job ready. A job with one attempt left goes to :alone instead.
 local function ready(number, attempt, push)
     if attempt >= 1 and attempts - attempt <= 1 then
         redis.call('HSET', ns .. ':job:' .. number, 'state', 'alone')
@@ -81,8 +83,9 @@ local function ready(number, attempt, push)
 end
 -- include parts/woken.lua
 
--- Due jobs go to the end of :jobs that is taken from, the longest due one last; followers, of which
--- there may be many, to the other. They wait under no id any more.
+-- Due jobs go to the right end of :jobs, from which jobs are taken. The longest due job goes last,
+-- so that it is taken first. Followers, which waited for the first job with their id, go to the
+-- left end, because there may be many. Each job is removed from its NS:waits:ID.
 local due = {}
 if next_due and tonumber(next_due) <= now then
     due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
@@ -102,7 +105,7 @@ end
 -- include parts/own.lua
 -- include parts/own_add.lua
 -- include parts/text.lua
--- raw: the text of a job that has just been given its number.
+-- Leases a job. raw: the text of a new job, whose number was assigned just now.
 local reply, mine, ends = {0, 0, 0, 0, 0, 0, 0}, {}, {}
 local function take(number, attempt, raw)
     local job = ns .. ':job:' .. number
@@ -140,7 +143,7 @@ elseif holder == me then
     redis.call('DEL', owner)
 end
 
--- One that is in use was given before somebody deleted or lowered :seq.
+-- Skips numbers in use: somebody may have deleted or lowered :seq.
 local function new_numbers(count)
     local numbers = {}
     while #numbers < count do
@@ -158,7 +161,7 @@ local function new_numbers(count)
     return numbers
 end
 
--- The cancel is for the numbers up to the last one that was given, from now on.
+-- From now on the cancel applies to the numbers up to `last`, the last one that was assigned.
 local function pass_fence(id, serial, last)
     local score = redis.call('ZSCORE', cancel, id)
     if score and (not serial or string.format('%.0f', score) == serial) then
@@ -170,7 +173,7 @@ if is_waking and not claimed then
     move_woken(math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
 end
 
--- Each call drops a bounded number of forged entries, so that none takes long.
+-- The number of forged entries that a call drops is bounded, so that no call takes long.
 local pops = claimed and 0 or 2 * places + 64
 while #mine < places and pops > 0 do
     local entries = redis.call('RPOP', jobs, math.min(places - #mine, pops))
@@ -206,7 +209,7 @@ if #mine > 0 then
     own_add(token, mine)
 end
 
--- Of an empty list all that waited was taken, whatever became of the fences.
+-- If :jobs is empty, all jobs before each fence were taken, even if the fence itself was lost.
 local left = redis.call('LLEN', jobs)
 if over >= 0 then over = horizon(cancel) end
 if left == 0 and over >= FENCED then
@@ -216,8 +219,9 @@ if left == 0 and over >= FENCED then
 end
 
 -- include parts/watch.lua
--- If jobs are left over, one more daemon is to fetch. The watcher that takes the last one lets
--- another daemon watch, so that jobs go around. If nobody watches, a daemon that finds nothing does.
+-- If jobs are left, wakes one more daemon. A watcher that takes the last job passes the watch on,
+-- so that jobs go to all daemons in turn. If there is no watcher, a daemon that finds no job
+-- becomes it.
 local function settle_watch()
     local word = left > 0 and redis.pcall('LINDEX', wake, 0)
     if word == 'fetch' and ARGV[10] ~= 'watch' then return 0 end

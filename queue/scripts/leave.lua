@@ -1,10 +1,10 @@
--- LEAVE: a daemon that ended all its leases takes its name away, and what it said of itself.
+-- LEAVE: removes the name and the statistics of a daemon that has ended all its leases.
 --
 -- KEYS  1 inst  2 alone:owner  3 stats:INST  4 leases:INST  5 watcher  6 wake
 -- ARGV  1 INST  2 lease, ms
 -- Reply 1
 --
--- Crash windows: without it the name expires, and REAP removes it.
+-- Crash windows: without this call, the name expires and REAP removes it.
 local inst, owner, watcher, wake = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
 if redis.call('TYPE', inst).ok == 'zset' then redis.call('ZREM', inst, ARGV[1]) end
 if redis.call('TYPE', owner).ok == 'string' and redis.call('GET', owner) == ARGV[1] then
@@ -12,7 +12,7 @@ if redis.call('TYPE', owner).ok == 'string' and redis.call('GET', owner) == ARGV
 end
 redis.call('DEL', KEYS[3], KEYS[4])
 -- include parts/watch.lua
--- Another daemon is to watch :jobs; the last one takes all away.
+-- Passes the watch on. The last daemon deletes the keys.
 if redis.call('EXISTS', inst) == 0 then
     redis.call('DEL', watcher, wake)
 elseif watching_now() == ARGV[1] then

@@ -1,12 +1,12 @@
--- LOOK: is there anything to fetch? Writes nothing, so that daemons may ask while they are idle.
+-- LOOK: tells an idle daemon if there is anything to fetch. Writes nothing.
 --
 -- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 watcher  6 paused  7 woken
 -- ARGV  none
--- Reply {1 if a FETCH is worth while, jobs in :jobs, ms until the next delayed job (-1: none), 1 if
+-- Reply {1 if a FETCH is worthwhile, jobs in :jobs, ms until the next delayed job (-1: none), 1 if
 --       paused}
 --
--- Without a watcher a FETCH is worth while, to become it. So is one where a key has another type:
--- it says which.
+-- A FETCH is also worthwhile if there is no watcher, to become it, and if a key has the wrong type,
+-- to get the error.
 -- Crash windows: none.
 local jobs, delayed, alone, owner, watcher, paused, woken =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

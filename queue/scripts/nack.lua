@@ -1,22 +1,23 @@
--- NACK: ends leases without success; many a call. A job is given back with its attempt, or waits
--- for its next one, or is dead where none is left.
+-- NACK: ends a batch of leases without success. A job is given back with its attempt, or delayed
+-- until its next attempt, or dead if no attempt is left.
 --
--- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead  7 woken, then for each lease job:N,
---       result:ID if it is kept there, unique:ID and waits:ID if it is unique, the reply list if it has
---       one, and the key of each value
--- ARGV  1 results_max  2 life of kept results, ms  3 dead_max  4 attempts  5 first delay, ms, then
---       for each lease number, token, kind (retry, back), result in case it is dead ("" for none),
---       is kept by its id (2: and is unique, 1, 0), has a reply list (1; 0: it goes to :results,
---       -: nowhere), count of values, and of each value its bytes and its life in seconds (0: for
---       ever); they are stored if it is dead
+-- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead  7 woken; then for each lease job:N;
+--       result:ID if the result is kept there; unique:ID and waits:ID if the job is unique; the
+--       reply list if it has one; and the key of each value
+-- ARGV  1 results_max  2 TTL of kept results, ms  3 dead_max  4 attempts  5 first delay, ms; then
+--       for each lease number, token, kind (retry, back), result if the job is dead (else ""), kept
+--       by id (0: no, 1: yes, 2: yes, and unique), destination (1: reply list, 0: :results, -:
+--       none), number of values, and for each value its bytes and its TTL in seconds (0: none).
+--       Result and values are stored only if the job is dead
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
---       (another has it), -1 stale (the job is gone)}
+--       (another daemon has the job), -1 stale (the job is gone)}
 --
--- Writes KEYS 6 .. ":errors", too: of each dead job its result, with a digest of its text and the
--- time put before it.
--- The delay grows fourfold with each attempt, to an hour at most, and ends where the job expires.
--- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and hears 0 or
--- -1, for the token is gone.
+-- Also writes KEYS 6 .. ":errors": for each dead job its result, with a digest of the job's text
+-- and the time as first members.
+-- The delay grows fourfold with each attempt, to one hour at most, and never exceeds the time until
+-- the job expires.
+-- Crash windows: one atomic step. If the reply is lost, the daemon sends the call again and gets 0
+-- or -1, because the token is gone.
 local lease, results, jobs, delayed, alone, dead, woken =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local results_max, ttl_ms, dead_max, attempts, delay_ms =
@@ -92,7 +93,8 @@ while a <= #ARGV do
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     else
         local attempt = tonumber(found[2]) or 1
-        redis.call('ZREM', lease, number) -- first: it only frees memory
+        -- The first write: it only frees memory, which a Redis over maxmemory permits.
+        redis.call('ZREM', lease, number)
         redis.pcall('SREM', own(token), number)
         redis.call('HDEL', job, 'token', 'owner')
         if kind == 'back' then

@@ -1,22 +1,23 @@
--- REAP: takes leases from daemons that let them expire or whose process is gone.
+-- REAP: takes back expired leases, and the leases of daemons whose process is gone.
 --
 -- KEYS  1 lease  2 inst  3 jobs  4 alone  5 alone:owner  6 watcher
 -- ARGV  1 namespace  2 INST of the reaper  3 its fetch counter  4 lease, ms  5 attempts
---       6 bytes of a job that may be sent  7 leases to take at most  8 the time of the reaper's
---       first look: leases that had ended by then are taken (-1: none), then each INST that is
---       known to be gone
--- Reply {jobs put back, 1 if there is more to take, the time now, leases that ended since the first
---       look, then for each job without an attempt left number, attempt, text (or, if it is
---       over ARGV 6, {its length, its beginning})}
+--       6 largest text of a job to send, bytes  7 most leases to take  8 time of the reaper's first
+--       scan: leases that had ended by then are taken (-1: none); then each INST that is known to
+--       be gone
+-- Reply {jobs put back, 1 if there are more leases to take, the time now, leases that ended since
+--       the first scan, then for each job without an attempt left number, attempt, text (if it is
+--       longer than ARGV 6: {its length, its first bytes})}
 --
--- A lease that had ended by the first look, and still has such an end, was not renewed in between:
--- its daemon is gone. All live leases seem to have ended when Redis's clock steps forward; by the
--- second look they have been renewed. Where the clock has gone back since the first look, that look
--- says nothing.
--- A job without an attempt left is leased to the reaper (state burying), which writes its error
--- result and ends it with NACK. So id, meta and reply_to come from the one JSON parser there is.
--- Crash windows: one atomic step. A reaper that dies before its NACK lets that lease expire, and
--- the next reaper takes it; if the reply was lost, RESUME lets it expire at once.
+-- A lease that had ended by the first scan, and still has such an end, was not renewed in between:
+-- its daemon is gone. If Redis's clock steps forward, all leases seem to have ended, but live
+-- daemons renew theirs before the second scan. If the clock stepped back after the first scan, that
+-- scan is ignored.
+-- A job without an attempt left is leased to the reaper (state `burying`). The reaper writes the
+-- error result and ends the lease by NACK. So only the daemon's JSON parser reads id, meta and
+-- reply_to.
+-- Crash windows: one atomic step. If a reaper dies before its NACK, its lease expires and the next
+-- reaper takes it. If the reply was lost, RESUME lets the lease expire at once.
 local lease, inst, jobs, alone, owner, watcher =
     KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local ns, me, token = ARGV[1], ARGV[2], ARGV[2] .. ':' .. ARGV[3]
@@ -29,11 +30,13 @@ local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_typ
 if wrong then return wrong end
 
 -- include parts/now.lua
--- Over maxmemory Redis permits any write to a script that began with one which only frees.
+-- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
+-- that first write, although it removes nothing.
 redis.call('ZREM', lease, '')
 local looked = tonumber(ARGV[8])
 if looked > now then looked = -1 end
--- An entry outlives its daemon for a while, so that one which starts again there can tell.
+-- A name is kept after its end, so that a daemon which starts on that host can see the process is
+-- gone.
 redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', looked - 10 * lease_ms))
 
 -- include parts/own.lua
@@ -95,7 +98,7 @@ end
 if #buried > 0 then own_add(token, buried) end
 if #over > limit then reply[2] = 1 end
 
--- A gone daemon keeps its name in :inst until all its leases are taken.
+-- The name of a daemon that is gone stays in :inst until all its leases are taken.
 for i = 9, #ARGV do
     local name = ARGV[i]
     if redis.call('GET', owner) == name then redis.call('DEL', owner) end

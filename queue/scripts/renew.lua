@@ -1,13 +1,13 @@
--- RENEW: puts off the expiry of a daemon and of the leases that are still its own.
+-- RENEW: extends the leases of a daemon, and its name in NS:inst.
 --
 -- KEYS  1 lease  2 inst  3 alone:owner  4 cancel  5 watcher  6 wake, then job:N of each lease
 -- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none  4 the watch over :jobs:
---       keep, pass (another daemon is to watch) or none, then for each lease number, fetch counter
--- Reply {1 if this daemon has the right to run alone, the highest number that a cancel may be
---       meant for (-1: none), 1 if this daemon is to watch :jobs (2: and there is no other one, 0:
---       it is not, -1: it was not asked), then "number:fetch counter" of each lost lease}
+--       keep, pass (to another daemon) or none; then for each lease number, fetch counter
+-- Reply {1 if this daemon has the right to run alone, the highest job number that a cancel can
+--       apply to (-1: none), 1 if this daemon is the watcher of :jobs (2: and the only daemon, 0:
+--       it is not, -1: ARGV 4 was none), then "number:fetch counter" of each lost lease}
 --
--- Crash windows: one atomic step, and doing it twice is doing it once.
+-- Crash windows: one atomic step; a second call has the same effect.
 local lease, inst, owner, watcher, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
 local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
@@ -20,7 +20,8 @@ if refusal then return refusal end
 
 -- include parts/now.lua
 local expiry = string.format('%.0f', now + lease_ms)
--- Over maxmemory Redis permits any write to a script that began with one which only frees.
+-- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
+-- that first write, although it removes nothing.
 redis.call('ZREM', lease, '')
 redis.call('ZADD', inst, expiry, me)
 
@@ -38,7 +39,7 @@ if ARGV[4] ~= 'none' then
     local watching = watching_now()
     watches = 0
     if watching and watching ~= '-' and watching ~= me then
-        watches = 0 -- another one does
+        watches = 0 -- another daemon watches
     elseif ARGV[4] == 'pass' then
         pass_watch(lease_ms)
     else
@@ -61,6 +62,7 @@ for i = 5, #ARGV, 2 do
 end
 if #mine > 0 then
     own_add(me .. ':', mine)
-    redis.call('PEXPIRE', own(me .. ':'), 10 * lease_ms) -- as long as its name
+    -- REAP keeps the daemon's name for the same time.
+    redis.call('PEXPIRE', own(me .. ':'), 10 * lease_ms)
 end
 return reply

@@ -1,13 +1,14 @@
--- RESUME: gives back, with their attempt, the leases of a daemon which it does not know: a FETCH
--- whose reply was lost with the connection.
+-- RESUME: gives back, with their attempt, leases that their daemon does not know. The reply to
+-- their FETCH was lost with the connection.
 --
 -- KEYS  1 lease  2 jobs  3 alone
--- ARGV  1 namespace  2 INST  3 attempts  4 fetch counter: leases of this one and later ones are
---       left alone, their reply is still on its way; then "number:fetch counter" of each known one
+-- ARGV  1 namespace  2 INST  3 attempts  4 fetch counter: leases of this FETCH and of later ones
+--       are skipped, because the reply may still arrive; then "number:fetch counter" of each known
+--       lease
 -- Reply {leases given back, 1 if there are more to give back}
 --
--- Looks at the daemon's own set alone, and not at the leases that the daemon knows by their number.
--- Crash windows: one atomic step, and doing it twice is doing it once.
+-- Reads only the daemon's own set of leases, and skips the job numbers that the daemon knows.
+-- Crash windows: one atomic step; a second call has the same effect.
 local lease, jobs, alone = KEYS[1], KEYS[2], KEYS[3]
 local ns, me, attempts, fetch_end = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
@@ -32,7 +33,7 @@ for _, number in ipairs(unknown) do
     local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt')
     local fetch = not job.err and job[1] == me and job[2] and job[2]:match(':(%d+)$')
     if not fetch then
-        redis.call('SREM', mine, number) -- a lease that has ended without its daemon
+        redis.call('SREM', mine, number) -- the daemon has no lease on this job any more
     elseif tonumber(fetch) < fetch_end then
         if given == MOST then
             more = 1
@@ -40,7 +41,7 @@ for _, number in ipairs(unknown) do
         end
         given = given + 1
         redis.call('SREM', mine, number)
-        if job[3] == 'burying' then -- no attempt was spent on this lease: for the next REAP
+        if job[3] == 'burying' then -- charged no attempt: leave it to the next REAP
             redis.call('HDEL', key, 'owner', 'token')
             redis.call('ZADD', lease, 0, number)
         else

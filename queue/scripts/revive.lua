@@ -1,13 +1,13 @@
--- REVIVE: takes one dead job out of the list, with its error, and puts it behind all that wait where
--- it is to be tried again. Of those who push jobs: no daemon calls it.
+-- REVIVE: removes a dead job and its error, and pushes the job again if it shall be retried. Called
+-- by clients, not by daemons.
 --
 -- KEYS  1 dead  2 jobs
--- ARGV  1 the job's text  2 try it again (1, 0)
--- Reply 1, or 0 where the list does not hold it (any more)
+-- ARGV  1 the job's text  2 retry the job (1, 0)
+-- Reply 1, or 0 if the list does not contain the job
 --
--- Writes KEYS 1 .. ":errors", too.
--- Crash windows: one atomic step. If the reply is lost, doing it again takes nothing, unless the
--- job died once more meanwhile, or another one has the same text.
+-- Also writes KEYS 1 .. ":errors".
+-- Crash windows: one atomic step. If the reply is lost, a second call does nothing, unless the job
+-- has died again meanwhile or another job has the same text.
 local dead, jobs, errors, text = KEYS[1], KEYS[2], KEYS[1] .. ':errors', ARGV[1]
 
 -- include parts/wrong_type.lua

@@ -1,19 +1,20 @@
--- START: may leased jobs be started? Asked for those with `not_before`, `expires` or `unique`, and
--- for those that a cancel may be meant for, once more while they run. Many a call.
+-- START: decides for a batch of leased jobs if they may start. Called for jobs with `not_before`,
+-- `expires` or `unique`, and for jobs that a cancel can apply to, also while they run.
 --
 -- KEYS  1 lease  2 delayed  3 cancel, then for each lease job:N and, if it has an id, waits:ID,
 --       unique:ID and result:ID
--- ARGV  1 namespace  2 how long a job waits at most for another one with its id, ms, then for each
---       lease number, token, id ("": none), is it unique (1, 0), not_before, expires (Unix ms; "+N":
---       N ms after the job's first START; -1: none)
--- Reply for each lease two: 1 yes, 2 it waits (the lease has ended, its attempt is given back),
---       3 it has expired, 4 it is answered by the result beside this, 5 it was cancelled, 0 stale
---       (another has it), -1 stale (the job is gone); and that result, or ""
+-- ARGV  1 namespace  2 longest wait for another job with the same id, ms; then for each lease
+--       number, token, id ("": none), unique (1, 0), not_before, expires (Unix ms; "+N": N ms after
+--       the job's first START; -1: none)
+-- Reply two values for each lease: 1 start, 2 wait (the lease has ended, its attempt is given
+--       back), 3 expired, 4 answered by a kept result, 5 cancelled, 0 stale (another daemon has the
+--       job), -1 stale (the job is gone); and the kept result, or ""
 --
--- unique:ID holds the number of the first unique job with that id, from its START until its DONE or
--- last NACK, which delete its hash; so one whose job is not there, or has another id, holds nothing.
--- Crash windows: one atomic step. If the reply is lost, it is asked again: a lease that has ended is
--- stale then, and all else is answered as before.
+-- unique:ID has the number of the first unique job with that id, from its START until the DONE or
+-- the last NACK. Both delete the job's hash, so the number is void if that job has no hash or
+-- another id.
+-- Crash windows: one atomic step. If the reply is lost, the daemon asks again. A lease that has
+-- ended is then stale; all other answers are the same.
 local lease, delayed, cancel = KEYS[1], KEYS[2], KEYS[3]
 local ns, follow_ms = ARGV[1], tonumber(ARGV[2])
 
@@ -22,7 +23,8 @@ local wrong = wrong_type(lease, 'zset') or wrong_type(delayed, 'zset') or wrong_
 if wrong then return wrong end
 
 -- include parts/now.lua
--- Over maxmemory Redis permits any write to a script that began with one which only frees.
+-- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
+-- that first write, although it removes nothing.
 redis.call('ZREM', lease, '')
 
 local k, a = 4, 3
@@ -44,7 +46,8 @@ local function wait(one, due)
     return 2, ''
 end
 
--- A time that counts from the job's first START is kept in its hash: a retry does not postpone it.
+-- Returns a time in Unix ms. A time relative to the first START is kept in the job's hash, so that
+-- retries do not postpone it.
 local function time_of(one, field, text)
     if text:sub(1, 1) ~= '+' then return tonumber(text) end
     local kept = tonumber(redis.call('HGET', one.job, field) or nil)
@@ -59,8 +62,8 @@ local function is_cancelled(one)
     return last and tonumber(last) >= tonumber(one.number)
 end
 
--- The kept result of the first job, if this one is answered by it. Of a dead one only those are
--- that waited for it: a dead job that is pushed again is meant to run.
+-- Returns the kept result of the first job if it answers this one. The result of a dead job answers
+-- only jobs that waited for it: a dead job that is pushed again is a retry.
 local function kept_result(one)
     local kept = redis.pcall('GET', one.result)
     if type(kept) ~= 'string' then return nil end
@@ -70,7 +73,7 @@ local function kept_result(one)
     end
 end
 
--- Of the first job with its id: nil. Else what becomes of it.
+-- Returns nil if this job is the first with its id, else the decision.
 local function follow(one)
     local first = redis.pcall('GET', one.unique)
     if first == one.number then return nil end

@@ -1,4 +1,4 @@
--- KEYS and ARGV in turn, from k and a on.
+-- Return the next key (index k) and the next argument (index a).
 local function next_key()
     k = k + 1
     return KEYS[k - 1]

@@ -1,6 +1,5 @@
--- Runs a command whose reply the script needs and which also tells whether the key has its type:
--- that costs no TYPE. `wrong` is the error to reply, if there is one. A script checks each key that
--- it will write before it writes.
+-- Runs a command and sets `wrong` to the error to reply if its key has the wrong type. This saves a
+-- TYPE for commands that the script needs anyway. Scripts check all keys before the first write.
 local wrong
 local function checked(kind, command, key, ...)
     local reply = redis.pcall(command, key, ...)

@@ -1,12 +1,13 @@
--- NS:dead:errors holds why each job of NS:dead died, in the same order. Who moves jobs by hand moves
--- no errors with them, so each begins with the digest of its job's text, and that of a job is looked
--- for in its own place and up to SLACK places around it.
+-- NS:dead:errors has the error of each job in NS:dead, in the same order. Users may move jobs by
+-- hand without their errors. Therefore each error starts with a digest of its job's text. It is
+-- searched for at the job's index and up to SLACK entries before and after it.
 local SLACK = 100
-local DIGESTED = 65536 -- bytes of a text: JOB_BYTES_MAX, which most jobs are far from
+-- Bytes of a text that the digest covers: JOB_BYTES_MAX. Most jobs are far shorter.
+local DIGESTED = 65536
 local function digest_of(text)
     return redis.sha1hex(text:sub(1, DIGESTED)) .. ':' .. #text
 end
--- The errors around those of the jobs at first..last, for error_of.
+-- Reads the errors for the jobs at first..last, for error_of.
 local function errors_around(errors, first, last)
     local from = math.max(0, first - SLACK)
     local found = {from = from, digests = {}, records = redis.call('LRANGE', errors, from, last + SLACK)}
@@ -15,7 +16,7 @@ local function errors_around(errors, first, last)
     end
     return found
 end
--- That of the job with this text at this place; nil where there is none.
+-- Returns the error of the job with this text at this index, or nil.
 local function error_of(found, text, place)
     local digest, here = digest_of(text), place - found.from + 1
     for away = 0, SLACK do

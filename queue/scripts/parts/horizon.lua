@@ -1,7 +1,8 @@
--- NS:cancel has for each cancelled id the last job number that is meant, or, while the fence of
--- that cancel is still in the list, so that every number may be meant, FENCED and more.
+-- NS:cancel has for each cancelled id the last job number that the cancel applies to. While the
+-- fence of the cancel is in NS:jobs, the score is FENCED or more, because the cancel applies to any
+-- number.
 local FENCED = 4e15
--- The highest of them, -1 where there is none; or nil and the error to reply, of another type.
+-- Returns the highest score, or -1 if there is none. For a key of another type: nil and the error.
 local function horizon(cancel)
     local highest = redis.pcall('ZREVRANGE', cancel, 0, 0, 'WITHSCORES')
     if highest.err then return nil, wrong_type(cancel, 'zset') end

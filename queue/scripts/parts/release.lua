@@ -1,6 +1,7 @@
--- The end of a unique job: if it was the first, its id is free, and those that wait for it are looked
--- at again. For others nobody waits: of a thousand that are cancelled, each would wake all the rest.
--- A number may come twice after Redis lost data; with the time the set's name does not.
+-- Called at the end of a unique job. If it was the first with its id, frees the id and wakes the
+-- jobs that wait for it. No job waits for the others: if each of a thousand cancelled jobs woke the
+-- rest, the cost would be quadratic.
+-- The set's name contains the time, because job numbers may repeat after Redis lost data.
 local function release(number, unique, waits, list)
     if redis.pcall('GET', unique) ~= number then return end
     redis.call('DEL', unique)

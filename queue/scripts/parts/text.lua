@@ -1,5 +1,6 @@
--- A job's text for a daemon; of one with more than `bytes_max` bytes its length and its beginning,
--- by which whoever pushed it can find it (JOB_EXCERPT_BYTES_MAX). raw: the text, if it is at hand.
+-- Returns a job's text for a reply, or its length and its first bytes if it is longer than
+-- `bytes_max`. The first bytes (JOB_EXCERPT_BYTES_MAX) identify the job in its error. raw: the
+-- text, if known already.
 local function text_of(job, raw, bytes_max)
     local bytes = raw and #raw or redis.call('HSTRLEN', job, 'raw')
     raw = raw or redis.call('HGET', job, 'raw')

@@ -1,5 +1,5 @@
--- Moves up to `count` of the jobs that DONE, NACK and CANCEL woke to :jobs. Followers go after all
--- jobs that wait there. Cancelled ones go before: they only need their answer.
+-- Moves up to `count` jobs that DONE, NACK and CANCEL woke to :jobs. Followers go after all jobs
+-- that wait there. Cancelled jobs go before them, because they only need a result.
 local function wake_one(number, push)
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt')

@@ -1,4 +1,5 @@
--- nil, or the error to reply: a script looks at each key that it will write before it writes.
+-- Returns the error to reply if a key has the wrong type, else nil. Scripts check all keys before
+-- the first write.
 local function wrong_type(key, kind)
     local found = redis.call('TYPE', key).ok
     if found ~= 'none' and found ~= kind then
