@@ -214,7 +214,7 @@ static void got(void *context, redisReply *reply)
     if (reply->type == REDIS_REPLY_NIL) {
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
     } else if (reply->type != REDIS_REPLY_STRING) {
-        try_failed(read, "an answer of an unexpected form");
+        try_failed(read, "a reply of an unexpected form");
     } else if ((uint64_t)reply->len > read->bytes_max) { /* grew after STRLEN */
         too_large(read, (uint64_t)reply->len);
     } else {
@@ -240,7 +240,7 @@ static void measured(void *context, redisReply *reply)
     if (settled(read, reply))
         return;
     if (reply->type != REDIS_REPLY_INTEGER)
-        try_failed(read, "an answer of an unexpected form");
+        try_failed(read, "a reply of an unexpected form");
     else if ((uint64_t)reply->integer > read->bytes_max)
         too_large(read, (uint64_t)reply->integer);
     else if (!take_bytes(read, (size_t)reply->integer))
@@ -278,7 +278,7 @@ static void got_first(void *context, redisReply *reply)
     if (settled(read, reply))
         return;
     if (reply->type != REDIS_REPLY_STRING)
-        try_failed(read, "an answer of an unexpected form");
+        try_failed(read, "a reply of an unexpected form");
     else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
         take(read, reply);
     else if (!begin_large(read)) /* more bytes follow, or the key is empty or missing */

@@ -268,7 +268,7 @@ static void dead_letter(struct queue *queue, struct entry *entry)
         log_debug("job %llu: %s", (unsigned long long)entry->lease.number, ignored.text);
     label_job(label, entry->lease.number, &job, text, text_bytes);
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
-              "%u attempts, of %u allowed, ended with the loss of the daemon that ran them",
+              "%u of %u attempts ended because the daemon died or lost its lease",
               entry->lease.attempt, queue->config.attempts);
     daemon_name(queue->config.instance, daemon, sizeof daemon);
     struct result result = {

@@ -113,10 +113,11 @@ struct queue {
     bool results_fill;         /* the warning that NS:results is nearly full was logged */
     bool publishing;           /* the last queue_publish has no reply yet */
     bool alone;                /* this daemon has the right to run jobs alone */
-    uint64_t alone_since_ms, alone_rest_ms;
-    unsigned alone_taken;
+    uint64_t alone_since_ms;   /* when it got the right, uv_now */
+    uint64_t alone_rest_ms;    /* it does not claim the right before this time */
+    unsigned alone_taken;      /* jobs alone since it got the right */
 
-    int resumes_due;
+    int resumes_due;           /* RESUME calls still to send */
     bool reap_listing;         /* the ZRANGE of NS:inst before a REAP is outstanding */
     bool reap_more;            /* more daemons are gone than one REAP may name */
     bool reap_expired;         /* this REAP and its further batches also scan for expired leases */

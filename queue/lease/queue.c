@@ -119,7 +119,7 @@ static void wait_out(struct queue *queue, const char *error, enum redis_refusal 
 
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits)
 {
-    char error[ERROR_TEXT_MAX] = "an answer of an unexpected form";
+    char error[ERROR_TEXT_MAX] = "a reply of an unexpected form";
     if (reply->type == REDIS_REPLY_ERROR)
         text_copy(error, sizeof error, reply->str);
     text_make_printable(error);

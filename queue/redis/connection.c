@@ -163,7 +163,8 @@ static void route_unresolved(void *context, const char *reason)
     redis->events.down(redis->events.context, reason);
 }
 
-/* Consumes MOVED and pub/sub messages. The command that got MOVED is sent again elsewhere. */
+/* Consumes MOVED and pub/sub messages. The link to the old node is then closed, so the command that
+ * got MOVED sees a NULL reply, as after a broken connection. */
 static bool intercept(void *context, const redisReply *reply)
 {
     struct redis *redis = context;

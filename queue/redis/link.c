@@ -1,4 +1,3 @@
-/* link.c - see link.h. */
 #include "queue/redis/link.h"
 
 #include <linux/sockios.h>

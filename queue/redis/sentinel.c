@@ -47,10 +47,10 @@ static void answered(void *context, redisReply *reply)
     if (reply->type == REDIS_REPLY_ERROR)
         snprintf(text, sizeof text, "%.200s", reply->str);
     else if (reply->type == REDIS_REPLY_NIL)
-        snprintf(text, sizeof text, "it knows no master of the name %s",
+        snprintf(text, sizeof text, "it knows no master named %s",
                  sentinel->address.master);
     else
-        snprintf(text, sizeof text, "an answer of an unexpected form");
+        snprintf(text, sizeof text, "a reply of an unexpected form");
     redis_drop(sentinel->redis, text);
 }
 

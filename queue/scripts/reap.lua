@@ -35,8 +35,8 @@ if wrong then return wrong end
 redis.call('ZREM', lease, '')
 local looked = tonumber(ARGV[8])
 if looked > now then looked = -1 end
--- A name is kept after its end, so that a daemon which starts on that host can see the process is
--- gone.
+-- A name stays for 10 lease times after its end. A daemon that starts on the same host can then see
+-- that the process is gone.
 redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', looked - 10 * lease_ms))
 
 -- include parts/own.lua

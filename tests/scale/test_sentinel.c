@@ -103,7 +103,7 @@ static void test_dead_sentinels_are_passed_over(void **state)
     /* A Sentinel that does not know the master's name, and none at all, are said too. */
     snprintf(address, sizeof address, "sentinel://others@%s", fleet.sentinels[1]->tcp);
     struct process *other = start_daemon(1, address);
-    assert_true(process_logged(other, 0, "it knows no master of the name others", 10));
+    assert_true(process_logged(other, 0, "it knows no master named others", 10));
     assert_true(process_noted(other, 0, "no Sentinel has named the master", 10));
     redis_server_restart(fleet.sentinels[0]);
     finish(2);
