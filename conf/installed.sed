@@ -1,9 +1,8 @@
 # README.md as `make install` puts it beside the files that it names: with their places there, and
 # without what is about the source tree.
-/^## Tests and figures/,$d
+/^## Figures/,$d
 /^| folder | holds |/,/^`conf` ←/d
-s/; before an installation, `man -l [^`]*`//
-s/ (\[figures\]([^)]*))//
+s/ Before you install: `man -l [^`]*`.//
 s/\[\([^]]*\)\](conf\/man\/[^)]*)/\1/g
 s/\[\(queue\|daemon\|conf\|gpu\)\/\([A-Za-z.]*\)\]/[\2]/g
 s/](\(queue\|daemon\|conf\|gpu\)\//](/g

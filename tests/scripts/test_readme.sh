@@ -26,11 +26,12 @@ END
     run_daemon "$build/gpuimgd" -c "$dir/gpuimgd.conf"
 }
 
-# readme HEADING: the indented lines of that section
-readme() {
-    awk -v heading="$1" '/^#/ { here = $0 == heading; next } here && /^    / { print substr($0, 5) }' \
-        "$root/README.md"
+# section FILE HEADING: the indented lines of that section
+section() {
+    awk -v heading="$2" '/^#/ { here = $0 == heading; next } here && /^    / { print substr($0, 5) }' \
+        "$root/$1"
 }
+readme() { section README.md "$1"; }
 # manual PAGE: the displays of its EXAMPLES
 manual() {
     awk '$1 == ".Sh" { here = $2 == "EXAMPLES" } $1 == ".Ed" { on = 0 }
@@ -74,13 +75,13 @@ jobs_are_good() { # text
 # What --explain prints there is what it prints, but for the size of the picture's file.
 explanation_is_right() {
     local shown
-    shown=$(readme "## Operations" | awk '/^"/ { on = 0 } /^\$ / { on = 1 } on')
+    shown=$(section gpu/OPERATIONS.md "## How operations are combined" | awk '/^"/ { on = 0 } /^\$ / { on = 1 } on')
     diff <(tail -n +2 <<<"$shown" | sed 's/[0-9]* bytes$/N bytes/') \
         <(as_written "$(head -1 <<<"$shown" | cut -c3-)" | sed 's/[0-9]* bytes$/N bytes/')
 }
 targets_exist() { # every `make TARGET` of the text
     local target
-    grep -hoE '(^ +|`)make [a-z-]+' README.md tests/TESTS.md tests/bench/FIGURES.md | sed 's/.* //' |
+    grep -hoE '(^ +|`)make [a-z-]+' README.md gpu/OPERATIONS.md tests/TESTS.md tests/bench/FIGURES.md | sed 's/.* //' |
         sort -u | while read -r target; do
         grep -qE "^([a-z -]+ )?$target( [a-z-]+)*:" Makefile || { echo "no make $target"; false; } || return 1
     done
@@ -96,9 +97,10 @@ main() {
         -s "$dir/home/edges/beach.jpg" -a -s "$dir/out/photos/cat.jpg"
     ask_redis FLUSHALL >/dev/null
     check "README: the jobs are good" jobs_are_good "$(readme "## A job" | job_lines)"
-    check "README: what --explain prints" explanation_is_right
+    check "OPERATIONS.md: what explain prints" explanation_is_right
     check "README: Many hosts" as_written "$(readme "## Many hosts")"
     check "README: make has its targets" targets_exist
+    check "README: at most 160 lines" test "$(wc -l <"$root/README.md")" -le 160
     check "gpuimgctl(1): examples" as_written "$(manual gpuimgctl.1)"
     check "gpuimgd(8): examples" as_written "$(manual gpuimgd.8)"
     check "gpuimgd-job(5): examples" as_written "$(manual gpuimgd-job.5 | shell_lines)"
