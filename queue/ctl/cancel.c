@@ -7,7 +7,7 @@
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
-#include "queue/ctl/sighting.h"
+#include "queue/ctl/job_search.h"
 #include "queue/redis/script.h"
 
 #define KEYS       6

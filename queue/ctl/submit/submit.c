@@ -12,11 +12,11 @@
 #include "queue/ctl/progress.h"
 #include "queue/ctl/screen/overview.h"
 #include "queue/ctl/show.h"
-#include "queue/ctl/submit/carrier.h"
-#include "queue/ctl/submit/claims.h"
-#include "queue/ctl/submit/harvest.h"
-#include "queue/ctl/submit/place.h"
-#include "queue/ctl/submit/recipe.h"
+#include "queue/ctl/submit/key_transfer.h"
+#include "queue/ctl/submit/output_names.h"
+#include "queue/ctl/submit/result_reader.h"
+#include "queue/ctl/submit/output_file.h"
+#include "queue/ctl/submit/job_template.h"
 #include "queue/ctl/submit/source.h"
 
 /* Jobs a push: some 30 KB, which Redis takes in 100 us. */

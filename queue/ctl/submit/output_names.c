@@ -1,4 +1,4 @@
-#include "queue/ctl/submit/claims.h"
+#include "queue/ctl/submit/output_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "queue/ctl/sighting.h"
+#include "queue/ctl/job_search.h"
 
 #include <stdio.h>
 #include <stdlib.h>

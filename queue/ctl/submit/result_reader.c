@@ -1,4 +1,4 @@
-#include "queue/ctl/submit/harvest.h"
+#include "queue/ctl/submit/result_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

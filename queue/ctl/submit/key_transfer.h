@@ -1,17 +1,17 @@
 /*
- * carrier.h - takes pictures to Redis and results back, for hosts that share no disk with a daemon.
+ * key_transfer.h - takes pictures to Redis and results back, for hosts that share no disk with a daemon.
  *
  * A bounded number of pictures is under way at once, so that Redis never holds more of them.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_CARRIER_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_CARRIER_H
+#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
+#define GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "queue/ctl/client.h"
-#include "queue/ctl/submit/place.h"
-#include "queue/ctl/submit/recipe.h"
+#include "queue/ctl/submit/output_file.h"
+#include "queue/ctl/submit/job_template.h"
 
 /* Jobs that wait for each other's bytes: enough for several daemons, and some 200 MB of
  * photographs. */

@@ -1,11 +1,11 @@
 /*
- * harvest.h - takes results from a reply list that is one submit's own.
+ * result_reader.h - takes results from a reply list that is one submit's own.
  *
  * Each job's result is handed out once, also where Redis forgot that it had it and the job ran
  * again, and where an answer was lost with its connection: jobs are told apart by meta.n.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_HARVEST_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_HARVEST_H
+#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
+#define GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

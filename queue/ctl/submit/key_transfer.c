@@ -1,4 +1,4 @@
-#include "queue/ctl/submit/carrier.h"
+#include "queue/ctl/submit/key_transfer.h"
 
 #include <assert.h>
 #include <errno.h>

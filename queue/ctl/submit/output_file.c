@@ -1,4 +1,4 @@
-#include "queue/ctl/submit/place.h"
+#include "queue/ctl/submit/output_file.h"
 
 #include <errno.h>
 #include <limits.h>

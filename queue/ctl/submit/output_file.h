@@ -1,17 +1,17 @@
 /*
- * place.h - files that results are written to: never over a picture that is sent, and over another
+ * output_file.h - files that results are written to: never over a picture that is sent, and over another
  * file that was there before only with --force.
  *
  * Files are told apart by device and inode, so that links do not deceive.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_PLACE_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_PLACE_H
+#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_FILE_H
+#define GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "conf/status.h"
-#include "queue/ctl/submit/claims.h"
+#include "queue/ctl/submit/output_names.h"
 
 struct place_rules {
     struct claims inputs; /* the pictures that are known so far; claims_clear is due */

@@ -1,9 +1,9 @@
 /*
- * recipe.h - the job that a submit makes of every picture: a template from the command line or from
+ * job_template.h - the job that a submit makes of every picture: a template from the command line or from
  * a file, whose names are patterns (pattern.h), and the job of one picture.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_RECIPE_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_RECIPE_H
+#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
+#define GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /*
- * sighting.h - whether a job with an id waits or runs.
+ * job_search.h - whether a job with an id waits or runs.
  *
  * The queue has no index of ids, so the jobs themselves are read, a bounded number of them, and in
  * pieces, between which they move on.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SIGHTING_H
-#define GPUIMGD_QUEUE_CTL_SIGHTING_H
+#ifndef GPUIMGD_QUEUE_CTL_JOB_SEARCH_H
+#define GPUIMGD_QUEUE_CTL_JOB_SEARCH_H
 
 #include "queue/ctl/client.h"
 

@@ -1,11 +1,11 @@
 /*
- * claims.h - which name each picture's result has, so that no two of a submit have the same.
+ * output_names.h - which name each picture's result has, so that no two of a submit have the same.
  *
  * Of each name 64 bits are kept, and the picture that has it: two names that are taken for one are
  * one chance in 10^7 in a submit of a million.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_CLAIMS_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_CLAIMS_H
+#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_NAMES_H
+#define GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "queue/ctl/submit/recipe.h"
+#include "queue/ctl/submit/job_template.h"
 
 #include <errno.h>
 #include <inttypes.h>
