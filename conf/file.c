@@ -47,14 +47,14 @@ static int handle_key(void *user, const char *section, const char *name, const c
     return options_set(reading->options, name, value, reading->error) ? 1 : 0;
 }
 
-static bool load_file(struct options *options, const char *path, FILE *told,
+static bool load_file(struct options *options, const char *path, FILE *paths,
                       struct error *error)
 {
     struct error inner = {0};
     struct reading reading = {.options = options, .error = &inner};
     int line = ini_parse(path, handle_key, &reading);
-    if (line == 0 && told)
-        fprintf(told, "%s\n", path);
+    if (line == 0 && paths)
+        fprintf(paths, "%s\n", path);
     if (line == 0)
         return true;
     if (line == -1)
@@ -74,9 +74,9 @@ static int is_conf(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
-bool options_load(struct options *options, const char *file, FILE *told, struct error *error)
+bool options_load(struct options *options, const char *file, FILE *paths, struct error *error)
 {
-    if (!load_file(options, file, told, error))
+    if (!load_file(options, file, paths, error))
         return false;
     const char *slash = strrchr(file, '/');
     char *folder = NULL;
@@ -92,7 +92,7 @@ bool options_load(struct options *options, const char *file, FILE *told, struct 
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (ok && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
-            ok = load_file(options, path, told, error);
+            ok = load_file(options, path, paths, error);
         free(path);
         free(entries[i]);
     }

@@ -37,8 +37,8 @@ bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
 
 /* Reads FILE, then FILE's folder/conf.d/ *.conf. Keys may stand in no section or in [gpuimgd].
- * told: gets the path of each file that was read, a line each; NULL for nobody. */
-bool options_load(struct options *options, const char *file, FILE *told,
+ * paths: gets the path of each file that was read, a line each; NULL for nobody. */
+bool options_load(struct options *options, const char *file, FILE *paths,
                   struct error *error) MUST_CHECK;
 
 /* Checks what no single row can: choices and relations between options. */

@@ -36,11 +36,11 @@ static redisReply *call(struct ctl *ctl, const char *id)
     return reply;
 }
 
-static const char *sentence(enum sighting sighting, bool ended)
+static const char *sentence(enum job_search_result found, bool ended)
 {
-    if (sighting == SIGHTING_FOUND)
+    if (found == JOB_SEARCH_FOUND)
         return "what waits or runs under this id is cancelled";
-    if (sighting == SIGHTING_UNKNOWN)
+    if (found == JOB_SEARCH_UNKNOWN)
         return "every job with this id that was sent so far is cancelled, if there is any: not all "
                "that wait and run could be looked at";
     return ended ? "no job with this id waits or runs, so none is cancelled"
@@ -48,24 +48,24 @@ static const char *sentence(enum sighting sighting, bool ended)
                    "noted all the same, for jobs that were sent so far";
 }
 
-static int say(struct ctl *ctl, const char *id, enum sighting sighting, const char *kept)
+static int say(struct ctl *ctl, const char *id, enum job_search_result found, const char *kept)
 {
     cJSON *result = kept ? cJSON_Parse(kept) : NULL;
-    int status = sighting == SIGHTING_NONE && !kept ? CTL_FAILED : CTL_OK;
+    int status = found == JOB_SEARCH_NONE && !kept ? CTL_FAILED : CTL_OK;
     if (ctl->json) {
         cJSON *json = cJSON_CreateObject();
         cJSON_AddStringToObject(json, "cancelled", id);
-        if (sighting == SIGHTING_UNKNOWN)
+        if (found == JOB_SEARCH_UNKNOWN)
             cJSON_AddNullToObject(json, "found");
         else
-            cJSON_AddBoolToObject(json, "found", sighting == SIGHTING_FOUND);
+            cJSON_AddBoolToObject(json, "found", found == JOB_SEARCH_FOUND);
         if (!result || !cJSON_AddItemReferenceToObject(json, "result", result))
             cJSON_AddNullToObject(json, "result");
         if (ctl_print_json(json) != CTL_OK)
             status = CTL_FAULT;
     } else {
         char word[SHOW_BYTES];
-        out_put("%s: %s", id, sentence(sighting, kept != NULL));
+        out_put("%s: %s", id, sentence(found, kept != NULL));
         if (result)
             out_put("; one has ended before (%s)", show_word(result, "status", word, sizeof word));
         out_end();
@@ -87,13 +87,13 @@ int ctl_cancel(struct ctl *ctl, int count, char **operands)
         return worst;
     for (int i = 0; i < count && worst != CTL_FAULT; i++) {
         /* Before it is cancelled, after which a job may be gone at once. */
-        enum sighting sighting = sighting_look(ctl->client, ctl->options.namespace, operands[i]);
+        enum job_search_result found = job_search(ctl->client, ctl->options.namespace, operands[i]);
         redisReply *reply = call(ctl, operands[i]);
         if (!reply)
             return CTL_UNAVAILABLE;
         const redisReply *kept =
             reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 ? reply->element[0] : NULL;
-        int status = say(ctl, operands[i], sighting,
+        int status = say(ctl, operands[i], found,
                          kept && kept->type == REDIS_REPLY_STRING ? kept->str : NULL);
         worst = status > worst ? status : worst;
         freeReplyObject(reply);

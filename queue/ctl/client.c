@@ -18,7 +18,7 @@
 #define ASK_TRIES 3
 #define WORDS_MAX 8
 /* Between looks whether Redis is there again, or takes what it refused. */
-#define PATIENT_S 0.2
+#define RETRY_PAUSE_S 0.2
 
 /* A command whose answer has not been taken. */
 struct answer {
@@ -303,7 +303,7 @@ redisReply *client_take(struct client *client)
     return reply;
 }
 
-bool client_good(struct client *client, const redisReply *reply, const char *what)
+bool client_reply_ok(struct client *client, const redisReply *reply, const char *what)
 {
     if (!reply) {
         say_unreachable(client);
@@ -317,14 +317,14 @@ bool client_good(struct client *client, const redisReply *reply, const char *wha
     return false;
 }
 
-void client_be_patient(struct client *client, double seconds, client_away_cb away, void *context)
+void client_retry_for(struct client *client, double seconds, client_away_cb away, void *context)
 {
     client->patient_until_s = clock_now_s() + seconds;
     client->away = away;
     client->away_context = context;
 }
 
-bool client_may_pass(const redisReply *reply)
+bool client_is_transient(const redisReply *reply)
 {
     if (!reply)
         return true;
@@ -333,20 +333,20 @@ bool client_may_pass(const redisReply *reply)
     return refusal == REDIS_REFUSAL_WAIT || refusal == REDIS_REFUSAL_RECONNECT;
 }
 
-static bool is_patient(const struct client *client)
+static bool may_retry(const struct client *client)
 {
     return client->away && !interrupted && clock_now_s() < client->patient_until_s;
 }
 
 /* Redis's own tries to connect go on meanwhile. */
-static bool wait_patiently(struct client *client)
+static bool wait_and_retry(struct client *client)
 {
-    if (!is_patient(client))
+    if (!may_retry(client))
         return false;
     do {
         client->away(client->away_context);
-        client_pause(client, PATIENT_S);
-    } while (!redis_up(client->redis) && is_patient(client));
+        client_pause(client, RETRY_PAUSE_S);
+    } while (!redis_up(client->redis) && may_retry(client));
     return redis_up(client->redis);
 }
 
@@ -354,22 +354,22 @@ redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths)
 {
     for (int try = 0; try < ASK_TRIES && (try == 0 || !interrupted); try++) {
-        if (!redis_up(client->redis) && !wait_until_up(client) && !wait_patiently(client))
+        if (!redis_up(client->redis) && !wait_until_up(client) && !wait_and_retry(client))
             return NULL;
         client_send(client, argc, argv, lengths);
         redisReply *reply = client_take(client);
-        if (client_good(client, reply, argv[0])) {
+        if (client_reply_ok(client, reply, argv[0])) {
             redis_mark_healthy(client->redis);
             return reply;
         }
         bool lost = !reply || redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT;
-        bool may_pass = client_may_pass(reply);
+        bool transient = client_is_transient(reply);
         if (reply && lost)
             redis_drop(client->redis, reply->str);
         freeReplyObject(reply);
-        if (!lost && !(may_pass && wait_patiently(client)))
+        if (!lost && !(transient && wait_and_retry(client)))
             break;
-        if (is_patient(client))
+        if (may_retry(client))
             try = -1; /* as often as it takes */
     }
     return NULL;

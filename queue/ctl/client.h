@@ -39,14 +39,14 @@ bool client_integer(struct client *client, long long *answer, ...) __attribute__
  * (LOADING, OOM, ...), and is asked again; an interrupt ends that. away is called before each wait,
  * again and again while there is no answer; client_why says why. */
 typedef void (*client_away_cb)(void *context);
-void client_be_patient(struct client *client, double seconds, client_away_cb away, void *context);
+void client_retry_for(struct client *client, double seconds, client_away_cb away, void *context);
 /* Is what came instead of an answer one that another try may get over? NULL is no reply. */
-bool client_may_pass(const redisReply *reply);
+bool client_is_transient(const redisReply *reply);
 
 /* A sentence. */
 const char *client_why(const struct client *client);
 /* Looks at a reply of client_take: NULL and errors are false, with client_why set. */
-bool client_good(struct client *client, const redisReply *reply, const char *what);
+bool client_reply_ok(struct client *client, const redisReply *reply, const char *what);
 
 bool client_up(const struct client *client);
 /* Lets time pass, on the loop, or less of it when the client was interrupted or woken. */

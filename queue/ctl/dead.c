@@ -138,7 +138,7 @@ static redisReply *piece_with_errors(struct dead *dead, long long from, long lon
     snprintf(many, sizeof many, "%lld", count < ERRORS_PIECE ? count : ERRORS_PIECE);
     redisReply *reply = client_ask(dead->ctl->client, "EVAL", script, "2", dead->list, dead->never,
                                    first, many, NULL);
-    if (client_good(dead->ctl->client, reply, "EVAL"))
+    if (client_reply_ok(dead->ctl->client, reply, "EVAL"))
         return reply;
     freeReplyObject(reply);
     return NULL;
@@ -303,7 +303,7 @@ static int act_on(struct dead *dead, const struct choice *choice, bool retry)
     client_send(dead->ctl->client, 8, argv, lengths);
     redisReply *reply = client_take(dead->ctl->client);
     int status = CTL_OK;
-    if (!client_good(dead->ctl->client, reply, "EVAL")) {
+    if (!client_reply_ok(dead->ctl->client, reply, "EVAL")) {
         status = ctl_no_answer(dead->ctl);
     } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
         ctl_say("number %lld is not in the list any more", choice->number);

@@ -12,51 +12,52 @@
 #define PIECE     100
 #define KEY_BYTES 200
 
-struct look {
+struct search {
     struct client *client;
     const char *ns, *id;
     size_t jobs, bytes;
     bool found, failed; /* failed: Redis did not answer, or refused */
 };
 
-static bool is_over(const struct look *look)
+static bool is_over(const struct search *search)
 {
-    return look->found || look->failed || look->jobs >= JOBS_MAX || look->bytes >= BYTES_MAX;
+    return search->found || search->failed || search->jobs >= JOBS_MAX ||
+           search->bytes >= BYTES_MAX;
 }
 
 /* An id that JSON escapes is not found as text. */
-static void look_at(struct look *look, const redisReply *text)
+static void check_job(struct search *search, const redisReply *text)
 {
     if (!text || text->type != REDIS_REPLY_STRING)
         return;
-    look->bytes += text->len;
-    if (!strstr(text->str, look->id) && !strchr(text->str, '\\'))
+    search->bytes += text->len;
+    if (!strstr(text->str, search->id) && !strchr(text->str, '\\'))
         return;
     cJSON *job = cJSON_Parse(text->str);
-    look->found = look->found || strcmp(show_text(job, "id"), look->id) == 0;
+    search->found = search->found || strcmp(show_text(job, "id"), search->id) == 0;
     cJSON_Delete(job);
 }
 
 /* Jobs that have a number, by it; all questions go out before the first answer is awaited. */
-static void look_at_numbers(struct look *look, const char *const *numbers, size_t count)
+static void check_numbers(struct search *search, const char *const *numbers, size_t count)
 {
     char key[KEY_BYTES];
     for (size_t i = 0; i < count; i++) {
-        snprintf(key, sizeof key, "%s:job:%.20s", look->ns, numbers[i]);
+        snprintf(key, sizeof key, "%s:job:%.20s", search->ns, numbers[i]);
         const char *argv[] = {"HGET", key, "raw"};
         size_t lengths[] = {4, strlen(key), 3};
-        client_send(look->client, 3, argv, lengths);
+        client_send(search->client, 3, argv, lengths);
     }
     for (size_t i = 0; i < count; i++) {
-        redisReply *reply = client_take(look->client);
-        look->failed = look->failed || !reply; /* what is no hash is no job */
-        look_at(look, reply);
+        redisReply *reply = client_take(search->client);
+        search->failed = search->failed || !reply; /* what is no hash is no job */
+        check_job(search, reply);
         freeReplyObject(reply);
     }
 }
 
 /* Entries are jobs, numbers of jobs (in NS:jobs behind an @), or fences of cancels. */
-static void look_at_entries(struct look *look, const redisReply *reply, bool are_numbers)
+static void check_entries(struct search *search, const redisReply *reply, bool are_numbers)
 {
     const char *numbers[PIECE];
     size_t count = 0;
@@ -67,40 +68,42 @@ static void look_at_entries(struct look *look, const redisReply *reply, bool are
         if (are_numbers)
             numbers[count++] = entry->str;
         else if (entry->str[0] != '@')
-            look_at(look, entry);
+            check_job(search, entry);
         else if (entry->str[1] >= '0' && entry->str[1] <= '9')
             numbers[count++] = entry->str + 1;
     }
-    look_at_numbers(look, numbers, count);
+    check_numbers(search, numbers, count);
 }
 
 /* From the end that daemons take from: what is pushed meanwhile comes in at the other one. */
-static void look_through(struct look *look, const char *command, const char *name,
-                         bool are_numbers)
+static void search_list(struct search *search, const char *command, const char *name,
+                        bool are_numbers)
 {
     char key[KEY_BYTES], first[24], last[24];
     size_t got = PIECE;
-    snprintf(key, sizeof key, "%s:%s", look->ns, name);
-    for (size_t from = 0; got == PIECE && !is_over(look); from += PIECE) {
+    snprintf(key, sizeof key, "%s:%s", search->ns, name);
+    for (size_t from = 0; got == PIECE && !is_over(search); from += PIECE) {
         snprintf(first, sizeof first, "-%zu", from + PIECE);
         snprintf(last, sizeof last, "-%zu", from + 1);
-        redisReply *reply = client_ask(look->client, command, key, first, last, NULL);
-        look->failed = !reply;
+        redisReply *reply = client_ask(search->client, command, key, first, last, NULL);
+        search->failed = !reply;
         got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-        look->jobs += got;
+        search->jobs += got;
         if (got > 0)
-            look_at_entries(look, reply, are_numbers);
+            check_entries(search, reply, are_numbers);
         freeReplyObject(reply);
     }
 }
 
-enum sighting sighting_look(struct client *client, const char *ns, const char *id)
+enum job_search_result job_search(struct client *client, const char *ns, const char *id)
 {
-    struct look look = {.client = client, .ns = ns, .id = id};
+    struct search search = {.client = client, .ns = ns, .id = id};
     /* The way of a job: one that is taken meanwhile is seen among the leases. */
-    look_through(&look, "LRANGE", "jobs", false);
-    look_through(&look, "ZRANGE", "delayed", true);
-    look_through(&look, "LRANGE", "alone", true);
-    look_through(&look, "ZRANGE", "lease", true);
-    return look.found ? SIGHTING_FOUND : is_over(&look) ? SIGHTING_UNKNOWN : SIGHTING_NONE;
+    search_list(&search, "LRANGE", "jobs", false);
+    search_list(&search, "ZRANGE", "delayed", true);
+    search_list(&search, "LRANGE", "alone", true);
+    search_list(&search, "ZRANGE", "lease", true);
+    return search.found       ? JOB_SEARCH_FOUND
+           : is_over(&search) ? JOB_SEARCH_UNKNOWN
+                              : JOB_SEARCH_NONE;
 }

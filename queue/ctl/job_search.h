@@ -9,12 +9,12 @@
 
 #include "queue/ctl/client.h"
 
-enum sighting {
-    SIGHTING_NONE,    /* all were read, and none has the id */
-    SIGHTING_FOUND,
-    SIGHTING_UNKNOWN  /* there are too many, or Redis does not let them be read */
+enum job_search_result {
+    JOB_SEARCH_NONE, /* all were read, and none has the id */
+    JOB_SEARCH_FOUND,
+    JOB_SEARCH_UNKNOWN /* there are too many, or Redis does not let them be read */
 };
 
-enum sighting sighting_look(struct client *client, const char *ns, const char *id);
+enum job_search_result job_search(struct client *client, const char *ns, const char *id);
 
 #endif

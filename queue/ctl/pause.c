@@ -10,7 +10,7 @@
 #include "queue/ctl/progress.h"
 #include "queue/ctl/show.h"
 
-#define LOOK_S 0.2
+#define POLL_S 0.2
 
 const struct ctl_option ctl_pause_options[] = {
     {"for", 0, "SECONDS", "go on by itself after this time"},
@@ -123,7 +123,7 @@ int ctl_drain(struct ctl *ctl, int count, char **operands)
         show_left(terminal, jobs);
         if (jobs == 0 || client_interrupted() || clock_now_s() - began_s > timeout_s)
             break;
-        client_pause(ctl->client, LOOK_S);
+        client_pause(ctl->client, POLL_S);
     }
     show_left(terminal, 0);
     if (jobs == 0)

@@ -28,7 +28,7 @@ struct progress {
 
 void progress_begin(struct progress *progress, bool json, bool verbose);
 /* One result: text is the line as it came; name and files as of show_result. unwritten: as of
- * carrier_fetch, or NULL. */
+ * key_transfer_download, or NULL. */
 void progress_result(struct progress *progress, const cJSON *result, const char *text,
                      const char *name, const char *const *files, const cJSON *unwritten);
 uint64_t progress_ended(const struct progress *progress);

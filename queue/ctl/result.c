@@ -8,7 +8,7 @@
 #include "queue/ctl/progress.h"
 #include "queue/ctl/show.h"
 
-#define LOOK_S 0.1
+#define POLL_S 0.1
 
 const struct ctl_option ctl_result_options[] = {
     {"wait", 'w', NULL, "wait for results that are not there yet"},
@@ -34,7 +34,7 @@ static int look(struct ctl *ctl, const char *id, double until_s, redisReply **re
         }
         if (*reply || status || clock_now_s() >= until_s || client_interrupted())
             break;
-        client_pause(ctl->client, LOOK_S);
+        client_pause(ctl->client, POLL_S);
     }
     free(key);
     return status;

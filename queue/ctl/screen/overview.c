@@ -212,7 +212,7 @@ static bool read_jobs(struct reading *reading, const redisReply *leases)
     for (size_t i = 0; i + 1 < leases->elements; i += 2) {
         const char *end = string_at(leases, i + 1);
         redisReply *job = client_take(reading->client);
-        ok = client_good(reading->client, job, "HMGET") && ok;
+        ok = client_reply_ok(reading->client, job, "HMGET") && ok;
         if (ok)
             count_lease(reading->overview, job);
         reading->overview->expired += end && strtod(end, NULL) < reading->now_ms;

@@ -68,7 +68,7 @@ static void read_counts(struct counts *counts, const struct overview_daemon *dae
     read_devices(counts, cJSON_GetObjectItemCaseSensitive(daemon->stats, "devices"));
 }
 
-static double held(double value, double least, double most)
+static double clamp(double value, double least, double most)
 {
     return value < least ? least : value > most ? most : value;
 }
@@ -81,8 +81,8 @@ static void compare_devices(struct counts *now, const struct counts *before, dou
         double busy_s = now->devices[i].busy_s - before->devices[i].busy_s;
         double parts_s = now->devices[i].parts_s - before->devices[i].parts_s;
         memcpy(device->name, now->devices[i].name, sizeof device->name);
-        device->busy = held(busy_s / seconds, 0, 1);
-        device->overlap = busy_s > 0 ? held(parts_s / busy_s, 1, 3) : 0;
+        device->busy = clamp(busy_s / seconds, 0, 1);
+        device->overlap = busy_s > 0 ? clamp(parts_s / busy_s, 1, 3) : 0;
     }
 }
 

@@ -30,7 +30,7 @@ static cJSON *holder_of(const cJSON *job, size_t index)
 }
 
 /* The pattern of an output's place, "" if it has none. */
-static const char *place_of(const cJSON *output)
+static const char *path_of(const cJSON *output)
 {
     const char *text = cJSON_GetStringValue(cJSON_IsString(output) ? output : get(output, "path"));
     return text ? text : "";
@@ -49,31 +49,31 @@ static int out_of_memory(const char *what)
     return CTL_FAULT;
 }
 
-static int read_template(struct recipe *recipe, struct ctl *ctl)
+static int read_template(struct job_template *template, struct ctl *ctl)
 {
     const char *name = ctl_value(ctl, "job-file");
     struct error error = {0};
     size_t length;
     if (!name)
-        return (recipe->job = cJSON_CreateObject()) ? CTL_OK : out_of_memory("a job");
+        return (template->job = cJSON_CreateObject()) ? CTL_OK : out_of_memory("a job");
     char *text = ops_read_file(name, &length, &error);
     if (!text) {
         ctl_say("%s", error.text);
         return CTL_NO_INPUT;
     }
-    recipe->job = json_parse(text, length, "meta", &error);
+    template->job = json_parse(text, length, "meta", &error);
     free(text);
     if (error.status == STATUS_OUT_OF_MEMORY)
         return out_of_memory("a job");
-    if (!recipe->job)
+    if (!template->job)
         return ctl_usage(ctl, "%s: %s", name, error.text);
-    if (!cJSON_IsObject(recipe->job))
+    if (!cJSON_IsObject(template->job))
         return ctl_usage(ctl, "%s holds no job, which is a JSON object", name);
-    cJSON_DeleteItemFromObjectCaseSensitive(recipe->job, "input"); /* each FILE is one */
+    cJSON_DeleteItemFromObjectCaseSensitive(template->job, "input"); /* each FILE is one */
     return CTL_OK;
 }
 
-static int read_ops(struct recipe *recipe, struct ctl *ctl)
+static int read_ops(struct job_template *template, struct ctl *ctl)
 {
     const char *text = ctl_value(ctl, "ops"), *file = ctl_value(ctl, "ops-file");
     struct error error = {0};
@@ -82,7 +82,7 @@ static int read_ops(struct recipe *recipe, struct ctl *ctl)
         return ctl_usage(ctl, "--ops and --ops-file say both what is to be done");
     if (!text && !file)
         return CTL_OK;
-    if (get(recipe->job, "ops") || get(recipe->job, "outputs"))
+    if (get(template->job, "ops") || get(template->job, "outputs"))
         return ctl_usage(ctl, "--ops%s and the job itself say both what is to be done",
                          file ? "-file" : "");
     ops = text ? ops_parse(text, &error) : ops_load(file, &error);
@@ -92,7 +92,7 @@ static int read_ops(struct recipe *recipe, struct ctl *ctl)
     }
     if (error.status)
         return ctl_usage(ctl, "%s", error.text);
-    return json_set(recipe->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
+    return json_set(template->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
 }
 
 /* Numbers keep their digits, but for keys whose values are looked at. */
@@ -109,7 +109,7 @@ static cJSON *read_value(const char *key, const char *text)
 }
 
 /* --set=key=value, as often as there are keys. */
-static int read_sets(struct recipe *recipe, struct ctl *ctl)
+static int read_sets(struct job_template *template, struct ctl *ctl)
 {
     for (int i = 0; i < ctl->value_count; i++) {
         const char *text = ctl->values[i].value, *equals = strchr(text, '=');
@@ -122,30 +122,30 @@ static int read_sets(struct recipe *recipe, struct ctl *ctl)
             free(key);
             return ctl_usage(ctl, "--set is \"%s\"; each FILE is the input of a job", text);
         }
-        bool ok = key && json_set(recipe->job, key, read_value(key, equals + 1));
+        bool ok = key && json_set(template->job, key, read_value(key, equals + 1));
         free(key);
         if (!ok)
             return out_of_memory("--set");
     }
-    if (*recipe->reply_to && (get(recipe->job, "meta") || get(recipe->job, "reply_to")))
+    if (*template->reply_to && (get(template->job, "meta") || get(template->job, "reply_to")))
         return ctl_usage(ctl, "--wait and --keys have a use of their own for meta and reply_to");
     return CTL_OK;
 }
 
-static int read_id(struct recipe *recipe, struct ctl *ctl)
+static int read_id(struct job_template *template, struct ctl *ctl)
 {
-    cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(recipe->job, "id");
+    cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(template->job, "id");
     const char *given = ctl_value(ctl, "id"), *id = given ? given : cJSON_GetStringValue(own);
-    char made[sizeof recipe->run + 8];
+    char made[sizeof template->run + 8];
     bool is_text = !own || cJSON_IsString(own);
-    snprintf(made, sizeof made, "%s-%%i", recipe->run);
-    if (!id && !*recipe->reply_to && !get(recipe->job, "unique"))
+    snprintf(made, sizeof made, "%s-%%i", template->run);
+    if (!id && !*template->reply_to && !get(template->job, "unique"))
         id = made; /* to ask for its result */
-    recipe->id = id ? strdup(id) : NULL;
+    template->id = id ? strdup(id) : NULL;
     cJSON_Delete(own);
     if (!is_text)
         return ctl_usage(ctl, "the job's id is no string");
-    return id && !recipe->id ? out_of_memory("an id") : CTL_OK;
+    return id && !template->id ? out_of_memory("an id") : CTL_OK;
 }
 
 /* ---- where results go ---------------------------------------------------------------------- */
@@ -163,13 +163,13 @@ static int check_format(struct ctl *ctl, const char **format)
 }
 
 /* The pattern that --out stands for. */
-static int read_pattern(struct recipe *recipe, struct ctl *ctl, const char *out, bool formatted,
-                        char pattern[PATH_MAX])
+static int read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
+                        bool formatted, char pattern[PATH_MAX])
 {
-    const char *root = recipe->output_root;
+    const char *root = template->output_root;
     char known[FORMAT_LIST_BYTES];
     size_t length = strlen(root);
-    if (!recipe->keys && *out == '/') {
+    if (!template->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
             return ctl_usage(ctl, "--out is \"%s\", which is not below output_root (%s); with "
                                   "--keys it may be anywhere", out, root);
@@ -183,7 +183,7 @@ static int read_pattern(struct recipe *recipe, struct ctl *ctl, const char *out,
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
     if (strlen(out) + 20 > PATH_MAX)
         return ctl_usage(ctl, "--out is too long");
-    if (strcmp(out, ".") == 0 && !recipe->keys)
+    if (strcmp(out, ".") == 0 && !template->keys)
         strcpy(pattern, "%p%n.%e");
     else
         snprintf(pattern, PATH_MAX, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
@@ -200,7 +200,7 @@ static bool add_output(cJSON *job, const char *pattern, const char *format, doub
            (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality));
 }
 
-static int read_out(struct recipe *recipe, struct ctl *ctl)
+static int read_out(struct job_template *template, struct ctl *ctl)
 {
     const char *out = ctl_value(ctl, "out"), *format;
     bool none = ctl_value(ctl, "no-output") != NULL;
@@ -212,7 +212,7 @@ static int read_out(struct recipe *recipe, struct ctl *ctl)
         return status;
     if (!ctl_number(ctl, "quality", row->min, row->max, &quality))
         return CTL_USAGE;
-    if (get(recipe->job, "output") || get(recipe->job, "outputs")) {
+    if (get(template->job, "output") || get(template->job, "outputs")) {
         none = none && ctl_value(ctl, "job-file");
         return out || none || format || quality > 0
                    ? ctl_usage(ctl, "the job says itself where results go, and how: --%s is one "
@@ -227,73 +227,74 @@ static int read_out(struct recipe *recipe, struct ctl *ctl)
     if (!out || !*out)
         return ctl_usage(ctl, "--out is missing: a folder, or a pattern such as edges/%%n.png; "
                               "--no-output where the values of operations are all that you want");
-    status = read_pattern(recipe, ctl, out, format != NULL, pattern);
-    if (!status && !add_output(recipe->job, pattern, format, quality))
+    status = read_pattern(template, ctl, out, format != NULL, pattern);
+    if (!status && !add_output(template->job, pattern, format, quality))
         status = out_of_memory("--out");
     return status;
 }
 
-static void count_outputs(struct recipe *recipe)
+static void count_outputs(struct job_template *template)
 {
-    const cJSON *list = get(recipe->job, "outputs");
+    const cJSON *list = get(template->job, "outputs");
     int count = list ? cJSON_GetArraySize(list) : 1;
-    recipe->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
-    for (size_t i = 0; i < recipe->output_count; i++) {
-        const char *place = place_of(get(holder_of(recipe->job, i), "output"));
-        if (*place && !strchr(place, '%'))
-            recipe->single = place;
+    template->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
+    for (size_t i = 0; i < template->output_count; i++) {
+        const char *path = path_of(get(holder_of(template->job, i), "output"));
+        if (*path && !strchr(path, '%'))
+            template->single = path;
     }
 }
 
-static int read_roots(struct recipe *recipe, struct ctl *ctl)
+static int read_roots(struct job_template *template, struct ctl *ctl)
 {
-    if (recipe->keys)
+    if (template->keys)
         return CTL_OK;
-    if (!realpath(ctl->options.input_root, recipe->input_root)) {
+    if (!realpath(ctl->options.input_root, template->input_root)) {
         ctl_say("input_root is %s: %s; --keys sends pictures through Redis",
                 ctl->options.input_root, strerror(errno));
         return CTL_NO_INPUT;
     }
-    if (!realpath(ctl->options.output_root, recipe->output_root)) /* daemons elsewhere may see it */
-        text_copy(recipe->output_root, sizeof recipe->output_root, ctl->options.output_root);
+    /* The folder may exist only on the hosts of the daemons. */
+    if (!realpath(ctl->options.output_root, template->output_root))
+        text_copy(template->output_root, sizeof template->output_root, ctl->options.output_root);
     return CTL_OK;
 }
 
 /* A name that no other submit has, whatever its host and pid. */
-static void name_run(struct recipe *recipe)
+static void name_run(struct job_template *template)
 {
     uint64_t dice = 0;
     if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
         dice = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-    snprintf(recipe->run, sizeof recipe->run, "ctl-%016" PRIx64, dice);
+    snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
 }
 
-int recipe_read(struct recipe *recipe, struct ctl *ctl)
+int job_template_read(struct job_template *template, struct ctl *ctl)
 {
-    memset(recipe, 0, sizeof *recipe);
-    recipe->keys = ctl_value(ctl, "keys") != NULL;
-    recipe->ns = ctl->options.namespace;
-    name_run(recipe);
-    if (recipe->keys || ctl_value(ctl, "wait"))
-        snprintf(recipe->reply_to, sizeof recipe->reply_to, "%s:reply:%s", recipe->ns,
-                 recipe->run);
-    int status = read_template(recipe, ctl);
-    status = status ? status : read_sets(recipe, ctl);
-    status = status ? status : read_id(recipe, ctl);
-    status = status ? status : read_roots(recipe, ctl);
-    status = status ? status : read_out(recipe, ctl);
-    status = status ? status : read_ops(recipe, ctl);
+    memset(template, 0, sizeof *template);
+    template->keys = ctl_value(ctl, "keys") != NULL;
+    template->ns = ctl->options.namespace;
+    name_run(template);
+    if (template->keys || ctl_value(ctl, "wait"))
+        snprintf(template->reply_to, sizeof template->reply_to, "%s:reply:%s", template->ns,
+                 template->run);
+    int status = read_template(template, ctl);
+    status = status ? status : read_sets(template, ctl);
+    status = status ? status : read_id(template, ctl);
+    status = status ? status : read_roots(template, ctl);
+    status = status ? status : read_out(template, ctl);
+    status = status ? status : read_ops(template, ctl);
     if (!status)
-        count_outputs(recipe);
+        count_outputs(template);
     return status;
 }
 
-void recipe_clear(struct recipe *recipe)
+void job_template_clear(struct job_template *template)
 {
-    cJSON_Delete(recipe->job);
-    free(recipe->id);
-    recipe->job = NULL;
-    recipe->id = NULL;
+    cJSON_Delete(template->job);
+    free(template->id);
+    template->job = NULL;
+    template->id = NULL;
 }
 
 /* ---- the job of a picture ------------------------------------------------------------------ */
@@ -308,28 +309,31 @@ static bool expand(const char *pattern, const struct source_file *file, uint64_t
     return false;
 }
 
-bool recipe_place(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                  size_t index, char out[PATH_MAX], struct error *error)
+bool job_template_output_path(const struct job_template *template, const struct source_file *file,
+                              uint64_t number, size_t index, char out[PATH_MAX],
+                              struct error *error)
 {
-    const cJSON *output = get(holder_of(recipe->job, index), "output");
-    return expand(place_of(output), file, number, format_of(output), out, error);
+    const cJSON *output = get(holder_of(template->job, index), "output");
+    return expand(path_of(output), file, number, format_of(output), out, error);
 }
 
-void recipe_input_key(const struct recipe *recipe, uint64_t number, char key[320])
+void job_template_input_key(const struct job_template *template, uint64_t number, char key[320])
 {
-    snprintf(key, 320, "%s:img:%s:%" PRIu64, recipe->ns, recipe->run, number);
+    snprintf(key, 320, "%s:img:%s:%" PRIu64, template->ns, template->run, number);
 }
 
-void recipe_output_key(const struct recipe *recipe, uint64_t number, size_t index, char key[320])
+void job_template_output_key(const struct job_template *template, uint64_t number, size_t index,
+                             char key[320])
 {
-    snprintf(key, 320, "%s:img:%s:%" PRIu64 ":out%zu", recipe->ns, recipe->run, number, index + 1);
+    snprintf(key, 320, "%s:img:%s:%" PRIu64 ":out%zu", template->ns, template->run, number,
+             index + 1);
 }
 
 /* The file's path below input_root, or false with a sentence. */
-static bool below_root(const struct recipe *recipe, const struct source_file *file,
+static bool below_root(const struct job_template *template, const struct source_file *file,
                        char path[PATH_MAX], const char **below, struct error *error)
 {
-    const char *root = recipe->input_root;
+    const char *root = template->input_root;
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (!realpath(file->path, path)) {
         error_set(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
@@ -381,54 +385,55 @@ static bool check_quality(cJSON *output, const char *pattern, const char *name,
 }
 
 /* Instead of a path on this machine: a key, which has no suffix that could tell the format. */
-static bool use_key(const struct recipe *recipe, cJSON *holder, cJSON *output, const char *out,
-                    uint64_t number, size_t index)
+static bool use_key(const struct job_template *template, cJSON *holder, cJSON *output,
+                    const char *out, uint64_t number, size_t index)
 {
     const struct format *format = format_by_suffix(source_suffix(out));
     char key[320];
-    cJSON *place = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
-    recipe_output_key(recipe, number, index, key);
-    cJSON_DeleteItemFromObjectCaseSensitive(place, "path");
-    bool ok = place && cJSON_AddStringToObject(place, "key", key) &&
-              (get(place, "format") || !format ||
-               cJSON_AddStringToObject(place, "format", format->name)) &&
-              (get(place, "ttl_s") ||
-               cJSON_AddNumberToObject(place, "ttl_s", RECIPE_OUTPUT_TTL_S));
+    cJSON *keyed = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
+    job_template_output_key(template, number, index, key);
+    cJSON_DeleteItemFromObjectCaseSensitive(keyed, "path");
+    bool ok = keyed && cJSON_AddStringToObject(keyed, "key", key) &&
+              (get(keyed, "format") || !format ||
+               cJSON_AddStringToObject(keyed, "format", format->name)) &&
+              (get(keyed, "ttl_s") || cJSON_AddNumberToObject(keyed, "ttl_s", OUTPUT_KEY_TTL_S));
     if (ok)
-        return json_set(holder, "output", place);
-    cJSON_Delete(place);
+        return json_set(holder, "output", keyed);
+    cJSON_Delete(keyed);
     return false;
 }
 
 /* What is a pattern in the template becomes a name in the job. */
-static bool fill_output(const struct recipe *recipe, cJSON *job, const struct source_file *file,
-                        uint64_t number, size_t index, struct error *error)
+static bool fill_output(const struct job_template *template, cJSON *job,
+                        const struct source_file *file, uint64_t number, size_t index,
+                        struct error *error)
 {
     cJSON *holder = holder_of(job, index), *output = get(holder, "output");
     bool is_key = cJSON_IsString(get(output, "key"));
-    const char *pattern = is_key ? cJSON_GetStringValue(get(output, "key")) : place_of(output);
+    const char *pattern = is_key ? cJSON_GetStringValue(get(output, "key")) : path_of(output);
     char name[PATH_MAX];
     if (!*pattern)
         return true; /* values alone, or something that the check of the whole job refuses */
     if (!expand(pattern, file, number, format_of(output), name, error) ||
         !check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
         return false;
-    bool ok = is_key                    ? json_set(output, "key", cJSON_CreateString(name))
-              : recipe->keys            ? use_key(recipe, holder, output, name, number, index)
+    bool ok = is_key                   ? json_set(output, "key", cJSON_CreateString(name))
+              : template->keys         ? use_key(template, holder, output, name, number, index)
               : cJSON_IsString(output) ? json_set(holder, "output", cJSON_CreateString(name))
-                                        : json_set(output, "path", cJSON_CreateString(name));
+                                       : json_set(output, "path", cJSON_CreateString(name));
     if (!ok)
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
     return ok;
 }
 
-static bool add_input(const struct recipe *recipe, cJSON *job, const char *path, uint64_t number)
+static bool add_input(const struct job_template *template, cJSON *job, const char *path,
+                      uint64_t number)
 {
     char key[320];
-    if (!recipe->keys)
+    if (!template->keys)
         return cJSON_AddStringToObject(job, "input", path) != NULL;
     cJSON *input = cJSON_AddObjectToObject(job, "input");
-    recipe_input_key(recipe, number, key);
+    job_template_input_key(template, number, key);
     return input && cJSON_AddStringToObject(input, "key", key);
 }
 
@@ -449,10 +454,10 @@ static bool is_about_results(const char *key)
 }
 
 /* The template's keys: those about results, or the others. */
-static bool add_template(const struct recipe *recipe, cJSON *job, bool about_results)
+static bool add_template(const struct job_template *template, cJSON *job, bool about_results)
 {
     const cJSON *item;
-    cJSON_ArrayForEach(item, recipe->job)
+    cJSON_ArrayForEach(item, template->job)
         if (is_about_results(item->string) == about_results &&
             !json_set(job, item->string, cJSON_Duplicate(item, true)))
             return false;
@@ -467,18 +472,17 @@ static bool add_time(cJSON *job)
 }
 
 /* NULL with the error set. */
-static cJSON *make_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                       const char *input, const char *id, struct error *error)
+static cJSON *make_job(const struct job_template *template, const struct source_file *file,
+                       uint64_t number, const char *input, const char *id, struct error *error)
 {
     cJSON *job = cJSON_CreateObject();
-    bool ok = job && add_input(recipe, job, input, number) && add_template(recipe, job, true);
-    for (size_t i = 0; i < recipe->output_count && ok; i++)
-        ok = fill_output(recipe, job, file, number, i, error);
+    bool ok = job && add_input(template, job, input, number) && add_template(template, job, true);
+    for (size_t i = 0; i < template->output_count && ok; i++)
+        ok = fill_output(template, job, file, number, i, error);
     ok = ok && (!id || cJSON_AddStringToObject(job, "id", id)) &&
-         (!*recipe->reply_to ||
-          (add_meta(job, file->path, number) &&
-           cJSON_AddStringToObject(job, "reply_to", recipe->reply_to))) &&
-         (get(recipe->job, "pushed") || add_time(job)) && add_template(recipe, job, false);
+         (!*template->reply_to || (add_meta(job, file->path, number) &&
+                                   cJSON_AddStringToObject(job, "reply_to", template->reply_to))) &&
+         (get(template->job, "pushed") || add_time(job)) && add_template(template, job, false);
     if (ok)
         return job;
     error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
@@ -487,31 +491,31 @@ static cJSON *make_job(const struct recipe *recipe, const struct source_file *fi
 }
 
 /* As the daemon will read it. */
-static bool check_job(const struct recipe *recipe, const char *text, struct error *error)
+static bool check_job(const struct job_template *template, const char *text, struct error *error)
 {
     struct job job;
     /* The time is bounded by the daemon's own option, which need not be this host's. */
-    struct job_rules rules = {recipe->ns, 86400};
+    struct job_rules rules = {template->ns, 86400};
     enum status status = job_parse(&job, text, strlen(text), &rules, error);
     job_clear(&job);
     return status == STATUS_OK;
 }
 
-char *recipe_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                 char id[JOB_ID_BYTES_MAX + 1], struct error *error)
+char *job_template_fill(const struct job_template *template, const struct source_file *file,
+                        uint64_t number, char id[JOB_ID_BYTES_MAX + 1], struct error *error)
 {
     char path[PATH_MAX], name[PATH_MAX] = "";
     const char *input = NULL;
     *id = '\0';
-    if ((!recipe->keys && !below_root(recipe, file, path, &input, error)) ||
-        (recipe->id && !expand(recipe->id, file, number, NULL, name, error)))
+    if ((!template->keys && !below_root(template, file, path, &input, error)) ||
+        (template->id && !expand(template->id, file, number, NULL, name, error)))
         return NULL;
-    cJSON *job = make_job(recipe, file, number, input, recipe->id ? name : NULL, error);
+    cJSON *job = make_job(template, file, number, input, template->id ? name : NULL, error);
     char *text = job ? cJSON_PrintUnformatted(job) : NULL;
     cJSON_Delete(job);
     if (job && !text)
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
-    if (text && check_job(recipe, text, error)) {
+    if (text && check_job(template, text, error)) {
         text_copy(id, JOB_ID_BYTES_MAX + 1, name);
         return text;
     }

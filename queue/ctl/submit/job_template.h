@@ -14,9 +14,9 @@
 #include "queue/ctl/submit/source.h"
 
 /* How long a result stays in Redis that nobody fetches, because this client died. */
-#define RECIPE_OUTPUT_TTL_S 3600
+#define OUTPUT_KEY_TTL_S 3600
 
-struct recipe {
+struct job_template {
     cJSON *job;              /* the template, without input and id */
     size_t output_count;     /* of the template, with or without a place */
     const char *single;      /* a place without a pattern, which serves one picture; or NULL */
@@ -28,23 +28,26 @@ struct recipe {
     char reply_to[320];      /* "": none is asked for */
 };
 
-/* From the command line. CTL_OK, or a status after a sentence; recipe_clear is due in any case. */
-int recipe_read(struct recipe *recipe, struct ctl *ctl) MUST_CHECK;
-void recipe_clear(struct recipe *recipe);
+/* From the command line. CTL_OK, or a status after a sentence; job_template_clear is due in any
+ * case. */
+int job_template_read(struct job_template *template, struct ctl *ctl) MUST_CHECK;
+void job_template_clear(struct job_template *template);
 
 /* Where output `index` of a picture goes: with keys a path on this machine, else one below
  * output_root. "": it has none, or stays in Redis. false with a sentence: the pattern makes no
  * name. */
-bool recipe_place(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                  size_t index, char out[PATH_MAX], struct error *error) MUST_CHECK;
+bool job_template_output_path(const struct job_template *template, const struct source_file *file,
+                              uint64_t number, size_t index, char out[PATH_MAX],
+                              struct error *error) MUST_CHECK;
 
 /* The job as text, malloc'd; NULL with a sentence. number: of the picture, from 1. id: the job's,
  * "" if it has none. */
-char *recipe_job(const struct recipe *recipe, const struct source_file *file, uint64_t number,
-                 char id[JOB_ID_BYTES_MAX + 1], struct error *error);
+char *job_template_fill(const struct job_template *template, const struct source_file *file,
+                        uint64_t number, char id[JOB_ID_BYTES_MAX + 1], struct error *error);
 
 /* The keys of a picture that travels through Redis, and of one of its results. */
-void recipe_input_key(const struct recipe *recipe, uint64_t number, char key[320]);
-void recipe_output_key(const struct recipe *recipe, uint64_t number, size_t index, char key[320]);
+void job_template_input_key(const struct job_template *template, uint64_t number, char key[320]);
+void job_template_output_key(const struct job_template *template, uint64_t number, size_t index,
+                             char key[320]);
 
 #endif

@@ -11,40 +11,40 @@
 #include "queue/ctl/show.h"
 
 /* A picture whose client died goes away by itself; until then its job may wait in the queue. */
-#define PICTURE_TTL_S "86400"
+#define IMAGE_TTL_S "86400"
 
-bool carrier_full(const struct carrier *carrier)
+bool key_transfer_full(const struct key_transfer *transfer)
 {
-    return carrier->used == CARRIER_PLACES;
+    return transfer->used == KEY_TRANSFER_SLOTS;
 }
 
-static int find(const struct carrier *carrier, uint64_t number)
+static int find(const struct key_transfer *transfer, uint64_t number)
 {
-    for (int i = 0; i < CARRIER_PLACES; i++)
-        if (carrier->places[i].number == number)
+    for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)
+        if (transfer->slots[i].number == number)
             return i;
     return -1;
 }
 
-const char *const *carrier_outs(const struct carrier *carrier, uint64_t number)
+const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number)
 {
-    int place = find(carrier, number);
-    return place >= 0 ? (const char *const *)carrier->places[place].outs : NULL;
+    int slot = find(transfer, number);
+    return slot >= 0 ? (const char *const *)transfer->slots[slot].outs : NULL;
 }
 
-static void clear_place(struct carrier *carrier, int place)
+static void clear_slot(struct key_transfer *transfer, int slot)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
-        free(carrier->places[place].outs[i]);
-        carrier->places[place].outs[i] = NULL;
+        free(transfer->slots[slot].outs[i]);
+        transfer->slots[slot].outs[i] = NULL;
     }
-    carrier->places[place].number = 0;
+    transfer->slots[slot].number = 0;
 }
 
-void carrier_clear(struct carrier *carrier)
+void key_transfer_clear(struct key_transfer *transfer)
 {
-    for (int i = 0; i < CARRIER_PLACES; i++)
-        clear_place(carrier, i);
+    for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)
+        clear_slot(transfer, i);
 }
 
 /* ---- there --------------------------------------------------------------------------------- */
@@ -76,52 +76,52 @@ static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
     return bytes;
 }
 
-static bool keep_place(struct carrier *carrier, const struct source_file *file, uint64_t number,
-                       struct error *error)
+static bool fill_slot(struct key_transfer *transfer, const struct source_file *file,
+                      uint64_t number, struct error *error)
 {
     char out[PATH_MAX];
-    int place = find(carrier, 0);
-    assert(place >= 0);
-    for (size_t i = 0; i < carrier->recipe->output_count; i++) {
-        bool ok = recipe_place(carrier->recipe, file, number, i, out, error);
-        carrier->places[place].outs[i] = ok && *out ? strdup(out) : NULL;
-        if (ok && (!*out || carrier->places[place].outs[i]))
+    int slot = find(transfer, 0);
+    assert(slot >= 0);
+    for (size_t i = 0; i < transfer->template->output_count; i++) {
+        bool ok = job_template_output_path(transfer->template, file, number, i, out, error);
+        transfer->slots[slot].outs[i] = ok && *out ? strdup(out) : NULL;
+        if (ok && (!*out || transfer->slots[slot].outs[i]))
             continue;
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for it");
-        clear_place(carrier, place);
+        clear_slot(transfer, slot);
         return false;
     }
-    carrier->places[place].number = number;
-    carrier->used++;
+    transfer->slots[slot].number = number;
+    transfer->used++;
     return true;
 }
 
-bool carrier_send(struct carrier *carrier, const struct source_file *file, uint64_t number,
-                  struct error *error)
+bool key_transfer_upload(struct key_transfer *transfer, const struct source_file *file,
+                         uint64_t number, struct error *error)
 {
     char in[320];
     size_t length = 0;
-    uint8_t *bytes = read_file(file->path, carrier->bytes_max, &length, error);
+    uint8_t *bytes = read_file(file->path, transfer->bytes_max, &length, error);
     if (!bytes)
         return false;
-    recipe_input_key(carrier->recipe, number, in);
-    const char *argv[] = {"SET", in, (const char *)bytes, "EX", PICTURE_TTL_S};
-    size_t lengths[] = {3, strlen(in), length, 2, strlen(PICTURE_TTL_S)};
-    redisReply *reply = client_ask_words(carrier->client, 5, argv, lengths);
+    job_template_input_key(transfer->template, number, in);
+    const char *argv[] = {"SET", in, (const char *)bytes, "EX", IMAGE_TTL_S};
+    size_t lengths[] = {3, strlen(in), length, 2, strlen(IMAGE_TTL_S)};
+    redisReply *reply = client_ask_words(transfer->client, 5, argv, lengths);
     free(bytes);
-    carrier->redis_lost = !reply;
+    transfer->redis_lost = !reply;
     freeReplyObject(reply);
-    return !carrier->redis_lost && keep_place(carrier, file, number, error);
+    return !transfer->redis_lost && fill_slot(transfer, file, number, error);
 }
 
 /* ---- and back ------------------------------------------------------------------------------ */
 
 /* What to say of one that was not written, so that somebody can take it from Redis. */
-static bool note(struct carrier *carrier, cJSON *unwritten, const char *key, const char *path,
-                 const struct error *error)
+static bool add_unwritten(struct key_transfer *transfer, cJSON *unwritten, const char *key,
+                          const char *path, const struct error *error)
 {
-    double left_s = RECIPE_OUTPUT_TTL_S;
-    redisReply *left = client_ask(carrier->client, "PTTL", key, NULL);
+    double left_s = OUTPUT_KEY_TTL_S;
+    redisReply *left = client_ask(transfer->client, "PTTL", key, NULL);
     if (left && left->type == REDIS_REPLY_INTEGER && left->integer >= 0)
         left_s = (double)left->integer / 1000;
     bool there = !left || left->type != REDIS_REPLY_INTEGER || left->integer != -2;
@@ -135,24 +135,25 @@ static bool note(struct carrier *carrier, cJSON *unwritten, const char *key, con
 }
 
 /* One result to its file. */
-static void fetch(struct carrier *carrier, const char *key, const char *path, cJSON *unwritten)
+static void download(struct key_transfer *transfer, const char *key, const char *path,
+                     cJSON *unwritten)
 {
     struct error error = {0};
-    redisReply *reply = client_ask(carrier->client, "GET", key, NULL);
+    redisReply *reply = client_ask(transfer->client, "GET", key, NULL);
     if (!reply)
-        error_set(&error, STATUS_INTERNAL, "%s", client_why(carrier->client));
+        error_set(&error, STATUS_INTERNAL, "%s", client_why(transfer->client));
     else if (reply->type != REDIS_REPLY_STRING)
         error_set(&error, STATUS_INPUT_MISSING, "it is not in Redis any more (%.200s)", key);
     else
-        place_write(carrier->rules, path, reply->str, reply->len, &error);
+        output_file_write(transfer->rules, path, reply->str, reply->len, &error);
     freeReplyObject(reply);
     if (error.status)
-        note(carrier, unwritten, key, path, &error);
+        add_unwritten(transfer, unwritten, key, path, &error);
 }
 
-cJSON *carrier_fetch(struct carrier *carrier, uint64_t number, const cJSON *result)
+cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, const cJSON *result)
 {
-    const char *const *outs = carrier_outs(carrier, number);
+    const char *const *outs = key_transfer_outs(transfer, number);
     const cJSON *outputs = cJSON_GetObjectItemCaseSensitive(result, "outputs");
     cJSON *unwritten = cJSON_CreateArray();
     bool done = strcmp(show_text(result, "status"), "done") == 0;
@@ -162,8 +163,8 @@ cJSON *carrier_fetch(struct carrier *carrier, uint64_t number, const cJSON *resu
         if (!outs[i] || cJSON_HasObjectItem(output, "error") ||
             (!done && !cJSON_HasObjectItem(output, "bytes")))
             continue;
-        recipe_output_key(carrier->recipe, number, i, key);
-        fetch(carrier, key, outs[i], unwritten);
+        job_template_output_key(transfer->template, number, i, key);
+        download(transfer, key, outs[i], unwritten);
     }
     return unwritten;
 }
@@ -177,28 +178,28 @@ static bool is_unwritten(const cJSON *unwritten, const char *key)
     return false;
 }
 
-void carrier_end(struct carrier *carrier, uint64_t number, const char *status,
-                 const cJSON *unwritten)
+void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char *status,
+                      const cJSON *unwritten)
 {
-    int place = find(carrier, number);
+    int slot = find(transfer, number);
     const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
     size_t lengths[JOB_OUTPUTS_MAX + 2] = {3};
     char keys[JOB_OUTPUTS_MAX + 1][320];
     int count = 1;
-    if (place < 0)
+    if (slot < 0)
         return;
-    recipe_input_key(carrier->recipe, number, keys[0]);
+    job_template_input_key(transfer->template, number, keys[0]);
     argv[count++] = keys[0];
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
-        recipe_output_key(carrier->recipe, number, i, keys[i + 1]);
-        if (carrier->places[place].outs[i] && !is_unwritten(unwritten, keys[i + 1]))
+        job_template_output_key(transfer->template, number, i, keys[i + 1]);
+        if (transfer->slots[slot].outs[i] && !is_unwritten(unwritten, keys[i + 1]))
             argv[count++] = keys[i + 1];
     }
     for (int i = 1; i < count; i++)
         lengths[i] = strlen(argv[i]);
     /* One that is lost leaves them to their end in time. */
     if (strcmp(status, "dead") != 0)
-        freeReplyObject(client_ask_words(carrier->client, count, argv, lengths));
-    clear_place(carrier, place);
-    carrier->used--;
+        freeReplyObject(client_ask_words(transfer->client, count, argv, lengths));
+    clear_slot(transfer, slot);
+    transfer->used--;
 }

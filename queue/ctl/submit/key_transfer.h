@@ -15,34 +15,34 @@
 
 /* Jobs that wait for each other's bytes: enough for several daemons, and some 200 MB of
  * photographs. */
-#define CARRIER_PLACES 64
+#define KEY_TRANSFER_SLOTS 64
 
-struct carrier {
+struct key_transfer {
     struct client *client;
-    const struct recipe *recipe;
-    const struct place_rules *rules;
+    const struct job_template *template;
+    const struct output_file_rules *rules;
     uint64_t bytes_max;      /* of a picture */
     struct {
         uint64_t number;     /* 0: free */
         char *outs[JOB_OUTPUTS_MAX]; /* the files that results go to; NULL: none */
-    } places[CARRIER_PLACES];
+    } slots[KEY_TRANSFER_SLOTS];
     unsigned used;
     bool redis_lost;         /* why the last call failed: the client says it */
 };
 
-bool carrier_full(const struct carrier *carrier);
+bool key_transfer_full(const struct key_transfer *transfer);
 /* Puts the picture under its key. false: not done, with a sentence, or redis_lost. */
-bool carrier_send(struct carrier *carrier, const struct source_file *file, uint64_t number,
-                  struct error *error);
+bool key_transfer_upload(struct key_transfer *transfer, const struct source_file *file,
+                         uint64_t number, struct error *error);
 /* Writes the results that a job has made to their files. Gives an array, for cJSON_Delete, of an
  * object for each that was not written: path, message, and key and left_s if Redis has it still. */
-cJSON *carrier_fetch(struct carrier *carrier, uint64_t number, const cJSON *result);
+cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, const cJSON *result);
 /* The job is over: takes its keys away, but for those of unwritten results. The picture of a dead
  * one stays, so that it can be tried again. */
-void carrier_end(struct carrier *carrier, uint64_t number, const char *status,
-                 const cJSON *unwritten);
+void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char *status,
+                      const cJSON *unwritten);
 /* The files of a job that is under way, by its outputs; NULL: there is none. */
-const char *const *carrier_outs(const struct carrier *carrier, uint64_t number);
-void carrier_clear(struct carrier *carrier);
+const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number);
+void key_transfer_clear(struct key_transfer *transfer);
 
 #endif

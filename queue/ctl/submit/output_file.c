@@ -10,7 +10,7 @@
 
 #define NAME_BYTES 48
 
-/* What device and inode of the file make for claims, which tells names apart. */
+/* What device and inode of the file make for names, which tells names apart. */
 static bool name_file(const char *path, char name[NAME_BYTES])
 {
     struct stat about;
@@ -21,23 +21,23 @@ static bool name_file(const char *path, char name[NAME_BYTES])
     return true;
 }
 
-bool place_add_input(struct place_rules *rules, const char *path)
+bool output_file_add_input(struct output_file_rules *rules, const char *path)
 {
     char name[NAME_BYTES];
-    return name_file(path, name) && (claims_holder(&rules->inputs, name) ||
-                                     claims_add(&rules->inputs, name, path));
+    return name_file(path, name) && (output_names_find(&rules->inputs, name) ||
+                                     output_names_add(&rules->inputs, name, path));
 }
 
-const char *place_input(const struct place_rules *rules, const char *path)
+const char *output_file_input(const struct output_file_rules *rules, const char *path)
 {
     char name[NAME_BYTES];
-    return name_file(path, name) ? claims_holder(&rules->inputs, name) : NULL;
+    return name_file(path, name) ? output_names_find(&rules->inputs, name) : NULL;
 }
 
-bool place_check(const struct place_rules *rules, const char *path, struct error *error)
+bool output_file_check(const struct output_file_rules *rules, const char *path, struct error *error)
 {
     struct stat about;
-    const char *input = place_input(rules, path);
+    const char *input = output_file_input(rules, path);
     if (input)
         error_set(error, STATUS_PATH_REFUSED, "%.120s is the picture %.120s, which no result "
                   "replaces; another --out keeps both", path, input);
@@ -66,10 +66,10 @@ static mode_t mode_of_new_files(void)
     return 0666 & ~mask;
 }
 
-bool place_write(const struct place_rules *rules, const char *path, const char *bytes,
-                 size_t length, struct error *error)
+bool output_file_write(const struct output_file_rules *rules, const char *path, const char *bytes,
+                       size_t length, struct error *error)
 {
-    if (!place_check(rules, path, error))
+    if (!output_file_check(rules, path, error))
         return false;
     make_parents(path);
     int reason = replace_file(path, bytes, length, mode_of_new_files(), rules->force);

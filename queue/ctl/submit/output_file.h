@@ -13,20 +13,21 @@
 #include "conf/status.h"
 #include "queue/ctl/submit/output_names.h"
 
-struct place_rules {
-    struct claims inputs; /* the pictures that are known so far; claims_clear is due */
+struct output_file_rules {
+    struct output_names inputs; /* the pictures that are known so far; output_names_clear is due */
     bool force;
 };
 
 /* Notes a picture. false: there is no room for more, or it is not there. */
-bool place_add_input(struct place_rules *rules, const char *path);
+bool output_file_add_input(struct output_file_rules *rules, const char *path);
 /* The picture that the path leads to; NULL: none that is known, or nothing is there. Until the next
- * place_add_input. */
-const char *place_input(const struct place_rules *rules, const char *path);
+ * output_file_add_input. */
+const char *output_file_input(const struct output_file_rules *rules, const char *path);
 /* Whether a result may be written there, now; false with a sentence. */
-bool place_check(const struct place_rules *rules, const char *path, struct error *error);
+bool output_file_check(const struct output_file_rules *rules, const char *path,
+                       struct error *error);
 /* Writes the file, whole or not at all, if it may be. Makes folders. */
-bool place_write(const struct place_rules *rules, const char *path, const char *bytes,
-                 size_t length, struct error *error);
+bool output_file_write(const struct output_file_rules *rules, const char *path, const char *bytes,
+                       size_t length, struct error *error);
 
 #endif

@@ -5,9 +5,9 @@
 
 #define ROOM_FIRST 1024
 
-struct claim {
+struct entry {
     uint64_t hash;
-    size_t picture; /* its place among the pictures, from 1; 0: the slot is free */
+    size_t image; /* its place among the images, from 1; 0: the slot is free */
 };
 
 /* FNV-1a. */
@@ -20,62 +20,62 @@ static uint64_t hash_of(const char *name)
 }
 
 /* The slot of the hash, or the free one where it belongs. */
-static struct claim *find(struct claim *slots, size_t room, uint64_t hash)
+static struct entry *find(struct entry *slots, size_t room, uint64_t hash)
 {
     size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
-    while (slots[at].picture && slots[at].hash != hash)
+    while (slots[at].image && slots[at].hash != hash)
         at = (at + 1) & (room - 1);
     return &slots[at];
 }
 
-const char *claims_holder(const struct claims *claims, const char *name)
+const char *output_names_find(const struct output_names *names, const char *name)
 {
-    if (claims->room == 0)
+    if (names->room == 0)
         return NULL;
-    const struct claim *slot = find(claims->slots, claims->room, hash_of(name));
-    return slot->picture ? claims->pictures + slot->picture - 1 : NULL;
+    const struct entry *slot = find(names->slots, names->room, hash_of(name));
+    return slot->image ? names->images + slot->image - 1 : NULL;
 }
 
-static bool grow(struct claims *claims)
+static bool grow(struct output_names *names)
 {
-    size_t room = claims->room ? 2 * claims->room : ROOM_FIRST;
-    struct claim *slots = calloc(room, sizeof *slots);
+    size_t room = names->room ? 2 * names->room : ROOM_FIRST;
+    struct entry *slots = calloc(room, sizeof *slots);
     if (!slots)
         return false;
-    for (size_t i = 0; i < claims->room; i++)
-        if (claims->slots[i].picture)
-            *find(slots, room, claims->slots[i].hash) = claims->slots[i];
-    free(claims->slots);
-    claims->slots = slots;
-    claims->room = room;
+    for (size_t i = 0; i < names->room; i++)
+        if (names->slots[i].image)
+            *find(slots, room, names->slots[i].hash) = names->slots[i];
+    free(names->slots);
+    names->slots = slots;
+    names->room = room;
     return true;
 }
 
-bool claims_add(struct claims *claims, const char *name, const char *picture)
+bool output_names_add(struct output_names *names, const char *name, const char *image)
 {
-    size_t length = strlen(picture) + 1;
-    if (claims->count == CLAIMS_MAX || claims->bytes + length > CLAIMS_BYTES_MAX ||
-        (2 * claims->count >= claims->room && !grow(claims)))
+    size_t length = strlen(image) + 1;
+    if (names->count == OUTPUT_NAMES_MAX || names->bytes + length > OUTPUT_NAMES_BYTES_MAX ||
+        (2 * names->count >= names->room && !grow(names)))
         return false;
-    if (claims->bytes + length > claims->bytes_room) {
-        size_t room = 2 * (claims->bytes + length);
-        char *pictures = realloc(claims->pictures, room);
-        if (!pictures)
+    if (names->bytes + length > names->bytes_room) {
+        size_t room = 2 * (names->bytes + length);
+        char *images = realloc(names->images, room);
+        if (!images)
             return false;
-        claims->pictures = pictures;
-        claims->bytes_room = room;
+        names->images = images;
+        names->bytes_room = room;
     }
     uint64_t hash = hash_of(name);
-    *find(claims->slots, claims->room, hash) = (struct claim){hash, claims->bytes + 1};
-    memcpy(claims->pictures + claims->bytes, picture, length);
-    claims->bytes += length;
-    claims->count++;
+    *find(names->slots, names->room, hash) = (struct entry){hash, names->bytes + 1};
+    memcpy(names->images + names->bytes, image, length);
+    names->bytes += length;
+    names->count++;
     return true;
 }
 
-void claims_clear(struct claims *claims)
+void output_names_clear(struct output_names *names)
 {
-    free(claims->slots);
-    free(claims->pictures);
-    *claims = (struct claims){0};
+    free(names->slots);
+    free(names->images);
+    *names = (struct output_names){0};
 }

@@ -16,20 +16,20 @@
 #include "queue/ctl/client.h"
 
 /* text: the result's line; number: its job's meta.n; file: its meta.file. */
-typedef void (*harvest_cb)(void *context, const cJSON *result, const char *text, uint64_t number,
-                           const char *file);
+typedef void (*result_reader_cb)(void *context, const cJSON *result, const char *text,
+                                 uint64_t number, const char *file);
 
-struct harvest {
+struct result_reader {
     struct client *client;
     const char *list;
-    harvest_cb each;
+    result_reader_cb each;
     void *context;
     uint8_t *seen;     /* a bit a job */
     size_t seen_bytes;
 };
 
 /* Takes what is there, at most a batch; *taken: how many. false: Redis does not answer. */
-bool harvest_take(struct harvest *harvest, size_t *taken);
-void harvest_clear(struct harvest *harvest);
+bool result_reader_take(struct result_reader *reader, size_t *taken);
+void result_reader_clear(struct result_reader *reader);
 
 #endif

@@ -23,8 +23,8 @@
 #define BATCH_MAX       128
 #define BATCH_BYTES_MAX (1 << 20)
 /* Looks for results: often while they come, rarely while they do not. */
-#define LOOK_FIRST_S 0.005
-#define LOOK_LAST_S  0.1
+#define POLL_FIRST_S 0.005
+#define POLL_LAST_S  0.1
 /* Without a result for so long it is looked whether anybody works at all. */
 #define QUIET_S 3
 /* A folder in the wrong place has thousands of them. */
@@ -53,25 +53,25 @@ const struct ctl_option ctl_submit_options[] = {
 struct submit {
     struct ctl *ctl;
     struct client *client;
-    struct recipe recipe;
+    struct job_template template;
     struct source *source;
-    struct carrier carrier;
-    struct claims claims;       /* names of results */
-    struct place_rules rules;
+    struct key_transfer transfer;
+    struct output_names outputs; /* names of results */
+    struct output_file_rules rules;
     struct source_options options;
-    struct harvest harvest;
+    struct result_reader reader;
     struct progress progress;
-    bool wait, first, sourced; /* sourced: no more pictures */
+    bool wait, first, source_ended; /* source_ended: no more pictures */
     double timeout_s;          /* 0: none */
     uint64_t number;           /* the last picture's */
     size_t count, bytes;       /* of the batch */
     struct { char *job, *file, id[JOB_ID_BYTES_MAX + 1]; } batch[BATCH_MAX];
     char list[160];
-    double heard_s, look_s;    /* the last result; the pause before the next look */
-    bool told_away, told_idle; /* each is said once, until it is over */
-    bool occupied;             /* a picture was refused because of where its result would go */
+    double quiet_since_s, poll_s;      /* the last result; the pause before the next look */
+    bool notified_away, notified_idle; /* each is said once, until it is over */
+    bool output_refused;       /* a picture was refused because of where its result would go */
     bool scanned;              /* all operands are known to rules */
-    bool unclaimed;            /* there is no more room for names of results */
+    bool names_full;           /* there is no more room for names of results */
     int status;                /* not 0: over */
 };
 
@@ -97,36 +97,36 @@ static void on_away(void *context)
 {
     struct submit *submit = context;
     snprintf(submit->progress.note, sizeof submit->progress.note, "Redis is away; trying again");
-    submit->heard_s = clock_now_s();
-    if (submit->told_away) {
+    submit->quiet_since_s = clock_now_s();
+    if (submit->notified_away) {
         progress_draw(&submit->progress);
         return;
     }
     progress_hide(&submit->progress);
     ctl_say("%s; waiting until it is there again", client_why(submit->client));
-    submit->told_away = true;
+    submit->notified_away = true;
 }
 
 static void on_back(struct submit *submit)
 {
-    if (!submit->told_away)
+    if (!submit->notified_away)
         return;
-    submit->told_away = false;
+    submit->notified_away = false;
     submit->progress.note[0] = '\0';
 }
 
 /* When its answer is lost the jobs may be there already. Who waits sends them again, for results
  * are told apart; nobody else does. True: the batch is still to be sent. */
-static bool is_to_be_sent_again(struct submit *submit, const redisReply *reply)
+static bool retries_batch(struct submit *submit, const redisReply *reply)
 {
-    if (!submit->wait || !client_may_pass(reply))
+    if (!submit->wait || !client_is_transient(reply))
         return false;
     on_away(submit);
     if (!reply)
         ctl_say("the last %zu jobs are sent again, since Redis did not answer: some may run twice",
                 submit->count);
     else
-        client_pause(submit->client, LOOK_LAST_S);
+        client_pause(submit->client, POLL_LAST_S);
     return true;
 }
 
@@ -171,10 +171,10 @@ static void push_batch(struct submit *submit)
     }
     client_send(submit->client, (int)submit->count + 2, argv, lengths);
     redisReply *reply = client_take(submit->client);
-    if (client_good(submit->client, reply, argv[0])) {
+    if (client_reply_ok(submit->client, reply, argv[0])) {
         submit->progress.sent += submit->count;
         print_ids(submit);
-    } else if (is_to_be_sent_again(submit, reply)) {
+    } else if (retries_batch(submit, reply)) {
         freeReplyObject(reply);
         return;
     } else {
@@ -200,36 +200,39 @@ static void refuse(struct submit *submit, const char *name, const struct error *
         submit->status = ctl_usage(submit->ctl, "nothing was sent");
 }
 
-static bool is_one_too_many(struct submit *submit)
+static bool needs_pattern(struct submit *submit)
 {
-    const struct recipe *recipe = &submit->recipe;
-    const char *id = recipe->id && !strchr(recipe->id, '%') ? recipe->id : NULL;
-    if (submit->number != 2 || (!recipe->single && !id))
+    const struct job_template *template = &submit->template;
+    const char *id = template->id && !strchr(template->id, '%') ? template->id : NULL;
+    if (submit->number != 2 || (!template->single && !id))
         return false;
     progress_hide(&submit->progress);
-    submit->status =
-        recipe->single
-            ? ctl_usage(submit->ctl, "all results would be written to %s; a pattern such as "
-                                     "edges/%%n.png, or a folder, tells them apart", recipe->single)
-            : ctl_usage(submit->ctl, "all jobs would have the id %s; a pattern such as %s-%%i "
-                                     "tells them apart", id, id);
+    submit->status = template->single
+                         ? ctl_usage(submit->ctl,
+                                     "all results would be written to %s; a pattern such as "
+                                     "edges/%%n.png, or a folder, tells them apart",
+                                     template->single)
+                         : ctl_usage(submit->ctl,
+                                     "all jobs would have the id %s; a pattern such as %s-%%i "
+                                     "tells them apart",
+                                     id, id);
     return true;
 }
 
 /* ---- where results go ---------------------------------------------------------------------- */
 
 /* cat.jpg and cat.png with --format, or a/1.png and b/1.png: one result would be lost. */
-static bool is_claimed(const struct submit *submit, const struct source_file *file, size_t index,
-                       const char *out, struct error *error)
+static bool is_output_taken(const struct submit *submit, const struct source_file *file,
+                            size_t index, const char *out, struct error *error)
 {
-    const char *holder = claims_holder(&submit->claims, out);
+    const char *holder = output_names_find(&submit->outputs, out);
     char other[PATH_MAX];
     struct error ignored = {0};
     if (holder)
         error_set(error, STATUS_PATH_REFUSED, "not sent: its result would have the name of that of "
                   "%.120s, %.120s; %%i or %%p in --out tells them apart", holder, out);
     for (size_t i = 0; i < index; i++)
-        if (recipe_place(&submit->recipe, file, submit->number, i, other, &ignored) &&
+        if (job_template_output_path(&submit->template, file, submit->number, i, other, &ignored) &&
             strcmp(other, out) == 0)
             error_set(error, STATUS_PATH_REFUSED, "not sent: two of its results would be %.200s",
                       out);
@@ -237,7 +240,7 @@ static bool is_claimed(const struct submit *submit, const struct source_file *fi
 }
 
 /* Pictures that come later in the command line are no less to be kept. */
-static void note_operands(struct submit *submit)
+static void add_operands(struct submit *submit)
 {
     struct source_file file;
     enum source_step step;
@@ -249,55 +252,56 @@ static void note_operands(struct submit *submit)
         struct source *source = strcmp(*one.names, "-") == 0 ? NULL : source_open(&one);
         while (source && (step = source_next(source, &file)) != SOURCE_END)
             if (step == SOURCE_FILE)
-                place_add_input(&submit->rules, file.path);
+                output_file_add_input(&submit->rules, file.path);
         source_close(source);
     }
 }
 
 /* Whether there is a file that the result must not replace. */
-static bool is_occupied(struct submit *submit, const char *out, struct error *error)
+static bool would_overwrite(struct submit *submit, const char *out, struct error *error)
 {
     char path[2 * PATH_MAX];
     struct stat about;
-    bool keys = submit->recipe.keys;
-    snprintf(path, sizeof path, "%s%s%s", keys ? "" : submit->recipe.output_root, keys ? "" : "/",
+    bool keys = submit->template.keys;
+    snprintf(path, sizeof path, "%s%s%s", keys ? "" : submit->template.output_root, keys ? "" : "/",
              out);
     if (lstat(path, &about) != 0)
         return false;
     if (!submit->scanned)
-        note_operands(submit);
+        add_operands(submit);
     /* Without keys it is the daemon that writes, and it replaces results. */
-    if (keys || place_input(&submit->rules, path))
-        place_check(&submit->rules, path, error);
+    if (keys || output_file_input(&submit->rules, path))
+        output_file_check(&submit->rules, path, error);
     return error->status != STATUS_OK;
 }
 
 /* false with a sentence: another picture's result, or a file, has the name. */
-static bool check_places(struct submit *submit, const struct source_file *file,
-                         struct error *error)
+static bool check_output_files(struct submit *submit, const struct source_file *file,
+                               struct error *error)
 {
     char out[PATH_MAX];
-    struct error ignored = {0}; /* recipe_job says it */
-    for (size_t i = 0; i < submit->recipe.output_count; i++) {
-        if (!recipe_place(&submit->recipe, file, submit->number, i, out, &ignored) || !*out)
+    struct error ignored = {0}; /* job_template_fill says it */
+    for (size_t i = 0; i < submit->template.output_count; i++) {
+        if (!job_template_output_path(&submit->template, file, submit->number, i, out, &ignored) ||
+            !*out)
             continue;
-        if (is_claimed(submit, file, i, out, error) || is_occupied(submit, out, error)) {
-            submit->occupied = true;
+        if (is_output_taken(submit, file, i, out, error) || would_overwrite(submit, out, error)) {
+            submit->output_refused = true;
             return false;
         }
     }
     return true;
 }
 
-static void claim(struct submit *submit, const struct source_file *file)
+static void add_output_names(struct submit *submit, const struct source_file *file)
 {
     char out[PATH_MAX];
     struct error ignored = {0};
-    for (size_t i = 0; i < submit->recipe.output_count && !submit->unclaimed; i++)
-        submit->unclaimed =
-            recipe_place(&submit->recipe, file, submit->number, i, out, &ignored) && *out &&
-            !claims_add(&submit->claims, out, file->path);
-    if (!submit->unclaimed)
+    for (size_t i = 0; i < submit->template.output_count && !submit->names_full; i++)
+        submit->names_full =
+            job_template_output_path(&submit->template, file, submit->number, i, out, &ignored) &&
+            *out && !output_names_add(&submit->outputs, out, file->path);
+    if (!submit->names_full)
         return;
     progress_hide(&submit->progress);
     ctl_say("that is %" PRIu64 " pictures: further ones whose results have the same name are "
@@ -307,11 +311,12 @@ static void claim(struct submit *submit, const struct source_file *file)
 /* ---- pictures ------------------------------------------------------------------------------ */
 
 /* The picture's bytes, where they travel. false with a sentence, or the submit over. */
-static bool carry(struct submit *submit, const struct source_file *file, struct error *error)
+static bool upload(struct submit *submit, const struct source_file *file, struct error *error)
 {
-    if (!submit->recipe.keys || carrier_send(&submit->carrier, file, submit->number, error))
+    if (!submit->template.keys ||
+        key_transfer_upload(&submit->transfer, file, submit->number, error))
         return true;
-    if (submit->carrier.redis_lost) {
+    if (submit->transfer.redis_lost) {
         progress_hide(&submit->progress);
         if (!client_interrupted() && !is_late(submit))
             submit->status = ctl_no_answer(submit->ctl);
@@ -319,18 +324,18 @@ static bool carry(struct submit *submit, const struct source_file *file, struct 
     return false;
 }
 
-static void add_picture(struct submit *submit, const struct source_file *file)
+static void add_image(struct submit *submit, const struct source_file *file)
 {
     struct error error = {0};
     char *job = NULL, *name = strdup(file->path);
     submit->number++;
-    place_add_input(&submit->rules, file->path);
-    if (!is_one_too_many(submit) && check_places(submit, file, &error))
-        job = recipe_job(&submit->recipe, file, submit->number, submit->batch[submit->count].id,
-                         &error);
-    if (job && name && carry(submit, file, &error)) {
-        if (!submit->unclaimed)
-            claim(submit, file);
+    output_file_add_input(&submit->rules, file->path);
+    if (!needs_pattern(submit) && check_output_files(submit, file, &error))
+        job = job_template_fill(&submit->template, file, submit->number,
+                                submit->batch[submit->count].id, &error);
+    if (job && name && upload(submit, file, &error)) {
+        if (!submit->names_full)
+            add_output_names(submit, file);
         submit->batch[submit->count].job = job;
         submit->batch[submit->count++].file = name;
         submit->bytes += strlen(job);
@@ -348,19 +353,19 @@ static void add_picture(struct submit *submit, const struct source_file *file)
 static void send_some(struct submit *submit)
 {
     struct source_file file;
-    while (!submit->sourced && !submit->status && submit->count < BATCH_MAX &&
+    while (!submit->source_ended && !submit->status && submit->count < BATCH_MAX &&
            submit->bytes < BATCH_BYTES_MAX && !client_interrupted()) {
-        if (submit->recipe.keys && carrier_full(&submit->carrier))
+        if (submit->template.keys && key_transfer_full(&submit->transfer))
             break;
         if (!source_ready(submit->source))
             break;
         enum source_step step = source_next(submit->source, &file);
         if (step == SOURCE_FILE)
-            add_picture(submit, &file);
+            add_image(submit, &file);
         else if (step == SOURCE_BAD)
             refuse(submit, NULL, NULL);
         else
-            submit->sourced = source_ready(submit->source);
+            submit->source_ended = source_ready(submit->source);
     }
     push_batch(submit);
 }
@@ -386,21 +391,22 @@ static void on_result(void *context, const cJSON *result, const char *text, uint
                       const char *file)
 {
     struct submit *submit = context;
-    struct carrier *carrier = &submit->carrier;
-    cJSON *unwritten = submit->recipe.keys ? carrier_fetch(carrier, number, result) : NULL;
+    struct key_transfer *transfer = &submit->transfer;
+    cJSON *unwritten =
+        submit->template.keys ? key_transfer_download(transfer, number, result) : NULL;
     say_unwritten(submit, file, unwritten);
-    progress_result(&submit->progress, result, text, file, carrier_outs(carrier, number),
+    progress_result(&submit->progress, result, text, file, key_transfer_outs(transfer, number),
                     unwritten);
-    if (submit->recipe.keys)
-        carrier_end(carrier, number, show_text(result, "status"), unwritten);
+    if (submit->template.keys)
+        key_transfer_end(transfer, number, show_text(result, "status"), unwritten);
     cJSON_Delete(unwritten);
-    submit->heard_s = clock_now_s();
+    submit->quiet_since_s = clock_now_s();
     submit->progress.note[0] = '\0';
 }
 
 static bool is_over(const struct submit *submit)
 {
-    return submit->sourced && submit->count == 0 &&
+    return submit->source_ended && submit->count == 0 &&
            (!submit->wait || progress_ended(&submit->progress) >= submit->progress.sent);
 }
 
@@ -409,7 +415,7 @@ static void look_for_daemons(struct submit *submit)
 {
     struct overview overview;
     const char *why = NULL;
-    submit->heard_s = clock_now_s();
+    submit->quiet_since_s = clock_now_s();
     if (!overview_read(&overview, submit->client, submit->ctl->options.namespace, false))
         return;
     if (overview.daemon_count == 0)
@@ -419,11 +425,11 @@ static void look_for_daemons(struct submit *submit)
     submit->progress.note[0] = '\0';
     if (why)
         snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why);
-    if (why && !submit->told_idle) {
+    if (why && !submit->notified_idle) {
         progress_hide(&submit->progress);
         ctl_say("%s on %s with the namespace %s: the jobs wait, and Ctrl-C leaves them there", why,
                 client_server(submit->client), submit->ctl->options.namespace);
-        submit->told_idle = true;
+        submit->notified_idle = true;
     }
     overview_clear(&overview);
 }
@@ -431,29 +437,29 @@ static void look_for_daemons(struct submit *submit)
 /* Is there nothing to be sent at this moment? */
 static bool is_waiting(const struct submit *submit)
 {
-    return submit->sourced || !source_ready(submit->source) ||
-           (submit->recipe.keys && carrier_full(&submit->carrier));
+    return submit->source_ended || !source_ready(submit->source) ||
+           (submit->template.keys && key_transfer_full(&submit->transfer));
 }
 
 /* Redis may be away for a while; the results wait there. */
-static void harvest(struct submit *submit)
+static void read_results(struct submit *submit)
 {
     size_t taken = 0;
-    if (harvest_take(&submit->harvest, &taken))
+    if (result_reader_take(&submit->reader, &taken))
         on_back(submit);
     else if (!client_interrupted() && !is_late(submit))
         submit->status = ctl_no_answer(submit->ctl);
     else
         return;
     if (taken > 0) {
-        submit->look_s = LOOK_FIRST_S;
+        submit->poll_s = POLL_FIRST_S;
     } else if (!submit->status && !client_interrupted()) {
-        if (clock_now_s() - submit->heard_s > QUIET_S && submit->progress.sent > 0)
+        if (clock_now_s() - submit->quiet_since_s > QUIET_S && submit->progress.sent > 0)
             look_for_daemons(submit);
         progress_draw(&submit->progress);
         if (is_waiting(submit)) {
-            client_pause(submit->client, submit->look_s);
-            submit->look_s = submit->look_s * 2 < LOOK_LAST_S ? submit->look_s * 2 : LOOK_LAST_S;
+            client_pause(submit->client, submit->poll_s);
+            submit->poll_s = submit->poll_s * 2 < POLL_LAST_S ? submit->poll_s * 2 : POLL_LAST_S;
         }
     }
     progress_draw(&submit->progress);
@@ -465,7 +471,7 @@ static void say_left(struct submit *submit, const char *why)
 {
     uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
     const char *rest =
-        submit->sourced && submit->count == 0 ? "" : "; further pictures were not sent";
+        submit->source_ended && submit->count == 0 ? "" : "; further pictures were not sent";
     progress_hide(&submit->progress);
     if (!submit->wait) {
         ctl_say("%s: %" PRIu64 " jobs had been sent%s", why, sent, rest);
@@ -475,13 +481,14 @@ static void say_left(struct submit *submit, const char *why)
     if (sent <= ended)
         return;
     ctl_say("%" PRIu64 " go on in the background; their results come to the list %s and stay "
-            "there for %g s; %s", sent - ended, submit->recipe.reply_to,
-            submit->ctl->options.result_ttl_s,
-            submit->recipe.id ? "gpuimgctl result --wait shows them by their ids"
-                              : "gpuimgctl status shows how many still wait or run");
-    if (submit->recipe.keys)
+            "there for %g s; %s",
+            sent - ended, submit->template.reply_to, submit->ctl->options.result_ttl_s,
+            submit->template.id ? "gpuimgctl result --wait shows them by their ids"
+                                : "gpuimgctl status shows how many still wait or run");
+    if (submit->template.keys)
         ctl_say("their pictures and what is made of them are the keys %s:img:%s:*, which expire "
-                "within a day", submit->recipe.ns, submit->recipe.run);
+                "within a day",
+                submit->template.ns, submit->template.run);
 }
 
 static void work(struct submit *submit)
@@ -489,9 +496,9 @@ static void work(struct submit *submit)
     while (!submit->status && !is_over(submit)) {
         send_some(submit);
         if (submit->wait && !submit->status)
-            harvest(submit);
-        else if (!submit->sourced && !submit->status && !source_ready(submit->source))
-            client_pause(submit->client, LOOK_LAST_S);
+            read_results(submit);
+        else if (!submit->source_ended && !submit->status && !source_ready(submit->source))
+            client_pause(submit->client, POLL_LAST_S);
         if (client_interrupted()) {
             say_left(submit, "interrupted");
             submit->status = CTL_INTERRUPTED;
@@ -503,7 +510,7 @@ static void work(struct submit *submit)
 }
 
 /* For the bar: how many pictures there are, where that can be known beforehand. */
-static uint64_t count_pictures(const struct source_options *options)
+static uint64_t count_images(const struct source_options *options)
 {
     struct source *source = source_open(options);
     struct source_file file;
@@ -532,7 +539,7 @@ static int finish(struct submit *submit)
         ctl_say("%" PRIu64 " files in folders were left out: their suffix is not %s", left_out,
                 format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     if (progress->refused > 0 && progress->sent == 0)
-        return submit->occupied ? CTL_FAILED : CTL_NO_INPUT;
+        return submit->output_refused ? CTL_FAILED : CTL_NO_INPUT;
     if (progress->sent == 0) {
         ctl_say("there was no picture to send");
         return CTL_NO_INPUT;
@@ -548,7 +555,7 @@ static int run(struct submit *submit, int count, char **operands)
         .count = count,
         .recursive = ctl_value(ctl, "recursive") != NULL,
         .nul = ctl_value(ctl, "null") != NULL,
-        .input_root = submit->recipe.keys ? NULL : submit->recipe.input_root,
+        .input_root = submit->template.keys ? NULL : submit->template.input_root,
     };
     int status = ctl_connect(ctl);
     if (status)
@@ -560,25 +567,25 @@ static int run(struct submit *submit, int count, char **operands)
     }
     submit->client = ctl->client;
     snprintf(submit->list, sizeof submit->list, "%s:jobs", ctl->options.namespace);
-    submit->carrier = (struct carrier){.client = ctl->client,
-                                       .recipe = &submit->recipe,
-                                       .rules = &submit->rules,
-                                       .bytes_max = ctl->options.input_bytes_max};
-    submit->harvest = (struct harvest){.client = ctl->client,
-                                       .list = submit->recipe.reply_to,
-                                       .each = on_result,
-                                       .context = submit};
+    submit->transfer = (struct key_transfer){.client = ctl->client,
+                                             .template = &submit->template,
+                                             .rules = &submit->rules,
+                                             .bytes_max = ctl->options.input_bytes_max};
+    submit->reader = (struct result_reader){.client = ctl->client,
+                                            .list = submit->template.reply_to,
+                                            .each = on_result,
+                                            .context = submit};
     /* Values are there to be read. */
     progress_begin(&submit->progress, ctl->json,
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
-        submit->progress.total = count_pictures(&submit->options);
-    submit->heard_s = clock_now_s();
-    submit->look_s = LOOK_FIRST_S;
+        submit->progress.total = count_images(&submit->options);
+    submit->quiet_since_s = clock_now_s();
+    submit->poll_s = POLL_FIRST_S;
     client_catch_interrupt();
     if (submit->wait)
-        client_be_patient(ctl->client, submit->timeout_s > 0 ? submit->timeout_s : 1e9, on_away,
-                          submit);
+        client_retry_for(ctl->client, submit->timeout_s > 0 ? submit->timeout_s : 1e9, on_away,
+                         submit);
     work(submit);
     return finish(submit);
 }
@@ -610,15 +617,15 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
         return CTL_USAGE;
     int status = check_operands(&submit, count, operands);
     if (!status)
-        status = recipe_read(&submit.recipe, ctl);
+        status = job_template_read(&submit.template, ctl);
     if (!status)
         status = run(&submit, count, operands);
     clear_batch(&submit);
-    harvest_clear(&submit.harvest);
-    carrier_clear(&submit.carrier);
-    claims_clear(&submit.claims);
-    claims_clear(&submit.rules.inputs);
+    result_reader_clear(&submit.reader);
+    key_transfer_clear(&submit.transfer);
+    output_names_clear(&submit.outputs);
+    output_names_clear(&submit.rules.inputs);
     source_close(submit.source);
-    recipe_clear(&submit.recipe);
+    job_template_clear(&submit.template);
     return status;
 }
