@@ -1,4 +1,4 @@
-/* cancel.c - gpuimgctl cancel: jobs that are not wanted any more, by their id. */
+/* cancel.c - gpuimgctl cancel: cancels jobs by id. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #define KEYS       6
 #define KEY_BYTES  400
 
-/* The script's reply: the kept result of the id, or nothing; NULL after a sentence. */
+/* Runs the cancel script. Its reply is the stored result of the id, or empty. Returns NULL after an
+ * error message. */
 static redisReply *call(struct ctl *ctl, const char *id)
 {
     static const char *const names[KEYS] = {"jobs", "cancel", "woken", "waits:", "result:",
@@ -39,13 +40,13 @@ static redisReply *call(struct ctl *ctl, const char *id)
 static const char *sentence(enum job_search_result found, bool ended)
 {
     if (found == JOB_SEARCH_FOUND)
-        return "what waits or runs under this id is cancelled";
+        return "all waiting and running jobs with this id are cancelled";
     if (found == JOB_SEARCH_UNKNOWN)
-        return "every job with this id that was sent so far is cancelled, if there is any: not all "
-               "that wait and run could be looked at";
+        return "every job with this id that was sent so far is cancelled, if there is one: not all "
+               "waiting and running jobs could be searched";
     return ended ? "no job with this id waits or runs, so none is cancelled"
-                 : "no job with this id waits or runs, and no result of one is kept; the cancel is "
-                   "noted all the same, for jobs that were sent so far";
+                 : "no job with this id waits or runs, and no result is stored; the cancel still "
+                   "applies to jobs that were sent before it";
 }
 
 static int say(struct ctl *ctl, const char *id, enum job_search_result found, const char *kept)
@@ -67,7 +68,8 @@ static int say(struct ctl *ctl, const char *id, enum job_search_result found, co
         char word[SHOW_BYTES];
         out_put("%s: %s", id, sentence(found, kept != NULL));
         if (result)
-            out_put("; one has ended before (%s)", show_word(result, "status", word, sizeof word));
+            out_put("; an earlier one has ended (%s)",
+                    show_word(result, "status", word, sizeof word));
         out_end();
     }
     cJSON_Delete(result);
@@ -77,16 +79,16 @@ static int say(struct ctl *ctl, const char *id, enum job_search_result found, co
 int ctl_cancel(struct ctl *ctl, int count, char **operands)
 {
     if (count == 0)
-        return ctl_usage(ctl, "ID is missing: which job is to be cancelled?");
+        return ctl_usage(ctl, "ID is missing: give the id of the job to cancel");
     for (int i = 0; i < count; i++)
         if (!*operands[i] || strlen(operands[i]) > JOB_ID_BYTES_MAX)
-            return ctl_usage(ctl, "an id has 1 to %d bytes, here is one of %zu", JOB_ID_BYTES_MAX,
-                             strlen(operands[i]));
+            return ctl_usage(ctl, "an id has %zu bytes; it must have 1 to %d", strlen(operands[i]),
+                             JOB_ID_BYTES_MAX);
     int worst = ctl_connect(ctl);
     if (worst)
         return worst;
     for (int i = 0; i < count && worst != CTL_FAULT; i++) {
-        /* Before it is cancelled, after which a job may be gone at once. */
+        /* Search first: after the cancel a job may be gone at once. */
         enum job_search_result found = job_search(ctl->client, ctl->options.namespace, operands[i]);
         redisReply *reply = call(ctl, operands[i]);
         if (!reply)

@@ -14,13 +14,13 @@
 #include "queue/redis/connection.h"
 #include "queue/redis/route.h"
 
-/* A question is asked so often before the trouble is the user's. */
+/* Tries per command before the user gets an error. */
 #define ASK_TRIES 3
 #define WORDS_MAX 8
-/* Between looks whether Redis is there again, or takes what it refused. */
+/* Seconds between retries while Redis is away or refuses the command. */
 #define RETRY_PAUSE_S 0.2
 
-/* A command whose answer has not been taken. */
+/* A command whose reply the caller has not taken yet. */
 struct answer {
     struct list_node node;
     bool came;
@@ -35,13 +35,13 @@ struct client {
     struct redis *redis;
     unsigned short random_state[3];
     struct list answers;
-    unsigned failures;         /* tries to connect that failed, since the last success */
+    unsigned failures;         /* failed tries to connect since the last success */
     bool tick, woken;
-    client_away_cb away;       /* NULL: no patience */
+    client_away_cb away;       /* NULL: commands are not retried for longer */
     void *away_context;
     double patient_until_s; /* clock_now_s */
     uv_timer_t timer;
-    size_t closing;            /* of redis and route */
+    size_t closing;            /* 1 while redis or route closes */
     char why[ERROR_TEXT_MAX * 2];
     char reason[ERROR_TEXT_MAX]; /* why the connection is down */
 };
@@ -96,8 +96,8 @@ void client_wake(struct client *client)
     client->woken = true;
 }
 
-/* With SA_RESTART, so that no line on its way to the terminal is cut; waits (poll, epoll_wait) end
- * all the same. */
+/* SA_RESTART keeps a signal from cutting a line that is being written to the terminal. A signal
+ * ends poll and epoll_wait in spite of it. */
 void client_catch_interrupt(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt,
@@ -143,7 +143,8 @@ static void say_unreachable(struct client *client)
              client_server(client), *reason ? reason : "no answer", redis_advice(reason));
 }
 
-/* Every server that is named has its try; Sentinels are asked, and then the master. */
+/* Each server in the address gets one try. Sentinels need two: one for the Sentinel, one for the
+ * master. */
 static bool wait_until_up(struct client *client)
 {
     unsigned tries = (unsigned)client->address.count * (*client->address.master ? 2 : 1);
@@ -204,7 +205,7 @@ struct client *client_open(const struct options *options, struct error *error)
     }
     if (client->redis) {
         redis_start(client->redis);
-        /* A Cluster's node may send us to another one; better now than with a job. */
+        /* A Cluster node may redirect us. Follow that now, not with the first job. */
         char key[160];
         redisReply *reply = NULL;
         snprintf(key, sizeof key, "%s:jobs", options->namespace);
@@ -261,7 +262,7 @@ void client_close(struct client *client)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* hiredis frees what it gave after the callback; so its content moves to a reply of ours. */
+/* hiredis frees a reply after its callback, so this moves the content to a reply that we own. */
 static redisReply *take_over(redisReply *reply)
 {
     redisReply *mine = reply ? malloc(sizeof *mine) : NULL;
@@ -284,7 +285,7 @@ void client_send(struct client *client, int argc, const char **argv, const size_
 {
     struct answer *answer = calloc(1, sizeof *answer);
     if (!answer)
-        abort(); /* a few bytes: nothing could be said either */
+        abort(); /* without these few bytes not even an error could be printed */
     list_push(&client->answers, &answer->node);
     if (!redis_send(client->redis, argc, argv, lengths, 0, answered, answer))
         answer->came = true;
@@ -338,7 +339,7 @@ static bool may_retry(const struct client *client)
     return client->away && !interrupted && clock_now_s() < client->patient_until_s;
 }
 
-/* Redis's own tries to connect go on meanwhile. */
+/* The connection keeps trying to connect during the pauses. */
 static bool wait_and_retry(struct client *client)
 {
     if (!may_retry(client))
@@ -370,7 +371,7 @@ redisReply *client_ask_words(struct client *client, int argc, const char **argv,
         if (!lost && !(transient && wait_and_retry(client)))
             break;
         if (may_retry(client))
-            try = -1; /* as often as it takes */
+            try = -1; /* retry until the time is over */
     }
     return NULL;
 }

@@ -1,9 +1,10 @@
 /*
- * client.h - Redis for a program that waits for its answers: the daemon's connection (connection.h,
- * route.h, with Sentinels, Clusters and password files), and a loop that runs until a reply is
- * there.
+ * client.h - a blocking Redis client for gpuimgctl.
  *
- * One thread. Replies are the caller's, for freeReplyObject.
+ * It wraps the daemon's asynchronous connection (connection.h and route.h: Sentinels, Clusters and
+ * password files) and runs the event loop until the reply arrives.
+ *
+ * One thread. The caller owns each reply and frees it with freeReplyObject.
  */
 #ifndef GPUIMGD_QUEUE_CTL_CLIENT_H
 #define GPUIMGD_QUEUE_CTL_CLIENT_H
@@ -18,48 +19,51 @@
 
 struct client;
 
-/* Connects; NULL with a sentence when that cannot be. The options are borrowed. */
+/* Connects to Redis. Returns NULL and sets `error` on failure. `options` must outlive the
+ * client. */
 struct client *client_open(const struct options *options, struct error *error);
 void client_close(struct client *client); /* NULL is fine */
 
-/* Sends one command; replies come in the order of the commands, by client_take. An answer that
- * will not come any more, because the connection broke, is NULL: it may have been carried out. */
+/* Sends one command. client_take returns the replies in the order of the commands. The reply is
+ * NULL if the connection broke; Redis may have executed the command anyway. */
 void client_send(struct client *client, int argc, const char **argv, const size_t *lengths);
 redisReply *client_take(struct client *client);
 
-/* A command of words, ended by NULL, that does no harm when it is carried out twice: a lost one is
- * sent again, on a new connection. NULL: there is no answer, or an error; client_why says which. */
+/* Sends an idempotent command and waits for its reply. The arguments are strings, ended by NULL.
+ * If the connection breaks, the command is sent again on a new one. Returns NULL if Redis sends no
+ * reply or an error; client_why describes it. */
 redisReply *client_ask(struct client *client, ...) __attribute__((sentinel));
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths);
-/* The same for a command that answers with an integer. */
+/* The same for a command with an integer reply. */
 bool client_integer(struct client *client, long long *answer, ...) __attribute__((sentinel));
 
-/* From here on, and for so many seconds, a question waits while Redis is away or refuses for a time
- * (LOADING, OOM, ...), and is asked again; an interrupt ends that. away is called before each wait,
- * again and again while there is no answer; client_why says why. */
+/* For the next `seconds`, commands are retried while Redis is away or refuses for a time (LOADING,
+ * OOM, ...). An interrupt ends the retries. `away` is called before each pause; client_why gives
+ * the reason. */
 typedef void (*client_away_cb)(void *context);
 void client_retry_for(struct client *client, double seconds, client_away_cb away, void *context);
-/* Is what came instead of an answer one that another try may get over? NULL is no reply. */
+/* Returns whether a retry may succeed after this error. NULL stands for a lost reply. */
 bool client_is_transient(const redisReply *reply);
 
-/* A sentence. */
+/* The last error, as text for the user. Valid until the next command. */
 const char *client_why(const struct client *client);
-/* Looks at a reply of client_take: NULL and errors are false, with client_why set. */
+/* Checks a reply of client_take. Returns false and sets client_why if it is NULL or an error.
+ * `what` names the command. */
 bool client_reply_ok(struct client *client, const redisReply *reply, const char *what);
 
 bool client_up(const struct client *client);
-/* Lets time pass, on the loop, or less of it when the client was interrupted or woken. */
+/* Runs the loop for `seconds`. An interrupt or client_wake ends the pause early. */
 void client_pause(struct client *client, double seconds);
 void client_wake(struct client *client);
-/* From here on SIGINT and SIGTERM do not end the process, but what it waits for; a second one
- * ends it. */
+/* From now on the first SIGINT or SIGTERM only ends the current wait; the second one ends the
+ * process. */
 void client_catch_interrupt(void);
 bool client_interrupted(void);
-/* For handles of the caller's own, closed before client_close. */
+/* The loop, for the caller's own handles. The caller closes them before client_close. */
 uv_loop_t *client_loop(struct client *client);
 
-/* "127.0.0.1:6379", as the option `redis` has it. */
+/* The value of the option `redis`, for example "127.0.0.1:6379". */
 const char *client_server(const struct client *client);
 
 #endif

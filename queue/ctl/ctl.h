@@ -1,8 +1,8 @@
 /*
- * ctl.h - what every command of gpuimgctl has: its table row, its options, its way to Redis.
+ * ctl.h - the interface between gpuimgctl's command line and its commands.
  *
- * One thread. A command prints what it was asked for on standard output, sentences on standard
- * error, and returns the exit status.
+ * A command has a row in a table, its options and a connection to Redis. It prints its output on
+ * standard output and messages on standard error, and returns the exit status. One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_CTL_H
 #define GPUIMGD_QUEUE_CTL_CTL_H
@@ -15,14 +15,14 @@
 #include "conf/options.h"
 #include "queue/ctl/client.h"
 
-/* As sysexits.h has them where it has one. */
+/* Exit statuses; those of sysexits.h keep their numbers. */
 enum ctl_exit {
     CTL_OK = 0,
-    CTL_FAILED = 1,          /* a job failed, or what was asked for is not there */
+    CTL_FAILED = 1,          /* a job failed, or the requested item does not exist */
     CTL_USAGE = 64,
-    CTL_NO_INPUT = 66,       /* a file that cannot be read */
+    CTL_NO_INPUT = 66,       /* a file cannot be read */
     CTL_UNAVAILABLE = 69,    /* Redis is away or refuses */
-    CTL_FAULT = 70,          /* no memory, or a reply that nobody expected */
+    CTL_FAULT = 70,          /* out of memory, or an unexpected reply */
     CTL_TIMEOUT = 75,
     CTL_CONFIGURATION = 78,
     CTL_INTERRUPTED = 130
@@ -30,11 +30,11 @@ enum ctl_exit {
 
 #define CTL_VALUES_MAX 32
 
-/* An option of a command: one row for the parser, -h and the test of the completion. */
+/* One option of a command. The parser, -h and the completion test read this row. */
 struct ctl_option {
-    const char *name;  /* without the dashes; NULL ends a table */
+    const char *name;  /* without dashes; NULL ends the table */
     char letter;       /* 0: none */
-    const char *value; /* what stands for its value in -h; NULL: it takes none */
+    const char *value; /* placeholder of its value in -h; NULL: no value */
     const char *help;  /* may hold one of @names@, @suffixes@ and @quality@, from formats.def */
 };
 
@@ -42,52 +42,53 @@ struct ctl;
 
 struct ctl_command {
     const char *name, *operands, *summary;
-    const struct ctl_option *options; /* ended by a row without a name */
-    const char *notes;                /* what else -h says; NULL: nothing */
+    const struct ctl_option *options; /* ends with a row without a name */
+    const char *notes;                /* further text of -h; NULL: none */
     int (*run)(struct ctl *ctl, int count, char **operands);
 };
 
 struct ctl {
     const struct ctl_command *command;
-    struct options options;            /* of the configuration */
+    struct options options;            /* the configuration */
     const char *file;                  /* -c, or NULL */
     int setting_count;
-    const char *settings[CTL_VALUES_MAX]; /* --name=value of the configuration */
+    const char *settings[CTL_VALUES_MAX]; /* configuration options, as "name=value" */
     int value_count;
     struct { const char *name, *value; } values[CTL_VALUES_MAX];
     bool json;
-    struct client *client;             /* once ctl_connect has succeeded */
+    struct client *client;             /* set by ctl_connect */
 };
 
-/* Ended by a row without a name. */
+/* Ends with a row without a name. */
 extern const struct ctl_command ctl_commands[];
 
-/* An option as the command line gave it (the last one): its value, "" of one that takes none;
- * NULL: it was not given. */
+/* The value of an option on the command line; the last one wins. "" if the option takes no value,
+ * NULL if it was not given. */
 const char *ctl_value(const struct ctl *ctl, const char *name);
 
-/* "gpuimgctl: " and a sentence, on standard error. Control bytes become '?'. */
+/* Prints "gpuimgctl: " and the message on standard error. Control characters become '?'. */
 void ctl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, followed by where help is; CTL_USAGE. */
+/* The same, followed by a pointer to -h. Returns CTL_USAGE. */
 int ctl_usage(const struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Fills in client. CTL_OK, or a status after the sentence was said. */
+/* Connects to Redis and sets `client`. Returns CTL_OK, or prints the error and returns its
+ * status. */
 int ctl_connect(struct ctl *ctl) MUST_CHECK;
-/* Says why the last question to Redis has no answer; CTL_UNAVAILABLE. */
+/* Prints why the last command to Redis failed. Returns CTL_UNAVAILABLE. */
 int ctl_no_answer(const struct ctl *ctl);
 
-/* A whole number of at least `least` and at most `most`; false after a sentence. */
+/* Reads an option that is a number from `least` to `most`; an absent option leaves *number alone.
+ * Returns false after an error message. */
 bool ctl_number(const struct ctl *ctl, const char *name, double least, double most,
                 double *number) MUST_CHECK;
 
-/* One line of JSON on standard output; takes the tree over. CTL_OK, or CTL_FAULT where memory was
- * short (json NULL, too). */
+/* Prints one line of JSON on standard output and frees the tree. Returns CTL_OK, or CTL_FAULT if
+ * out of memory or if `json` is NULL. */
 int ctl_print_json(cJSON *json);
-/* What cJSON could read, as such a line: as it stands, so that numbers keep their digits, or,
- * where it is no JSON by the letter, as cJSON understood it. */
+/* Prints JSON text on one line. Valid JSON is printed unchanged, so that numbers keep their digits.
+ * Other text is printed as cJSON understood it. */
 int ctl_print_text(const char *text);
 
-/* The commands. */
 int ctl_submit(struct ctl *ctl, int count, char **operands);
 int ctl_result(struct ctl *ctl, int count, char **operands);
 int ctl_status(struct ctl *ctl, int count, char **operands);

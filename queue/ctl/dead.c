@@ -1,4 +1,4 @@
-/* dead.c - gpuimgctl dead: the jobs that were given up. */
+/* dead.c - gpuimgctl dead: lists, shows, retries and drops dead jobs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +10,19 @@
 #include "queue/ctl/show.h"
 #include "queue/redis/script.h"
 
-/* The list is read in pieces: it may hold 100,000 jobs of 64 KiB. */
+/* Jobs per LRANGE: the list may hold 100,000 jobs of 64 KiB. */
 #define PIECE 100
-/* With their errors: Redis computes a digest of each, 64 KiB in 0.1 ms. */
+/* Jobs per call with their errors: Redis computes a digest of each job, 64 KiB in 0.1 ms. */
 #define ERRORS_PIECE 20
 
 const struct ctl_option ctl_dead_options[] = {
     {"all", 'a', NULL, "retry, drop: every dead job"},
-    {"limit", 'n', "COUNT", "list: at most so many (default 50)"},
+    {"limit", 'n', "COUNT", "list: show at most COUNT jobs (default 50)"},
     {0}};
 
 struct dead {
     struct ctl *ctl;
-    bool whole; /* print all that is known of each */
+    bool whole; /* print everything known about each job */
     char list[160], errors[160], jobs[160], never[160];
 };
 
@@ -37,8 +37,8 @@ static const char *input_of(const cJSON *job)
     return *path ? path : show_text(input, "key");
 }
 
-/* What is kept of a death: the record beside the list, or, of a job that an older daemon gave up,
- * its result if that is still there. */
+/* The record of a job's death. A job that an older daemon gave up has none: its stored result is
+ * used instead, if it still exists. NULL: neither. */
 static cJSON *death_of(struct dead *dead, const cJSON *job, const char *record)
 {
     char *key = NULL;
@@ -53,7 +53,7 @@ static cJSON *death_of(struct dead *dead, const cJSON *job, const char *record)
     return death;
 }
 
-/* A member of the list: the job, or the text where that is no JSON. */
+/* One entry of the list as JSON: the job, or its text if that is not JSON. */
 static cJSON *job_json(long long number, cJSON *job, const char *text)
 {
     cJSON *json = cJSON_CreateObject();
@@ -83,10 +83,10 @@ static void put_error(const cJSON *death)
     if (error)
         out_line("%s (%s)", show_text(error, "message"), show_text(error, "code"));
     else
-        out_line("the daemon's log says why");
+        out_line("see the daemon's log");
 }
 
-/* All that is known of one, a line for each thing. */
+/* Prints everything known about one job, one line per fact. */
 static void print_whole(long long number, const cJSON *job, const char *text, const cJSON *death)
 {
     char date[40] = "";
@@ -109,7 +109,7 @@ static void print_whole(long long number, const cJSON *job, const char *text, co
     out_line("job      %s", text);
 }
 
-/* record: "" where there is none. */
+/* record: the record of its death, or "". */
 static int print_one(struct dead *dead, long long number, const char *text, const char *record)
 {
     int status = CTL_OK;
@@ -129,7 +129,7 @@ static int print_one(struct dead *dead, long long number, const char *text, cons
     return status;
 }
 
-/* The texts of up to ERRORS_PIECE entries, each followed by its record; NULL: no answer. */
+/* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: no reply. */
 static redisReply *piece_with_errors(struct dead *dead, long long from, long long count)
 {
     const char *script = script_text(SCRIPT_ID_DEAD);
@@ -144,13 +144,12 @@ static redisReply *piece_with_errors(struct dead *dead, long long from, long lon
     return NULL;
 }
 
-/* How many jobs the reply has. */
 static size_t jobs_in(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
 }
 
-/* Entries from..from + PIECE - 1 as a reply; NULL: no answer. */
+/* Up to PIECE entries from index `from`. NULL: no reply. */
 static redisReply *piece(struct dead *dead, long long from, long long count)
 {
     char first[24], last[24];
@@ -181,7 +180,7 @@ static int list(struct dead *dead)
             break;
     }
     if (!dead->ctl->json && count == 0)
-        out_line("no job is dead");
+        out_line("there are no dead jobs");
     else if (!dead->ctl->json && number < count)
         out_line("and %lld more (--limit=COUNT)", count - number);
     return status;
@@ -189,13 +188,13 @@ static int list(struct dead *dead)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-/* One that was asked for. */
+/* A dead job that the user selected. */
 struct choice {
-    long long number;  /* in the list, when it was found */
-    redisReply *entry; /* its text; NULL: it is not there, which was said */
+    long long number;  /* its number in the list when it was found */
+    redisReply *entry; /* its text; NULL: not found, and reported */
 };
 
-/* The number in "#12"; 0: it is an id. */
+/* The number in "#12"; 0 for an id. */
 static long long number_of(const char *name)
 {
     size_t digits = *name == '#' ? strspn(name + 1, "0123456789") : 0;
@@ -213,16 +212,17 @@ static bool is_id_of(const redisReply *entry, const char *id)
 static int say_missing(const char *name, bool by_number)
 {
     if (by_number)
-        ctl_say("no dead job has the number %s; gpuimgctl dead list shows them", name);
+        ctl_say("no dead job has the number %s; see gpuimgctl dead list", name);
     else if (strspn(name, "0123456789") == strlen(name))
-        ctl_say("no dead job has the id %s; number %s of the list is '#%s', in quotes", name, name,
-                name);
+        ctl_say("no dead job has the id %s; for number %s of the list write '#%s', in quotes", name,
+                name, name);
     else
-        ctl_say("no dead job has the id %s; gpuimgctl dead list shows them", name);
+        ctl_say("no dead job has the id %s; see gpuimgctl dead list", name);
     return CTL_FAILED;
 }
 
-/* By "#" and its number, or by its id: the one of several that died last. */
+/* Finds a dead job by "#" and its number, or by its id. If several have the id, takes the one that
+ * died last. */
 static struct choice find(struct dead *dead, const char *name, int *status)
 {
     long long number = number_of(name);
@@ -250,7 +250,7 @@ static struct choice find(struct dead *dead, const char *name, int *status)
 
 /* ---- show ---------------------------------------------------------------------------------- */
 
-/* Jobs that died since it was found stand before it. */
+/* Jobs that died since the choice was found come before it in the list. */
 static int show_one(struct dead *dead, const struct choice *choice)
 {
     redisReply *reply = piece_with_errors(dead, choice->number - 1, ERRORS_PIECE);
@@ -282,7 +282,7 @@ static int show(struct dead *dead, int count, char **names)
 
 /* ---- retry and drop ------------------------------------------------------------------------ */
 
-/* Moves the oldest one behind all other jobs. false: no answer. */
+/* Moves the oldest dead job to the end of the queue. false: no reply. */
 static bool move_oldest(struct dead *dead, bool *moved)
 {
     redisReply *reply = client_ask(dead->ctl->client, "LMOVE", dead->list, dead->jobs, "RIGHT",
@@ -292,7 +292,7 @@ static bool move_oldest(struct dead *dead, bool *moved)
     return reply != NULL;
 }
 
-/* By its text: its number changes when another one dies. */
+/* Finds the job by its text, because its number changes when another job dies. */
 static int act_on(struct dead *dead, const struct choice *choice, bool retry)
 {
     const char *script = script_text(SCRIPT_ID_REVIVE);
@@ -306,21 +306,21 @@ static int act_on(struct dead *dead, const struct choice *choice, bool retry)
     if (!client_reply_ok(dead->ctl->client, reply, "EVAL")) {
         status = ctl_no_answer(dead->ctl);
     } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
-        ctl_say("number %lld is not in the list any more", choice->number);
+        ctl_say("job #%lld is no longer in the list", choice->number);
         status = CTL_FAILED;
     }
     freeReplyObject(reply);
     return status;
 }
 
-/* Names it on a line, or, jobs not NULL, as a member of that. */
+/* Reports one job: as a line, or in the array `jobs` if that is not NULL. */
 static void say_one(const struct choice *choice, bool retry, cJSON *jobs)
 {
     cJSON *job = cJSON_Parse(choice->entry->str);
     if (jobs) {
         cJSON_AddItemToArray(jobs, job_json(choice->number, job, choice->entry->str));
     } else {
-        out_put("%s #%lld", retry ? "tried again" : "dropped", choice->number);
+        out_put("%s #%lld", retry ? "retried" : "dropped", choice->number);
         if (*show_text(job, "id"))
             out_put(" %s", show_text(job, "id"));
         out_line(": %s", job ? input_of(job) : choice->entry->str);
@@ -328,7 +328,7 @@ static void say_one(const struct choice *choice, bool retry, cJSON *jobs)
     cJSON_Delete(job);
 }
 
-/* jobs: the list of those that were named, or NULL; taken over. */
+/* Prints the number of jobs. jobs: the array of reported jobs, or NULL; this frees it. */
 static int say_count(struct dead *dead, long long count, bool retry, cJSON *jobs)
 {
     char text[SHOW_BYTES];
@@ -340,7 +340,7 @@ static int say_count(struct dead *dead, long long count, bool retry, cJSON *jobs
         return ctl_print_json(json);
     }
     out_line("%s dead %s %s", show_count((double)count, text), count == 1 ? "job" : "jobs",
-             retry ? "tried again" : "dropped");
+             retry ? "retried" : "dropped");
     return CTL_OK;
 }
 
@@ -354,7 +354,7 @@ static int act_on_all(struct dead *dead, bool retry)
         return ctl_no_answer(dead->ctl);
     if (!retry)
         return say_count(dead, count, false, NULL);
-    while (done < count && moved) { /* not those that die meanwhile */
+    while (done < count && moved) { /* jobs that die meanwhile stay */
         if (!move_oldest(dead, &moved))
             return ctl_no_answer(dead->ctl);
         done += moved;
@@ -362,7 +362,7 @@ static int act_on_all(struct dead *dead, bool retry)
     return say_count(dead, done, true, NULL);
 }
 
-/* All are found before the first is moved, which changes the numbers of the others. */
+/* Finds all jobs before it moves the first one, which changes the numbers of the others. */
 static int act_on_some(struct dead *dead, int count, char **names, bool retry)
 {
     struct choice *choices = calloc((size_t)count, sizeof *choices);
@@ -402,22 +402,22 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
     bool showing = strcmp(verb, "show") == 0;
     if (!retry && !drop && !listing && !showing) {
         const char *near = text_nearest(verb, verbs, 4);
-        return ctl_usage(ctl, "dead has list, show, retry and drop, not \"%s\"%s%s%s", verb,
+        return ctl_usage(ctl, "dead takes list, show, retry or drop, not \"%s\"%s%s%s", verb,
                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (listing && count > 1)
-        return ctl_usage(ctl, "dead list takes no operand, here is \"%s\"", operands[1]);
+        return ctl_usage(ctl, "dead list takes no operand, but got \"%s\"", operands[1]);
     if (showing && (all || count == 1))
         return ctl_usage(ctl, "dead show needs ids, or numbers of the list such as '#1'%s",
                          all ? "; it does not take --all" : "");
     if (!listing && all == (count > 1))
-        return ctl_usage(ctl, all ? "--all stands for every dead job; here is \"%s\" beside it"
+        return ctl_usage(ctl, all ? "--all already selects every dead job; drop the operand \"%s\""
                                   : "dead %s needs ids, numbers of the list such as '#1' (in "
                                     "quotes: a bare # begins a comment in a shell), or --all",
                          all ? operands[1] : verb);
     for (int i = 1; i < count; i++)
-        if (!*operands[i]) /* an unset variable in a script, and many jobs have no id */
-            return ctl_usage(ctl, "a number or id is empty");
+        if (!*operands[i]) /* from an unset variable; it would match jobs without an id */
+            return ctl_usage(ctl, "a number or id is empty; give an id or a number such as '#1'");
     int status = ctl_connect(ctl);
     if (status)
         return status;

@@ -1,4 +1,4 @@
-/* explain.c - gpuimgctl explain: the daemon's own --explain, with this configuration. */
+/* explain.c - gpuimgctl explain: runs gpuimgd --explain with gpuimgctl's configuration. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define ARGUMENTS_MAX (CTL_VALUES_MAX + 8)
 
-/* gpuimgd as it was installed or built with this program, else where PATH has it. */
+/* Runs the gpuimgd that was installed or built with this program, or else the one in PATH. */
 static void run_daemon(char *const *arguments)
 {
     static const char *const places[] = {"gpuimgd", "../sbin/gpuimgd"};
@@ -30,8 +30,8 @@ int ctl_explain(struct ctl *ctl, int count, char **operands)
     char settings[CTL_VALUES_MAX][512];
     int last = 1;
     if (count != 1)
-        return ctl_usage(ctl, count ? "explain takes one file, here is a second one"
-                                    : "JOBFILE is missing: which job is to be explained?");
+        return ctl_usage(ctl, count ? "explain takes one JOBFILE, but got more"
+                                    : "JOBFILE is missing: give the file of the job to explain");
     if (ctl->file) {
         arguments[last++] = "-c";
         arguments[last++] = (char *)ctl->file;
@@ -45,7 +45,7 @@ int ctl_explain(struct ctl *ctl, int count, char **operands)
     arguments[last++] = "--explain";
     arguments[last] = operands[0];
     run_daemon(arguments);
-    ctl_say("gpuimgd cannot be run, neither from beside gpuimgctl nor from PATH: %s",
+    ctl_say("cannot run gpuimgd, neither from gpuimgctl's folder nor from PATH: %s",
             strerror(errno));
     return CTL_FAULT;
 }

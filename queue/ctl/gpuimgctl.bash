@@ -2,7 +2,7 @@
 
 _gpuimgctl_operations="@operations@"
 
-# The last of several operations with commas between them.
+# Completes the last operation of a list separated by commas.
 _gpuimgctl_ops()
 {
     local before=
@@ -11,7 +11,7 @@ _gpuimgctl_ops()
     COMPREPLY=($(compgen -P "$before" -W "$_gpuimgctl_operations" -- "${1##*,}"))
 }
 
-# Options that take a value: of the word before, or behind the = of this one.
+# Completes the value of an option: the word after it, or the part after its =.
 _gpuimgctl_value() # option text
 {
     case $1 in
@@ -39,7 +39,7 @@ _gpuimgctl()
         COMPREPLY=($(compgen -W "$commands -h --help -V --version" -- "$word"))
         return
     fi
-    # bash takes --name=value apart: --name, =, value.
+    # bash splits --name=value into --name, = and value.
     if [[ $word == = ]]; then
         _gpuimgctl_value "$previous" "" && return
     elif [[ $previous == = ]]; then

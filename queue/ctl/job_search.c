@@ -6,7 +6,7 @@
 
 #include "queue/ctl/show.h"
 
-/* So much is read at most: 10,000 jobs take Redis some 20 ms, in pieces of 0.2 ms. */
+/* Limits of a search: 10,000 jobs cost Redis about 20 ms, in pieces of 0.2 ms. */
 #define JOBS_MAX  10000
 #define BYTES_MAX (64u << 20)
 #define PIECE     100
@@ -25,7 +25,8 @@ static bool is_over(const struct search *search)
            search->bytes >= BYTES_MAX;
 }
 
-/* An id that JSON escapes is not found as text. */
+/* strstr skips most jobs without parsing them. It misses an id that JSON escapes, so a job with a
+ * backslash is parsed. */
 static void check_job(struct search *search, const redisReply *text)
 {
     if (!text || text->type != REDIS_REPLY_STRING)
@@ -38,7 +39,7 @@ static void check_job(struct search *search, const redisReply *text)
     cJSON_Delete(job);
 }
 
-/* Jobs that have a number, by it; all questions go out before the first answer is awaited. */
+/* Reads jobs by their numbers. All commands are sent before the first reply is awaited. */
 static void check_numbers(struct search *search, const char *const *numbers, size_t count)
 {
     char key[KEY_BYTES];
@@ -50,13 +51,13 @@ static void check_numbers(struct search *search, const char *const *numbers, siz
     }
     for (size_t i = 0; i < count; i++) {
         redisReply *reply = client_take(search->client);
-        search->failed = search->failed || !reply; /* what is no hash is no job */
+        search->failed = search->failed || !reply; /* a key that is no hash is no job */
         check_job(search, reply);
         freeReplyObject(reply);
     }
 }
 
-/* Entries are jobs, numbers of jobs (in NS:jobs behind an @), or fences of cancels. */
+/* Entries are jobs, numbers of jobs (in NS:jobs with a leading @), or fences of cancels. */
 static void check_entries(struct search *search, const redisReply *reply, bool are_numbers)
 {
     const char *numbers[PIECE];
@@ -75,7 +76,7 @@ static void check_entries(struct search *search, const redisReply *reply, bool a
     check_numbers(search, numbers, count);
 }
 
-/* From the end that daemons take from: what is pushed meanwhile comes in at the other one. */
+/* Reads from the end that daemons take from. New jobs arrive at the other end. */
 static void search_list(struct search *search, const char *command, const char *name,
                         bool are_numbers)
 {
@@ -98,7 +99,7 @@ static void search_list(struct search *search, const char *command, const char *
 enum job_search_result job_search(struct client *client, const char *ns, const char *id)
 {
     struct search search = {.client = client, .ns = ns, .id = id};
-    /* The way of a job: one that is taken meanwhile is seen among the leases. */
+    /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
     search_list(&search, "LRANGE", "jobs", false);
     search_list(&search, "ZRANGE", "delayed", true);
     search_list(&search, "LRANGE", "alone", true);

@@ -1,4 +1,4 @@
-/* main.c - gpuimgctl's command line: which command, which options, and what -h says of them. */
+/* main.c - gpuimgctl's command line: the table of commands, the option parser and -h. */
 #include <ctype.h>
 #include <getopt.h>
 #include <signal.h>
@@ -20,36 +20,38 @@
 #define OPTIONS_MAX  40
 #define HELP_COLUMN  24
 
-/* Of every command. */
+/* Options of every command. */
 static const struct ctl_option common_options[] = {
-    {"config", 'c', "FILE", "configuration (default " DEFAULT_FILE ", where it exists)"},
-    {"redis", 0, "ADDRESS", "the Redis server, as the option redis of the configuration"},
-    {"namespace", 0, "NS", "the prefix of every key"},
-    {"json", 0, NULL, "one JSON object, or one a line, instead of text"},
-    {"help", 'h', NULL, "this help"},
-    {"version", 'V', NULL, "version"},
+    {"config", 'c', "FILE", "configuration file (default " DEFAULT_FILE ", if it exists)"},
+    {"redis", 0, "ADDRESS", "Redis server, like the option redis of the configuration"},
+    {"namespace", 0, "NS", "prefix of every key in Redis"},
+    {"json", 0, NULL, "print JSON instead of text: one object, or one per line"},
+    {"help", 'h', NULL, "print this help"},
+    {"version", 'V', NULL, "print the version"},
     {0}};
 
 const struct ctl_command ctl_commands[] = {
-    {"submit", "FILE...", "send pictures as jobs, and wait for them with --wait",
+    {"submit", "FILE...", "send images as jobs; with --wait, wait for the results",
      ctl_submit_options,
-     "FILE is a picture, a folder with -r, or - for names on standard input, one a line.\n"
-     "Pictures lie below input_root, and OUT below output_root, where daemons find them; with\n"
-     "--keys they lie anywhere, travel through Redis, and OUT is a place on this machine.\n"
+     "FILE is an image, a folder with -r, or - to read names from standard input, one per line.\n"
+     "Without --keys, images must be below input_root and OUT is below output_root, both on\n"
+     "disks that the daemons share. With --keys, images may be anywhere and travel through\n"
+     "Redis, and OUT is on this machine.\n"
      "\n"
-     "OUT is a folder, a file name with the suffix of a picture (for one FILE), or a pattern:\n"
-     "%n is the picture's name without suffix, %e the result's suffix, %p the folders between\n"
-     "the one given with -r and the picture, %i the picture's number from 1, %% a percent sign.\n"
-     "A folder stands for FOLDER/%p%n.%e. Of pictures whose results would have the same name the\n"
-     "first one is sent. No result replaces a picture that is sent, nor, with --keys and without\n"
-     "--force, any file that is there.\n"
+     "OUT is a folder, a file name with an image suffix (for one FILE), or a pattern:\n"
+     "%n is the image's name without suffix, %e the result's suffix, %p the folders between the\n"
+     "one given with -r and the image, %i the image's number from 1, %% a percent sign.\n"
+     "A folder means FOLDER/%p%n.%e. If several results would have the same name, only the\n"
+     "first image is sent. A result never replaces an image that is sent. With --keys, it\n"
+     "replaces an existing file only if --force is given.\n"
      "\n"
-     "A job file holds one job as JSON. Its input is replaced by each picture; the paths and keys\n"
-     "of its outputs, and its id, are patterns. Without --wait the ids of all jobs are printed.\n"
+     "A job file holds one job as JSON. Each image becomes the input of a copy of it. The paths\n"
+     "and keys of its outputs, and its id, are patterns. Without --wait, submit prints the ids\n"
+     "of all jobs.\n"
      "\n"
-     "OPS are names with commas between, each with parameters behind a colon:\n"
-     "grayscale,resize:width=512,height=512,sobel:border=zero. A value is JSON, or else a text.\n"
-     "gpuimgd-job(5) has the parameters of each:\n"
+     "OPS are operations separated by commas, each with parameters after a colon:\n"
+     "grayscale,resize:width=512,height=512,sobel:border=zero. A value that is not JSON is text.\n"
+     "gpuimgd-job(5) lists the parameters of each operation:\n"
 #define X(name, line) "  " line "\n"
 #include "queue/ctl/submit/operations.inc"
 #undef X
@@ -58,47 +60,48 @@ const struct ctl_command ctl_commands[] = {
      "66 an input cannot be read, 69 no Redis, 70 no memory, 75 not all ended within --timeout,\n"
      "78 configuration, 130 interrupted.\n",
      ctl_submit},
-    {"result", "ID...", "show the results of jobs by their id", ctl_result_options,
-     "Exit status: 0 all done, 1 one failed or is not there (yet, or any more: results are kept\n"
-     "for result_ttl_s), 64, 69, 70, 78 as of submit, 75 one is not there within --timeout.\n",
+    {"result", "ID...", "show the results of jobs by id", ctl_result_options,
+     "Redis keeps a result for result_ttl_s.\n"
+     "Exit status: 0 all done, 1 a job failed or has no result, 75 no result within --timeout,\n"
+     "or 64, 69, 70, 78 as for submit.\n",
      ctl_result},
-    {"status", "", "what waits, what runs and where, on one screen", NULL,
-     "waiting: in the queue; running: taken by a daemon; delayed: until their time, or before\n"
-     "another attempt; alone: on their last attempt, with nothing beside them, since one of\n"
-     "them may be what killed a daemon; dead: given up; results: in the list for who takes them.\n"
-     "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_status},
-    {"top", "", "the same with throughput and stages, drawn anew each second", ctl_top_options,
-     "q or Ctrl-C ends it. Where standard output is no terminal, and with --json, each drawing is\n"
-     "printed behind the last one.\n"
-     "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_top},
+    {"status", "", "show the queue, the running jobs and the daemons on one screen", NULL,
+     "waiting: in the queue; running: leased to a daemon; delayed: until a given time, or until\n"
+     "the next attempt; alone: on the last attempt, run one at a time because one of these jobs\n"
+     "may have killed a daemon; dead: given up; results: in the list, not yet read.\n"
+     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_status},
+    {"top", "", "show the status with throughput and stages, every second", ctl_top_options,
+     "Press q or Ctrl-C to quit. If standard output is not a terminal, or with --json, top prints\n"
+     "one report after the other.\n"
+     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_top},
     {"dead", "list | show JOB... | retry [JOB...] | drop [JOB...]",
-     "list the jobs that were given up, show why, try them again, forget them", ctl_dead_options,
-     "JOB is an id (of several dead jobs with it, the one that died last), or a number of the\n"
-     "list: '#1' died last. Write it in quotes: a bare # begins a comment in a shell. Jobs that\n"
-     "are tried again or dropped are named.\n"
-     "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as of submit.\n", ctl_dead},
-    {"cancel", "ID...", "end jobs that wait or run, by their id", NULL,
-     "Every job with the id that was sent before is meant, one that is sent later is not. A job\n"
-     "that is cancelled gets a result with the status cancelled; a running one within renew_s.\n"
-     "Whether there is one is looked up among the first 10,000 that wait and run.\n"
-     "Exit status: 0, 1 there is none and no result of one, or 64, 69, 70, 78 as of submit.\n",
+     "list dead jobs, show their errors, retry them or drop them", ctl_dead_options,
+     "JOB is an id or a number of the list. If several dead jobs have the id, the last one to die\n"
+     "is meant. '#1' is the job that died last. Write it in quotes: a bare # begins a comment in\n"
+     "a shell. retry and drop name each job.\n"
+     "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as for submit.\n", ctl_dead},
+    {"cancel", "ID...", "cancel waiting and running jobs by id", NULL,
+     "This cancels every job with the id that was sent before, but none that is sent later. A\n"
+     "cancelled job gets a result with the status cancelled; a running one within renew_s.\n"
+     "To report whether there is such a job, cancel searches the first 10,000 jobs.\n"
+     "Exit status: 0, 1 no such job and no result of one, or 64, 69, 70, 78 as for submit.\n",
      ctl_cancel},
-    {"pause", "", "let no daemon of the namespace take a job; what runs goes on",
-     ctl_pause_options, "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_pause},
-    {"resume", "", "let the daemons take jobs again", NULL,
-     "Exit status: 0, or 64, 69, 70, 78 as of submit.\n", ctl_resume},
-    {"drain", "", "pause, and wait until no job runs any more", ctl_drain_options,
-     "Taking jobs stays paused, whatever the exit status: 0 no job runs, 75 some still do when\n"
-     "--timeout is over, 130 interrupted, or 64, 69, 70, 78 as of submit.\n", ctl_drain},
-    {"explain", "JOBFILE", "print how a job would be carried out: gpuimgd --explain", NULL,
-     "JOBFILE holds one job as JSON, - is standard input. Exit status: 0, 1 the job would fail,\n"
-     "or 64, 70, 78 as of submit.\n", ctl_explain},
+    {"pause", "", "stop the namespace's daemons from fetching jobs; running jobs go on",
+     ctl_pause_options, "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_pause},
+    {"resume", "", "let the daemons fetch jobs again", NULL,
+     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_resume},
+    {"drain", "", "pause, and wait until no job runs", ctl_drain_options,
+     "The namespace stays paused, also after a failure. Exit status: 0 no job runs, 75 some jobs\n"
+     "still run after --timeout, 130 interrupted, or 64, 69, 70, 78 as for submit.\n", ctl_drain},
+    {"explain", "JOBFILE", "print how a daemon would run a job: gpuimgd --explain", NULL,
+     "JOBFILE holds one job as JSON; - is standard input. Exit status: 0, 1 the job would fail,\n"
+     "or 64, 70, 78 as for submit.\n", ctl_explain},
     {0}};
 
 #define each_option(option, table)                                                                 \
     for (const struct ctl_option *option = (table); option && option->name; option++)
 
-/* ---- what the commands share ---------------------------------------------------------------- */
+/* ---- shared by the commands ----------------------------------------------------------------- */
 
 void ctl_say(const char *format, ...)
 {
@@ -241,14 +244,15 @@ static void print_help(const struct ctl_command *command)
             printf("%s\n", command->notes);
     } else {
         puts("usage: gpuimgctl COMMAND [options]\n\n"
-             "Sends jobs to gpuimgd through Redis, and shows what becomes of them.\n\nCommands:");
+             "Sends jobs to gpuimgd through Redis, and shows their progress and results.\n\n"
+             "Commands:");
         for (command = ctl_commands; command->name; command++)
             printf("  %-*s %s\n", HELP_COLUMN - 2, command->name, command->summary);
         puts("\ngpuimgctl COMMAND -h shows a command's options and exit status.\n");
     }
     puts("Options of every command:");
     print_options(common_options);
-    puts("  --name=value           any other option of the configuration (gpuimgd -h lists them)");
+    puts("  --name=value           any other configuration option (gpuimgd -h lists them)");
 }
 
 /* ---- the command line ----------------------------------------------------------------------- */
@@ -326,7 +330,7 @@ static void set_value(struct ctl *ctl, const char *name, const char *value)
     }
 }
 
-/* Whether text is --name=value with a name of the configuration that is no option of ours. */
+/* Returns whether text is --name=value with a name that only the configuration has. */
 static bool is_setting(const struct option *longs, size_t count, const char *text)
 {
     char name[64];
@@ -340,7 +344,8 @@ static bool is_setting(const struct option *longs, size_t count, const char *tex
     return options_has(name);
 }
 
-/* Takes the configuration's options out of argv, up to "--". */
+/* Moves the configuration's options from argv to ctl->settings, up to "--". Returns the new
+ * argc. */
 static int take_settings(struct ctl *ctl, const struct option *longs, size_t count, int argc,
                          char **argv)
 {
@@ -359,7 +364,8 @@ static int take_settings(struct ctl *ctl, const struct option *longs, size_t cou
     return kept;
 }
 
-/* -1: go on, with the operands from optind. Else the exit status. */
+/* Returns -1 if the command should run, with its operands from optind; otherwise the exit
+ * status. */
 static int parse(struct ctl *ctl, int *argc, char **argv)
 {
     struct option longs[OPTIONS_MAX] = {0};
@@ -427,7 +433,7 @@ static int run(struct ctl *ctl, int count, char **operands)
     client_close(ctl->client);
     options_clear(&ctl->options);
     if (out_failed()) {
-        ctl_say("standard output cannot be written");
+        ctl_say("cannot write to standard output");
         status = status ? status : CTL_FAULT;
     }
     return status;
@@ -448,7 +454,7 @@ int main(int argc, char **argv)
         return CTL_OK;
     }
     if (name[0] == '-')
-        return ctl_usage(&ctl, "the command comes before \"%s\"", name);
+        return ctl_usage(&ctl, "put the command before \"%s\"", name);
     ctl.command = find_command(name);
     if (!ctl.command)
         return unknown_command(&ctl, name);

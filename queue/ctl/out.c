@@ -9,8 +9,7 @@
 
 #include "conf/text.h"
 
-/* What standard output has to get: complete lines, and from `line` on the one that is being put
- * together. */
+/* Pending bytes of standard output: complete lines, then the current line from offset `line`. */
 static struct {
     char *text;
     size_t length, room, line;
@@ -21,7 +20,7 @@ static bool write_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t got = write(fd, bytes, length);
-        if (got < 0 && errno == EAGAIN) { /* somebody else made it non-blocking */
+        if (got < 0 && errno == EAGAIN) { /* another process made it non-blocking */
             struct pollfd room = {.fd = fd, .events = POLLOUT};
             poll(&room, 1, -1);
         } else if (got < 0 && errno != EINTR) {
@@ -43,7 +42,7 @@ static void flush(void)
 
 /* ---- standard output ----------------------------------------------------------------------- */
 
-/* For so many bytes and a terminator. */
+/* Makes room for `length` bytes and a terminator. */
 static bool make_room(size_t length)
 {
     if (out.length + length < out.room)
@@ -81,7 +80,7 @@ static void put(const char *format, va_list args)
     out.length += (size_t)length;
 }
 
-/* Nothing of what has been put together can reach a terminal as a command any more. */
+/* Makes the current line printable, so that no escape sequence from outside reaches a terminal. */
 static void seal(void)
 {
     if (out.text) {

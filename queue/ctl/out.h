@@ -1,9 +1,9 @@
 /*
- * out.h - everything that gpuimgctl prints, on standard output and on standard error.
+ * out.h - prints gpuimgctl's lines on standard output and standard error.
  *
- * A line is put together first and written with one write, as soon as it is complete: no line is
- * torn through a pipe, or has one of the other stream in its middle. Control characters in it
- * (text_is_control, and invalid UTF-8) become '?': names, ids and messages come from elsewhere.
+ * Each line is written with one write as soon as it is complete. So lines of the two streams do not
+ * mix, and a pipe gets whole lines. Names, ids and messages come from outside: control characters
+ * (text_is_control) and invalid UTF-8 in them become '?'. One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_OUT_H
 #define GPUIMGD_QUEUE_CTL_OUT_H
@@ -11,25 +11,25 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* Adds to the line of standard output. */
+/* Appends to the current line of standard output. */
 void out_put(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Ends and writes it. */
+/* Ends the line and writes it. */
 void out_end(void);
-/* Both. */
+/* out_put and out_end. */
 void out_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* JSON as a line of its own. Control characters are escaped, invalid UTF-8 becomes U+FFFD. */
+/* Prints JSON as one line. Control characters are escaped, invalid UTF-8 becomes U+FFFD. */
 void out_json(const char *json);
 
-/* Adds our own bytes as they are: sequences for a terminal. */
+/* Appends terminal escape sequences without any replacement. */
 void out_raw(const char *bytes);
-/* While held, complete lines are kept, so that a drawing of many lines is one write. */
+/* While held, complete lines are buffered, so that a screen of many lines is one write. */
 void out_hold(bool held);
-/* Whether something could not be written, or memory was short for it. */
+/* Returns whether a write failed or memory ran out. */
 bool out_failed(void);
 
-/* "gpuimgctl: " and a sentence, as a line on standard error. */
+/* Prints "gpuimgctl: " and the message as one line on standard error. */
 void out_error(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
-/* Draws over the last line of the terminal that standard error is; "" clears it. */
+/* Replaces the last line of the terminal on standard error; "" clears it. */
 void out_status(const char *text);
 
 #endif

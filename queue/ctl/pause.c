@@ -1,4 +1,4 @@
-/* pause.c - gpuimgctl pause, resume, drain: whether the daemons of a namespace take jobs. */
+/* pause.c - gpuimgctl pause, resume and drain: stop and restart the fetching of jobs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define POLL_S 0.2
 
 const struct ctl_option ctl_pause_options[] = {
-    {"for", 0, "SECONDS", "go on by itself after this time"},
+    {"for", 0, "SECONDS", "resume automatically after this time"},
     {0}};
 const struct ctl_option ctl_drain_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
@@ -61,7 +61,7 @@ int ctl_pause(struct ctl *ctl, int count, char **operands)
     long long jobs = 0;
     char text[160], left[SHOW_BYTES];
     if (count > 0)
-        return ctl_usage(ctl, "pause takes no operand, here is \"%s\"", operands[0]);
+        return ctl_usage(ctl, "pause takes no operand, but got \"%s\"", operands[0]);
     if (!ctl_number(ctl, "for", 0.001, 1e9, &seconds))
         return CTL_USAGE;
     int status = ctl_connect(ctl);
@@ -70,10 +70,10 @@ int ctl_pause(struct ctl *ctl, int count, char **operands)
     if (!set(ctl, seconds) || !running(ctl, &jobs))
         return ctl_no_answer(ctl);
     if (seconds > 0)
-        snprintf(text, sizeof text, "paused for %s: no daemon takes a job; %lld still run",
+        snprintf(text, sizeof text, "paused for %s: daemons fetch no jobs; %lld still run",
                  show_age(seconds, left), jobs);
     else
-        snprintf(text, sizeof text, "paused until gpuimgctl resume: no daemon takes a job; %lld "
+        snprintf(text, sizeof text, "paused until gpuimgctl resume: daemons fetch no jobs; %lld "
                  "still run", jobs);
     return say(ctl, true, jobs, text);
 }
@@ -83,14 +83,14 @@ int ctl_resume(struct ctl *ctl, int count, char **operands)
     long long was = 0, jobs = 0;
     char paused[160];
     if (count > 0)
-        return ctl_usage(ctl, "resume takes no operand, here is \"%s\"", operands[0]);
+        return ctl_usage(ctl, "resume takes no operand, but got \"%s\"", operands[0]);
     int status = ctl_connect(ctl);
     if (status)
         return status;
     if (!client_integer(ctl->client, &was, "DEL", key(ctl, "paused", paused), NULL) ||
         !running(ctl, &jobs))
         return ctl_no_answer(ctl);
-    return say(ctl, false, jobs, was ? "the daemons take jobs again" : "nothing was paused");
+    return say(ctl, false, jobs, was ? "daemons fetch jobs again" : "nothing was paused");
 }
 
 static void show_left(bool terminal, long long jobs)
@@ -108,7 +108,7 @@ int ctl_drain(struct ctl *ctl, int count, char **operands)
     bool terminal = isatty(STDERR_FILENO);
     long long jobs = 0;
     if (count > 0)
-        return ctl_usage(ctl, "drain takes no operand, here is \"%s\"", operands[0]);
+        return ctl_usage(ctl, "drain takes no operand, but got \"%s\"", operands[0]);
     if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
         return CTL_USAGE;
     int status = ctl_connect(ctl);
@@ -127,7 +127,7 @@ int ctl_drain(struct ctl *ctl, int count, char **operands)
     }
     show_left(terminal, 0);
     if (jobs == 0)
-        return say(ctl, true, 0, "drained: no job runs, and none is taken until gpuimgctl resume");
-    ctl_say("%lld jobs still run; no further one is taken until gpuimgctl resume", jobs);
+        return say(ctl, true, 0, "drained: no job runs; daemons fetch none until gpuimgctl resume");
+    ctl_say("%lld jobs still run; daemons fetch no more until gpuimgctl resume", jobs);
     return client_interrupted() ? CTL_INTERRUPTED : CTL_TIMEOUT;
 }

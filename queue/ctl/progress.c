@@ -61,7 +61,7 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
         progress->cancelled++;
     else
         progress->failed++;
-    /* What is not written was said. */
+    /* The caller has already reported unwritten results. */
     if (!progress->json && done && (lost || !progress->verbose))
         return;
     progress_hide(progress);
@@ -75,7 +75,8 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
 
 /* ---- the bar ------------------------------------------------------------------------------- */
 
-/* Results a second over the last seconds; since the beginning while that is not long ago. */
+/* Results per second over the ring's last seconds, or since the beginning until the ring is
+ * full. */
 static double rate(struct progress *progress, double now_s)
 {
     uint64_t ended = progress_ended(progress);
@@ -103,7 +104,7 @@ static int write_bar(const struct progress *progress, char *text, size_t size)
     uint64_t ended = progress_ended(progress), total = progress->total;
     if (total < progress->sent)
         total = progress->sent;
-    if (total < ended) /* of jobs whose sending Redis did not acknowledge */
+    if (total < ended) /* results may come from jobs whose push Redis did not acknowledge */
         total = ended;
     int filled = total ? (int)(ended * BAR_COLUMNS / total) : 0;
     char done[SHOW_BYTES], all[SHOW_BYTES], failed[SHOW_BYTES];
@@ -142,7 +143,7 @@ void progress_draw(struct progress *progress)
     progress->drawn_s = now_s;
 }
 
-/* ---- the last word ------------------------------------------------------------------------- */
+/* ---- the summary --------------------------------------------------------------------------- */
 
 static int print_json(const struct progress *progress, bool waited, double seconds)
 {
@@ -167,7 +168,7 @@ static void put_count(const char *what, uint64_t count)
         out_put(", %s %s", show_count((double)count, text), what);
 }
 
-/* Standard output has the jobs' ids then. */
+/* On standard error, because standard output has the jobs' ids. */
 static void say_sent(const struct progress *progress)
 {
     char sent[SHOW_BYTES], refused[SHOW_BYTES];

@@ -1,4 +1,4 @@
-/* result.c - gpuimgctl result: what became of jobs that have an id. */
+/* result.c - gpuimgctl result: shows the results of jobs by id. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,12 @@
 #define POLL_S 0.1
 
 const struct ctl_option ctl_result_options[] = {
-    {"wait", 'w', NULL, "wait for results that are not there yet"},
+    {"wait", 'w', NULL, "wait for results that do not exist yet"},
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
-/* CTL_OK with the result, or without one where there is none in time. */
+/* Reads the result, polling until `until_s`. Returns CTL_OK with *reply NULL if there is none in
+ * time. */
 static int look(struct ctl *ctl, const char *id, double until_s, redisReply **reply)
 {
     char *key = NULL;
@@ -45,7 +46,7 @@ static int show(struct ctl *ctl, const char *id, const char *text)
     cJSON *result = cJSON_Parse(text);
     bool done = strcmp(show_text(result, "status"), "done") == 0;
     if (!cJSON_IsObject(result)) {
-        ctl_say("what is kept as the result of %s is none", id);
+        ctl_say("the stored result of %s is not a JSON object", id);
         cJSON_Delete(result);
         return CTL_FAULT;
     }
@@ -70,11 +71,11 @@ static int show_one(struct ctl *ctl, const char *id, bool wait, double until_s)
     } else if (client_interrupted()) {
         status = CTL_INTERRUPTED;
     } else if (wait) {
-        ctl_say("there is no result of %s within the time given with --timeout", id);
+        ctl_say("no result of %s within --timeout", id);
         status = CTL_TIMEOUT;
     } else {
-        ctl_say("there is no result of %s: the job has not ended, or ended more than %g s ago, or "
-                "there was none with this id", id, ctl->options.result_ttl_s);
+        ctl_say("no result of %s: the job has not ended, or ended more than %g s ago, or no job "
+                "had this id", id, ctl->options.result_ttl_s);
         status = CTL_FAILED;
     }
     return status;
@@ -86,11 +87,11 @@ int ctl_result(struct ctl *ctl, int count, char **operands)
     bool wait = ctl_value(ctl, "wait") != NULL;
     int worst = CTL_OK;
     if (count == 0)
-        return ctl_usage(ctl, "ID is missing: the result of which job?");
+        return ctl_usage(ctl, "ID is missing: give the id of the job");
     if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
         return CTL_USAGE;
     if (!wait && ctl_value(ctl, "timeout"))
-        return ctl_usage(ctl, "--timeout is of no use without --wait");
+        return ctl_usage(ctl, "--timeout has no effect without --wait");
     int status = ctl_connect(ctl);
     if (status)
         return status;

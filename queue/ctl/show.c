@@ -95,7 +95,7 @@ static bool show_error(const cJSON *holder)
     return true;
 }
 
-/* Whether it said what went wrong. */
+/* Returns whether it printed an error. */
 static bool show_output(const cJSON *output, const char *file)
 {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(output, "values");
@@ -121,7 +121,7 @@ static bool same_error(const cJSON *one, const cJSON *other)
     return a && b && strcmp(show_text(a, "message"), show_text(b, "message")) == 0;
 }
 
-/* What failed the job as a whole stands in each of its outputs, too. */
+/* An error of the whole job is repeated in each of its outputs. */
 static bool failed_as_a_whole(const cJSON *result)
 {
     const cJSON *output;
@@ -139,7 +139,7 @@ void show_result(const cJSON *result, const char *name, const char *const *files
     bool explained = false, whole = failed_as_a_whole(result);
     size_t index = 0;
     char word[SHOW_BYTES];
-    /* "cancelled" is longer, and rare */
+    /* "cancelled" is longer than the column, but rare. */
     out_put("%-6s %s", show_word(result, "status", word, sizeof word), name);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs")) {
         const char *file = files && index < JOB_OUTPUTS_MAX ? files[index++] : NULL;

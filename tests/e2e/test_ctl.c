@@ -32,20 +32,20 @@ static void test_wrong_arguments(void **state)
     (void)state;
     ctl_expect(w, 64, "ctl sumbit", "there is no command \"sumbit\"; did you mean submit?", NULL);
     ctl_expect(w, 64, "ctl xyzzy", "there is no command \"xyzzy\"\n", NULL);
-    ctl_expect(w, 64, "ctl --json status", "the command comes before \"--json\"", NULL);
+    ctl_expect(w, 64, "ctl --json status", "put the command before \"--json\"", NULL);
     ctl_expect(w, 64, "ctl status --jsno", "\"--jsno\"; did you mean --json?", NULL);
     ctl_expect(w, 64, "ctl status --json=1", "--json takes no value", NULL);
     ctl_expect(w, 64, "ctl submit --out", "--out needs a value", NULL);
     ctl_expect(w, 64, "ctl submit -q", "there is no option \"-q\"", NULL);
-    ctl_expect(w, 64, "ctl status here $at", "takes no operand, here is \"here\"", NULL);
+    ctl_expect(w, 64, "ctl status here $at", "takes no operand, but got \"here\"", NULL);
     ctl_expect(w, 64, "ctl submit $at -o x", "FILE is missing", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png", "--out is missing", NULL);
-    ctl_expect(w, 64, "ctl submit $at in/one.png -o x.gif", "ends in .gif; jpg, jpeg and png",
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x.gif", "ends in .gif; it must end in jpg",
                NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --format gif",
                "--format is \"gif\"; it must be jpeg or png", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --no-output", "--out and --no-output", NULL);
-    ctl_expect(w, 64, "ctl submit $at in/one.png -o /etc/x", "not below output_root", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o /etc/x", "it must be below output_root", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --quality 101",
                "--quality is \"101\"; it must be a number from 1 to 100", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --set 5", "--set is \"5\"", NULL);
@@ -58,9 +58,9 @@ static void test_wrong_arguments(void **state)
                NULL);
     ctl_expect(w, 64, "ctl result $at", "ID is missing", NULL);
     ctl_expect(w, 64, "ctl dead drop $at 1 ''", "a number or id is empty", NULL);
-    ctl_expect(w, 64, "ctl result $at x --timeout 5", "of no use without --wait", NULL);
+    ctl_expect(w, 64, "ctl result $at x --timeout 5", "has no effect without --wait", NULL);
     ctl_expect(w, 64, "ctl cancel $at", "ID is missing", NULL);
-    ctl_expect(w, 64, "ctl cancel $at ''", "1 to 128 bytes, here is one of 0", NULL);
+    ctl_expect(w, 64, "ctl cancel $at ''", "an id has 0 bytes; it must have 1 to 128", NULL);
     ctl_expect(w, 64, "ctl pause $at now", "pause takes no operand", NULL);
     ctl_expect(w, 64, "ctl resume $at now", "resume takes no operand", NULL);
     ctl_expect(w, 64, "ctl drain $at now", "drain takes no operand", NULL);
@@ -69,7 +69,7 @@ static void test_wrong_arguments(void **state)
     ctl_expect(w, 64, "ctl dead $at retry", "needs ids, numbers of the list such as "
                "'#1' (in quotes", NULL);
     ctl_expect(w, 64, "ctl dead $at drop #1", "a bare # begins a comment in a shell", NULL);
-    ctl_expect(w, 64, "ctl dead $at drop 1 --all", "here is \"1\" beside it", NULL);
+    ctl_expect(w, 64, "ctl dead $at drop 1 --all", "drop the operand \"1\"", NULL);
     ctl_expect(w, 78, "ctl status --namespace=''", "option namespace is \"\"", NULL);
     ctl_expect(w, 78, "ctl status --redis=rediss://x", "rediss", NULL);
     ctl_expect(w, 78, "ctl status -c missing.conf", "missing.conf", NULL);
@@ -81,14 +81,14 @@ static void test_ops(void **state)
     (void)state;
 #define OPS "ctl submit $at in/one.png -o x --ops "
     ctl_expect(w, 64, OPS "gryscale", "no operation \"gryscale\"; did you mean grayscale?", NULL);
-    ctl_expect(w, 64, OPS "width=5", "\"width=5\" stands behind no operation", NULL);
-    ctl_expect(w, 64, OPS "resize:5", "\"5\" is no parameter of resize", NULL);
+    ctl_expect(w, 64, OPS "width=5", "\"width=5\" has no operation before it", NULL);
+    ctl_expect(w, 64, OPS "resize:5", "\"5\" of resize is not a parameter", NULL);
     ctl_expect(w, 64, OPS "resize:width=5,width=6", "resize has width twice", NULL);
     ctl_expect(w, 64, OPS "sobel --ops-file x", "--ops and --ops-file", NULL);
     ctl_expect(w, 66, "ctl submit $at in/one.png -o x --ops-file x", "cannot read x", NULL);
     ctl_expect(w, 64, "echo '[1' > x; ctl submit $at in/one.png -o x --ops-file x", "x: ", NULL);
     ctl_expect(w, 64, "echo '{}' > x; ctl submit $at in/one.png -o x --ops-file x",
-               "x holds no array", NULL);
+               "x must hold an array", NULL);
     ctl_expect(w, 0, OPS "'grayscale:weights=[65536,0,0],resize:width=5,height=4,fit=exact,sobel'",
                "1 sent", NULL);
     ctl_expect(w, 0, "echo '[\"invert\",{\"op\":\"gamma\",\"gamma\":2}]' > x; "

@@ -19,7 +19,7 @@ static void test_status(void **state)
 {
     (void)state;
     ctl_expect(w, 0, "ctl submit $at one.png one.png -o x/%i.png && ctl status $at",
-               "waiting    2, the next one since ", "dead       0\n", "no gpuimgd is running",
+               "waiting    2, the next one for ", "dead       0\n", "no gpuimgd is running",
                NULL);
     redis_integer(w->client, "LPUSH %s:dead {}", w->ns);
     redis_integer(w->client, "LPUSH %s:jobs @7", w->ns);
@@ -179,7 +179,7 @@ static void test_devices_of_one_daemon(void **state)
 static void test_dead(void **state)
 {
     (void)state;
-    ctl_expect(w, 0, "ctl dead $at", "no job is dead", NULL);
+    ctl_expect(w, 0, "ctl dead $at", "there are no dead jobs", NULL);
     /* A folder that may not be written to is worth trying again, and so to the last. */
     start();
     ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
@@ -207,11 +207,11 @@ static void test_dead(void **state)
     assert_string_equal(json_text(lines, "0.error.code"), "write_failed");
     cJSON_Delete(lines);
     ctl_expect(w, 0, "chmod 755 out/wall; ctl dead retry $at walled && ctl result $at -w walled",
-               "1 dead job tried again", "done   walled -> wall/x.png", NULL);
+               "1 dead job retried", "done   walled -> wall/x.png", NULL);
     assert_int_equal(redis_integer(w->client, "EXISTS %s:dead %s:dead:errors", w->ns, w->ns), 0);
     /* Of one that an older daemon gave up, its result says why as long as that is kept. */
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"old\"}", w->ns);
-    ctl_expect(w, 0, "ctl dead list $at", "a.png: the daemon's log says why", NULL);
+    ctl_expect(w, 0, "ctl dead list $at", "a.png: see the daemon's log", NULL);
     freeReplyObject(redis_command(w->client, "SET %s:result:old {\"error\":{\"code\":\"c\","
                                   "\"message\":\"m\"}}", w->ns));
     ctl_expect(w, 0, "ctl dead show $at old", "#1 old\ninput    a.png\nerror    m (c)\n", NULL);
@@ -228,9 +228,9 @@ static void test_dead_many(void **state)
     redis_integer(w->client, "RPUSH %s:dead nonsense", w->ns);
     ctl_expect(w, 0, "ctl dead $at", "  #50  j50 ", "and 201 more", NULL);
     ctl_expect(w, 0, "ctl dead list -n 300 $at", " #250  j250 ", " #251 ", "nonsense", NULL);
-    ctl_expect(w, 0, "ctl dead $at retry '#2' j250 '#3'", "tried again #2 j2: 2.png\n",
-               "tried again #250 j250: 250.png\n", "tried again #3 j3: 3.png\n",
-               "3 dead jobs tried again", NULL);
+    ctl_expect(w, 0, "ctl dead $at retry '#2' j250 '#3'", "retried #2 j2: 2.png\n",
+               "retried #250 j250: 250.png\n", "retried #3 j3: 3.png\n",
+               "3 dead jobs retried", NULL);
     char *jobs = queued();
     assert_string_equal(jobs, "{\"input\":\"2.png\",\"id\":\"j2\"}\n"
                               "{\"input\":\"250.png\",\"id\":\"j250\"}\n"
@@ -261,16 +261,16 @@ static void test_dead_ids_of_digits(void **state)
     char *left = redis_string(w->client, "LINDEX %s:dead -1", w->ns);
     assert_string_equal(left, "{\"input\":\"b.png\",\"id\":\"2\"}");
     free(left);
-    ctl_expect(w, 1, "ctl dead $at drop 1", "no dead job has the id 1; number 1 of the list is "
-               "'#1', in quotes", NULL);
+    ctl_expect(w, 1, "ctl dead $at drop 1", "no dead job has the id 1; for number 1 of the list "
+               "write '#1', in quotes", NULL);
     assert_int_equal(redis_integer(w->client, "LLEN %s:dead", w->ns), 2);
     cJSON *lines = ctl_json(w, 0, "ctl dead $at drop '#1' --json");
     assert_int_equal(json_number(lines, "0.dropped"), 1);
     assert_int_equal(json_number(lines, "0.jobs.0.number"), 1);
     assert_string_equal(json_text(lines, "0.jobs.0.job.input"), "c.png");
     cJSON_Delete(lines);
-    ctl_expect(w, 1, "ctl dead $at retry 2 2", "tried again #1 2: b.png\n", "number 1 is not in "
-               "the list any more", "1 dead job tried again", NULL);
+    ctl_expect(w, 1, "ctl dead $at retry 2 2", "retried #1 2: b.png\n", "job #1 is no longer "
+               "in the list", "1 dead job retried", NULL);
 }
 
 /* Who may write to Redis shall not write to the operator's terminal. */
@@ -298,8 +298,10 @@ static void test_hostile_texts(void **state)
         assert_int_equal(run.status, i == 0 ? 70 : i == 1);
         ctl_clear(&run);
     }
-    ctl_expect(w, 70, "ctl result $at torn --json", "what is kept as the result of torn", NULL);
-    ctl_expect(w, 70, "ctl result $at list", "what is kept as the result of list", NULL);
+    ctl_expect(w, 70, "ctl result $at torn --json", "the stored result of torn is not a JSON",
+               NULL);
+    ctl_expect(w, 70, "ctl result $at list", "the stored result of list is not a JSON",
+               NULL);
     ctl_expect(w, 0, "ctl top -n 1 $at", "?[31m", "??2J", NULL);
     freeReplyObject(redis_command(w->client, "DEL %s:stats:?h:b:n:?1:2", w->ns));
     redis_integer(w->client, "LPUSH %s:stats:?h:b:n:?1:2 x", w->ns);
@@ -312,7 +314,7 @@ static void test_cancel(void **state)
 {
     (void)state;
     ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id job-%i", "2 sent", NULL);
-    ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: what waits or runs", NULL);
+    ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: all waiting and running jobs", NULL);
     start();
     ctl_expect(w, 1, "ctl result $at -w job-1 job-2", "cancelled job-1: ", "done   job-2", NULL);
     cJSON *lines = ctl_json(w, 1, "ctl cancel $at --json job-2 none");
@@ -322,11 +324,11 @@ static void test_cancel(void **state)
     assert_string_equal(json_text(lines, "0.result.status"), "done");
     assert_true(cJSON_IsNull(json_at(lines, "1.result")));
     cJSON_Delete(lines);
-    ctl_expect(w, 0, "ctl cancel $at job-2", "; one has ended before (done)", NULL);
+    ctl_expect(w, 0, "ctl cancel $at job-2", "; an earlier one has ended (done)", NULL);
     stop();
     struct process process = ctl_begin(w, "ctl submit $at one.png -o x --id late --wait");
     assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
-    ctl_expect(w, 0, "ctl cancel $at late", "late: what waits", NULL);
+    ctl_expect(w, 0, "ctl cancel $at late", "late: all waiting", NULL);
     start();
     struct ctl_run run = ctl_end(&process);
     assert_int_equal(run.status, 1);
@@ -342,7 +344,7 @@ static void test_cancel_says_what_it_found(void **state)
     char line[120], said[120];
     (void)state;
     ctl_expect(w, 1, "ctl cancel $at nosuch", "nosuch: no job with this id waits or runs, and no "
-               "result of one is kept", NULL);
+               "result is stored", NULL);
     freeReplyObject(redis_command(w->client, "DEL %s:jobs %s:cancel", w->ns, w->ns));
     for (int i = 1; i <= 4; i++)
         redis_integer(w->client, "HSET %s:job:%d raw {\"input\":\"a\",\"id\":\"%s\"}", w->ns, i,
@@ -357,19 +359,20 @@ static void test_cancel_says_what_it_found(void **state)
     for (size_t i = 0; i < 6; i++) {
         const char *id = i < 4 ? jobs[i] : i == 4 ? "j249" : "x";
         snprintf(line, sizeof line, "ctl cancel $at %s", id);
-        snprintf(said, sizeof said, "%s: what waits or runs under this id is cancelled\n", id);
+        snprintf(said, sizeof said,
+                 "%s: all waiting and running jobs with this id are cancelled\n", id);
         ctl_expect(w, 0, line, said, NULL);
     }
-    ctl_expect(w, 1, "ctl cancel $at nosuch j1", "nosuch: no job with this id", "j1: what waits",
+    ctl_expect(w, 1, "ctl cancel $at nosuch j1", "nosuch: no job with this id", "j1: all waiting",
                NULL);
     freeReplyObject(redis_command(w->client, "SET %s:result:old {\"status\":\"done\"}", w->ns));
     ctl_expect(w, 0, "ctl cancel $at old", "old: no job with this id waits or runs, so none is "
-               "cancelled; one has ended before (done)\n", NULL);
+               "cancelled; an earlier one has ended (done)\n", NULL);
     /* More than are looked at. */
     freeReplyObject(redis_command(w->client, "EVAL %s 1 %s:jobs",
                                   "for i = 1, 10000 do redis.call('LPUSH', KEYS[1], '{}') end",
                                   w->ns));
-    ctl_expect(w, 0, "ctl cancel $at nosuch", "is cancelled, if there is any: not all", NULL);
+    ctl_expect(w, 0, "ctl cancel $at nosuch", "is cancelled, if there is one: not all", NULL);
     cJSON *lines = ctl_json(w, 0, "ctl cancel $at nosuch --json");
     assert_true(cJSON_IsNull(json_at(lines, "0.found")));
     cJSON_Delete(lines);
@@ -380,9 +383,9 @@ static void test_pause(void **state)
     (void)state;
     start();
     ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
-    ctl_expect(w, 0, "ctl status $at", "paused     no daemon takes a job, until ", NULL);
+    ctl_expect(w, 0, "ctl status $at", "paused     daemons fetch no jobs until ", NULL);
     ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 4",
-               "taking jobs is paused (gpuimgctl resume)", NULL);
+               "fetching jobs is paused (gpuimgctl resume)", NULL);
     cJSON *lines = ctl_json(w, 0, "ctl resume $at --json");
     assert_true(cJSON_IsFalse(json_at(lines, "0.paused")));
     cJSON_Delete(lines);
@@ -394,7 +397,7 @@ static void test_pause(void **state)
     assert_true(cJSON_IsTrue(json_at(lines, "0.paused")));
     assert_true(json_number(lines, "0.paused_s") <= 600);
     cJSON_Delete(lines);
-    ctl_expect(w, 0, "ctl top $at -n 1; ctl resume $at", "PAUSED", "take jobs again", NULL);
+    ctl_expect(w, 0, "ctl top $at -n 1; ctl resume $at", "PAUSED", "fetch jobs again", NULL);
     stop();
 }
 

@@ -97,7 +97,7 @@ static void test_interrupt(void **state)
     shows("no gpuimgd is running");
     ctl_type(&terminal, "\003");
     shows("interrupted: 0 of 300 jobs have ended");
-    shows("300 go on in the background; their results come to the list gpuimgd:reply:ctl-");
+    shows("300 go on in the background; their results go to the list gpuimgd:reply:ctl-");
     assert_int_equal(ctl_close_terminal(&terminal), 130);
     assert_int_equal(redis_integer(w->client, "LLEN %s:jobs", w->ns), 300);
 }

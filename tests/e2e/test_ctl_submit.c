@@ -51,15 +51,15 @@ static void test_patterns(void **state)
                  "{\"input\":\"one.png\",\"ops\":[{\"op\":\"stats\"}],\"id\":\"one-1\"", NULL);
     check_queued("ctl submit $at in/one.png -o x --set timeout_s=5 --set background=[1,2,3]",
                  "\"timeout_s\":5,\"background\":[1,2,3]}", NULL);
-    ctl_expect(w, 64, "ctl submit $at in/one.png -o %x", "makes no name", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o %x", "the pattern %x is invalid", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o photo.jpg --format png",
-               "the format is png, but the result's name photo.jpg ends in .jpg", NULL);
+               "the format is png, but the output photo.jpg ends in .jpg", NULL);
     ctl_expect(w, 64, "ctl submit $at in/cat.jpg -k -o cat.png --quality 50",
-               "quality is of JPEG, but the result cat.png is a PNG", NULL);
+               "quality applies to JPEG, but the output cat.png is a PNG", NULL);
     check_queued("ctl submit $at in/one.png in/cat.jpg -o x --quality 50",
                  "{\"path\":\"x/one.png\"}", "{\"path\":\"x/cat.jpg\",\"quality\":50}", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -k -o photo.PNG --format jpeg",
-               "the format is jpeg, but the result's name photo.PNG ends in .PNG", NULL);
+               "the format is jpeg, but the output photo.PNG ends in .PNG", NULL);
 }
 
 static void test_order(void **state)
@@ -100,11 +100,12 @@ static void test_bad_files(void **state)
     ctl_expect(w, 66, "ctl submit $at none.png -o x", "none.png: No such file", NULL);
     ctl_expect(w, 66, "ctl submit $at in -o x", "in: is a folder; -r sends", NULL);
     ctl_expect(w, 66, "cp in/one.png far.png; ctl submit $at far.png -o x",
-               "far.png: it is not below input_root", "--keys", NULL);
+               "far.png: the file is not below input_root", "--keys", NULL);
     ctl_expect(w, 1, "ctl submit $at none.png in/one.png -o x", "1 sent, 1 not sent", NULL);
-    ctl_expect(w, 0, "ctl submit $at -r in/album -o x", "2 sent", "1 files in folders were left",
+    ctl_expect(w, 0, "ctl submit $at -r in/album -o x", "2 sent", "1 files in folders were skipped",
                NULL);
-    ctl_expect(w, 66, "mkdir -p empty; ctl submit $at -r --keys empty -o x", "no picture", NULL);
+    ctl_expect(w, 66, "mkdir -p empty; ctl submit $at -r --keys empty -o x", "no image found",
+               NULL);
     ctl_expect(w, 66, "ctl submit $at in/one.png -o x --input_root=/nowhere",
                "input_root is /nowhere: No such", NULL);
 }
@@ -119,8 +120,8 @@ static void test_same_names(void **state)
     check_queued("ctl submit $at in/twin/cat.jpg in/twin/cat.png -o x", "x/cat.jpg", "x/cat.png",
                  NULL);
     ctl_expect(w, 1, "ctl submit $at in/twin/cat.jpg in/twin/cat.png -o x --format jpeg",
-               "twin/cat.png: not sent: its result would have the name of that of in/twin/cat.jpg, "
-               "x/cat.jpg; %i or %p", "1 sent, 1 not sent", NULL);
+               "twin/cat.png: not sent: in/twin/cat.jpg already has the output x/cat.jpg; "
+               "use %i or %p", "1 sent, 1 not sent", NULL);
     ctl_expect(w, 1, "ctl submit $at -r in/twin -o %n.png", "1 sent, 2 not sent", NULL);
     check_queued("ctl submit $at -r in/twin -o %p%n-%i.png --first", "\"deep/cat-", NULL);
     ctl_expect(w, 1, "(echo in/one.png; echo none.png; echo in/one.png; echo one.png) | "
@@ -220,7 +221,7 @@ static void test_keys(void **state)
     ctl_expect(w, 1, "ctl submit $at --keys in/one.png -o /proc/x", "cannot be written: /proc/x",
                NULL);
     ctl_expect(w, 66, "ctl submit $at --keys in/cat.jpg -o got --input_bytes_max=9",
-               "at most 9 are allowed", NULL);
+               "input_bytes_max allows 9", NULL);
     /* What could not be written is there for whoever needs it. */
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
     assert_int_equal(left->elements, 1);
@@ -239,22 +240,22 @@ static void test_pictures_are_kept(void **state)
     ctl_expect(w, 0, "mkdir -p own/hard own/soft; cp in/cat.jpg own; cp in/one.png own/1.png; "
                      "ln own/cat.jpg own/hard; ln -s ../cat.jpg own/soft", NULL);
     ctl_expect(w, 0, "(cd own; ctl submit $at cat.jpg --keys --out .)" KEPT,
-               "cat.jpg: ./cat.jpg is the picture cat.jpg, which no result replaces",
+               "cat.jpg: ./cat.jpg is the input image cat.jpg, which a result must not replace",
                "0 done in ", ", 1 not sent\n1\nkept\n", NULL);
     ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own" KEPT, "not sent\n1\nkept\n", NULL);
     ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own/hard" KEPT,
-               "own/hard/cat.jpg is the picture own/cat.jpg", "not sent\n1\nkept\n", NULL);
+               "own/hard/cat.jpg is the input image own/cat.jpg", "not sent\n1\nkept\n", NULL);
     ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own/soft" KEPT,
-               "own/soft/cat.jpg is the picture own/cat.jpg", "not sent\n1\nkept\n", NULL);
+               "own/soft/cat.jpg is the input image own/cat.jpg", "not sent\n1\nkept\n", NULL);
     /* One that has not been sent yet. */
     ctl_expect(w, 0, "ctl submit $at own/cat.jpg own/1.png -kf -o own/%i.png" KEPT,
-               "own/cat.jpg: own/1.png is the picture own/1.png", "1 done in ",
+               "own/cat.jpg: own/1.png is the input image own/1.png", "1 done in ",
                "not sent\n1\nkept\n", NULL);
     /* A folder that is both roots. */
     ctl_expect(w, 1, "ln in/one.png in/other.png; "
                      "ctl submit $at --output_root=$PWD/in in/one.png -o other.png --wait; "
                      "status=$?; rm in/other.png; exit $status",
-               "in/other.png is the picture in/one.png", NULL);
+               "in/other.png is the input image in/one.png", NULL);
     stop();
 #undef KEPT
 }
@@ -275,7 +276,7 @@ static void test_files_are_kept(void **state)
     struct ctl_run run = ctl_end(&process);
     assert_int_equal(run.status, 1);
     assert_non_null(strstr(run.err, "the result cannot be written: late.png exists; --force "
-                                    "replaces it; Redis has it for another "));
+                                    "replaces it; Redis keeps it for another "));
     cJSON *result = cJSON_ParseWithOpts(run.out, NULL, false);
     assert_string_equal(json_text(result, "unwritten.0.path"), "late.png");
     const char *key = json_text(result, "unwritten.0.key");
@@ -291,7 +292,8 @@ static void test_files_are_kept(void **state)
     ctl_expect(w, 0, "cat late.png", "mine\n", NULL);
     ctl_expect(w, 0, "ctl submit $at in/one.png -k -o late.png --force; head -c 4 late.png",
                "1 done in ", "PNG", NULL);
-    ctl_expect(w, 64, "ctl submit $at in/one.png -o x --force", "of no use without --keys", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x --force", "has no effect without --keys",
+               NULL);
     stop();
 }
 
@@ -434,23 +436,23 @@ static void test_job_file(void **state)
 #define BAD(status, job, options, said)                                                            \
     ctl_expect(w, status, "echo '" job "' > bad.json; ctl submit $at one.png -j bad.json " options,\
                said, NULL)
-    BAD(64, "{\"output\":\"%n.png\"}", "-o x", "--out is one too many");
-    BAD(64, "{\"output\":\"%n.png\"}", "--quality 5", "--quality is one too many");
+    BAD(64, "{\"output\":\"%n.png\"}", "-o x", "the job already has outputs; remove --out");
+    BAD(64, "{\"output\":\"%n.png\"}", "--quality 5", "remove --quality");
     BAD(64, "{\"outputs\":[]}", "", "must be an array of 1 to 16");
-    BAD(64, "{\"ops\":[\"sobel\"]}", "-o x --ops sobel", "say both what is to be done");
+    BAD(64, "{\"ops\":[\"sobel\"]}", "-o x --ops sobel", "both give operations");
     BAD(64, "{\"ops\":[\"sobel\"]}", "", "--out is missing");
-    BAD(64, "{\"output\":\"%x.png\"}", "", "the pattern %x.png makes no name");
+    BAD(64, "{\"output\":\"%x.png\"}", "", "the pattern %x.png is invalid");
     BAD(64, "{\"output\":\"x.png\"}", "cat.jpg", "all results would be written to x.png");
-    BAD(64, "{\"output\":\"x.png\",\"id\":5}", "", "id is no string");
+    BAD(64, "{\"output\":\"x.png\",\"id\":5}", "", "id must be a string");
     BAD(64, "{\"output\":\"x.png\",\"unique\":true}", "", "no id");
-    BAD(64, "{\"output\":\"x.png\",\"meta\":5}", "--wait", "a use of their own for meta");
-    BAD(64, "[5]", "", "bad.json holds no job");
+    BAD(64, "{\"output\":\"x.png\",\"meta\":5}", "--wait", "set meta and reply_to");
+    BAD(64, "[5]", "", "bad.json must hold a job");
     BAD(64, "{\"output\":", "", "bad.json: ");
     BAD(64, "", "-j - -", "are both standard input");
     BAD(66, "", "-j none.json", "cannot read none.json");
-    BAD(64, "{\"output\":\"x.png\"}", "--set input=5", "each FILE is the input");
+    BAD(64, "{\"output\":\"x.png\"}", "--set input=5", "give the input as FILE");
     BAD(1, "{\"outputs\":[{\"output\":\"%n.png\"},{\"output\":\"%n.%e\"}]}", "",
-        "two of its results would be one.png");
+        "two of its outputs are one.png");
 #undef BAD
 }
 
@@ -472,7 +474,7 @@ static void test_job_file_with_keys(void **state)
     /* One that is in the way does not keep the others from their places. */
     ctl_expect(w, 1, "rm -r trip/*-4.* trip/gray; touch trip/gray; cd trip; "
                      "ctl submit $at cat.jpg -k -j ../sizes.json; status=$?; ls; exit $status",
-               "gray/1-cat.png: Not a directory; Redis has it for another ",
+               "gray/1-cat.png: Not a directory; Redis keeps it for another ",
                ":out2\n", "0 done in ", ", 1 not written\n", "cat-4.jpg\n", NULL);
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
     assert_int_equal(left->elements, 1);
@@ -508,8 +510,9 @@ static void test_many(void **state)
 static void test_result(void **state)
 {
     (void)state;
-    ctl_expect(w, 1, "ctl result $at first", "there is no result of first", NULL);
-    ctl_expect(w, 75, "ctl result $at first --wait --timeout 0.2", "within the time", NULL);
+    ctl_expect(w, 1, "ctl result $at first", "no result of first: ", NULL);
+    ctl_expect(w, 75, "ctl result $at first --wait --timeout 0.2",
+               "no result of first within --timeout", NULL);
     start();
     ctl_expect(w, 0, "ctl submit $at one.png -o x --id first && ctl result $at first --wait",
                "1 sent\n", "done   first -> x/one.png 8x8 ", NULL);
@@ -526,7 +529,7 @@ static void test_no_daemon(void **state)
 {
     (void)state;
     ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 3.5",
-               "no gpuimgd is running", "the time given with --timeout is over: 0 of 1 jobs",
+               "no gpuimgd is running", "the --timeout is over: 0 of 1 jobs",
                "1 go on in the background", NULL);
     struct process process = ctl_begin(w, "exec \"$GPUIMGCTL\" submit $at one.png -o x --wait");
     assert_true(world_until(w, patience(20), 2, "LLEN %s:jobs", w->ns));
@@ -534,7 +537,7 @@ static void test_no_daemon(void **state)
     struct ctl_run run = ctl_end(&process);
     assert_int_equal(run.status, 130);
     assert_non_null(strstr(run.err, "interrupted: 0 of 1 jobs have ended"));
-    assert_non_null(strstr(run.err, "1 go on in the background; their results come to the list"));
+    assert_non_null(strstr(run.err, "1 go on in the background; their results go to the list"));
     ctl_clear(&run);
 }
 
@@ -560,7 +563,7 @@ static void check_outage(const char *line, int queued_first)
     start();
     process_sleep(0.05); /* some are through */
     kill_redis();
-    bool told = process_logged(&process, 0, "waiting until it is there again", patience(30));
+    bool told = process_logged(&process, 0, "waiting until it is back", patience(30));
     revive_redis();
     for (int i = 0; i < HELD; i++)
         freeReplyObject(redis_command(w->client, "LMOVE held %s:jobs LEFT LEFT", w->ns));
@@ -595,7 +598,7 @@ static void test_interrupt_without_redis(void **state)
         ctl_begin(w, "exec \"$GPUIMGCTL\" submit $at one.png -o x --wait --id late");
     assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
     kill_redis();
-    assert_true(process_logged(&process, 0, "waiting until it is there again", patience(30)));
+    assert_true(process_logged(&process, 0, "waiting until it is back", patience(30)));
     process_signal(&process, SIGINT);
     struct ctl_run run = ctl_end(&process);
     revive_redis();

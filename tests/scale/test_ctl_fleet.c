@@ -99,9 +99,9 @@ static void test_another_node(void **state)
     EXPECT(0, "ctl submit %s -k -r in/album -o got", "300 done in ");
     EXPECT(0, "ctl submit %s in/album/1.png -o x --wait --id one", "1 done in ");
     EXPECT(0, "ctl result %s one", "done   one");
-    EXPECT(0, "ctl cancel %s one", "one has ended before (done)");
+    EXPECT(0, "ctl cancel %s one", "an earlier one has ended (done)");
     EXPECT(0, "ctl drain %s", "drained");
-    EXPECT(0, "ctl resume %s", "take jobs again");
+    EXPECT(0, "ctl resume %s", "fetch jobs again");
     assert_int_equal(fleet_integer(&fleet, "LPUSH %s:dead {\"input\":\"album/1.png\"}", w->ns), 1);
     EXPECT(0, "ctl dead %s list", "album/1.png");
     EXPECT(0, "ctl dead %s drop '#1'", "1 dead job dropped");

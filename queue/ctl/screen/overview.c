@@ -8,11 +8,11 @@
 #include "conf/text.h"
 #include "queue/ctl/show.h"
 
-/* A list of more leases than this is looked at in part; 64 daemons of 64 jobs each. */
+/* The most leases that are read: 64 daemons with 64 jobs each. */
 #define LEASES_MAX 4096
 #define KEY_BYTES  448
 
-/* What the answers below belong to. */
+/* The state of one overview_read. */
 struct reading {
     struct overview *overview;
     struct client *client;
@@ -81,7 +81,7 @@ static bool read_lengths(struct reading *reading)
 
 /* ---- the queue ----------------------------------------------------------------------------- */
 
-/* An entry of :jobs is a job, or the number of one that came back. */
+/* An entry of NS:jobs is a job, or "@" and the number of a job that came back. */
 static bool read_oldest(struct reading *reading)
 {
     char key[KEY_BYTES];
@@ -135,7 +135,7 @@ static bool read_alone(struct reading *reading)
 
 static bool read_paused(struct reading *reading)
 {
-    long long ms = -2; /* -2: there is no such key, -1: it stays */
+    long long ms = -2; /* PTTL: -2: no such key, -1: no expiry */
     bool ok = length(reading, "PTTL", "paused", &ms);
     reading->overview->paused = ms != -2;
     reading->overview->paused_s = ms >= 0 ? (double)ms / 1e3 : -1;
@@ -159,7 +159,7 @@ static bool read_daemons(struct reading *reading)
         struct overview_daemon *daemon = &overview->daemons[overview->daemon_count];
         double left_s = end ? (strtod(end, NULL) - reading->now_ms) / 1e3 : 0;
         if (!name || left_s <= 0)
-            continue; /* gone, and not yet swept away */
+            continue; /* expired, but not yet removed */
         text_copy(daemon->instance, sizeof daemon->instance, name);
         text_make_printable(daemon->instance);
         overview_daemon_name(daemon->instance, daemon->name, sizeof daemon->name);
@@ -176,7 +176,7 @@ static bool read_stats(struct reading *reading)
     char name[KEY_BYTES - 140];
     for (size_t i = 0; i < overview->daemon_count; i++) {
         snprintf(name, sizeof name, "stats:%s", overview->daemons[i].instance);
-        redisReply *reply = ask(reading, "MGET", name); /* nil, not an error, of another type */
+        redisReply *reply = ask(reading, "MGET", name); /* unlike GET, nil for another type */
         if (!reply)
             return false;
         const char *text = string_at(reply, 0);
@@ -197,7 +197,7 @@ static void count_lease(struct overview *overview, const redisReply *job)
             overview->daemons[i].leases++;
 }
 
-/* All questions go out before the first answer is awaited. */
+/* Sends all commands before it awaits the first reply. */
 static bool read_jobs(struct reading *reading, const redisReply *leases)
 {
     char key[KEY_BYTES], name[80];
@@ -285,7 +285,7 @@ static bool add_counts(cJSON *json, const struct overview *overview)
     return true;
 }
 
-/* null where it is not known. */
+/* A negative value is unknown and becomes null. */
 static bool add_seconds(cJSON *json, const char *name, double seconds)
 {
     return seconds >= 0 ? cJSON_AddNumberToObject(json, name, seconds) != NULL

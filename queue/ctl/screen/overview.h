@@ -1,6 +1,7 @@
 /*
- * overview.h - what stands in Redis at one moment: the queue, the leases, the daemons and what
- * they say of themselves.
+ * overview.h - a snapshot of the queue, the leases and the daemons, read from Redis.
+ *
+ * gpuimgctl status and top show it. One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_SCREEN_OVERVIEW_H
 #define GPUIMGD_QUEUE_CTL_SCREEN_OVERVIEW_H
@@ -18,35 +19,36 @@
 struct overview_daemon {
     char instance[INSTANCE_BYTES_MAX];
     char name[INSTANCE_BYTES_MAX]; /* "host:pid" */
-    double left_s;                 /* until its name ends, unless it renews it */
+    double left_s;                 /* until its registration expires, unless it renews it */
     long long leases;
-    cJSON *stats;                  /* what it published last, or NULL (PROTOCOL.md) */
+    cJSON *stats;                  /* its last published statistics (PROTOCOL.md), or NULL */
 };
 
 struct overview {
     long long waiting, delayed, alone, leased, dead, results;
-    double oldest_s;      /* age of the job that is next, where it says when it was pushed; else
-                             negative */
+    double oldest_s;      /* age of the next job; negative: unknown, it has no `pushed` */
     bool paused;
-    double paused_s;      /* for so long; negative: until somebody ends it */
+    double paused_s;      /* time left of the pause; negative: no limit */
     double next_s;        /* until the next delayed job; negative: none */
-    long long attempts[OVERVIEW_ATTEMPTS]; /* of leased jobs: [0] unknown, [n] on attempt n; the
-                                              last: on that one or a later one */
-    long long expired;    /* leases whose time is over, until a REAP takes them */
-    char alone_owner[INSTANCE_BYTES_MAX]; /* "" where nobody runs jobs alone */
+    long long attempts[OVERVIEW_ATTEMPTS]; /* leased jobs: [0] unknown, [n] on attempt n; the last
+                                              element also counts later attempts */
+    long long expired;    /* expired leases that no REAP has taken yet */
+    char alone_owner[INSTANCE_BYTES_MAX]; /* the daemon that runs jobs alone; "": none */
     struct overview_daemon *daemons;
     size_t daemon_count;
 };
 
-/* Leases are looked at only for `details`, which cost a command each. false: Redis does not answer,
- * client_why says why; otherwise overview_clear is due. */
+/* Reads a snapshot. Only `details` reads the leases and the next jobs, at one command per lease.
+ * Returns false if Redis does not reply (client_why); otherwise the caller calls
+ * overview_clear. */
 bool overview_read(struct overview *overview, struct client *client, const char *ns, bool details);
 void overview_clear(struct overview *overview); /* idempotent */
 
-/* All of it as JSON; NULL when memory is short. */
+/* The snapshot as JSON, owned by the caller; NULL if out of memory. It refers to the snapshot's
+ * stats, so delete it before overview_clear. */
 cJSON *overview_json(const struct overview *overview);
 
-/* "host:pid" of INST. */
+/* Writes "host:pid" of an instance name. */
 void overview_daemon_name(const char *instance, char *name, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 
 const char *const rates_stages[RATES_STAGES] = {"read", "decode", "gpu", "encode"};
 
-/* One daemon as it was last seen. */
+/* The counters and rates of one daemon at the last snapshot. */
 struct counts {
     char instance[INSTANCE_BYTES_MAX];
     double up_s, images, pixels, bytes_in, bytes_out;
@@ -102,7 +102,7 @@ struct rates_device rates_all_devices(const struct rates *rates)
 static void compare(struct counts *now, const struct counts *before)
 {
     double seconds = now->up_s - before->up_s;
-    if (seconds <= 0) { /* nothing new was published */
+    if (seconds <= 0) { /* the daemon has published nothing since */
         *now = *before;
         return;
     }

@@ -1,4 +1,4 @@
-/* status.c - gpuimgctl status: one screen of what waits, what runs, and where. */
+/* status.c - gpuimgctl status: the queue, the running jobs and the daemons on one screen. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@ static void print_queue(const struct overview *overview)
 {
     char count[SHOW_BYTES], age[SHOW_BYTES];
     if (overview->paused && overview->paused_s >= 0)
-        out_line("paused     no daemon takes a job, for another %s",
+        out_line("paused     daemons fetch no jobs for another %s",
                  show_age(overview->paused_s, age));
     else if (overview->paused)
-        out_line("paused     no daemon takes a job, until gpuimgctl resume");
+        out_line("paused     daemons fetch no jobs until gpuimgctl resume");
     out_put("waiting    %s", show_count((double)overview->waiting, count));
     if (overview->oldest_s >= 0)
-        out_put(", the next one since %s", show_age(overview->oldest_s, age));
+        out_put(", the next one for %s", show_age(overview->oldest_s, age));
     out_end();
     out_put("running    %s", show_count((double)overview->leased, count));
     for (int i = 2; i < OVERVIEW_ATTEMPTS; i++)
@@ -33,11 +33,11 @@ static void print_queue(const struct overview *overview)
     out_end();
     out_put("alone      %s", show_count((double)overview->alone, count));
     if (overview->alone > 0 || *overview->alone_owner)
-        out_put(" on their last attempt, with nothing beside them");
+        out_put(" on their last attempt, run one at a time");
     out_end();
     out_line("dead       %s%s", show_count((double)overview->dead, count),
              overview->dead > 0 ? " (gpuimgctl dead list)" : "");
-    out_line("results    %s not yet taken", show_count((double)overview->results, count));
+    out_line("results    %s not yet read", show_count((double)overview->results, count));
 }
 
 static void print_daemon(const struct overview_daemon *daemon)
@@ -76,7 +76,7 @@ int ctl_status(struct ctl *ctl, int count, char **operands)
 {
     struct overview overview;
     if (count > 0)
-        return ctl_usage(ctl, "status takes no operand, here is \"%s\"", operands[0]);
+        return ctl_usage(ctl, "status takes no operand, but got \"%s\"", operands[0]);
     int status = ctl_connect(ctl);
     if (status)
         return status;

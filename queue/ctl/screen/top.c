@@ -1,4 +1,4 @@
-/* top.c - gpuimgctl top: throughput, stages and daemons, drawn anew each second. */
+/* top.c - gpuimgctl top: throughput, stages and daemons, redrawn every second. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdint.h>
@@ -21,15 +21,16 @@
 #define CLEAR_BELOW  "\033[J"
 
 const struct ctl_option ctl_top_options[] = {
-    {"interval", 'i', "SECONDS", "between drawings (default 1)"},
-    {"count", 'n', "COUNT", "end after so many drawings"},
+    {"interval", 'i', "SECONDS", "time between updates (default 1)"},
+    {"count", 'n', "COUNT", "quit after COUNT updates"},
     {0}};
 
-/* The stages of a job, as PROTOCOL.md has them in what daemons publish. */
+/* The stages of a job in the published statistics (PROTOCOL.md). */
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
-/* Lines of the screen before those of daemons. */
+/* Lines of the screen above the daemons. */
 #define LINES_ABOVE 11
-/* Of a daemon's line, beside its name, without "up", which stands on wide screens alone. */
+/* Columns of a daemon's line without its name. The column "up" is not counted: only screens of
+ * WIDE_COLUMNS have it. */
 #define OTHER_COLUMNS 60
 #define WIDE_COLUMNS  100
 #define STAGES (sizeof stages / sizeof *stages)
@@ -37,13 +38,13 @@ static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "e
 struct top {
     struct ctl *ctl;
     struct rates_memory *rates;
-    bool screen;            /* a terminal, which is drawn over */
-    int keys;               /* its keyboard, opened by ourselves; -1: none */
-    struct termios before;  /* its mode, for the end */
+    bool screen;            /* standard output is a terminal and is redrawn */
+    int keys;               /* descriptor of the keyboard; -1: none */
+    struct termios before;  /* the terminal's mode, restored at the end */
     uv_poll_t input;
-    bool wide;              /* the screen */
-    int name_columns;       /* of a daemon's line */
-    bool quit, closed;      /* closed: input has been */
+    bool wide;              /* the screen has WIDE_COLUMNS */
+    int name_columns;       /* width of the daemon's name */
+    bool quit, closed;      /* closed: the handle `input` */
 };
 
 /* ---- the terminal -------------------------------------------------------------------------- */
@@ -62,8 +63,9 @@ static void on_key(uv_poll_t *input, int status, int events)
         client_wake(top->ctl->client);
 }
 
-/* libuv makes what it polls non-blocking, and with standard input so would be standard output, and
- * the terminal of the shell that we came from: they are one open file. */
+/* libuv makes a polled descriptor non-blocking. Standard input, standard output and the shell's
+ * terminal usually share one open file, so polling standard input would affect all of them. Opens
+ * the terminal again instead. */
 static int open_keyboard(struct top *top)
 {
     const char *name = ttyname(STDIN_FILENO);
@@ -85,7 +87,7 @@ static void open_screen(struct top *top)
         uv_poll_start(&top->input, UV_READABLE, on_key);
     }
     if (top->screen) {
-        out_hold(true); /* a drawing is one write: nothing flickers */
+        out_hold(true); /* one write per update avoids flicker */
         out_raw(ENTER_SCREEN);
     }
 }
@@ -117,14 +119,14 @@ static void end_line(const struct top *top)
     out_end();
 }
 
-/* Writes what was drawn, all at once. */
+/* Writes the buffered screen. */
 static void show(const struct top *top)
 {
     out_hold(false);
     out_hold(top->screen);
 }
 
-/* ---- the picture --------------------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------------------------- */
 
 static void draw_queue(const struct top *top, const struct overview *overview)
 {
@@ -163,7 +165,7 @@ static void draw_sum(const struct top *top, const struct overview *overview)
     end_line(top);
 }
 
-/* Jobs in a stage, of all daemons. */
+/* Jobs in a stage, summed over all daemons. */
 static double in_stage(const struct overview *overview, const char *name)
 {
     double sum = 0;
@@ -240,7 +242,7 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     end_line(top);
 }
 
-/* A line for the devices of a daemon that has several. */
+/* Draws the devices of a daemon on one line, as many as fit. */
 static void draw_devices(const struct top *top, const struct rates *rates)
 {
     size_t fit = top->wide ? 5 : 3;
@@ -254,7 +256,7 @@ static void draw_devices(const struct top *top, const struct rates *rates)
     end_line(top);
 }
 
-/* Lines that a screen has for daemons, under all else; and how wide they may be. */
+/* Sets the widths for the current screen. Returns the number of lines left for daemons. */
 static size_t measure(struct top *top)
 {
     struct winsize size = {0};
@@ -336,7 +338,7 @@ static int print_json(const struct top *top, const struct overview *overview)
     return ctl_print_json(json);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the main loop ------------------------------------------------------------------------- */
 
 static int turn(struct top *top)
 {
@@ -354,7 +356,7 @@ static int turn(struct top *top)
     return status;
 }
 
-/* Redis may come back: then the screen does. */
+/* Shows the error until Redis is back. */
 static void draw_trouble(const struct top *top)
 {
     if (!top->screen)
@@ -370,7 +372,7 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
     struct top top = {.ctl = ctl};
     double interval_s = 1, turns = 1e15;
     if (count > 0)
-        return ctl_usage(ctl, "top takes no operand, here is \"%s\"", operands[0]);
+        return ctl_usage(ctl, "top takes no operand, but got \"%s\"", operands[0]);
     if (!ctl_number(ctl, "interval", 0.05, 3600, &interval_s) ||
         !ctl_number(ctl, "count", 1, 1e15, &turns))
         return CTL_USAGE;

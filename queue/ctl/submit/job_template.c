@@ -22,14 +22,14 @@ static cJSON *get(const cJSON *object, const char *name)
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
-/* The object that holds output `index` of a job: the job itself, or an element of its outputs. */
+/* The object that holds output `index`: the job itself, or an element of its `outputs`. */
 static cJSON *holder_of(const cJSON *job, size_t index)
 {
     const cJSON *list = get(job, "outputs");
     return list ? cJSON_GetArrayItem(list, (int)index) : (cJSON *)job;
 }
 
-/* The pattern of an output's place, "" if it has none. */
+/* The pattern of an output's path, "" if it has none. */
 static const char *path_of(const cJSON *output)
 {
     const char *text = cJSON_GetStringValue(cJSON_IsString(output) ? output : get(output, "path"));
@@ -68,8 +68,8 @@ static int read_template(struct job_template *template, struct ctl *ctl)
     if (!template->job)
         return ctl_usage(ctl, "%s: %s", name, error.text);
     if (!cJSON_IsObject(template->job))
-        return ctl_usage(ctl, "%s holds no job, which is a JSON object", name);
-    cJSON_DeleteItemFromObjectCaseSensitive(template->job, "input"); /* each FILE is one */
+        return ctl_usage(ctl, "%s must hold a job as a JSON object", name);
+    cJSON_DeleteItemFromObjectCaseSensitive(template->job, "input"); /* FILE replaces it */
     return CTL_OK;
 }
 
@@ -79,11 +79,11 @@ static int read_ops(struct job_template *template, struct ctl *ctl)
     struct error error = {0};
     cJSON *ops = NULL;
     if (text && file)
-        return ctl_usage(ctl, "--ops and --ops-file say both what is to be done");
+        return ctl_usage(ctl, "--ops and --ops-file both give operations; use one of them");
     if (!text && !file)
         return CTL_OK;
     if (get(template->job, "ops") || get(template->job, "outputs"))
-        return ctl_usage(ctl, "--ops%s and the job itself say both what is to be done",
+        return ctl_usage(ctl, "--ops%s and the job both give operations; use one of them",
                          file ? "-file" : "");
     ops = text ? ops_parse(text, &error) : ops_load(file, &error);
     if (error.status == STATUS_INPUT_UNREADABLE) {
@@ -95,7 +95,8 @@ static int read_ops(struct job_template *template, struct ctl *ctl)
     return json_set(template->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
 }
 
-/* Numbers keep their digits, but for keys whose values are looked at. */
+/* Keeps values as text, so that numbers keep their digits. Only the keys in `trees` are parsed,
+ * because this program reads their values. */
 static cJSON *read_value(const char *key, const char *text)
 {
     static const char *const trees[] = {"output", "outputs", "ops", "id"};
@@ -108,7 +109,7 @@ static cJSON *read_value(const char *key, const char *text)
     return cJSON_CreateRaw(text);
 }
 
-/* --set=key=value, as often as there are keys. */
+/* Applies each --set=key=value. */
 static int read_sets(struct job_template *template, struct ctl *ctl)
 {
     for (int i = 0; i < ctl->value_count; i++) {
@@ -116,11 +117,11 @@ static int read_sets(struct job_template *template, struct ctl *ctl)
         if (strcmp(ctl->values[i].name, "set") != 0)
             continue;
         if (!equals || equals == text)
-            return ctl_usage(ctl, "--set is \"%s\"; it must be a job's key, = and its value", text);
+            return ctl_usage(ctl, "--set is \"%s\"; it must be KEY=JSON", text);
         char *key = strndup(text, (size_t)(equals - text));
         if (key && strcmp(key, "input") == 0) {
             free(key);
-            return ctl_usage(ctl, "--set is \"%s\"; each FILE is the input of a job", text);
+            return ctl_usage(ctl, "--set is \"%s\"; give the input as FILE instead", text);
         }
         bool ok = key && json_set(template->job, key, read_value(key, equals + 1));
         free(key);
@@ -128,7 +129,7 @@ static int read_sets(struct job_template *template, struct ctl *ctl)
             return out_of_memory("--set");
     }
     if (*template->reply_to && (get(template->job, "meta") || get(template->job, "reply_to")))
-        return ctl_usage(ctl, "--wait and --keys have a use of their own for meta and reply_to");
+        return ctl_usage(ctl, "--wait and --keys set meta and reply_to; remove them from the job");
     return CTL_OK;
 }
 
@@ -140,15 +141,15 @@ static int read_id(struct job_template *template, struct ctl *ctl)
     bool is_text = !own || cJSON_IsString(own);
     snprintf(made, sizeof made, "%s-%%i", template->run);
     if (!id && !*template->reply_to && !get(template->job, "unique"))
-        id = made; /* to ask for its result */
+        id = made; /* so that the user can read the result */
     template->id = id ? strdup(id) : NULL;
     cJSON_Delete(own);
     if (!is_text)
-        return ctl_usage(ctl, "the job's id is no string");
+        return ctl_usage(ctl, "the job's id must be a string");
     return id && !template->id ? out_of_memory("an id") : CTL_OK;
 }
 
-/* ---- where results go ---------------------------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------------- */
 
 static int check_format(struct ctl *ctl, const char **format)
 {
@@ -162,7 +163,7 @@ static int check_format(struct ctl *ctl, const char **format)
                      format_list(FORMAT_NAMES, 0, "%s", " or ", known));
 }
 
-/* The pattern that --out stands for. */
+/* Converts --out to a pattern. */
 static int read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
                         bool formatted, char pattern[PATH_MAX])
 {
@@ -171,14 +172,14 @@ static int read_pattern(struct job_template *template, struct ctl *ctl, const ch
     size_t length = strlen(root);
     if (!template->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
-            return ctl_usage(ctl, "--out is \"%s\", which is not below output_root (%s); with "
-                                  "--keys it may be anywhere", out, root);
+            return ctl_usage(ctl, "--out is \"%s\"; it must be below output_root (%s), or use "
+                                  "--keys to write anywhere", out, root);
         out += length + 1;
     }
     if (format_foreign_suffix(out) && !formatted)
-        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; %s are written", out,
+        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; it must end in %s", out,
                          format_foreign_suffix(out),
-                         format_list(FORMAT_SUFFIXES, 0, "%s", " and ", known));
+                         format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     bool folder = !strchr(out, '%') && !format_by_suffix(source_suffix(out));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
     if (strlen(out) + 20 > PATH_MAX)
@@ -215,18 +216,18 @@ static int read_out(struct job_template *template, struct ctl *ctl)
     if (get(template->job, "output") || get(template->job, "outputs")) {
         none = none && ctl_value(ctl, "job-file");
         return out || none || format || quality > 0
-                   ? ctl_usage(ctl, "the job says itself where results go, and how: --%s is one "
-                                    "too many", out       ? "out"
-                                                : none    ? "no-output"
-                                                : format  ? "format"
-                                                          : "quality")
+                   ? ctl_usage(ctl, "the job already has outputs; remove --%s",
+                               out      ? "out"
+                               : none   ? "no-output"
+                               : format ? "format"
+                                        : "quality")
                    : CTL_OK;
     }
     if (none)
-        return out ? ctl_usage(ctl, "--out and --no-output say both where results go") : CTL_OK;
+        return out ? ctl_usage(ctl, "--out and --no-output exclude each other") : CTL_OK;
     if (!out || !*out)
-        return ctl_usage(ctl, "--out is missing: a folder, or a pattern such as edges/%%n.png; "
-                              "--no-output where the values of operations are all that you want");
+        return ctl_usage(ctl, "--out is missing: give a folder, or a pattern such as "
+                              "edges/%%n.png; use --no-output if you only want values");
     status = read_pattern(template, ctl, out, format != NULL, pattern);
     if (!status && !add_output(template->job, pattern, format, quality))
         status = out_of_memory("--out");
@@ -250,7 +251,7 @@ static int read_roots(struct job_template *template, struct ctl *ctl)
     if (template->keys)
         return CTL_OK;
     if (!realpath(ctl->options.input_root, template->input_root)) {
-        ctl_say("input_root is %s: %s; --keys sends pictures through Redis",
+        ctl_say("input_root is %s: %s; use --keys to send images through Redis",
                 ctl->options.input_root, strerror(errno));
         return CTL_NO_INPUT;
     }
@@ -260,7 +261,7 @@ static int read_roots(struct job_template *template, struct ctl *ctl)
     return CTL_OK;
 }
 
-/* A name that no other submit has, whatever its host and pid. */
+/* Names this submit. The name is random, so that it is unique on all hosts. */
 static void name_run(struct job_template *template)
 {
     uint64_t dice = 0;
@@ -297,15 +298,15 @@ void job_template_clear(struct job_template *template)
     template->id = NULL;
 }
 
-/* ---- the job of a picture ------------------------------------------------------------------ */
+/* ---- the job of an image ------------------------------------------------------------------- */
 
 static bool expand(const char *pattern, const struct source_file *file, uint64_t number,
                    const char *format, char to[PATH_MAX], struct error *error)
 {
     if (pattern_expand(pattern, file, number, format, to, PATH_MAX))
         return true;
-    error_set(error, STATUS_BAD_JOB, "the pattern %s makes no name: it is too long, or a %% stands "
-              "before something other than n, e, p, i and %%", pattern);
+    error_set(error, STATUS_BAD_JOB, "the pattern %s is invalid: its name is too long, or a %% is "
+              "not followed by n, e, p, i or %%", pattern);
     return false;
 }
 
@@ -329,7 +330,7 @@ void job_template_output_key(const struct job_template *template, uint64_t numbe
              index + 1);
 }
 
-/* The file's path below input_root, or false with a sentence. */
+/* Finds the file's path below input_root. Returns false and sets `error` if it is elsewhere. */
 static bool below_root(const struct job_template *template, const struct source_file *file,
                        char path[PATH_MAX], const char **below, struct error *error)
 {
@@ -341,28 +342,28 @@ static bool below_root(const struct job_template *template, const struct source_
     }
     if (strncmp(path, root, length) != 0 || path[length] != '/') {
         error_set(error, STATUS_PATH_REFUSED,
-                  "it is not below input_root (%.120s), where daemons look; copy it there, or send "
-                  "it through Redis with --keys", root);
+                  "the file is not below input_root (%.120s); copy it there, or send it through "
+                  "Redis with --keys", root);
         return false;
     }
     *below = path + length + 1;
     return true;
 }
 
-/* A name that promises another format would deceive whoever opens the file. */
+/* The result's suffix must match its format, or other programs would misread the file. */
 static bool check_suffix(const cJSON *output, const char *name, struct error *error)
 {
     const char *format = format_of(output), *suffix = source_suffix(name);
     const struct format *meant = format_by_suffix(suffix);
     if (!format || !meant || meant == format_by_name(format))
         return true;
-    error_set(error, STATUS_BAD_JOB, "the format is %.20s, but the result's name %.200s ends in "
-              ".%s; leave the format out, or give the result another name", format, name, suffix);
+    error_set(error, STATUS_BAD_JOB, "the format is %.20s, but the output %.200s ends in .%s; "
+              "remove the format, or change the suffix", format, name, suffix);
     return false;
 }
 
-/* If each result has the format of its image, those without a quality go without; one that was
- * asked for by name, or by its format, is a contradiction. */
+/* If results have the format of their image (%e), quality is dropped for formats that do not take
+ * it. If the user chose the format by suffix or by name, quality is an error. */
 static bool check_quality(cJSON *output, const char *pattern, const char *name,
                           struct error *error)
 {
@@ -378,13 +379,13 @@ static bool check_quality(cJSON *output, const char *pattern, const char *name,
         return true;
     }
     error_set(error, STATUS_BAD_JOB,
-              "quality is of %s, but the result %.200s is %s; leave the quality out",
+              "quality applies to %s, but the output %.200s is %s; remove the quality",
               format_list(FORMAT_TITLES, TAKES(quality), "%s", " and ", takers), name,
               format->noun);
     return false;
 }
 
-/* Instead of a path on this machine: a key, which has no suffix that could tell the format. */
+/* Replaces a path on this machine by a key. A key has no suffix, so the format is set. */
 static bool use_key(const struct job_template *template, cJSON *holder, cJSON *output,
                     const char *out, uint64_t number, size_t index)
 {
@@ -403,7 +404,7 @@ static bool use_key(const struct job_template *template, cJSON *holder, cJSON *o
     return false;
 }
 
-/* What is a pattern in the template becomes a name in the job. */
+/* Replaces the pattern of output `index` by the name for this image. */
 static bool fill_output(const struct job_template *template, cJSON *job,
                         const struct source_file *file, uint64_t number, size_t index,
                         struct error *error)
@@ -413,7 +414,7 @@ static bool fill_output(const struct job_template *template, cJSON *job,
     const char *pattern = is_key ? cJSON_GetStringValue(get(output, "key")) : path_of(output);
     char name[PATH_MAX];
     if (!*pattern)
-        return true; /* values alone, or something that the check of the whole job refuses */
+        return true; /* values only, or an error that check_job reports */
     if (!expand(pattern, file, number, format_of(output), name, error) ||
         !check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
         return false;
@@ -437,7 +438,7 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
     return input && cJSON_AddStringToObject(input, "key", key);
 }
 
-/* A name for people; one that is no UTF-8 gets question marks. */
+/* Adds the image's number and its name, made printable. */
 static bool add_meta(cJSON *job, const char *name, uint64_t number)
 {
     char shown[PATH_MAX];
@@ -453,7 +454,7 @@ static bool is_about_results(const char *key)
     return strcmp(key, "output") == 0 || strcmp(key, "outputs") == 0 || strcmp(key, "ops") == 0;
 }
 
-/* The template's keys: those about results, or the others. */
+/* Copies the template's keys: those about results, or all others. */
 static bool add_template(const struct job_template *template, cJSON *job, bool about_results)
 {
     const cJSON *item;
@@ -471,7 +472,7 @@ static bool add_time(cJSON *job)
     return cJSON_AddRawToObject(job, "pushed", text) != NULL;
 }
 
-/* NULL with the error set. */
+/* Returns NULL and sets `error` on failure. */
 static cJSON *make_job(const struct job_template *template, const struct source_file *file,
                        uint64_t number, const char *input, const char *id, struct error *error)
 {
@@ -490,11 +491,11 @@ static cJSON *make_job(const struct job_template *template, const struct source_
     return NULL;
 }
 
-/* As the daemon will read it. */
+/* Parses the job like the daemon will. */
 static bool check_job(const struct job_template *template, const char *text, struct error *error)
 {
     struct job job;
-    /* The time is bounded by the daemon's own option, which need not be this host's. */
+    /* The daemon's job_timeout_s bounds the time and may differ from this host's, so allow any. */
     struct job_rules rules = {template->ns, 86400};
     enum status status = job_parse(&job, text, strlen(text), &rules, error);
     job_clear(&job);

@@ -10,7 +10,7 @@
 
 #include "queue/ctl/show.h"
 
-/* A picture whose client died goes away by itself; until then its job may wait in the queue. */
+/* Expiry of an uploaded image: a client that dies leaves it, and its job may still wait. */
 #define IMAGE_TTL_S "86400"
 
 bool key_transfer_full(const struct key_transfer *transfer)
@@ -47,7 +47,7 @@ void key_transfer_clear(struct key_transfer *transfer)
         clear_slot(transfer, i);
 }
 
-/* ---- there --------------------------------------------------------------------------------- */
+/* ---- upload -------------------------------------------------------------------------------- */
 
 static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
                           struct error *error)
@@ -59,15 +59,15 @@ static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
         error_set(error, STATUS_INPUT_UNREADABLE, "%s", strerror(errno));
     else if ((uint64_t)about.st_size > bytes_max)
         error_set(error, STATUS_INPUT_TOO_LARGE,
-                  "it has %lld bytes, at most %llu are allowed (input_bytes_max)",
+                  "the file has %lld bytes; input_bytes_max allows %llu",
                   (long long)about.st_size, (unsigned long long)bytes_max);
     else if (!(bytes = malloc((size_t)about.st_size + 1)))
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for it");
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the file");
     else
         *length = fread(bytes, 1, (size_t)about.st_size, file);
     if (bytes && (ferror(file) || *length == 0)) {
         error_set(error, STATUS_INPUT_UNREADABLE, "%s",
-                  ferror(file) ? strerror(errno) : "it is empty");
+                  ferror(file) ? strerror(errno) : "the file is empty");
         free(bytes);
         bytes = NULL;
     }
@@ -87,7 +87,7 @@ static bool fill_slot(struct key_transfer *transfer, const struct source_file *f
         transfer->slots[slot].outs[i] = ok && *out ? strdup(out) : NULL;
         if (ok && (!*out || transfer->slots[slot].outs[i]))
             continue;
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for it");
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a result's name");
         clear_slot(transfer, slot);
         return false;
     }
@@ -114,9 +114,9 @@ bool key_transfer_upload(struct key_transfer *transfer, const struct source_file
     return !transfer->redis_lost && fill_slot(transfer, file, number, error);
 }
 
-/* ---- and back ------------------------------------------------------------------------------ */
+/* ---- download ------------------------------------------------------------------------------ */
 
-/* What to say of one that was not written, so that somebody can take it from Redis. */
+/* Records an unwritten result with its key, so that the user can still read it from Redis. */
 static bool add_unwritten(struct key_transfer *transfer, cJSON *unwritten, const char *key,
                           const char *path, const struct error *error)
 {
@@ -134,7 +134,6 @@ static bool add_unwritten(struct key_transfer *transfer, cJSON *unwritten, const
                        cJSON_AddNumberToObject(item, "left_s", left_s)));
 }
 
-/* One result to its file. */
 static void download(struct key_transfer *transfer, const char *key, const char *path,
                      cJSON *unwritten)
 {
@@ -143,7 +142,7 @@ static void download(struct key_transfer *transfer, const char *key, const char 
     if (!reply)
         error_set(&error, STATUS_INTERNAL, "%s", client_why(transfer->client));
     else if (reply->type != REDIS_REPLY_STRING)
-        error_set(&error, STATUS_INPUT_MISSING, "it is not in Redis any more (%.200s)", key);
+        error_set(&error, STATUS_INPUT_MISSING, "the key %.200s is not in Redis any more", key);
     else
         output_file_write(transfer->rules, path, reply->str, reply->len, &error);
     freeReplyObject(reply);
@@ -197,7 +196,7 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
     }
     for (int i = 1; i < count; i++)
         lengths[i] = strlen(argv[i]);
-    /* One that is lost leaves them to their end in time. */
+    /* If this DEL is lost, the keys expire. */
     if (strcmp(status, "dead") != 0)
         freeReplyObject(client_ask_words(transfer->client, count, argv, lengths));
     clear_slot(transfer, slot);

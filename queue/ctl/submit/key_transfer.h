@@ -1,7 +1,7 @@
 /*
- * key_transfer.h - takes pictures to Redis and results back, for hosts that share no disk with a daemon.
+ * key_transfer.h - uploads images to Redis and downloads results, for hosts without a shared disk.
  *
- * A bounded number of pictures is under way at once, so that Redis never holds more of them.
+ * At most KEY_TRANSFER_SLOTS images are in flight, which bounds the memory of Redis. One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
@@ -13,35 +13,36 @@
 #include "queue/ctl/submit/output_file.h"
 #include "queue/ctl/submit/job_template.h"
 
-/* Jobs that wait for each other's bytes: enough for several daemons, and some 200 MB of
- * photographs. */
+/* Images in flight: enough to keep several daemons busy, and about 200 MB of photographs. */
 #define KEY_TRANSFER_SLOTS 64
 
 struct key_transfer {
     struct client *client;
     const struct job_template *template;
     const struct output_file_rules *rules;
-    uint64_t bytes_max;      /* of a picture */
+    uint64_t bytes_max;      /* limit for one image: the option input_bytes_max */
     struct {
-        uint64_t number;     /* 0: free */
-        char *outs[JOB_OUTPUTS_MAX]; /* the files that results go to; NULL: none */
+        uint64_t number;     /* the image's number; 0: free */
+        char *outs[JOB_OUTPUTS_MAX]; /* local files of the results; NULL: no file */
     } slots[KEY_TRANSFER_SLOTS];
     unsigned used;
-    bool redis_lost;         /* why the last call failed: the client says it */
+    bool redis_lost;         /* the last upload failed because of Redis: see client_why */
 };
 
 bool key_transfer_full(const struct key_transfer *transfer);
-/* Puts the picture under its key. false: not done, with a sentence, or redis_lost. */
+/* Uploads an image to its key. Returns false and sets `error` or redis_lost on failure. */
 bool key_transfer_upload(struct key_transfer *transfer, const struct source_file *file,
                          uint64_t number, struct error *error);
-/* Writes the results that a job has made to their files. Gives an array, for cJSON_Delete, of an
- * object for each that was not written: path, message, and key and left_s if Redis has it still. */
+/* Downloads the results of a job to their files. Returns a JSON array, owned by the caller, with an
+ * object per result that was not written: path, message, and, if Redis still has it, key and
+ * left_s. */
 cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, const cJSON *result);
-/* The job is over: takes its keys away, but for those of unwritten results. The picture of a dead
- * one stays, so that it can be tried again. */
+/* Frees the slot of a job that has ended and deletes its keys, except those of unwritten results.
+ * The keys of a dead job stay, so that it can be retried. */
 void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char *status,
                       const cJSON *unwritten);
-/* The files of a job that is under way, by its outputs; NULL: there is none. */
+/* The result files of a job in flight, one per output; NULL: no such job. Valid until
+ * key_transfer_end. */
 const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number);
 void key_transfer_clear(struct key_transfer *transfer);
 

@@ -31,7 +31,7 @@ static bool check_name(const char *name, struct error *error)
     return false;
 }
 
-/* Length of the item at text: up to a comma that stands in no brackets and in no quotes. */
+/* The length of the item at `text`, up to the next comma outside brackets and quotes. */
 static size_t item_length(const char *text)
 {
     int depth = 0;
@@ -57,12 +57,12 @@ static cJSON *read_value(const char *text)
     return error.status == STATUS_BAD_JSON ? cJSON_CreateString(text) : value;
 }
 
-/* "name=value", for the operation op. */
+/* Adds "name=value" to the operation. */
 static bool add_parameter(cJSON *op, char *text, struct error *error)
 {
     char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1]) {
-        error_set(error, STATUS_BAD_OP, "\"%s\" is no parameter of %s; one is name=value", text,
+        error_set(error, STATUS_BAD_OP, "\"%s\" of %s is not a parameter; write name=value", text,
                   cJSON_GetObjectItem(op, "op")->valuestring);
         return false;
     }
@@ -81,7 +81,7 @@ static bool add_parameter(cJSON *op, char *text, struct error *error)
     return true;
 }
 
-/* "name" or "name:parameter". */
+/* Adds "name" or "name:parameter". */
 static cJSON *add_op(cJSON *ops, char *text, struct error *error)
 {
     char *colon = strchr(text, ':');
@@ -99,7 +99,7 @@ static cJSON *add_op(cJSON *ops, char *text, struct error *error)
     return !colon || add_parameter(op, colon + 1, error) ? op : NULL;
 }
 
-/* Is the item a further parameter: has it a = before any colon? */
+/* An item with a = before any colon is a parameter of the operation before it. */
 static bool is_parameter(const char *item)
 {
     return item[strcspn(item, ":=")] == '=';
@@ -117,7 +117,7 @@ cJSON *ops_parse(const char *text, struct error *error)
         } else if (is_parameter(item)) {
             ok = op && add_parameter(op, item, error);
             if (!op)
-                error_set(error, STATUS_BAD_OP, "\"%s\" stands behind no operation", item);
+                error_set(error, STATUS_BAD_OP, "\"%s\" has no operation before it", item);
         } else {
             op = add_op(ops, item, error);
             ok = op != NULL;
@@ -155,7 +155,7 @@ static bool check_list(const cJSON *ops, const char *path, struct error *error)
 {
     const cJSON *op;
     if (!cJSON_IsArray(ops)) {
-        error_set(error, STATUS_BAD_OP, "%s holds no array of operations", path);
+        error_set(error, STATUS_BAD_OP, "%s must hold an array of operations", path);
         return false;
     }
     cJSON_ArrayForEach(op, ops)
@@ -163,7 +163,7 @@ static bool check_list(const cJSON *ops, const char *path, struct error *error)
         const cJSON *name = cJSON_IsString(op) ? op : cJSON_GetObjectItemCaseSensitive(op, "op");
         if (!cJSON_IsString(name)) {
             error_set(error, STATUS_BAD_OP,
-                      "%s: an operation is a name, or an object with \"op\": a name", path);
+                      "%s: an operation must be a name, or an object with the key \"op\"", path);
             return false;
         }
         if (!check_name(name->valuestring, error))

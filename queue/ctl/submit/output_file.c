@@ -10,7 +10,7 @@
 
 #define NAME_BYTES 48
 
-/* What device and inode of the file make for names, which tells names apart. */
+/* Writes "device:inode" of the file, the key of the table of images. */
 static bool name_file(const char *path, char name[NAME_BYTES])
 {
     struct stat about;
@@ -39,8 +39,8 @@ bool output_file_check(const struct output_file_rules *rules, const char *path, 
     struct stat about;
     const char *input = output_file_input(rules, path);
     if (input)
-        error_set(error, STATUS_PATH_REFUSED, "%.120s is the picture %.120s, which no result "
-                  "replaces; another --out keeps both", path, input);
+        error_set(error, STATUS_PATH_REFUSED, "%.120s is the input image %.120s, which a result "
+                  "must not replace; choose another --out", path, input);
     else if (!rules->force && lstat(path, &about) == 0)
         error_set(error, STATUS_PATH_REFUSED, "%.200s exists; --force replaces it", path);
     return error->status == STATUS_OK;
@@ -54,7 +54,7 @@ static void make_parents(const char *path)
     snprintf(folder, sizeof folder, "%s", path);
     for (char *at = folder + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
-        mkdir(folder, 0777); /* what is wrong shows itself when the file is made */
+        mkdir(folder, 0777); /* errors show when the file is created */
         *at = '/';
     }
 }

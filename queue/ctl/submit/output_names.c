@@ -7,7 +7,7 @@
 
 struct entry {
     uint64_t hash;
-    size_t image; /* its place among the images, from 1; 0: the slot is free */
+    size_t image; /* offset of the image's name, plus 1; 0: the slot is free */
 };
 
 /* FNV-1a. */
@@ -19,7 +19,7 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* The slot of the hash, or the free one where it belongs. */
+/* The slot that holds the hash, or the free slot to put it in. */
 static struct entry *find(struct entry *slots, size_t room, uint64_t hash)
 {
     size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);

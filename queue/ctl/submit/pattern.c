@@ -30,7 +30,7 @@ bool pattern_expand(const char *pattern, const struct source_file *file, uint64_
     *to = '\0';
     for (; *pattern && ok; pattern++) {
         if (*pattern == '.' && pattern[1] == '%' && pattern[2] == 'e' && !*ending)
-            pattern += 2; /* a name without a suffix stays one */
+            pattern += 2; /* an image without a suffix gives a result without one */
         else if (*pattern != '%')
             ok = append(to, size, pattern, 1);
         else if (*++pattern == 'n')

@@ -6,10 +6,11 @@
 #include "queue/ctl/show.h"
 
 #define BATCH_TEXT "-64"
-/* 10^8 jobs in one submit: what lies beyond is no number of ours. */
+/* The most jobs in one submit. A larger number did not come from us. */
 #define NUMBER_MAX 100000000ull
 
-/* Notes a number; false if it was noted before, or cannot be. */
+/* Marks a job's number as seen. Returns false if it was seen before, is invalid, or memory ran
+ * out. */
 static bool mark_seen(struct result_reader *reader, uint64_t number)
 {
     size_t byte = number / 8;
@@ -40,7 +41,7 @@ static void deliver(struct result_reader *reader, const char *text)
     cJSON_Delete(result);
 }
 
-/* By their text and not by their place: it does no harm to do it twice, or late. */
+/* Removes the results by text, not by index, so that a repeated or late LREM does no harm. */
 static void remove_read(struct result_reader *reader, const redisReply *reply)
 {
     for (size_t i = reply->elements; i-- > 0;) {
@@ -49,7 +50,7 @@ static void remove_read(struct result_reader *reader, const redisReply *reply)
         client_send(reader->client, 4, argv, lengths);
     }
     for (size_t i = 0; i < reply->elements; i++)
-        freeReplyObject(client_take(reader->client)); /* one that was lost is read again */
+        freeReplyObject(client_take(reader->client)); /* if one is lost, its result comes again */
 }
 
 bool result_reader_take(struct result_reader *reader, size_t *taken)

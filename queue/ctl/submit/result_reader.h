@@ -1,8 +1,8 @@
 /*
- * result_reader.h - takes results from a reply list that is one submit's own.
+ * result_reader.h - reads results from the reply list of one submit.
  *
- * Each job's result is handed out once, also where Redis forgot that it had it and the job ran
- * again, and where an answer was lost with its connection: jobs are told apart by meta.n.
+ * It delivers each job's result once, even if the job ran twice or a reply was lost with its
+ * connection. meta.n identifies the job. One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
@@ -15,7 +15,8 @@
 
 #include "queue/ctl/client.h"
 
-/* text: the result's line; number: its job's meta.n; file: its meta.file. */
+/* text: the result as JSON text; number: the job's meta.n; file: its meta.file. All are valid only
+ * during the call. */
 typedef void (*result_reader_cb)(void *context, const cJSON *result, const char *text,
                                  uint64_t number, const char *file);
 
@@ -24,11 +25,12 @@ struct result_reader {
     const char *list;
     result_reader_cb each;
     void *context;
-    uint8_t *seen;     /* a bit a job */
+    uint8_t *seen;     /* one bit per job */
     size_t seen_bytes;
 };
 
-/* Takes what is there, at most a batch; *taken: how many. false: Redis does not answer. */
+/* Takes the available results, at most a batch, and sets *taken to their number. Returns false if
+ * Redis does not reply. */
 bool result_reader_take(struct result_reader *reader, size_t *taken);
 void result_reader_clear(struct result_reader *reader);
 

@@ -11,20 +11,20 @@
 
 #include "conf/format.h"
 
-/* Folders in folders; a loop of mounts ends here. */
+/* The deepest nesting of folders, which also ends a loop of mounts. */
 #define DEPTH_MAX 64
 
 struct source {
     struct source_options options;
-    int next;                 /* of the names */
+    int next;                 /* index of the next name */
     char path[PATH_MAX];
-    size_t base;              /* length of the folder's name that was given, with its slash */
+    size_t base;              /* length of the folder on the command line, with its slash */
     char within[PATH_MAX];
     DIR *folders[DEPTH_MAX];
-    size_t lengths[DEPTH_MAX]; /* of path, to each folder and its slash */
+    size_t lengths[DEPTH_MAX]; /* length of path up to each folder and its slash */
     size_t depth;
     bool reading, at_end;     /* standard input */
-    char input[4 * PATH_MAX]; /* what was read of it: from..to */
+    char input[4 * PATH_MAX]; /* unread part of standard input: from..to */
     size_t from, to;
     uint64_t left_out;
     char why[PATH_MAX + 200];
@@ -70,7 +70,7 @@ static enum source_step bad(struct source *source, const char *name, const char 
     return SOURCE_BAD;
 }
 
-/* Opens the folder at path, which ends in a slash and has this length. */
+/* Opens the folder at source->path, which ends with a slash and has `length` bytes. */
 static bool enter(struct source *source, size_t length)
 {
     DIR *folder = NULL;
@@ -98,7 +98,7 @@ static enum source_step give(struct source *source, struct source_file *file)
     return SOURCE_FILE;
 }
 
-/* The next picture of the innermost folder. SOURCE_END: it has no more, or has led into another. */
+/* Reads one entry of the innermost folder. SOURCE_END: it was no image; call again. */
 static enum source_step walk(struct source *source, struct source_file *file)
 {
     size_t length = source->lengths[source->depth - 1];
@@ -126,14 +126,15 @@ static enum source_step walk(struct source *source, struct source_file *file)
     return SOURCE_END;
 }
 
-/* A name as it was given: here, or below input_root. */
+/* Starts with a name from the command line or standard input: relative to the current folder, or
+ * else below input_root. */
 static enum source_step begin(struct source *source, const char *name, struct source_file *file)
 {
     struct stat about;
     const char *root = source->options.input_root;
     source->base = 0;
     if (strlen(name) + 2 > sizeof source->path)
-        return bad(source, "a name", "it is too long");
+        return bad(source, "a name", "the path is too long");
     strcpy(source->path, name);
     if (stat(name, &about) != 0) {
         int reason = errno;
@@ -149,7 +150,7 @@ static enum source_step begin(struct source *source, const char *name, struct so
     if (!S_ISDIR(about.st_mode))
         return bad(source, name, "neither a file nor a folder");
     if (!source->options.recursive)
-        return bad(source, name, "is a folder; -r sends the pictures in it");
+        return bad(source, name, "is a folder; -r sends the images in it");
     size_t length = strlen(source->path);
     if (source->path[length - 1] != '/')
         strcpy(source->path + length++, "/");
@@ -170,7 +171,7 @@ bool source_ready(const struct source *source)
            poll(&input, 1, 0) != 0;
 }
 
-/* Adds to the input, which holds no whole name. */
+/* Reads more of standard input. The buffer holds no complete name yet. */
 static enum source_step read_more(struct source *source)
 {
     memmove(source->input, source->input + source->from, source->to - source->from);
@@ -181,7 +182,7 @@ static enum source_step read_more(struct source *source)
         return bad(source, "standard input", "a name is too long");
     }
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    ssize_t got = poll(&input, 1, -1); /* a signal ends this, but not read() */
+    ssize_t got = poll(&input, 1, -1); /* a signal ends poll, but not read */
     if (got > 0)
         got = read(STDIN_FILENO, source->input + source->to,
                    sizeof source->input - 1 - source->to);

@@ -1,8 +1,8 @@
 /*
- * source.h - the pictures that a command line names: files, folders, names on standard input.
+ * source.h - iterates over the images on a command line: files, folders, names on standard input.
  *
- * They are given one by one, so that a million of them need no memory; those of a folder in the
- * order in which the filesystem has them.
+ * It yields one image at a time, so a million images need no memory. The images of a folder come in
+ * the order of the filesystem. One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_SOURCE_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_SOURCE_H
@@ -15,33 +15,33 @@ struct source_options {
     char **names;
     int count;
     bool recursive;
-    bool nul;                /* names on standard input end in NUL, not in a line break */
-    const char *input_root;  /* a relative name that is not here is looked for there; or NULL */
+    bool nul;                /* names on standard input end with NUL, not with a line break */
+    const char *input_root;  /* searched for relative names that do not exist here; or NULL */
 };
 
 struct source_file {
-    const char *path;   /* to open; until the next call */
-    const char *within; /* the folders between the folder that was named and the file: "", "a/b/" */
+    const char *path;   /* to open; valid until the next call */
+    const char *within; /* folders between the one on the command line and the file: "", "a/b/" */
 };
 
 struct source;
 
 enum source_step {
     SOURCE_FILE,
-    SOURCE_BAD,  /* source_why says what is wrong with a name; the next one may be good */
-    SOURCE_END   /* there is none, or, where source_ready says no, none yet */
+    SOURCE_BAD,  /* a name is wrong: see source_why; the next one may be good */
+    SOURCE_END   /* no more images; if source_ready is false, none yet */
 };
 
 struct source *source_open(const struct source_options *options);
 void source_close(struct source *source); /* NULL is fine */
 enum source_step source_next(struct source *source, struct source_file *file);
 const char *source_why(const struct source *source);
-/* Would source_next come back at once? Not where standard input has nothing yet. */
+/* Returns false if source_next would have to wait for standard input. */
 bool source_ready(const struct source *source);
-/* Files in folders that were left out because of their suffix. */
+/* The number of files in folders that were skipped because of their suffix. */
 uint64_t source_left_out(const struct source *source);
 
-/* The suffix of a name, without the dot; "" where there is none. */
+/* The suffix of a name, without the dot; "" if there is none. */
 const char *source_suffix(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* submit.c - gpuimgctl submit: pictures to jobs, in batches, and their results while they come. */
+/* submit.c - gpuimgctl submit: sends images as jobs, in batches, and reads their results. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,35 +19,35 @@
 #include "queue/ctl/submit/job_template.h"
 #include "queue/ctl/submit/source.h"
 
-/* Jobs a push: some 30 KB, which Redis takes in 100 us. */
+/* Jobs per push: about 30 KB, which Redis handles in 100 us. */
 #define BATCH_MAX       128
 #define BATCH_BYTES_MAX (1 << 20)
-/* Looks for results: often while they come, rarely while they do not. */
+/* Seconds between polls for results: they grow from the first to the second while none come. */
 #define POLL_FIRST_S 0.005
 #define POLL_LAST_S  0.1
-/* Without a result for so long it is looked whether anybody works at all. */
+/* Seconds without a result before submit checks whether a daemon runs. */
 #define QUIET_S 3
-/* A folder in the wrong place has thousands of them. */
+/* Refused images that are named. A wrong folder may have thousands. */
 #define REFUSALS_SHOWN 10
 
 const struct ctl_option ctl_submit_options[] = {
-    {"out", 'o', "OUT", "where results go: a folder, a file or a pattern"},
-    {"no-output", 0, NULL, "make no pictures: only the values of operations"},
-    {"force", 'f', NULL, "with --keys: replace files that were there before, but no picture"},
-    {"ops", 0, "OPS", "operations, with commas between them"},
-    {"ops-file", 0, "FILE", "operations as a JSON array in a file"},
-    {"job-file", 'j', "FILE", "a job whose outputs are patterns, for each picture; - reads it"},
-    {"format", 0, "FORMAT", "@names@; without it, by the suffix of OUT"},
-    {"quality", 0, "N", "of @quality@"},
-    {"set", 0, "KEY=JSON", "a further key of each job, such as timeout_s=5 (may be repeated)"},
-    {"recursive", 'r', NULL, "send the pictures (@suffixes@) in folders"},
-    {"null", '0', NULL, "names on standard input end in NUL, as of find -print0"},
-    {"keys", 'k', NULL, "send pictures through Redis, fetch the results (waits, as --wait)"},
-    {"id", 0, "ID", "the jobs' id, for gpuimgctl result; a pattern for more than one"},
-    {"first", 0, NULL, "before all other jobs (RPUSH) instead of behind them"},
-    {"wait", 'w', NULL, "wait for the results and show them as they come"},
+    {"out", 'o', "OUT", "output of each job: a folder, a file or a pattern"},
+    {"no-output", 0, NULL, "write no images, only return the values of operations"},
+    {"force", 'f', NULL, "with --keys: replace existing files, but no image that is sent"},
+    {"ops", 0, "OPS", "operations, separated by commas"},
+    {"ops-file", 0, "FILE", "file with the operations as a JSON array"},
+    {"job-file", 'j', "FILE", "file with a job to use for each image; - is standard input"},
+    {"format", 0, "FORMAT", "@names@ (default: by the suffix of OUT)"},
+    {"quality", 0, "N", "quality of @quality@"},
+    {"set", 0, "KEY=JSON", "set another key of each job, e.g. timeout_s=5 (may be repeated)"},
+    {"recursive", 'r', NULL, "send the images (@suffixes@) in folders"},
+    {"null", '0', NULL, "names on standard input end with NUL, as from find -print0"},
+    {"keys", 'k', NULL, "send images and results through Redis; implies --wait"},
+    {"id", 0, "ID", "the job's id, for gpuimgctl result; a pattern for several jobs"},
+    {"first", 0, NULL, "put the jobs at the head of the queue (RPUSH)"},
+    {"wait", 'w', NULL, "wait for the results and show them as they arrive"},
     {"timeout", 0, "SECONDS", "wait no longer than this"},
-    {"verbose", 'v', NULL, "on a terminal too, a line for each job"},
+    {"verbose", 'v', NULL, "print a line for each job on a terminal, too"},
     {0}};
 
 struct submit {
@@ -56,23 +56,23 @@ struct submit {
     struct job_template template;
     struct source *source;
     struct key_transfer transfer;
-    struct output_names outputs; /* names of results */
+    struct output_names outputs; /* names of the outputs so far */
     struct output_file_rules rules;
     struct source_options options;
     struct result_reader reader;
     struct progress progress;
-    bool wait, first, source_ended; /* source_ended: no more pictures */
+    bool wait, first, source_ended; /* source_ended: no more images */
     double timeout_s;          /* 0: none */
-    uint64_t number;           /* the last picture's */
+    uint64_t number;           /* the last image's number */
     size_t count, bytes;       /* of the batch */
     struct { char *job, *file, id[JOB_ID_BYTES_MAX + 1]; } batch[BATCH_MAX];
     char list[160];
-    double quiet_since_s, poll_s;      /* the last result; the pause before the next look */
-    bool notified_away, notified_idle; /* each is said once, until it is over */
-    bool output_refused;       /* a picture was refused because of where its result would go */
-    bool scanned;              /* all operands are known to rules */
-    bool names_full;           /* there is no more room for names of results */
-    int status;                /* not 0: over */
+    double quiet_since_s, poll_s;      /* time of the last result; pause before the next poll */
+    bool notified_away, notified_idle; /* the user was notified of the current outage */
+    bool output_refused;       /* an image was refused because of its output's name */
+    bool scanned;              /* `rules` knows all images on the command line */
+    bool names_full;           /* `outputs` is full */
+    int status;                /* exit status; not 0: the submit is over */
 };
 
 /* ---- sending ------------------------------------------------------------------------------ */
@@ -92,7 +92,7 @@ static bool is_late(const struct submit *submit)
            clock_now_s() - submit->progress.began_s > submit->timeout_s;
 }
 
-/* Whoever waits does not give up. */
+/* Called while Redis is away; the submit keeps waiting. */
 static void on_away(void *context)
 {
     struct submit *submit = context;
@@ -103,7 +103,7 @@ static void on_away(void *context)
         return;
     }
     progress_hide(&submit->progress);
-    ctl_say("%s; waiting until it is there again", client_why(submit->client));
+    ctl_say("%s; waiting until it is back", client_why(submit->client));
     submit->notified_away = true;
 }
 
@@ -115,22 +115,23 @@ static void on_back(struct submit *submit)
     submit->progress.note[0] = '\0';
 }
 
-/* When its answer is lost the jobs may be there already. Who waits sends them again, for results
- * are told apart; nobody else does. True: the batch is still to be sent. */
+/* After a lost reply the jobs may already be in the queue. A submit that waits sends them again,
+ * because result_reader delivers each result once. Returns true if the batch is still to be
+ * sent. */
 static bool retries_batch(struct submit *submit, const redisReply *reply)
 {
     if (!submit->wait || !client_is_transient(reply))
         return false;
     on_away(submit);
     if (!reply)
-        ctl_say("the last %zu jobs are sent again, since Redis did not answer: some may run twice",
+        ctl_say("Redis did not reply: the last %zu jobs are sent again, and some may run twice",
                 submit->count);
     else
         client_pause(submit->client, POLL_LAST_S);
     return true;
 }
 
-/* The ids, for whoever does not wait here: gpuimgctl result shows what became of them. */
+/* Without --wait, prints the ids for a later gpuimgctl result. */
 static void print_ids(struct submit *submit)
 {
     for (size_t i = 0; i < submit->count && !submit->wait; i++) {
@@ -150,12 +151,12 @@ static void print_ids(struct submit *submit)
 static void say_unsure(struct submit *submit, bool answered)
 {
     submit->status = ctl_no_answer(submit->ctl);
-    ctl_say("%" PRIu64 " jobs had been sent; %s", submit->progress.sent,
-            answered ? "no more are"
-                     : "whether the last few are in the queue is not known, since Redis went away "
-                       "before it answered");
+    ctl_say("%" PRIu64 " jobs were sent before; %s", submit->progress.sent,
+            answered ? "no more are sent"
+                     : "Redis went away before it replied, so the last few may or may not be in "
+                       "the queue");
     if (!answered && *submit->batch[0].id)
-        ctl_say("those have the ids from %s to %s", submit->batch[0].id,
+        ctl_say("the last few have the ids from %s to %s", submit->batch[0].id,
                 submit->batch[submit->count - 1].id);
 }
 
@@ -192,9 +193,9 @@ static void refuse(struct submit *submit, const char *name, const struct error *
         ctl_say("%s%s%s", name ? name : "", name ? ": " : "",
                 error ? error->text : source_why(submit->source));
     else if (submit->progress.refused == REFUSALS_SHOWN)
-        ctl_say("and so on; further pictures that are not sent are only counted");
+        ctl_say("and so on; further images that are not sent are only counted");
     submit->progress.refused++;
-    /* What is wrong with the first job is wrong with all of them. */
+    /* All jobs come from one template, so an error in the first job is in all of them. */
     if (error && submit->progress.sent == 0 && submit->count == 0 && submit->number == 1 &&
         (error->status == STATUS_BAD_JOB || error->status == STATUS_BAD_JSON))
         submit->status = ctl_usage(submit->ctl, "nothing was sent");
@@ -219,9 +220,10 @@ static bool needs_pattern(struct submit *submit)
     return true;
 }
 
-/* ---- where results go ---------------------------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------------- */
 
-/* cat.jpg and cat.png with --format, or a/1.png and b/1.png: one result would be lost. */
+/* Detects outputs with the same name, from cat.jpg and cat.png or from a/1.png and b/1.png: one of
+ * them would be lost. */
 static bool is_output_taken(const struct submit *submit, const struct source_file *file,
                             size_t index, const char *out, struct error *error)
 {
@@ -229,17 +231,16 @@ static bool is_output_taken(const struct submit *submit, const struct source_fil
     char other[PATH_MAX];
     struct error ignored = {0};
     if (holder)
-        error_set(error, STATUS_PATH_REFUSED, "not sent: its result would have the name of that of "
-                  "%.120s, %.120s; %%i or %%p in --out tells them apart", holder, out);
+        error_set(error, STATUS_PATH_REFUSED, "not sent: %.120s already has the output %.120s; use "
+                  "%%i or %%p in --out to distinguish them", holder, out);
     for (size_t i = 0; i < index; i++)
         if (job_template_output_path(&submit->template, file, submit->number, i, other, &ignored) &&
             strcmp(other, out) == 0)
-            error_set(error, STATUS_PATH_REFUSED, "not sent: two of its results would be %.200s",
-                      out);
+            error_set(error, STATUS_PATH_REFUSED, "not sent: two of its outputs are %.200s", out);
     return error->status != STATUS_OK;
 }
 
-/* Pictures that come later in the command line are no less to be kept. */
+/* Adds all images on the command line to `rules`, so that later ones are protected, too. */
 static void add_operands(struct submit *submit)
 {
     struct source_file file;
@@ -257,7 +258,7 @@ static void add_operands(struct submit *submit)
     }
 }
 
-/* Whether there is a file that the result must not replace. */
+/* Returns true and sets `error` if the output would replace a protected file. */
 static bool would_overwrite(struct submit *submit, const char *out, struct error *error)
 {
     char path[2 * PATH_MAX];
@@ -269,18 +270,18 @@ static bool would_overwrite(struct submit *submit, const char *out, struct error
         return false;
     if (!submit->scanned)
         add_operands(submit);
-    /* Without keys it is the daemon that writes, and it replaces results. */
+    /* Without keys the daemon writes the file, and it replaces older results. */
     if (keys || output_file_input(&submit->rules, path))
         output_file_check(&submit->rules, path, error);
     return error->status != STATUS_OK;
 }
 
-/* false with a sentence: another picture's result, or a file, has the name. */
+/* Returns false and sets `error` if another image's output, or a file, has the name. */
 static bool check_output_files(struct submit *submit, const struct source_file *file,
                                struct error *error)
 {
     char out[PATH_MAX];
-    struct error ignored = {0}; /* job_template_fill says it */
+    struct error ignored = {0}; /* job_template_fill reports it */
     for (size_t i = 0; i < submit->template.output_count; i++) {
         if (!job_template_output_path(&submit->template, file, submit->number, i, out, &ignored) ||
             !*out)
@@ -304,13 +305,13 @@ static void add_output_names(struct submit *submit, const struct source_file *fi
     if (!submit->names_full)
         return;
     progress_hide(&submit->progress);
-    ctl_say("that is %" PRIu64 " pictures: further ones whose results have the same name are "
-            "not noticed", submit->number);
+    ctl_say("after %" PRIu64 " images the table of output names is full: further outputs with the "
+            "same name are not detected", submit->number);
 }
 
-/* ---- pictures ------------------------------------------------------------------------------ */
+/* ---- images -------------------------------------------------------------------------------- */
 
-/* The picture's bytes, where they travel. false with a sentence, or the submit over. */
+/* With --keys, uploads the image. Returns false after setting `error` or ending the submit. */
 static bool upload(struct submit *submit, const struct source_file *file, struct error *error)
 {
     if (!submit->template.keys ||
@@ -342,14 +343,14 @@ static void add_image(struct submit *submit, const struct source_file *file)
         return;
     }
     if (!name)
-        error_set(&error, STATUS_OUT_OF_MEMORY, "out of memory for its name");
+        error_set(&error, STATUS_OUT_OF_MEMORY, "out of memory for the image's name");
     free(job);
     free(name);
     if (error.status)
         refuse(submit, file->path, &error);
 }
 
-/* One turn: up to a batch of pictures, as far as they are there and there is room for them. */
+/* Sends up to a batch of images, as many as are available and have a free slot. */
 static void send_some(struct submit *submit)
 {
     struct source_file file;
@@ -380,8 +381,8 @@ static void say_unwritten(struct submit *submit, const char *file, const cJSON *
         progress_hide(&submit->progress);
     cJSON_ArrayForEach(item, unwritten)
         if (*show_text(item, "key"))
-            ctl_say("%s: the result cannot be written: %s; Redis has it for another %s as the "
-                    "string %s", file, show_text(item, "message"),
+            ctl_say("%s: the result cannot be written: %s; Redis keeps it for another %s under the "
+                    "key %s", file, show_text(item, "message"),
                     show_age(show_number(item, "left_s"), left), show_text(item, "key"));
         else
             ctl_say("%s: the result cannot be written: %s", file, show_text(item, "message"));
@@ -410,7 +411,7 @@ static bool is_over(const struct submit *submit)
            (!submit->wait || progress_ended(&submit->progress) >= submit->progress.sent);
 }
 
-/* Nothing comes: is anybody there to do it? */
+/* After a long time without results, tells the user if no daemon runs or fetching is paused. */
 static void look_for_daemons(struct submit *submit)
 {
     struct overview overview;
@@ -421,27 +422,27 @@ static void look_for_daemons(struct submit *submit)
     if (overview.daemon_count == 0)
         why = "no gpuimgd is running";
     else if (overview.paused)
-        why = "taking jobs is paused (gpuimgctl resume)";
+        why = "fetching jobs is paused (gpuimgctl resume)";
     submit->progress.note[0] = '\0';
     if (why)
         snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why);
     if (why && !submit->notified_idle) {
         progress_hide(&submit->progress);
-        ctl_say("%s on %s with the namespace %s: the jobs wait, and Ctrl-C leaves them there", why,
+        ctl_say("%s on %s with the namespace %s: the jobs wait, and stay there after Ctrl-C", why,
                 client_server(submit->client), submit->ctl->options.namespace);
         submit->notified_idle = true;
     }
     overview_clear(&overview);
 }
 
-/* Is there nothing to be sent at this moment? */
+/* Returns whether no image can be sent now. */
 static bool is_waiting(const struct submit *submit)
 {
     return submit->source_ended || !source_ready(submit->source) ||
            (submit->template.keys && key_transfer_full(&submit->transfer));
 }
 
-/* Redis may be away for a while; the results wait there. */
+/* Reads the available results, and pauses if nothing else can be done. */
 static void read_results(struct submit *submit)
 {
     size_t taken = 0;
@@ -465,29 +466,28 @@ static void read_results(struct submit *submit)
     progress_draw(&submit->progress);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- the submit --------------------------------------------------------------------------- */
 
 static void say_left(struct submit *submit, const char *why)
 {
     uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
     const char *rest =
-        submit->source_ended && submit->count == 0 ? "" : "; further pictures were not sent";
+        submit->source_ended && submit->count == 0 ? "" : "; further images were not sent";
     progress_hide(&submit->progress);
     if (!submit->wait) {
-        ctl_say("%s: %" PRIu64 " jobs had been sent%s", why, sent, rest);
+        ctl_say("%s: %" PRIu64 " jobs were sent%s", why, sent, rest);
         return;
     }
     ctl_say("%s: %" PRIu64 " of %" PRIu64 " jobs have ended%s", why, ended, sent, rest);
     if (sent <= ended)
         return;
-    ctl_say("%" PRIu64 " go on in the background; their results come to the list %s and stay "
+    ctl_say("%" PRIu64 " go on in the background; their results go to the list %s and stay "
             "there for %g s; %s",
             sent - ended, submit->template.reply_to, submit->ctl->options.result_ttl_s,
             submit->template.id ? "gpuimgctl result --wait shows them by their ids"
                                 : "gpuimgctl status shows how many still wait or run");
     if (submit->template.keys)
-        ctl_say("their pictures and what is made of them are the keys %s:img:%s:*, which expire "
-                "within a day",
+        ctl_say("their images and results are the keys %s:img:%s:*, which expire within a day",
                 submit->template.ns, submit->template.run);
 }
 
@@ -503,13 +503,13 @@ static void work(struct submit *submit)
             say_left(submit, "interrupted");
             submit->status = CTL_INTERRUPTED;
         } else if (is_late(submit) && !is_over(submit)) {
-            say_left(submit, "the time given with --timeout is over");
+            say_left(submit, "the --timeout is over");
             submit->status = CTL_TIMEOUT;
         }
     }
 }
 
-/* For the bar: how many pictures there are, where that can be known beforehand. */
+/* Counts the images for the bar. 0: standard input names some, so the number is unknown. */
 static uint64_t count_images(const struct source_options *options)
 {
     struct source *source = source_open(options);
@@ -536,12 +536,12 @@ static int finish(struct submit *submit)
     progress_end(progress, submit->wait);
     uint64_t left_out = source_left_out(submit->source);
     if (left_out > 0)
-        ctl_say("%" PRIu64 " files in folders were left out: their suffix is not %s", left_out,
+        ctl_say("%" PRIu64 " files in folders were skipped: their suffix is not %s", left_out,
                 format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     if (progress->refused > 0 && progress->sent == 0)
         return submit->output_refused ? CTL_FAILED : CTL_NO_INPUT;
     if (progress->sent == 0) {
-        ctl_say("there was no picture to send");
+        ctl_say("no image found to send");
         return CTL_NO_INPUT;
     }
     return progress->refused > 0 || progress->done < progress_ended(progress) ? CTL_FAILED : CTL_OK;
@@ -562,7 +562,7 @@ static int run(struct submit *submit, int count, char **operands)
         return status;
     submit->source = source_open(&submit->options);
     if (!submit->source) {
-        ctl_say("out of memory for the pictures' names");
+        ctl_say("out of memory for the images' names");
         return CTL_FAULT;
     }
     submit->client = ctl->client;
@@ -575,7 +575,7 @@ static int run(struct submit *submit, int count, char **operands)
                                             .list = submit->template.reply_to,
                                             .each = on_result,
                                             .context = submit};
-    /* Values are there to be read. */
+    /* With --no-output the values are the result, so print a line for each job. */
     progress_begin(&submit->progress, ctl->json,
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
@@ -590,17 +590,17 @@ static int run(struct submit *submit, int count, char **operands)
     return finish(submit);
 }
 
-/* What options are of no use without, or cannot go together with. */
+/* Refuses operands and options that do not fit together. */
 static int check_operands(const struct submit *submit, int count, char **operands)
 {
     const struct ctl *ctl = submit->ctl;
     const char *job = ctl_value(ctl, "job-file");
     if (count == 0)
-        return ctl_usage(ctl, "FILE is missing: which pictures are to be sent?");
+        return ctl_usage(ctl, "FILE is missing: give the images to send");
     if (submit->timeout_s > 0 && !submit->wait)
-        return ctl_usage(ctl, "--timeout is of no use without --wait or --keys");
+        return ctl_usage(ctl, "--timeout has no effect without --wait or --keys");
     if (submit->rules.force && !ctl_value(ctl, "keys"))
-        return ctl_usage(ctl, "--force is of no use without --keys: the daemon replaces files");
+        return ctl_usage(ctl, "--force has no effect without --keys: the daemon replaces files");
     for (int i = 0; i < count; i++)
         if (job && strcmp(job, "-") == 0 && strcmp(operands[i], "-") == 0)
             return ctl_usage(ctl, "--job-file and FILE are both standard input");
