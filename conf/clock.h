@@ -1,4 +1,4 @@
-/* clock.h - the one clock that deadlines and durations are measured with. */
+/* clock.h - the monotonic clock for deadlines and durations, and the time of day. Any thread. */
 #ifndef GPUIMGD_CONF_CLOCK_H
 #define GPUIMGD_CONF_CLOCK_H
 
@@ -16,12 +16,13 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* The same in seconds. */
 static inline double clock_now_s(void)
 {
     return (double)clock_now_ns() / 1e9;
 }
 
-/* What the calling thread has used up, user and system time. */
+/* User and system CPU time of the calling thread. */
 static inline uint64_t clock_thread_cpu_ns(void)
 {
     struct timespec now;
@@ -37,7 +38,7 @@ static inline double clock_unix_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The time of day in UTC, as "2026-01-31T23:59:59Z". */
+/* Writes the time of day in UTC: "2026-01-31T23:59:59Z". */
 #define CLOCK_STAMP_BYTES 32
 static inline void clock_stamp(char stamp[CLOCK_STAMP_BYTES])
 {

@@ -1,4 +1,4 @@
-/* Reading the configuration file and its conf.d folder; the syntax is inih's. */
+/* file.c - reads the configuration file and its conf.d folder with inih. */
 #include <dirent.h>
 #include <errno.h>
 #include <ini.h>
@@ -11,7 +11,7 @@
 struct reading {
     struct options *options;
     struct error *error;
-    char last[64]; /* name of the line before */
+    char last[64]; /* option of the line before */
 };
 
 /* inih's handler: 0 stops with this line's number. */
@@ -20,27 +20,30 @@ static int handle_key(void *user, const char *section, const char *name, const c
     struct reading *reading = user;
     if (*section && strcmp(section, "gpuimgd") != 0) {
         error_set(reading->error, STATUS_INTERNAL,
-                  "section [%s] is unknown; keys stand in no section or in [gpuimgd]", section);
+                  "section [%s] is unknown; put options into no section or into [gpuimgd]",
+                  section);
         return 0;
     }
     if (!value) {
         error_set(reading->error, STATUS_INTERNAL, "option %s has no value", name);
         return 0;
     }
-    /* inih takes an indented line for more of the value above and calls again with its name. */
+    /* inih takes an indented line for a continuation of the value above and calls again with the
+     * same name. */
     if (strcmp(name, reading->last) == 0) {
         error_set(reading->error, STATUS_INTERNAL,
-                  "option %s stands twice, or the line below it is indented", name);
+                  "option %s is set twice, or the line after it is indented", name);
         return 0;
     }
     if (*value == '"' || *value == '\'') {
-        error_set(reading->error, STATUS_INTERNAL, "option %s is %s; a value stands without quotes",
-                  name, value);
+        error_set(reading->error, STATUS_INTERNAL, "option %s is %s; remove the quotes", name,
+                  value);
         return 0;
     }
     if (strstr(value, " #")) {
         error_set(reading->error, STATUS_INTERNAL,
-                  "option %s is \"%s\"; behind a value a comment begins with \" ;\"", name, value);
+                  "option %s is \"%s\"; a comment after a value must begin with \" ;\"", name,
+                  value);
         return 0;
     }
     text_copy(reading->last, sizeof reading->last, name);
@@ -60,10 +63,10 @@ static bool load_file(struct options *options, const char *path, FILE *paths,
     if (line == -1)
         error_set(error, STATUS_INTERNAL, "cannot open %s: %s", path, strerror(errno));
     else if (line < 0)
-        error_set(error, STATUS_INTERNAL, "no memory to read %s", path);
+        error_set(error, STATUS_INTERNAL, "out of memory for %s", path);
     else
         error_set(error, STATUS_INTERNAL, "%s line %d: %s", path, line,
-                  inner.status ? inner.text : "this is not \"name = value\"");
+                  inner.status ? inner.text : "the line must be \"name = value\"");
     return false;
 }
 
@@ -81,12 +84,12 @@ bool options_load(struct options *options, const char *file, FILE *paths, struct
     const char *slash = strrchr(file, '/');
     char *folder = NULL;
     if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) < 0) {
-        error_set(error, STATUS_INTERNAL, "no memory to read %s", file);
+        error_set(error, STATUS_INTERNAL, "out of memory for %s", file);
         return false;
     }
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, is_conf, alphasort);
-    bool ok = count >= 0 || errno == ENOENT; /* no folder is no error */
+    bool ok = count >= 0 || errno == ENOENT; /* conf.d is optional */
     if (!ok)
         error_set(error, STATUS_INTERNAL, "cannot read %s: %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {

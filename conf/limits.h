@@ -1,9 +1,8 @@
 /*
- * limits.h - every fixed bound of gpuimgd, with its reason.
+ * limits.h - every fixed limit of gpuimgd, with the reason for its value.
  *
- * Bounds that a user may change are options (conf/options.def); what stands here is either the
- * default of such an option or a bound that no user needs to move. Other code takes its numbers
- * from here, so that their relations can be asserted in one place.
+ * A limit that users may change is an option (conf/options.def), and this file has its default. All
+ * limits are in one file so that their relations can be asserted.
  */
 #ifndef GPUIMGD_CONF_LIMITS_H
 #define GPUIMGD_CONF_LIMITS_H
@@ -14,151 +13,153 @@
 #define MIB (1024ull * KIB)
 #define GIB (1024ull * MIB)
 
-/* Up to so many nodes a job's tree is kept while the job is in flight: more than a usual job has,
- * 10 KB with names and short strings. */
+/* The parsed JSON of a job is kept while the job is in flight if it has at most this many nodes.
+ * That is more than a usual job has, and takes 10 KB with names and short strings. */
 #define JOB_NODES_MAX 64
-/* A job is a page of JSON: 16 outputs of 32 operations at ~100 bytes each come to 50 KiB. */
+/* Size of a job's JSON: 16 outputs with 32 operations of about 100 bytes each take 50 KiB. */
 #define JOB_BYTES_MAX (64 * KIB)
-/* job > outputs > output > ops > op > parameter > matrix row is 7 deep; meta is the user's. */
+/* Nesting: job > outputs > output > ops > op > parameter > matrix row is 7 deep. The user's meta
+ * may be deeper. */
 #define JOB_DEPTH_MAX 16
-/* Texts of all jobs in flight: of the job, and of the result that repeats its meta and its paths.
- * No more jobs are fetched than have room if each is as large as can be: numbers of its operations
- * may be printed with three times as many digits as they were given with. 4,096 usual jobs fit. */
+/* Memory for the texts of all jobs in flight: the job, and the result, which repeats its meta and
+ * paths. A text may grow threefold, because a number may be printed with three times the digits
+ * that it was given with. The daemon fetches only as many jobs as fit at the largest size. 4,096
+ * usual jobs fit. */
 #define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX)
 #define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
 #define JOB_OPS_MAX 32
 #define JOB_OUTPUTS_MAX 16
-/* Linux's PATH_MAX less the root that is put in front; a name's own limit is the filesystem's. */
+/* Linux's PATH_MAX minus room for input_root or output_root. The filesystem limits each name. */
 #define JOB_PATH_BYTES_MAX 2048
 #define JOB_KEY_BYTES_MAX 512
-/* Of a job whose input could not be read, the result shows the beginning: two lines of a terminal
- * in its log line, and enough to search for. */
+/* If a job cannot be parsed, the result and the log show this much of its beginning: two lines of a
+ * terminal, and enough to search for. */
 #define JOB_EXCERPT_BYTES_MAX 160
 
-/* Job numbers come from a Redis counter; a list entry that names one is '@' and up to 16 digits,
- * which a double and a Lua number hold exactly (10^16 > 2^53 is never reached in practice). */
+/* Job numbers come from a Redis counter. A list entry that names one is '@' and up to 16 digits. A
+ * double and a Lua number hold them exactly up to 2^53, which is never reached in practice. */
 #define JOB_NUMBER_DIGITS_MAX 16
 
-/* A larger image in a file than 50 MP needs than this only when it is hostile or uncompressed. */
+/* A file of 50 MP is larger than this only if it is hostile or uncompressed. */
 #define INPUT_BYTES_DEFAULT (64 * MIB)
 #define INPUT_BYTES_CEILING (1 * GIB)
-/* 50 MP is the largest common full-frame sensor; RGB of it is 150 MB. */
+/* 50 MP is the largest common full-frame sensor; its RGB pixels take 150 MB. */
 #define PIXELS_DEFAULT 50000000ull
 #define PIXELS_CEILING 1000000000ull
-/* 16,384 a side: the largest texture side that every GPU of the last ten years takes, and twice
- * 8K video; a row of RGBA is 64 KiB, which bounds each codec's row buffers. */
+/* Pixels per side: the largest texture side that every GPU of the last ten years supports, and
+ * twice 8K video. A row of RGBA takes 64 KiB, which bounds each codec's row buffers. */
 #define SIDE_DEFAULT 16384
-/* JPEG cannot express more (16-bit fields); PNG could, and is held to the same. */
+/* JPEG's 16-bit fields allow no more. PNG could, but gets the same limit. */
 #define SIDE_CEILING 65500
 
 #define CHANNELS_MAX 4
 #define ORIENTATION_MAX 8
 
-/* Scripts that libjpeg writes have 10 scans; a hostile file may hold thousands, each of which
- * costs a pass over the whole picture. */
+/* libjpeg writes 10 scans. A hostile file may have thousands, and each costs a pass over the whole
+ * image. */
 #define JPEG_SCANS_DEFAULT 100
-/* An honest 64 MiB file of full segments has 1,000. libjpeg walks its list of them for each new
- * one, so that 100,000 empty ones in 400 KB take it half a minute. */
+/* A 64 MiB file of full segments has 1,000. libjpeg walks its list of segments for each new one, so
+ * 100,000 empty segments (400 KB) would take half a minute. */
 #define JPEG_SEGMENTS_MAX 4096
-/* Of APP1 and APP2 segments so much is kept while the header is read, which is before the job is
- * admitted: room for EXIF and the largest profile behind 12 MiB of XMP (depth maps). */
+/* Memory for APP1 and APP2 segments while the header is read, before the job is admitted. EXIF and
+ * the largest profile fit after 12 MiB of XMP (depth maps). */
 #define JPEG_KEPT_BYTES_MAX (4 * ICC_BYTES_MAX)
-/* Harmless warnings (bytes before a marker) before the file is called broken. */
+/* Harmless warnings (bytes before a marker) until the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
-/* zTXt, iCCP and friends: no honest profile or text is larger; stops decompression bombs. */
+/* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */
 #define PNG_CHUNK_BYTES_MAX 8000000
 #define PNG_CHUNKS_MAX 100
 /* ICC profiles of printers reach 3 MB; RGB display profiles are a few KB. */
 #define ICC_BYTES_MAX (4 * MIB)
-/* An EXIF APP1 segment is at most 64 KiB; eXIf chunks are held to the same. */
+/* JPEG limits an APP1 segment to 64 KiB; PNG's eXIf chunks get the same limit. */
 #define EXIF_BYTES_MAX (64 * KIB)
 
-/* Tables of a plan, which lie in pinned memory after the image: a resize at the default sides
- * needs up to 2 MB, and a hostile job may hold 512 of them. */
+/* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
+ * up to 2 MB, and a hostile job may have 512 of them. */
 #define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)
 
-/* Rows start at a multiple of this: one GPU memory sector, and one AVX register. */
+/* Alignment of rows: one GPU memory sector, and one AVX register. */
 #define STRIDE_ALIGN 32
-/* Buffers start at a multiple of this: cudaMalloc's own alignment, and four cache lines. */
+/* Alignment of buffers: that of cudaMalloc, and four cache lines. */
 #define BUFFER_ALIGN 256
 
-/* Pools grow in pieces of this, or of one job's need where that is larger: big enough that a
- * piece is allocated a few times in a daemon's life, small enough that an idle daemon is small. */
+/* Pools grow by this, or by the need of one job if that is larger. This is large enough that a pool
+ * rarely grows, and small enough that an idle daemon needs little memory. */
 #define POOL_SEGMENT_BYTES (64 * MIB)
 
-/* A job that needs no more memory than this is carried from the file to the file by one worker:
- * some 20 ms for a megapixel, after which what it held is free again. What would be free earlier
- * is small. */
+/* One worker runs a job of at most this size from input to output. That takes about 20 ms per
+ * megapixel, so memory that could be freed earlier is small and held for a short time. */
 #define SMALL_JOB_BYTES (4 * MIB)
 
-/* host_bytes has three users: input files have a half of it, memory that workers keep from one
- * progressive JPEG to the next an eighth, and the rest is for all else that a job needs on the heap
- * after it was admitted (daemon/pipeline/admission.h). */
+/* Shares of host_bytes: a half for input files, and an eighth for memory that workers keep from one
+ * progressive JPEG to the next. The rest is for all other heap memory of admitted jobs
+ * (daemon/pipeline/admission.h). */
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
-/* Before a job is admitted, it keeps no more of a plan and of a colour profile than this: six
- * passes, and a display's profile. Larger ones are measured, freed, and made again. */
+/* Largest plan and colour profile that a job keeps before it is admitted: six passes, and a
+ * display's profile. Larger ones are measured, freed, and made again after the admission. */
 #define PLAN_KEPT_BYTES (8 * KIB)
 #define ICC_KEPT_BYTES  (4 * KIB)
 
-/* Encoders write through a buffer of this size a worker: most outputs are one write(2). */
+/* Size of each worker's write buffer: most outputs need only one write(2). */
 #define SINK_BYTES (1 * MIB)
-/* Outputs that go to Redis are held in memory until DONE is acknowledged, all of a job's in one
- * call, during which Redis does nothing else. */
+/* Outputs to keys of one job. They stay in memory until Redis acknowledges DONE, which sends all of
+ * them in one call and blocks Redis meanwhile. */
 #define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
 
-/* So many bytes must fit on the disk after a write failed, if the output had as many: one that is
- * larger may be too large for a disk on which all others fit. */
+/* After a failed write, the disk counts as usable again if it has room for the failed output, but
+ * for at most this much. A larger output may simply be too large for the disk. */
 #define DISK_TRY_BYTES_MAX (64 * MIB)
 
 #define WORKERS_CEILING 1024
 #define STREAMS_CEILING 64
-/* On an H200, which copies both ways at once, 4 streams take up to 1.14 times the time that copies
- * or kernels alone need, 8 take 1.05 at most and 16 gain nothing. Where one engine does all copies,
- * there is a copy less to hide behind the others. */
+/* An H200 copies both ways at once. With 4 streams it needs up to 1.14 times the time of copies or
+ * kernels alone, with 8 at most 1.05; 16 gain nothing. A device with one copy engine has less to
+ * overlap, so it gets 4. */
 #define STREAMS_BOTH_WAYS 8
 #define STREAMS_ONE_WAY 4
-/* Tasks that need no more than this on a device share a stream's turn: a stream and what reports
- * its end cost the loop some 15 us, the copies and the kernel of 512 x 512 pixels the device twice
- * that. What is larger gains nothing, and on a stream of its own it runs beside others. */
+/* Tasks of at most this size on a device are batched on one stream. A stream and the report of its
+ * end cost the loop about 15 us; the copies and the kernel of 512 x 512 pixels take the device
+ * twice that. Larger tasks gain nothing from a batch, and run in parallel on separate streams. */
 #define BATCH_TASK_BYTES (2 * MIB)
-/* So many at most: by then a turn's cost is 1 us a task, and one that is the first of a batch still
- * waits for its end less than a millisecond. A device that fails charges all that are on it. */
+/* Tasks per batch: the cost of a stream is then 1 us per task, and the first task waits less than a
+ * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
 #define BATCH_TASKS_MAX 16
 #define DEVICES_MAX 16
 #define INFLIGHT_CEILING 4096
-/* Unless `inflight` is given, while jobs are short, so many more are held as the workers end in
- * this time: a call to Redis and back under load, during which they shall not run dry. It is also
- * how much work a daemon may keep from others. */
+/* If `inflight` is auto and jobs are short, the daemon holds additional jobs: as many as its
+ * workers finish in this time. It is the duration of a call to Redis under load, and the workers
+ * must not run out of jobs meanwhile. It also bounds the work that a daemon keeps from others. */
 #define INFLIGHT_AHEAD_MS 10
 #define INFLIGHT_AHEAD_MAX 128
 
-/* Inputs that were read from Redis and have no room in a pool yet: so many of less than 64 KiB, and
- * so many larger ones, which have so many bytes together, or one alone has more. */
+/* Inputs read from Redis that wait for room in a pool: the number of inputs under 64 KiB, and the
+ * number and total size of larger ones. A single larger input may exceed the total. */
 #define READS_SMALL_MAX   256
 #define READS_LARGE_MAX   4
 #define READS_LARGE_BYTES (16 * MIB)
 
-/* Resident memory stays below pinned_bytes + host_bytes + these: for the daemon itself, per worker,
- * and per job of `inflight`. One input of a key that is larger than READS_LARGE_BYTES comes on top,
- * twice: as it arrives, and whole. README says so, and tests/faults/ceiling.c attacks it.
+/* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
+ * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
+ * its size: the receive buffer and the copy. README states this; tests/faults/ceiling.c attacks it.
  *
- * The daemon: texts; one copy of a job's keys on its way to Redis; inputs from Redis; a reply to
- * FETCH as it arrives, and whole; 24 MiB for the program, libraries, and what malloc keeps.
- * A worker: while it looks at a header, the segments or chunks that it kept and a profile of them;
- * its sink; 8 MiB for the tree of a job's operations, a plan being built, and an encoder.
- * A job: struct work, a small tree, plan and profile (asserted in daemon/pipeline/pipeline.c);
+ * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a
+ * reply to FETCH, twice (receive buffer and copy); 24 MiB for the program, libraries and malloc.
+ * Worker: segments or chunks kept while it reads a header, and the profile in them; its write
+ * buffer; 8 MiB for parsed operations, a plan under construction, and an encoder.
+ * Job: struct work, small parsed JSON, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
 #define HEAP_WORKER_BYTES (32 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
 
-/* Jobs a FETCH, DONE or RENEW call: 64 cost Redis 15 us each, 8 cost 25, one alone 80. */
+/* Jobs per FETCH, DONE or RENEW call. In a call of 64 jobs each costs Redis 15 us, in one of 8 jobs
+ * 25 us, and a single job 80 us. */
 #define QUEUE_BATCH_MAX 64
 
-/* A sentence for a person: thing, value, bound. Longer texts are cut. */
+/* Length of an error message: the item, its value and the limit. Longer texts are cut. */
 #define ERROR_TEXT_MAX 320
 
 static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");

@@ -1,8 +1,8 @@
 /*
- * list.h - an intrusive doubly linked list that knows its length.
+ * list.h - an intrusive doubly linked list with a length.
  *
- * A node is a member of the thing it links; a thing is on at most one list per node. Not locked:
- * a list belongs to one thread, or to whoever holds its lock.
+ * The node is a member of the struct that it links; each node is in at most one list. There is no
+ * lock: a list belongs to one thread, or the caller locks it.
  */
 #ifndef GPUIMGD_CONF_LIST_H
 #define GPUIMGD_CONF_LIST_H
@@ -22,12 +22,12 @@ struct list {
 #define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 #define list_each(node, list)                                                                      \
     for (struct list_node *node = (list)->head.next; node != &(list)->head; node = node->next)
-/* As list_each; the body may remove the node it is at. */
+/* Like list_each, but the body may remove the current node. */
 #define list_each_safe(node, after, list)                                                          \
     for (struct list_node *node = (list)->head.next, *after = node->next; node != &(list)->head;   \
          node = after, after = node->next)
 
-/* The same from the last node to the first. */
+/* Like list_each_safe, from the last node to the first. */
 #define list_each_back_safe(node, before, list)                                                    \
     for (struct list_node *node = (list)->head.prev, *before = node->prev; node != &(list)->head;  \
          node = before, before = node->prev)
@@ -76,7 +76,7 @@ static inline struct list_node *list_first(const struct list *list)
     return list_empty(list) ? NULL : list->head.next;
 }
 
-/* Takes the first node off the list; NULL when it is empty. */
+/* Removes and returns the first node; NULL if the list is empty. */
 static inline struct list_node *list_pop(struct list *list)
 {
     struct list_node *node = list_first(list);

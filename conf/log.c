@@ -29,8 +29,8 @@ static const struct {
 
 void log_init(void)
 {
-    /* systemd sets JOURNAL_STREAM to the device and inode of the stream it gave us; a child whose
-     * standard error was redirected elsewhere inherits the variable but not the stream. */
+    /* systemd sets JOURNAL_STREAM to the device and inode of our standard error. A child with
+     * another standard error inherits the variable, so compare them. */
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long device = 0, inode = 0;
     struct stat info;
@@ -80,13 +80,13 @@ void log_text(enum log_level level, const char *text)
         return;
     char line[LINE_MAX_BYTES];
     int start = write_prefix(line, sizeof line, level);
-    /* Room for the newline; a message that is too long is cut, not dropped. */
+    /* A message that is too long is cut, not dropped. Leave room for the newline. */
     text_copy(line + start, sizeof line - (size_t)start - 1, text);
     text_make_printable(line + start);
     size_t length = strlen(line);
     line[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, length);
-    (void)written; /* there is no one left to tell */
+    (void)written; /* there is no other place to report the error */
 }
 
 void log_at(enum log_level level, const char *format, ...)

@@ -1,9 +1,9 @@
 /*
- * log.h - one line a message, to standard error.
+ * log.h - writes log messages to standard error, one line per message.
  *
  * Under journald (JOURNAL_STREAM names our stderr) a line begins with the <N> priority prefix of
- * sd-daemon(3); elsewhere with a UTC timestamp and the level. Any thread may log; a line is one
- * write(2). The level may be changed at any time.
+ * sd-daemon(3); elsewhere with a UTC timestamp and the level. Control characters in a message
+ * become '?'. Any thread may log and change the level; a line is one write(2).
  */
 #ifndef GPUIMGD_CONF_LOG_H
 #define GPUIMGD_CONF_LOG_H
@@ -20,15 +20,14 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7
 };
 
-/* Looks at standard error and remembers how to prefix lines. Call once, first thing in main. */
+/* Detects journald. Call once at the beginning of main. */
 void log_init(void);
 void log_set_level(enum log_level level);
-/* "error", "warning", "info" or "debug"; returns 0 for anything else. */
+/* Parses "error", "warning", "info" or "debug"; returns 0 for other names. */
 enum log_level log_level_parse(const char *name);
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Like log_at for text that came from outside and may hold control bytes: they become '?'. All
- * of the above do the same; this one exists for text without a format. */
+/* The same for text without a format. */
 void log_text(enum log_level level, const char *text);
 
 #define log_error(...)   log_at(LOG_LEVEL_ERROR, __VA_ARGS__)

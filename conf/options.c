@@ -65,7 +65,7 @@ static bool set_text(const struct row *row, struct options *options, const char 
         return fail(error, row, value, "shorter");
     char *copy = strdup(value);
     if (!copy) {
-        error_set(error, STATUS_INTERNAL, "no memory for option %s", row->name);
+        error_set(error, STATUS_INTERNAL, "out of memory for option %s", row->name);
         return false;
     }
     char **slot = field(row, options);
@@ -88,7 +88,7 @@ static bool set_bool(const struct row *row, struct options *options, const char 
     return fail(error, row, value, "yes or no");
 }
 
-/* A suffix multiplies a BYTES value; anything else behind a number is an error. */
+/* A suffix multiplies a BYTES value. Any other text after the number is an error. */
 static bool parse_number(const struct row *row, const char *value, double *number)
 {
     char *end;
@@ -223,7 +223,7 @@ static bool check_namespace(const char *ns, struct error *error)
     return true;
 }
 
-/* "all", or device numbers with commas between them. */
+/* Returns whether the text is "all" or a list of device numbers separated by commas. */
 static bool are_devices(const char *text)
 {
     if (strcmp(text, "all") == 0)
@@ -249,7 +249,7 @@ bool options_check(const struct options *options, struct error *error)
     if (!is_one_of(options->results, kinds_of_results))
         return fail(error, find_row("results"), options->results, "list, id or none");
     if (!are_devices(options->devices))
-        return fail(error, find_row("devices"), options->devices, "all, or numbers such as 0,2");
+        return fail(error, find_row("devices"), options->devices, "all, or a list like 0,2");
     if (!log_level_parse(options->log_level))
         return fail(error, find_row("log_level"), options->log_level,
                     "error, warning, info or debug");
@@ -271,7 +271,7 @@ bool options_check(const struct options *options, struct error *error)
 
 /* ---- auto --------------------------------------------------------------------------------- */
 
-/* CPUs that this process may run on. */
+/* CPUs that are online. */
 static uint64_t cpu_count(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
@@ -368,7 +368,7 @@ void options_adopt(struct options *live, struct options *fresh)
             continue;
         bool automatic = strcmp(row->standard, "auto") == 0;
         if (automatic && *(uint64_t *)field(row, fresh) == 0)
-            continue; /* still auto: the live value is what it was resolved to */
+            continue; /* still auto: keep the resolved value */
         char before[256], after[256];
         print_value(row, live, before, sizeof before);
         print_value(row, fresh, after, sizeof after);
@@ -384,7 +384,8 @@ void options_adopt(struct options *live, struct options *fresh)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-/* Words up to the column, each further line behind the margin; returns where it ended. */
+/* Prints words in lines of at most `width` columns; further lines begin with the margin. Returns
+ * the column where it ended. */
 static size_t print_words(FILE *out, const char *text, const char *margin, size_t column,
                           size_t width)
 {
@@ -422,9 +423,9 @@ void options_print_sample(FILE *out)
 {
     fputs("# gpuimgd.conf - every option with its default. Made by `gpuimgd --sample`.\n"
           "#\n"
-          "# Files in conf.d/ beside this one (*.conf, in the order of their names) are read\n"
-          "# after it; --name=value comes last. `gpuimgd -c FILE -t` checks a file.\n"
-          "# Options marked (reload) follow `systemctl reload gpuimgd`; others need a restart.\n",
+          "# The files conf.d/*.conf in this folder are read after it, in the order of their\n"
+          "# names; --name=value comes last. `gpuimgd -c FILE -t` checks a file.\n"
+          "# `systemctl reload gpuimgd` applies options marked (reload); others need a restart.\n",
           out);
     each_row (row) {
         fputs("\n# ", out);
@@ -434,8 +435,8 @@ void options_print_sample(FILE *out)
     }
 }
 
-/* In lines of at most 78 columns, with a full stop at the end; a sentence begins a line, as mdoc
- * wants it. */
+/* Prints text in lines of at most 78 columns, with a full stop at the end. Each sentence begins a
+ * line, as mdoc requires. */
 static void print_sentences(FILE *out, const char *text)
 {
     size_t column = 0;
@@ -468,7 +469,7 @@ static void print_bounds(FILE *out, const struct row *row)
         if (strcmp(row->standard, "auto") == 0)
             fputs(", or auto", out);
     }
-    fputs(row->reload == RELOADABLE ? "; follows a reload.\n" : ".\n", out);
+    fputs(row->reload == RELOADABLE ? "; reloadable.\n" : ".\n", out);
 }
 
 void options_print_mdoc(FILE *out)

@@ -1,9 +1,10 @@
 /*
- * options.h - the configuration: one table (options.def), three sources.
+ * options.h - reads, checks and prints the configuration.
  *
- * Defaults, then the INI file and the conf.d folder beside it in the order of their names, then
- * --name=value. Loop thread only; the daemon copies into each job what workers need. Functions
- * that fail return false with a sentence in `error` (its status has no meaning here).
+ * The table options.def declares all options. Later sources override earlier ones: the defaults,
+ * the INI file, the files of the conf.d folder beside it in the order of their names, and
+ * --name=value. Loop thread only; the daemon copies the values that workers need into each job.
+ * Functions that fail return false and set `error` (only its text has a meaning here).
  */
 #ifndef GPUIMGD_CONF_OPTIONS_H
 #define GPUIMGD_CONF_OPTIONS_H
@@ -26,34 +27,35 @@ struct options {
 #undef OPTION
 };
 
-/* Fills in the defaults; *options is overwritten. options_clear is due in any case. */
+/* Sets all options to their defaults. Call options_clear in any case. */
 bool options_init(struct options *options, struct error *error) MUST_CHECK;
 void options_clear(struct options *options); /* idempotent */
 
 bool options_has(const char *name);
 
-/* Sets one option from text, checking its range. */
+/* Sets one option from text and checks its range. */
 bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
 
-/* Reads FILE, then FILE's folder/conf.d/ *.conf. Keys may stand in no section or in [gpuimgd].
- * paths: gets the path of each file that was read, a line each; NULL for nobody. */
+/* Reads the file, then the *.conf files of conf.d in the same folder. Options may be in no section
+ * or in [gpuimgd]. Writes the path of each file that was read to `paths`, one per line; NULL: does
+ * not. */
 bool options_load(struct options *options, const char *file, FILE *paths,
                   struct error *error) MUST_CHECK;
 
-/* Checks what no single row can: choices and relations between options. */
+/* Checks choices, and relations between options. */
 bool options_check(const struct options *options, struct error *error) MUST_CHECK;
 
-/* Replaces "auto" by what this machine calls for. Left alone: device_bytes, which the engine
- * knows best, and inflight, which depends on the engine's slots (options_resolve_inflight). */
+/* Replaces "auto" by values for this machine, except device_bytes, which the engine resolves, and
+ * inflight, which depends on the engine's slots (options_resolve_inflight). */
 void options_resolve(struct options *options);
 void options_resolve_inflight(struct options *options, uint32_t slots);
 
-/* Moves the reloadable options of `fresh` into `live` and says at INFO what changed; names at
- * WARNING those that differ and need a restart. */
+/* Moves the reloadable options of `fresh` into `live` and logs each change at INFO. Logs at WARNING
+ * the options that differ but need a restart. */
 void options_adopt(struct options *live, struct options *fresh);
 
-/* The table as text: for -h, as a commented sample file, and as the list in gpuimgd.conf(5). */
+/* Print the table: for -h, as a commented sample file, and as the list in gpuimgd.conf(5). */
 void options_print_help(FILE *out);
 void options_print_sample(FILE *out);
 void options_print_mdoc(FILE *out);

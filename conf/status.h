@@ -1,10 +1,9 @@
 /*
- * status.h - the closed list of what can go wrong with a job, and the error that travels with it.
+ * status.h - the error codes of jobs, and the error struct that functions fill in.
  *
- * STATUS_TABLE is the one place that knows the codes: the enum, the names in results, whether a
- * retry can help, and the sentence for people all come from it (and the list in gpuimgd-job(5) is
- * checked against it). Functions that can fail return `enum status` and describe the failure in a
- * caller-owned `struct error`; any thread may use both.
+ * STATUS_TABLE declares each code once: its enum, its name in results, its meaning, and whether a
+ * retry can help. A test compares the list in gpuimgd-job(5) with it. Functions that can fail
+ * return `enum status` and describe the failure in a `struct error` of the caller. Any thread.
  */
 #ifndef GPUIMGD_CONF_STATUS_H
 #define GPUIMGD_CONF_STATUS_H
@@ -25,27 +24,27 @@ extern "C" {
     X(UNKNOWN_OP, "unknown_op", false, "no operation has this name")                               \
     X(BAD_OP, "bad_op", false, "a parameter of an operation is unknown, missing or out of range")  \
     X(PATH_REFUSED, "path_refused", false,                                                         \
-      "a path or key leaves the place it is confined to, or Redis denies the key")                 \
+      "a path or key is outside its allowed folder or namespace, or Redis denies the key")         \
     X(INPUT_MISSING, "input_missing", false, "the input file or key does not exist")               \
     X(INPUT_UNREADABLE, "input_unreadable", true, "the input exists but reading it failed")        \
     X(INPUT_TOO_LARGE, "input_too_large", false, "the input has more bytes than the limit")        \
     X(IMAGE_TOO_LARGE, "image_too_large", false,                                                   \
       "an image has more pixels or a longer side than allowed")                                    \
-    X(UNSUPPORTED_FORMAT, "unsupported_format", false, "the input is no image that gpuimgd reads") \
+    X(UNSUPPORTED_FORMAT, "unsupported_format", false, "gpuimgd cannot read the input's format")   \
     X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
-    X(DECODE_LIMIT, "decode_limit", false, "decoding would pass a limit on scans, chunks or time") \
+    X(DECODE_LIMIT, "decode_limit", false, "decoding exceeds a limit on scans, chunks or time")    \
     X(ENCODE_FAILED, "encode_failed", false, "the result cannot be encoded")                       \
     X(WRITE_FAILED, "write_failed", true,                                                          \
       "the output could not be written, although others can be")                                   \
     X(OVER_BUDGET, "over_budget", false,                                                           \
-      "the job alone needs more memory than a whole pool has, or larger tables than are allowed")  \
+      "the job needs more memory than a whole pool has, or larger tables than allowed")            \
     X(OUT_OF_MEMORY, "out_of_memory", true, "memory ran out while the job ran")                    \
     X(GPU_FAILED, "gpu_failed", true, "the GPU reported an error while the job was on it")         \
-    X(TIMEOUT, "timeout", false, "the job did not end within its time")                            \
-    X(EXPIRED, "expired", false, "the job was not started before the time that it gave")           \
-    X(CANCELLED, "cancelled", false, "somebody cancelled the job")                                 \
+    X(TIMEOUT, "timeout", false, "the job did not end within its time limit")                      \
+    X(EXPIRED, "expired", false, "the job was not started before its expiry time")                 \
+    X(CANCELLED, "cancelled", false, "a client cancelled the job")                                 \
     X(ATTEMPTS_EXHAUSTED, "attempts_exhausted", false,                                             \
-      "the job took its daemon down, or lost it, too often")                                       \
+      "the job crashed its daemon, or lost it, too often")                                         \
     X(INTERNAL, "internal", true, "a fault of gpuimgd itself")
 
 enum status {
@@ -58,21 +57,21 @@ enum status {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* The first error of a job is the one kept: error_set on an error that is set changes nothing. */
+/* Holds the first error; later calls of error_set change nothing. */
 struct error {
     enum status status;
     char text[ERROR_TEXT_MAX];
 };
 
-/* Name of a code as results carry it ("ok" for STATUS_OK), its meaning, and whether a retry can
- * help. Static storage, never NULL. */
+/* A code's name in results ("ok" for STATUS_OK), its meaning, and whether a retry can help. The
+ * strings are static, never NULL. */
 const char *status_name(enum status status);
 const char *status_meaning(enum status status);
 bool status_retryable(enum status status);
 
-/* Records status and a printf-style sentence, unless an error is recorded already, and returns
- * the recorded status, so that `return error_set(...)` reads well. Text that is not valid UTF-8
- * or has control bytes is made harmless ('?'), because it will be put into JSON and logs. */
+/* Sets the status and a printf-style message, unless an error is already set. Returns the status of
+ * the error, for `return error_set(...)`. Control characters and invalid UTF-8 become '?', because
+ * the text goes into JSON and logs. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

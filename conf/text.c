@@ -18,7 +18,7 @@ size_t text_utf8_sequence(const unsigned char *text, size_t length)
                                                     : 0;
     if (count == 0 || count > length)
         return 0;
-    /* The second byte's range shuts out overlong forms, surrogates and what is over U+10FFFF. */
+    /* The range of the second byte excludes overlong forms, surrogates and values over U+10FFFF. */
     unsigned char low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     unsigned char high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     if (text[1] < low || text[1] > high)
@@ -72,11 +72,11 @@ void text_make_printable(char *text)
     }
 }
 
-/* Enough for the four bytes of the longest sequence as \xNN each. */
+/* The longest sequence has four bytes, each written as \xNN. */
 #define ESCAPED_MAX 16
 
-/* Writes the first sequence of text[0..length), length > 0, to `escaped`, without a terminator.
- * *count: the bytes written. Returns how many bytes of the text they stand for. */
+/* Writes the first sequence of text[0..length), length > 0, to `escaped`, without a NUL. Sets
+ * *count to the bytes written. Returns the number of bytes of text that it consumed. */
 static size_t escape_one(const unsigned char *text, size_t length, char escaped[ESCAPED_MAX],
                          size_t *count)
 {
@@ -134,7 +134,7 @@ void text_escape_end(char *to, size_t size, const char *text, size_t length)
     text_escape(to + skipped, size - skipped, text + at, length - at);
 }
 
-/* Beyond U+FFFF an escape is a pair of surrogates. */
+/* Writes a JSON escape: a pair of surrogates for code points over U+FFFF. */
 static size_t escape(uint32_t point, char to[16])
 {
     if (point <= 0xFFFF)
@@ -148,7 +148,7 @@ char *text_printable_json(const char *json)
 {
     const unsigned char *at = (const unsigned char *)json;
     size_t left = strlen(json);
-    char *text = malloc(6 * left + 16), *to = text; /* a byte becomes six at most */
+    char *text = malloc(6 * left + 16), *to = text; /* a byte becomes at most six */
     while (left > 0 && text) {
         size_t count = text_utf8_sequence(at, left);
         if (count == 0 || text_is_control(at)) {
@@ -186,7 +186,8 @@ size_t text_number(char *to, uint64_t number)
     return sizeof digits - at;
 }
 
-/* Edits (a letter put in, left out or changed, two letters swapped) between two short words. */
+/* Edit distance between two short words (Damerau-Levenshtein): inserted, deleted, changed and
+ * swapped letters. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned rows[3][40];

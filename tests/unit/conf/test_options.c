@@ -108,8 +108,8 @@ static void relations_are_checked(void **state)
         {"renew_s", "10.5", "at most a third of lease_s, which is 30"},
         {"engine", "gpu", "auto, cuda or cpu"},
         {"devices", "0,2", NULL},
-        {"devices", "0,,2", "all, or numbers"},
-        {"devices", "first", "all, or numbers"},
+        {"devices", "0,,2", "all, or a list"},
+        {"devices", "first", "all, or a list"},
         {"log_level", "loud", "error, warning, info or debug"},
         {"results", "ids", "list, id or none"},
         {"namespace", "a b", "without spaces"},
@@ -178,16 +178,16 @@ static void files_are_read_in_order(void **state)
     error = (struct error){0};
     write_file(path, "output_root = /srv/out\n  stats_log = /x\n");
     assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "line 2: option output_root stands twice, or the line"));
+    assert_non_null(strstr(error.text, "line 2: option output_root is set twice, or the"));
     error = (struct error){0};
     write_file(path, "redis = \"127.0.0.1:6379\"\n");
     assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "\"127.0.0.1:6379\"; a value stands without quotes"));
+    assert_non_null(strstr(error.text, "\"127.0.0.1:6379\"; remove the quotes"));
     error = (struct error){0};
     write_file(path, "log_level = debug # loud\n");
     assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "line 1: option log_level is \"debug # loud\"; behind a "
-                                       "value a comment begins with \" ;\""));
+    assert_non_null(strstr(error.text, "line 1: option log_level is \"debug # loud\"; a comment "
+                                       "after a value must begin with \" ;\""));
     error = (struct error){0};
     assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", NULL, &error));
     assert_non_null(strstr(error.text, "cannot open"));
