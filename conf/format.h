@@ -1,5 +1,7 @@
 /*
  * format.h - the image formats that gpuimgd reads and writes, from the table in formats.def.
+ *
+ * All tables and strings are static. Any thread.
  */
 #ifndef GPUIMGD_CONF_FORMAT_H
 #define GPUIMGD_CONF_FORMAT_H
@@ -11,10 +13,10 @@ struct format {
     const char *name;
     const char *noun;        /* with its article, for messages: "a JPEG" */
     const char *mime;
-    const char *suffixes[5]; /* lower case, without dot; NULL ends them. New files get the first. */
-    bool gray;               /* it holds gray images; else its encoder writes them as RGB */
-    bool alpha;              /* it holds an alpha channel */
-    bool lossless;           /* decoding gives back the encoded pixels */
+    const char *suffixes[5]; /* lower case, without dot, NULL at the end; new files get the first */
+    bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
+    bool alpha;              /* stores an alpha channel */
+    bool lossless;           /* decoding restores the encoded pixels */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
     const char *reads;       /* the variants that its decoder reads, for gpuimgd-job(5) */
 };
@@ -51,14 +53,14 @@ extern const struct format formats[FORMAT_COUNT];
 extern const struct parameter_row encoder_parameters[PARAMETER_COUNT];
 extern const struct encoder_settings encoder_defaults;
 
-/* "jpeg", or a suffix without its dot such as "jpg"; NULL if no format has this name. */
+/* The format "jpeg", also by a suffix like "jpg"; NULL if there is none. */
 const struct format *format_by_name(const char *name);
-/* The suffix without its dot, in any case; NULL if no format has it. */
+/* The format of a suffix without its dot, in upper or lower case; NULL if there is none. */
 const struct format *format_by_suffix(const char *suffix);
-/* By the suffix of a path; NULL if it has none or that of no format. */
+/* The format of a path's suffix; NULL if there is none. */
 const struct format *format_of_path(const char *path);
-/* The suffix of a path, with its dot, if it belongs to an image format that gpuimgd does not write,
- * such as ".gif"; else NULL. A name without such a suffix ("cat", "cat.v2") may hold anything. */
+/* The suffix of a path, with its dot, if it belongs to an image format that gpuimgd does not write
+ * (".gif"); otherwise NULL. Other suffixes ("cat", "cat.v2") say nothing about the format. */
 const char *format_foreign_suffix(const char *path);
 
 const char *format_title(const struct format *format); /* the noun without its article */
@@ -72,9 +74,9 @@ enum format_field {
 };
 #define FORMAT_LIST_BYTES 256
 
-/* Writes a list such as "jpg, jpeg or png" and returns it. It has the formats whose encoder takes
- * the parameters `taking` (0: all formats). Each word is formatted by `item`, such as ".%s"; `last`
- * stands before the last one, such as " or ". */
+/* Writes a list like "jpg, jpeg or png" and returns it. It has the formats whose encoder takes the
+ * parameters `taking` (0: all formats). `item` is the printf format of each word (".%s"), `last` is
+ * the separator before the last word (" or "). */
 const char *format_list(enum format_field field, unsigned taking, const char *item,
                         const char *last, char text[FORMAT_LIST_BYTES]);
 
