@@ -98,8 +98,8 @@
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
-/* Largest plan and colour profile that a job keeps before it is admitted: six passes, and a
- * display's profile. Larger ones are measured, freed, and made again after the admission. */
+/* Largest plan and colour profile that a job keeps before it is admitted: six passes, and the
+ * profile of a display. Larger ones are measured, freed, and made again after the admission. */
 #define PLAN_KEPT_BYTES (8 * KIB)
 #define ICC_KEPT_BYTES  (4 * KIB)
 
@@ -109,8 +109,8 @@
  * them in one call and blocks Redis meanwhile. */
 #define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
 
-/* After a failed write, the disk counts as usable again if it has room for the failed output, but
- * for at most this much. A larger output may simply be too large for the disk. */
+/* The disk test after a failed write needs room for the failed output, but at most for this much. A
+ * larger output may simply be too large for the disk. */
 #define DISK_TRY_BYTES_MAX (64 * MIB)
 
 #define WORKERS_CEILING 1024

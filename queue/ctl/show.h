@@ -16,11 +16,11 @@
 const char *show_count(double count, char text[SHOW_BYTES]);
 /* "512 B", "48.2 kB", "1.3 GB". */
 const char *show_bytes(double bytes, char text[SHOW_BYTES]);
-/* "0:07", "12:34", "1:02:03". */
+/* Minutes and seconds, with hours from 3600 s on: "0:07", "12:34", "1:02:03". */
 const char *show_time(double seconds, char text[SHOW_BYTES]);
-/* "0.3 s", "42 s", "12 min", "3 h". */
+/* A duration in its most readable unit: "0.3 s", "42 s", "12 min", "3 h". */
 const char *show_age(double seconds, char text[SHOW_BYTES]);
-/* "3.2", "1,234": one decimal place below ten, otherwise none. */
+/* A rate per second: "3.2", "1,234". One decimal place below ten, otherwise none. */
 const char *show_rate(double rate, char text[SHOW_BYTES]);
 
 /* A member of a JSON object: a string, or "" if absent; a number, or 0 if absent. The JSON owns the

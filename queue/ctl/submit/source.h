@@ -32,9 +32,12 @@ enum source_step {
     SOURCE_END   /* no more images; if source_ready is false, none yet */
 };
 
+/* The names must outlive the source. NULL: out of memory. */
 struct source *source_open(const struct source_options *options);
 void source_close(struct source *source); /* NULL is fine */
+/* Fills in `file` for SOURCE_FILE. May wait for standard input. */
 enum source_step source_next(struct source *source, struct source_file *file);
+/* The error of the last SOURCE_BAD. */
 const char *source_why(const struct source *source);
 /* Returns false if source_next would have to wait for standard input. */
 bool source_ready(const struct source *source);
