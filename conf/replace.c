@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* 0, or errno. */
+/* Returns 0 or errno. */
 static int write_all(int fd, const char *bytes, size_t length, mode_t mode)
 {
     if (fchmod(fd, mode) != 0)
@@ -25,7 +25,7 @@ static int write_all(int fd, const char *bytes, size_t length, mode_t mode)
     return 0;
 }
 
-/* Filesystems that cannot rename without replacing have links. */
+/* If the filesystem does not support RENAME_NOREPLACE, use a hard link. */
 static int put_in_place(const char *temporary, const char *path, bool overwrite)
 {
     if (overwrite)

@@ -1,4 +1,4 @@
-/* replace.h - writes a file so that readers see the old one or the whole new one. */
+/* replace.h - replaces a file atomically: readers see the old or the new file. Any thread. */
 #ifndef GPUIMGD_CONF_REPLACE_H
 #define GPUIMGD_CONF_REPLACE_H
 
@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Writes the bytes to a temporary file beside the path and renames it. overwrite false: a file that
- * has the name by then stays (EEXIST). Returns 0, or the errno of what failed, without a trace. */
+/* Writes the bytes to a temporary file in the same folder and renames it. If `overwrite` is false
+ * and the path exists, it stays (EEXIST). Returns 0 or errno; a failure leaves no files behind. */
 int replace_file(const char *path, const char *bytes, size_t length, mode_t mode, bool overwrite);
 
 #endif

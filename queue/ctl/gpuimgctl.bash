@@ -1,4 +1,4 @@
-# bash completion for gpuimgctl(1); the build puts the names of formats and operations in.
+# bash completion for gpuimgctl(1); the build inserts the names of formats and operations.
 
 _gpuimgctl_operations="@operations@"
 

@@ -9,7 +9,7 @@
 #include "queue/ctl/ctl.h"
 #include "queue/job/json.h"
 
-/* Generated from the table in gpu, which this folder does not include. */
+/* Generated from gpu's table, because this folder does not include headers of gpu. */
 const char *const ops_names[] = {
 #define X(name, line) #name,
 #include "queue/ctl/submit/operations.inc"
