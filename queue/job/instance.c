@@ -13,8 +13,8 @@
 
 #define PART_BYTES_MAX 72 /* a host name has at most 64 bytes, a boot id 36 */
 
-/* Fields 3 and 22 of /proc/PID/stat: the state, and ticks from boot to the process's start. The
- * name in field 2 may hold anything, so fields are counted from its last ')'. */
+/* Reads fields 3 and 22 of /proc/PID/stat: the state, and the start time in ticks since boot. The
+ * command name in field 2 may contain any byte, so fields are counted from the last ')'. */
 static bool start_time(long pid, char *state, char *text, size_t size)
 {
     char path[64], line[1024];
@@ -147,10 +147,10 @@ enum instance_life instance_life(const char *inst, const char *self)
         return INSTANCE_ELSEWHERE;
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return INSTANCE_DEAD;
-    /* Unreadable (hidepid) must not read as gone. */
+    /* With hidepid the file is unreadable although the process lives. */
     if (!start_time(pid, &state, start, sizeof start))
         return INSTANCE_ALIVE;
-    if (state == 'Z' || state == 'X') /* dead, and its parent has not looked yet */
+    if (state == 'Z' || state == 'X') /* dead, but its parent has not reaped it yet */
         return INSTANCE_DEAD;
     return strcmp(start, them[4]) == 0 ? INSTANCE_ALIVE : INSTANCE_DEAD;
 }

@@ -1,8 +1,9 @@
 /*
- * instance.h - who a daemon is: INST = host:boot-id:pid-namespace:pid:start-time.
+ * instance.h - the unique name of a daemon process, INST.
  *
- * The name is unique for ever: a pid comes back, a start time in clock ticks since boot with it
- * does not. Only [A-Za-z0-9._:-], so that it may stand in file names, keys and Lua patterns.
+ * INST = host:boot-id:pid-namespace:pid:start-time. A pid is reused, but not with the same start
+ * time (clock ticks since boot). The characters are [A-Za-z0-9._:-], so that file names, Redis keys
+ * and Lua patterns can contain the name.
  */
 #ifndef GPUIMGD_QUEUE_JOB_INSTANCE_H
 #define GPUIMGD_QUEUE_JOB_INSTANCE_H
@@ -12,17 +13,17 @@
 
 #define INSTANCE_BYTES_MAX 200
 
-/* Writes this process's INST and "host:pid" (for results). false: /proc is not readable. */
+/* Writes this process's INST, and "host:pid" for results. Returns false if /proc is unreadable. */
 bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX]);
 
-/* Whether the text has an INST's form. */
+/* Returns true if the text has the form of an INST. */
 bool instance_is_name(const char *text);
 
-/* What is known of another INST from here. */
+/* The state of another daemon as this process can see it. */
 enum instance_life {
     INSTANCE_ALIVE,
     INSTANCE_DEAD,
-    INSTANCE_ELSEWHERE /* another host, boot or pid namespace: cannot tell */
+    INSTANCE_ELSEWHERE /* another host, boot or pid namespace: not visible from here */
 };
 enum instance_life instance_life(const char *inst, const char *self);
 

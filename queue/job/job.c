@@ -1,4 +1,4 @@
-/* job.c - see job.h. Every refusal is one sentence: key, value, bound. */
+/* job.c - see job.h. An error message is one sentence that names the key, its value, the bound. */
 #include "queue/job/job.h"
 
 #include <math.h>
@@ -10,13 +10,13 @@
 #include "conf/text.h"
 #include "queue/job/json.h"
 
-/* The years 2001 and 5138. Any time since 2001 is later in milliseconds, and a number that was
- * meant to count from now is earlier. */
+/* The years 2001 and 5138. A number below this range was probably meant as seconds from now, a
+ * number above it as milliseconds: in milliseconds, any time since 2001 is above it. */
 #define UNIX_SECONDS_MIN 978307200.0
 #define UNIX_SECONDS_MAX 1e11
 /* 31 years. */
 #define RELATIVE_SECONDS_MAX 1e9
-/* Values in messages are cut to this, so that the sentence around them fits ERROR_TEXT_MAX. */
+/* Messages show at most this many bytes of a value, so that the sentence fits ERROR_TEXT_MAX. */
 #define SHOWN_MAX 60
 
 static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id", "timeout_s",
@@ -29,24 +29,25 @@ static const char *const output_keys[] = {"path", "key", "format",
 #include "conf/formats.def"
                                           "ttl_s", NULL};
 
-/* What the checks below share. `where` is the key as messages name it: "outputs[2].output". */
+/* The context of the checks below. Their argument `where` is the key as messages name it:
+ * "outputs[2].output". */
 struct check {
     const struct job_rules *rules;
     struct error *error;
 };
 
-/* Set the error and are false, so that a check can return them. */
+/* Both set the error and evaluate to false, so that a check can return them. */
 #define refuse_as(check, status, ...) (error_set((check)->error, status, __VA_ARGS__) == STATUS_OK)
 #define refuse(check, ...) refuse_as(check, STATUS_BAD_JOB, __VA_ARGS__)
 
-/* The value as it stands in messages: short, in static storage (loop thread only). */
+/* Prints a value for a message, shortened, into static storage (loop thread only). */
 static const char *shown(const cJSON *value)
 {
     static char text[SHOWN_MAX + 4];
     char *json = cJSON_PrintUnformatted(value);
     bool fits = text_copy(text, SHOWN_MAX, json ? json : "?");
     if (!fits) {
-        text_make_printable(text); /* a sequence may have been cut */
+        text_make_printable(text); /* the cut may have split a UTF-8 sequence */
         strcat(text, "...");
     }
     free(json);
@@ -81,7 +82,7 @@ static bool check_keys(const struct check *check, const cJSON *object, const cha
             return refuse(check, "%s has the unknown key \"%.60s\"; did you mean \"%s\"?", where,
                           item->string, near);
         if (known == job_keys && is_one_of(item->string, output_keys))
-            return refuse(check, "%s has the unknown key \"%s\"; it belongs into an output: "
+            return refuse(check, "%s has the unknown key \"%s\"; it belongs in an output: "
                           "\"output\":{\"path\":...,\"%s\":...}", where, item->string,
                           item->string);
         return refuse(check, "%s has the unknown key \"%.60s\"", where, item->string);
@@ -100,7 +101,7 @@ static bool is_integer(const cJSON *item, double low, double high)
            item->valuedouble >= low && item->valuedouble <= high;
 }
 
-/* An integer in low..high, or the default where the key is missing. */
+/* Reads an integer of low..high. Leaves the default in *value if the key is missing. */
 static bool read_integer(const struct check *check, const cJSON *object, const char *where,
                          const char *key, double low, double high, double *value)
 {
@@ -108,7 +109,7 @@ static bool read_integer(const struct check *check, const cJSON *object, const c
     if (!item)
         return true;
     if (!is_integer(item, low, high))
-        return refuse(check, "%s.%s is %s, must be an integer from %.0f to %.0f", where, key,
+        return refuse(check, "%s.%s is %s; it must be an integer from %.0f to %.0f", where, key,
                       shown(item), low, high);
     *value = item->valuedouble;
     return true;
@@ -121,7 +122,7 @@ static bool read_bool(const struct check *check, const cJSON *object, const char
     if (!item)
         return true;
     if (!cJSON_IsBool(item))
-        return refuse(check, "%s.%s is %s, must be true or false", where, key, shown(item));
+        return refuse(check, "%s.%s is %s; it must be true or false", where, key, shown(item));
     *value = cJSON_IsTrue(item);
     return true;
 }
@@ -138,7 +139,7 @@ static bool has_control(const char *text)
     return false;
 }
 
-/* NULL if the path is one that stays below its root by its looks, else what is wrong with it. */
+/* Returns NULL if the text of the path keeps it below its root, else a description of the fault. */
 static const char *path_fault(const char *path)
 {
     if (!*path)
@@ -148,7 +149,7 @@ static const char *path_fault(const char *path)
     if (has_control(path))
         return "has a control character";
     if (*path == '/')
-        return "is absolute, must be relative to input_root or output_root";
+        return "is absolute; it must be relative to input_root or output_root";
     for (const char *part = path;; part++) {
         size_t length = strcspn(part, "/");
         if (length == 0)
@@ -166,24 +167,25 @@ static const char *path_fault(const char *path)
 static bool check_path(const struct check *check, const cJSON *item, const char *where)
 {
     if (!cJSON_IsString(item))
-        return refuse(check, "%s is %s, must be a string", where, shown(item));
+        return refuse(check, "%s is %s; it must be a string", where, shown(item));
     const char *fault = path_fault(item->valuestring);
     return !fault ||
            refuse_as(check, STATUS_PATH_REFUSED, "%s %s %s", where, shown(item), fault);
 }
 
-/* Keys of users begin with NS and a kind, so that no job reaches the protocol's own ones. */
+/* A key in a job begins with the namespace and a kind (":img:"), so that no job can read or write
+ * the queue's own keys. */
 static bool check_key(const struct check *check, const cJSON *item, const char *where,
                       const char *kind)
 {
     if (!cJSON_IsString(item))
-        return refuse(check, "%s is %s, must be a string", where, shown(item));
+        return refuse(check, "%s is %s; it must be a string", where, shown(item));
     const char *key = item->valuestring;
     size_t ns = strlen(check->rules->ns), length = strlen(kind);
     if (strncmp(key, check->rules->ns, ns) != 0 || strncmp(key + ns, kind, length) != 0 ||
         !key[ns + length])
-        return refuse_as(check, STATUS_PATH_REFUSED, "%s is %s, must begin with \"%s%s\"", where,
-                         shown(item), check->rules->ns, kind);
+        return refuse_as(check, STATUS_PATH_REFUSED, "%s is %s; it must begin with \"%s%s\"",
+                         where, shown(item), check->rules->ns, kind);
     if (strlen(key) > JOB_KEY_BYTES_MAX)
         return refuse_as(check, STATUS_PATH_REFUSED, "%s %s is longer than %d bytes", where,
                          shown(item), JOB_KEY_BYTES_MAX);
@@ -191,15 +193,15 @@ static bool check_key(const struct check *check, const cJSON *item, const char *
                                           "%s %s has a control character", where, shown(item));
 }
 
-/* A string, or an object with exactly one of path and key. */
+/* Reads a path, or an object with exactly one of path and key. */
 static bool read_place(const struct check *check, const cJSON *item, const char *where,
                        const char *const *keys, struct job_place *place)
 {
     char name[96];
     if (!cJSON_IsObject(item)) {
         if (!cJSON_IsString(item))
-            return refuse(check, "%s is %s, must be a path or an object with path or key", where,
-                          shown(item));
+            return refuse(check, "%s is %s; it must be a path or an object with path or key",
+                          where, shown(item));
         if (!check_path(check, item, where))
             return false;
         place->path = item->valuestring;
@@ -226,7 +228,7 @@ static bool read_format(const struct check *check, const cJSON *object, const ch
     if (!item)
         return true;
     if (!cJSON_IsString(item))
-        return refuse(check, "%s.format is %s, must be a string", where, shown(item));
+        return refuse(check, "%s.format is %s; it must be a string", where, shown(item));
     *format = item->valuestring;
     return true;
 }
@@ -259,18 +261,18 @@ static bool read_output(const struct check *check, const cJSON *item, const char
     const char *path = output->place.path;
     if (path && strncmp(path, ".gpuimgd", 8) == 0 && (path[8] == '/' || !path[8]))
         return refuse_as(check, STATUS_PATH_REFUSED,
-                         "%s lies in .gpuimgd, the folder of temporary files", where);
+                         "%s is in .gpuimgd, the folder for temporary files", where);
     if (!read_format(check, item, where, &output->format) ||
         !read_encoder(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
     if (path && member(item, "ttl_s"))
-        return refuse(check, "%s.ttl_s is for an output with a key, this one has a path", where);
+        return refuse(check, "%s.ttl_s is for an output with a key; this output has a path", where);
     output->ttl_s = (uint32_t)ttl_s;
     return true;
 }
 
-/* Puts an empty array into the parent where there is none. */
+/* Adds an empty array to the parent if it has no ops. */
 static bool read_ops(const struct check *check, cJSON *parent, const char *where,
                      const cJSON **ops)
 {
@@ -281,15 +283,15 @@ static bool read_ops(const struct check *check, cJSON *parent, const char *where
     if (!list)
         return refuse_as(check, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
     if (!cJSON_IsArray(list))
-        return refuse(check, "%s is %s, must be an array", where, shown(list));
+        return refuse(check, "%s is %s; it must be an array", where, shown(list));
     if (cJSON_GetArraySize(list) > JOB_OPS_MAX)
-        return refuse(check, "%s has %d operations, at most %d are allowed", where,
+        return refuse(check, "%s has %d operations; at most %d are allowed", where,
                       cJSON_GetArraySize(list), JOB_OPS_MAX);
     cJSON_ArrayForEach(op, list)
     {
         if (!cJSON_IsString(op) && !(cJSON_IsObject(op) && cJSON_IsString(member(op, "op"))))
-            return refuse(check, "%s[%d] is %s, must be a name or an object with \"op\": a name",
-                          where, index, shown(op));
+            return refuse(check, "%s[%d] is %s; it must be a name or an object with \"op\": a "
+                          "name", where, index, shown(op));
         index++;
     }
     *ops = list;
@@ -302,8 +304,8 @@ static bool same_place(const struct job_place *a, const struct job_place *b)
                    : b->key && strcmp(a->key, b->key) == 0;
 }
 
-/* The input's path is below another root, where it may be the same: whether it names the same file
- * is for others to say. */
+/* Compares the output with the names before it. An input path may have the same text, because it
+ * is below another root; the daemon compares the files themselves. */
 static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
 {
     const struct job_place *place = &job->outputs[index].place;
@@ -319,8 +321,8 @@ static bool check_places_differ(const struct check *check, const struct job *job
     return true;
 }
 
-/* An output and its ops, of the job itself or of one of its outputs. Without a place it can only
- * be there for its operations' values, so there must be some. */
+/* Reads an output and its ops, from the job itself or from an element of `outputs`. An output
+ * without a place only gives the values of its operations, so it must have some. */
 static bool read_variant(const struct check *check, struct job *job, cJSON *parent,
                          const char *where, const char *output_name, const char *ops_name)
 {
@@ -342,11 +344,11 @@ static bool read_variants(const struct check *check, struct job *job, const cJSO
 {
     cJSON *item;
     if (member(job->root, "output") || member(job->root, "ops"))
-        return refuse(check, "the job has outputs and %s, must have one or the other",
+        return refuse(check, "the job has outputs and %s; it must have one or the other",
                       member(job->root, "output") ? "output" : "ops");
     int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
     if (count < 1 || count > JOB_OUTPUTS_MAX)
-        return refuse(check, "outputs is %s, must be an array of 1 to %d objects", shown(list),
+        return refuse(check, "outputs is %s; it must be an array of 1 to %d objects", shown(list),
                       JOB_OUTPUTS_MAX);
     job->listed = true;
     cJSON_ArrayForEach(item, list)
@@ -354,7 +356,7 @@ static bool read_variants(const struct check *check, struct job *job, const cJSO
         char where[64], output[80], ops[80];
         snprintf(where, sizeof where, "outputs[%zu]", job->output_count);
         if (!cJSON_IsObject(item))
-            return refuse(check, "%s is %s, must be an object", where, shown(item));
+            return refuse(check, "%s is %s; it must be an object", where, shown(item));
         if (!check_keys(check, item, where, variant_keys))
             return false;
         snprintf(output, sizeof output, "%s.output", where);
@@ -379,10 +381,10 @@ static bool read_id(const struct check *check, struct job *job)
     if (!item)
         return true;
     if (!cJSON_IsString(item))
-        return refuse(check, "id is %s, must be a string", shown(item));
+        return refuse(check, "id is %s; it must be a string", shown(item));
     size_t length = strlen(item->valuestring);
     if (length < 1 || length > JOB_ID_BYTES_MAX)
-        return refuse(check, "id has %zu bytes, must have 1 to %d", length, JOB_ID_BYTES_MAX);
+        return refuse(check, "id has %zu bytes; it must have 1 to %d", length, JOB_ID_BYTES_MAX);
     if (has_control(item->valuestring))
         return refuse(check, "id has a control character");
     job->id = item->valuestring;
@@ -399,8 +401,8 @@ static bool read_unique(const struct check *check, struct job *job)
     return member(job->root, "id") || refuse(check, "unique is true, but the job has no id");
 }
 
-/* meta is given back as it was written. Line breaks can only stand between tokens there, and a
- * result is one line. */
+/* The result repeats meta as it was written, but a result is one line. A line break or tab in meta
+ * can only be between tokens, so a space replaces it. */
 static void read_meta(struct job *job)
 {
     job->meta = cJSON_DetachItemFromObjectCaseSensitive(job->root, "meta");
@@ -432,7 +434,7 @@ static bool read_background(const struct check *check, struct job *job)
         if (ok)
             job->background[i] = (uint8_t)item->valuedouble;
     }
-    return ok || refuse(check, "background is %s, must be three integers from 0 to 255",
+    return ok || refuse(check, "background is %s; it must be three integers from 0 to 255",
                         shown(list));
 }
 
@@ -441,10 +443,10 @@ static bool read_times(const struct check *check, struct job *job)
     const cJSON *timeout = member(job->root, "timeout_s"), *pushed = member(job->root, "pushed");
     if (timeout && (!cJSON_IsNumber(timeout) || !(timeout->valuedouble > 0) ||
                     timeout->valuedouble > check->rules->timeout_s))
-        return refuse(check, "timeout_s is %s, must be a number over 0 and at most %g",
+        return refuse(check, "timeout_s is %s; it must be a number above 0, at most %g",
                       shown(timeout), check->rules->timeout_s);
     if (pushed && (!cJSON_IsNumber(pushed) || pushed->valuedouble < 0))
-        return refuse(check, "pushed is %s, must be Unix seconds, 0 or more", shown(pushed));
+        return refuse(check, "pushed is %s; it must be Unix seconds, 0 or more", shown(pushed));
     if (timeout)
         job->timeout_s = timeout->valuedouble;
     if (pushed)
@@ -452,7 +454,7 @@ static bool read_times(const struct check *check, struct job *job)
     return true;
 }
 
-/* The seconds of "+60" or "+0.5"; 0 if the text is nothing of the kind. */
+/* Returns the seconds of "+60" or "+0.5"; 0 if the text has another form. */
 static double relative_seconds(const char *text)
 {
     static const char digits[] = "0123456789";
@@ -468,14 +470,13 @@ static bool refuse_start_time(const struct check *check, const cJSON *item)
 {
     double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
     if (value > UNIX_SECONDS_MAX && value / 1000 <= UNIX_SECONDS_MAX)
-        return refuse(check, "%s is %s, which looks like milliseconds; it must be Unix seconds, "
+        return refuse(check, "%s is %s, which looks like milliseconds; it must be Unix seconds: "
                       "%.3f", item->string, shown(item), value / 1000);
     if (value > 0 && value < UNIX_SECONDS_MIN)
-        return refuse(check, "%s is %s, before 2001; it must be Unix seconds, or \"+%g\" for so "
-                      "many seconds after a daemon first takes the job", item->string, shown(item),
-                      value);
-    return refuse(check, "%s is %s, must be Unix seconds from %.0f to %.0f, or a text such as "
-                  "\"+60\", at most \"+%.0f\"", item->string, shown(item), UNIX_SECONDS_MIN,
+        return refuse(check, "%s is %s, before 2001; it must be Unix seconds, or \"+%g\" to count "
+                      "from the job's first fetch", item->string, shown(item), value);
+    return refuse(check, "%s is %s; it must be Unix seconds from %.0f to %.0f, or a relative time "
+                  "like \"+60\", at most \"+%.0f\"", item->string, shown(item), UNIX_SECONDS_MIN,
                   UNIX_SECONDS_MAX, RELATIVE_SECONDS_MAX);
 }
 
@@ -498,7 +499,7 @@ static bool read_start_time(const struct check *check, const cJSON *root, const 
     return true;
 }
 
-/* Of a time that counts from Redis's clock and one that does not, START sees which is the later. */
+/* If one time is absolute and the other relative, START compares them. */
 static bool read_start(const struct check *check, struct job *job)
 {
     const struct job_time *begin = &job->not_before, *end = &job->expires;
@@ -509,8 +510,8 @@ static bool read_start(const struct check *check, struct job *job)
         end->seconds > begin->seconds)
         return true;
     const char *sign = begin->relative ? "+" : "";
-    return refuse(check, "expires is %s%.3f, must be later than not_before, %s%.3f", sign,
-                  end->seconds, sign, begin->seconds);
+    return refuse(check, "expires is %s%.3f; it must be later than not_before, which is %s%.3f",
+                  sign, end->seconds, sign, begin->seconds);
 }
 
 static bool read_job(const struct check *check, struct job *job)
@@ -551,15 +552,16 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     error->status = STATUS_OK;
     error->text[0] = '\0';
     if (length > JOB_BYTES_MAX)
-        return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes, at most %llu are allowed",
+        return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
                          length, JOB_BYTES_MAX);
     job->root = json_parse(text, length, "meta", error);
     if (!job->root)
         return error->status;
     if (!cJSON_IsObject(job->root))
-        return error_set(error, STATUS_BAD_JOB, "the job is %s, must be an object",
+        return error_set(error, STATUS_BAD_JOB, "the job is %s; it must be an object",
                          shown(job->root));
-    /* First what even a bad job's user gets back. The first error is the one kept. */
+    /* Read first the members that the result of a refused job needs. error_set keeps the first
+     * error. */
     note_input(job);
     read_meta(job);
     read_id(&check, job);

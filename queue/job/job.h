@@ -1,9 +1,9 @@
 /*
- * job.h - a job as users push it: strict JSON in, a checked struct out.
+ * job.h - parses a job, the JSON text that a client pushes, into a checked struct.
  *
- * A job owns its parsed JSON; every string points into it, or into a copy after job_pack. `ops`
- * pass through as opaque cJSON, and formats as names: the operation table in gpu and the codecs
- * judge them. Parsing is for the loop thread only.
+ * A job owns its parsed JSON. Every string points into that tree or, after job_pack, into a copy.
+ * `ops` stay cJSON nodes and formats stay names: the daemon checks both later. job_parse runs on
+ * the loop thread only.
  */
 #ifndef GPUIMGD_QUEUE_JOB_JOB_H
 #define GPUIMGD_QUEUE_JOB_JOB_H
@@ -17,52 +17,52 @@
 #include "conf/format.h"
 #include "conf/status.h"
 
-/* Exactly one of path and key is set, or neither in an output that is there for its values. */
+/* Where an image is read or written. Exactly one of path and key is set. An output that only gives
+ * values has neither. */
 struct job_place {
-    const char *path; /* relative, under input_root or output_root; lexically checked here: not
-                         absolute, no empty, "." or ".." part, no control byte */
+    const char *path; /* relative to input_root or output_root. Its text is checked: not absolute,
+                         no empty, "." or ".." part, no control character */
     const char *key;  /* "NS:img:..." */
 };
 
-/* A moment: Unix seconds by Redis's clock; or, if relative, so many seconds after the moment at
- * which a daemon first took the job, which START keeps. seconds 0: not given. */
+/* A point in time. Absolute: Unix seconds of Redis's clock. Relative: seconds after a daemon first
+ * fetched the job; START keeps that moment in Redis. seconds is 0 if the job does not give it. */
 struct job_time {
     double seconds;
     bool relative;
 };
 
 struct job_output {
-    struct job_place place; /* neither path nor key: the job gave none. Its ops are not empty then;
-                               whether they give values is for others to say */
-    const char *format;   /* as given: whether it is one is for others to say; or NULL */
+    struct job_place place; /* without path and key, ops are not empty; the daemon checks later that
+                               they give values */
+    const char *format;   /* as the job gives it, not checked here; or NULL */
     struct encoder_settings encoder;
-    unsigned given;       /* a bit per enum encoder_parameter that the job sets */
+    unsigned given;       /* one bit per enum encoder_parameter that the job sets */
     uint32_t ttl_s;       /* of a key output; 0 = none */
-    const cJSON *ops;     /* an array of at most JOB_OPS_MAX, each a string or an object with
-                             "op"; an empty array where the job has none. NULL only after job_pack,
-                             until job_unpack */
-    char *ops_text;       /* the same as text, of a packed job */
+    const cJSON *ops;     /* an array of at most JOB_OPS_MAX items, each a string or an object with
+                             "op"; empty if the job gives none. NULL in a packed job */
+    char *ops_text;       /* the ops of a packed job as JSON text, else NULL */
 };
 
 struct job {
-    cJSON *root;          /* NULL of a packed job */
-    char *texts;          /* its strings then */
-    size_t bytes;         /* after job_pack: about what all of it takes on the heap */
+    cJSON *root;          /* NULL in a packed job */
+    char *texts;          /* all strings of a packed job in one block, else NULL */
+    size_t bytes;         /* after job_pack: approximate heap size, without the nodes of a tree */
     const char *id;       /* or NULL */
-    bool unique;          /* one job with this id at a time; there is an id */
-    cJSON *meta;          /* or NULL: a raw node, not in root */
+    bool unique;          /* one job with this id at a time; then id is set */
+    cJSON *meta;          /* or NULL: a raw node, detached from root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;
-    struct job_place named; /* the input as the job gives it, also where the job is refused: only
-                               to be shown. At most JOB_PATH_BYTES_MAX, and no more was checked */
+    struct job_place named; /* the input as the job gives it, even if the job is refused. For
+                               messages only: nothing is checked but JOB_PATH_BYTES_MAX */
     struct job_output outputs[JOB_OUTPUTS_MAX];
     size_t output_count;
-    bool listed;          /* they stand in `outputs`, be it only one */
-    double timeout_s;     /* at most rules->timeout_s, which is the default */
+    bool listed;          /* the job has the key `outputs`, even if for one output only */
+    double timeout_s;     /* at most rules->timeout_s, which is also the default */
     uint8_t background[3];
     bool orient;
-    double pushed;        /* Unix seconds, 0 = not given, here and below */
-    struct job_time not_before, expires; /* when it may be started; the second is the later one */
+    double pushed;        /* Unix seconds; 0 = not given */
+    struct job_time not_before, expires; /* the job may start between the two */
 };
 
 struct job_rules {
@@ -70,20 +70,20 @@ struct job_rules {
     double timeout_s;
 };
 
-/* Parses text[0..length). In any case *job is filled as far as it could be (id, meta, reply_to
- * and the input's name of a job that is otherwise bad are still given back to its user) and
- * job_clear is due.
- * bad_json (position in the text), bad_job (key, value, bound), path_refused. */
+/* Parses text[0..length). Fills *job as far as possible, even on error: the result of a refused job
+ * needs its id, meta, reply_to and input name. The caller must call job_clear in every case.
+ * Errors: bad_json (names the byte), bad_job (names key, value and bound), path_refused,
+ * out_of_memory. */
 enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error) MUST_CHECK;
 void job_clear(struct job *job); /* idempotent */
 
-/* Frees the tree of a job that waits (job_pack.c) if it has more than JOB_NODES_MAX nodes; then ops
- * are NULL. length: of the text that it was parsed from. false: memory is short, and nothing else
- * has changed. */
+/* Shrinks a job that waits: frees a tree of more than JOB_NODES_MAX nodes and keeps its contents as
+ * text. Then ops are NULL until job_unpack. `length` is that of the parsed text. Returns false if
+ * memory is short; the job keeps its tree then. */
 bool job_pack(struct job *job, size_t length);
-/* On any thread: ops are there until job_repack, which is due then. Both do nothing for a job that
- * was small enough to keep its tree. out_of_memory. */
+/* Parses the ops of a packed job again, on any thread; job_repack frees them. Both do nothing to a
+ * job that kept its tree. Error: out_of_memory. */
 enum status job_unpack(struct job *job, struct error *error) MUST_CHECK;
 void job_repack(struct job *job);
 

@@ -1,8 +1,8 @@
 /*
- * job_pack.c - a job in little memory, for as long as it waits.
+ * job_pack.c - keeps a job in little memory while it waits.
  *
- * cJSON takes up to 40 times as much memory as the text that it read ("[0,0,0"). Of a large job the
- * strings are copied into one block, the ops of each output are printed, and the tree is freed.
+ * A cJSON tree takes up to 40 times as much memory as its text ("[0,0,0"). job_pack copies the
+ * strings of a large job into one block, prints the ops of each output, and frees the tree.
  * Workers parse the ops again when they need them.
  */
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "conf/limits.h"
 #include "queue/job/job.h"
 
-/* Strings of a job that point into its tree: id, reply_to, two of input, two of named, and three of
- * each output. */
+/* The strings that point into the tree: id, reply_to, two of input, two of named, and three of each
+ * output. */
 #define STRINGS_MAX (6 + 3 * JOB_OUTPUTS_MAX)
 
-/* Nodes of the tree, but no more than most + 1. */
+/* Counts the nodes of the tree; stops once there are more than `most`. */
 static size_t count_nodes(const cJSON *node, size_t most)
 {
     size_t count = 0;
@@ -40,7 +40,7 @@ static size_t list_strings(struct job *job, const char ***strings)
     return count;
 }
 
-/* Copies all strings into one block, which is the job's from then on. */
+/* Copies all strings into one block, which the job owns. */
 static bool copy_strings(struct job *job)
 {
     const char **strings[STRINGS_MAX];
@@ -107,7 +107,7 @@ enum status job_unpack(struct job *job, struct error *error)
         if (output->ops)
             continue;
         job_repack(job);
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the job's operations");
+        return error_set(error, STATUS_OUT_OF_MEMORY, "out of memory while reading operations");
     }
     return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* json.c - see json.h. A recursive descent, as deep as JOB_DEPTH_MAX allows. */
+/* json.c - see json.h. The check is a recursive-descent parser of at most JOB_DEPTH_MAX levels. */
 #include "queue/job/json.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "conf/limits.h"
 #include "conf/text.h"
 
-/* A key of an object that is being read: unescaped, in the scratch buffer. */
+/* A key of an object that is being read, unescaped in the scratch buffer. */
 struct key {
     const char *text;
     size_t position;
@@ -28,11 +28,11 @@ struct reader {
     const unsigned char *text;
     size_t length, at;
     unsigned depth;
-    char *scratch;      /* as long as the text: quotes leave room for each string's NUL */
+    char *scratch;      /* as long as the text: the quotes leave room for each string's NUL */
     size_t scratch_used;
-    struct key *keys;   /* of all objects around the current place, innermost last */
+    struct key *keys;   /* of all enclosing objects, innermost last */
     size_t key_count, key_room;
-    struct member *member; /* to be found, or NULL */
+    struct member *member; /* the member to find, or NULL */
     struct error *error;
 };
 
@@ -58,7 +58,7 @@ static int peek(const struct reader *reader)
     return reader->at < reader->length ? reader->text[reader->at] : -1;
 }
 
-/* Reads the byte c if it is the next one. */
+/* Consumes the byte c if it is next. */
 static bool accept(struct reader *reader, int c)
 {
     bool found = peek(reader) == c;
@@ -138,7 +138,7 @@ static int hex_digit(int c)
                                   : -1;
 }
 
-/* The four digits behind \u; -1 where there are none. */
+/* Reads the four digits after \u. Returns -1 with the error set if they are missing. */
 static int32_t read_hex4(struct reader *reader)
 {
     int32_t value = 0;
@@ -167,7 +167,7 @@ static void put_code_point(struct reader *reader, uint32_t code)
         put(reader, (unsigned char)(0x80 | (code >> 6 * more & 0x3F)));
 }
 
-/* Behind "\u". */
+/* Reads the rest of an escape sequence after "\u". */
 static bool read_unicode_escape(struct reader *reader)
 {
     size_t start = reader->at - 2;
@@ -180,13 +180,13 @@ static bool read_unicode_escape(struct reader *reader)
         return fail_at(reader, start, "a low surrogate without a high one before it");
     if (code >= 0xD800 && code <= 0xDBFF) {
         if (reader->length - reader->at < 2 || memcmp(reader->text + reader->at, "\\u", 2) != 0)
-            return fail_at(reader, start, "a high surrogate without a low one behind it");
+            return fail_at(reader, start, "a high surrogate without a low one after it");
         reader->at += 2;
         int32_t low = read_hex4(reader);
         if (low < 0)
             return false;
         if (low < 0xDC00 || low > 0xDFFF)
-            return fail_at(reader, start, "a high surrogate without a low one behind it");
+            return fail_at(reader, start, "a high surrogate without a low one after it");
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     }
     put_code_point(reader, (uint32_t)code);
@@ -201,7 +201,7 @@ static bool read_escape(struct reader *reader)
     int c = peek(reader);
     const char *found = c > 0 ? strchr(from, c) : NULL;
     if (!found)
-        return fail(reader, "an escape that JSON does not have");
+        return fail(reader, "an escape sequence that JSON does not have");
     put(reader, (unsigned char)to[found - from]);
     reader->at++;
     return true;
@@ -235,7 +235,7 @@ static bool read_string(struct reader *reader)
 
 static bool read_value(struct reader *reader);
 
-/* The list that begins with the bracket at the current place. */
+/* Reads an object or array, from its opening bracket on. */
 static bool read_list(struct reader *reader, bool (*read_item)(struct reader *), char close,
                       const char *expected)
 {
@@ -258,7 +258,7 @@ static int key_order(const void *a, const void *b)
     return order != 0 ? order : left->position < right->position ? -1 : 1;
 }
 
-/* Sorted, equal keys are neighbours: a hostile object costs n log n. */
+/* Sorts the keys to find equal neighbours, so that a hostile object costs n log n, not n^2. */
 static bool keys_differ(struct reader *reader, size_t first)
 {
     struct key *keys = reader->keys + first;
@@ -269,7 +269,7 @@ static bool keys_differ(struct reader *reader, size_t first)
     for (size_t i = 1; i < count; i++) {
         if (strcmp(keys[i].text, keys[i - 1].text) != 0)
             continue;
-        snprintf(what, sizeof what, "the key \"%.80s\" stands twice in one object", keys[i].text);
+        snprintf(what, sizeof what, "the key \"%.80s\" occurs twice in one object", keys[i].text);
         return fail_at(reader, keys[i].position, what);
     }
     return true;
@@ -337,7 +337,7 @@ static bool read_nested(struct reader *reader)
     return ok;
 }
 
-/* A value and the space around it. */
+/* Reads a value and the whitespace around it. */
 static bool read_value(struct reader *reader)
 {
     bool ok;
@@ -363,7 +363,7 @@ static bool read_value(struct reader *reader)
     return ok;
 }
 
-/* Finds member, too, if it is not NULL. */
+/* If member is not NULL, also finds its text. */
 static enum status check(const char *text, size_t length, struct member *member,
                          struct error *error)
 {
@@ -372,7 +372,7 @@ static enum status check(const char *text, size_t length, struct member *member,
     if (!reader.scratch)
         return out_of_memory(error);
     if (read_value(&reader) && reader.at < length)
-        fail(&reader, "something stands behind the value");
+        fail(&reader, "there is text after the value");
     free(reader.scratch);
     free(reader.keys);
     return error->status;
@@ -383,7 +383,7 @@ enum status json_check(const char *text, size_t length, struct error *error)
     return check(text, length, NULL, error);
 }
 
-/* The member's text instead of what cJSON made of it. */
+/* Replaces the node that cJSON made of the member by a raw node. */
 static bool keep_raw(cJSON *tree, const struct member *member)
 {
     char *text = member->at ? strndup(member->at, member->length) : NULL;
@@ -410,7 +410,7 @@ bool json_set(cJSON *object, const char *key, cJSON *item)
     bool known = cJSON_GetObjectItemCaseSensitive(object, key) != NULL;
     if (item && (known ? cJSON_ReplaceItemInObjectCaseSensitive(object, key, item)
                        : cJSON_AddItemToObject(object, key, item)))
-        return item->string != NULL; /* cJSON replaces although it could not copy the key */
+        return item->string != NULL; /* cJSON returns true even if it could not copy the key */
     cJSON_Delete(item);
     return false;
 }

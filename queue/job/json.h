@@ -1,9 +1,10 @@
 /*
- * json.h - strict JSON: checks a text before cJSON, which accepts too much, makes a tree of it.
+ * json.h - parses strict JSON: checks a text, then lets cJSON build the tree.
  *
- * Refuses all that parsers disagree about: more than JOB_DEPTH_MAX levels, bytes that are not
- * UTF-8, lone surrogates and \u0000, a key twice in one object, numbers outside JSON's grammar or a
- * double's range, anything after the value. cJSON reads every text that passes in the same way.
+ * cJSON alone accepts too much. The check refuses everything that parsers read differently: more
+ * than JOB_DEPTH_MAX levels, invalid UTF-8, lone surrogates and \u0000, duplicate keys in one
+ * object, numbers outside JSON's grammar or a double's range, and text after the value. cJSON reads
+ * every text that passes the check in the same way as the check does.
  */
 #ifndef GPUIMGD_QUEUE_JOB_JSON_H
 #define GPUIMGD_QUEUE_JOB_JSON_H
@@ -18,17 +19,17 @@
 /* cJSON reads a number through a buffer of 64 bytes. */
 #define JSON_NUMBER_BYTES_MAX 63
 
-/* bad_json with the byte (from 1) at which the text goes wrong, or out_of_memory. */
+/* Errors: bad_json, which names the faulty byte (counted from 1), or out_of_memory. */
 enum status json_check(const char *text, size_t length, struct error *error) MUST_CHECK;
 
-/* Checks the text, and returns it as a tree; NULL with the error set. The member `raw` of the
- * outermost object, unless raw is NULL, becomes a node that prints as the member was written: a
- * number would lose digits in a double. */
+/* Checks the text and returns its tree, which the caller frees, or NULL with the error set. If
+ * `raw` is not NULL, it names a member of the outermost object that becomes a raw node. A raw node
+ * prints the text as it was written; a number would lose digits in a double. */
 cJSON *json_parse(const char *text, size_t length, const char *raw,
                   struct error *error) MUST_CHECK;
 
-/* Replaces the member, or appends it. Owns item from then on. false without memory, or if item is
- * NULL: then the object is of no more use. */
+/* Replaces the member, or appends it. Takes ownership of item. Returns false if memory is short or
+ * item is NULL; the object is unusable then. */
 bool json_set(cJSON *object, const char *key, cJSON *item);
 
 #endif

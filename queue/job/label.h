@@ -1,5 +1,5 @@
 /*
- * label.h - how a log line names a job: its number, its id if it has one, and its input.
+ * label.h - writes the name of a job for log lines: its number, its id if it has one, its input.
  *
  *     12 holiday (a/cat.jpg)
  *
@@ -13,13 +13,13 @@
 
 #include "queue/job/job.h"
 
-/* The end of an input's name that a label shows: a file name, which most file systems bound to 255
- * bytes, and its folder are rarely longer. A result has the whole name. */
+/* A label shows the last bytes of a long input name. Most file systems allow file names of 255
+ * bytes, but a folder and a file name rarely exceed 160. A result has the whole name. */
 #define LABEL_INPUT_BYTES_MAX 160
 #define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + 32)
 
-/* The input's name alone, control characters escaped; that of a job whose input is not known is the
- * beginning of its text, and "" without one. job, text: may be NULL. Returns `name`. */
+/* Writes the input's name with control characters escaped. If the input is unknown, writes the
+ * beginning of the job's text, or "" without a text. job and text may be NULL. Returns `name`. */
 const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
                         const char *text, size_t length);
 /* Returns `label`. */

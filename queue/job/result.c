@@ -27,8 +27,8 @@ static void write_error(struct writer *writer, const struct error *error)
         put_error(writer, "error", error);
 }
 
-static void write_picture(struct writer *writer, const char *format, uint32_t width,
-                          uint32_t height, uint64_t bytes)
+static void write_image(struct writer *writer, const char *format, uint32_t width,
+                        uint32_t height, uint64_t bytes)
 {
     writer_text(writer, "format", format);
     if (width)
@@ -53,8 +53,8 @@ static void write_input(struct writer *writer, const struct result *result)
     writer_open(writer, "input", '{');
     writer_text(writer, "path", named->path);
     writer_text(writer, "key", named->key);
-    write_picture(writer, result->input_format, result->input_width, result->input_height,
-                  result->input_bytes);
+    write_image(writer, result->input_format, result->input_width, result->input_height,
+                result->input_bytes);
     writer_close(writer, '}');
 }
 
@@ -66,7 +66,7 @@ static void write_outputs(struct writer *writer, const struct result *result)
         writer_open(writer, NULL, '{');
         writer_text(writer, "path", output->place->path);
         writer_text(writer, "key", output->place->key);
-        write_picture(writer, output->format, output->width, output->height, output->bytes);
+        write_image(writer, output->format, output->width, output->height, output->bytes);
         writer_json(writer, "values", output->values);
         write_error(writer, output->error);
         writer_close(writer, '}');
@@ -108,9 +108,9 @@ char *result_write(const struct result *result)
     return writer_finish(&writer);
 }
 
-/* ---- a result that is changed --------------------------------------------------------------- */
+/* ---- changing a result ---------------------------------------------------------------------- */
 
-/* Written raw, so that no double's shortest form ("1e+15") gets into a job number. */
+/* Adds the number as a raw node: cJSON could print a double as "1e+15". */
 static bool add_integer(cJSON *object, const char *key, uint64_t value)
 {
     char text[24];
@@ -118,7 +118,7 @@ static bool add_integer(cJSON *object, const char *key, uint64_t value)
     return cJSON_AddRawToObject(object, key, text) != NULL;
 }
 
-/* ---- one whose output was refused ----------------------------------------------------------- */
+/* ---- result_deny ---------------------------------------------------------------------------- */
 
 static cJSON *error_json(const struct error *error)
 {
@@ -130,7 +130,8 @@ static cJSON *error_json(const struct error *error)
     return json;
 }
 
-/* A new member after this one, as result_write has it; takes the item over, in any case. */
+/* Inserts a new member after `member`, to keep the order of result_write. Takes ownership of item,
+ * even on error. */
 static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *item)
 {
     cJSON *rest = cJSON_CreateArray();
@@ -173,7 +174,7 @@ char *result_deny(const char *result, const char *key, const struct error *error
     return text;
 }
 
-/* ---- that of an earlier one ----------------------------------------------------------------- */
+/* ---- result_repeat -------------------------------------------------------------------------- */
 
 static bool set_meta(cJSON *root, const struct job *job)
 {

@@ -1,7 +1,7 @@
 /*
- * result.h - the completion message: a plain struct in, JSON text out.
+ * result.h - writes the result of a job: the JSON message that tells the client how the job ended.
  *
- * Loop thread only. Borrows everything it points to for the length of the call.
+ * Loop thread only. All pointers are borrowed for the duration of the call.
  */
 #ifndef GPUIMGD_QUEUE_JOB_RESULT_H
 #define GPUIMGD_QUEUE_JOB_RESULT_H
@@ -18,18 +18,17 @@ struct result_output {
     const char *format; /* NULL: not known yet */
     uint32_t width, height;
     uint64_t bytes;
-    const struct error *error; /* NULL or status OK: written */
-    const cJSON *values;       /* what its operations found out, or NULL */
+    const struct error *error; /* NULL or STATUS_OK if the output was written */
+    const cJSON *values;       /* of its operations, or NULL */
 };
 
 struct result {
-    const struct job *job;      /* may be NULL, or hold as little as was understood */
-    const char *text;           /* the job's, of which an excerpt names it if its input cannot; or
-                                   NULL */
+    const struct job *job;      /* may be NULL, or partly filled by a failed job_parse */
+    const char *text;           /* of the job, or NULL; quoted if the input's name is unknown */
     size_t text_bytes;
     uint64_t number;
     const char *status;         /* "done", "failed", "dead" or "cancelled" */
-    const struct error *error;  /* of the job as a whole; NULL or OK when done */
+    const struct error *error;  /* of the whole job; NULL or STATUS_OK if it is done */
     const char *input_format;   /* NULL: not known */
     uint32_t input_width, input_height;
     uint64_t input_bytes;
@@ -39,20 +38,22 @@ struct result {
     const char *engine;         /* "cpu", "cuda:0"; NULL before the engine was reached */
     const char *daemon;         /* "host:pid" */
     struct {
-        double queue, read, admit, decode, h2d, kernel, d2h, encode, total; /* negative: left out */
+        double queue, read, admit, decode, h2d, kernel, d2h, encode, total; /* negative: omitted */
     } ms;
 };
 
-/* One line of JSON, malloc'd; NULL when memory is short. Keys in the order of README's example;
- * times with microseconds. */
+/* Returns one line of JSON, which the caller frees, or NULL if memory is short. Keys have the order
+ * of the README's example; times have three decimal places. */
 char *result_write(const struct result *result);
 
-/* The same for a job that the kept result of another one answers: that result with the job's own
- * number and meta, and `same_as`, the other's number. NULL also where kept is no result. */
+/* Answers a job with the kept result of an earlier job that has the same id. Returns the kept text
+ * with this job's number and meta, and with the earlier number as `same_as`. The caller frees it.
+ * Returns NULL if memory is short or `kept` is not a result. */
 char *result_repeat(const char *kept, const struct job *job, uint64_t number);
 
-/* The same result for a job whose output with this key cannot be stored: the output has the error,
- * and so has the job if it was done. NULL when memory is short. */
+/* Changes a result after Redis refused to store the output with this key. Sets the error of the
+ * output and, if the job was done, of the job. Returns a new text, which the caller frees, or NULL
+ * if memory is short. */
 char *result_deny(const char *result, const char *key, const struct error *error);
 
 #endif

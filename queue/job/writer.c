@@ -7,8 +7,8 @@
 
 #include "conf/text.h"
 
-#define FIRST_BYTES 512 /* of a usual result */
-#define SLACK_BYTES 1024 /* room that a text keeps although it does not need it */
+#define FIRST_BYTES 512 /* a usual result fits */
+#define SLACK_BYTES 1024 /* a finished text keeps up to this much unused room */
 
 static void put(struct writer *writer, const char *bytes, size_t length)
 {

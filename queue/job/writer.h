@@ -1,5 +1,5 @@
 /*
- * writer.h - JSON text put together member by member, without a tree in between.
+ * writer.h - writes JSON text member by member, without building a tree.
  *
  *     struct writer w = {0};
  *     writer_open(&w, NULL, '{');
@@ -7,8 +7,8 @@
  *     writer_close(&w, '}');
  *     char *text = writer_finish(&w);
  *
- * Any thread. A key of NULL: an element of an array, or the whole. What goes wrong (memory is
- * short) is kept and told once, at the end.
+ * Any thread. Pass a NULL key for an element of an array and for the outermost value. If memory
+ * runs short, only writer_finish reports it.
  */
 #ifndef GPUIMGD_QUEUE_JOB_WRITER_H
 #define GPUIMGD_QUEUE_JOB_WRITER_H
@@ -23,25 +23,25 @@
 struct writer {
     char *text;
     size_t length, room;
-    bool follows; /* the next one needs a comma before it */
+    bool follows; /* the next value needs a comma before it */
     bool failed;
 };
 
 void writer_open(struct writer *writer, const char *key, char bracket);
 void writer_close(struct writer *writer, char bracket);
-/* Valid UTF-8, escaped as JSON wants it; NULL: the member is left out. */
+/* Writes a string of valid UTF-8, escaped for JSON. A NULL value omits the member. */
 void writer_text(struct writer *writer, const char *key, const char *value);
 void writer_number(struct writer *writer, const char *key, uint64_t value);
-/* With three digits behind the point; negative or not finite: the member is left out. */
+/* Writes three decimal places. A negative or non-finite value omits the member. */
 void writer_thousandths(struct writer *writer, const char *key, double value);
-/* With so many digits after the point. Not for hot paths; not finite: the member is left out. */
+/* Writes `digits` decimal places. Slow. A non-finite value omits the member. */
 void writer_decimal(struct writer *writer, const char *key, double value, int digits);
 void writer_bool(struct writer *writer, const char *key, bool value);
-/* As cJSON prints it; NULL: the member is left out. */
+/* Writes the text that cJSON prints. A NULL value omits the member. */
 void writer_json(struct writer *writer, const char *key, const cJSON *value);
-/* Starts anew in the memory of the text so far, which is gone. */
+/* Discards the text and starts again in its memory. */
 void writer_restart(struct writer *writer);
-/* The text, malloc'd, or NULL when memory was short; the writer is as at its start. */
+/* Returns the text, which the caller frees, or NULL if memory was short. Resets the writer. */
 char *writer_finish(struct writer *writer);
 
 #endif

@@ -163,7 +163,7 @@ static void test_shape(void **state)
         {"{\"input\":\"a\",\"output\":\"b\",\"Ops\":[]}", STATUS_BAD_JOB, "did you mean \"ops\""},
         {"{\"input\":\"a\",\"output\":\"b\",\"op\":[]}", STATUS_BAD_JOB, "did you mean \"ops\""},
         {"{\"input\":\"a\",\"output\":\"b\",\"quality\":9}", STATUS_BAD_JOB,
-         "unknown key \"quality\"; it belongs into an output: "
+         "unknown key \"quality\"; it belongs in an output: "
          "\"output\":{\"path\":...,\"quality\":...}"},
         {"{\"input\":\"a\",\"output\":\"b\",\"zebra\":[]}", STATUS_BAD_JOB,
          "unknown key \"zebra\""},
@@ -250,7 +250,8 @@ static void test_output_options(void **state)
 {
     static const struct row rows[] = {
         {"\"quality\":1", STATUS_OK, NULL}, {"\"quality\":100", STATUS_OK, NULL},
-        {"\"quality\":0", STATUS_BAD_JOB, "output.quality is 0, must be an integer from 1 to 100"},
+        {"\"quality\":0", STATUS_BAD_JOB,
+         "output.quality is 0; it must be an integer from 1 to 100"},
         {"\"quality\":101", STATUS_BAD_JOB, "101"},
         {"\"quality\":85.5", STATUS_BAD_JOB, "85.5"},
         {"\"quality\":\"85\"", STATUS_BAD_JOB, "integer"},
@@ -263,7 +264,7 @@ static void test_output_options(void **state)
         {"\"progressive\":1", STATUS_BAD_JOB, "true or false"},
         {"\"format\":\"png\"", STATUS_OK, NULL}, {"\"format\":\"jpeg\"", STATUS_OK, NULL},
         {"\"format\":\"any\"", STATUS_OK, NULL},
-        {"\"format\":1", STATUS_BAD_JOB, "output.format is 1, must be a string"},
+        {"\"format\":1", STATUS_BAD_JOB, "output.format is 1; it must be a string"},
         {"\"ttl_s\":0", STATUS_OK, NULL}, {"\"ttl_s\":4294967295", STATUS_OK, NULL},
         {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"},
         {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
@@ -306,7 +307,7 @@ static void test_outputs(void **state)
         {"[{\"output\":\"b\"}]", STATUS_OK, NULL},
         {"[]", STATUS_BAD_JOB, "1 to 16"},
         {"{}", STATUS_BAD_JOB, "1 to 16"},
-        {"[\"b\"]", STATUS_BAD_JOB, "outputs[0] is \"b\", must be an object"},
+        {"[\"b\"]", STATUS_BAD_JOB, "outputs[0] is \"b\"; it must be an object"},
         {"[{}]", STATUS_BAD_JOB, "outputs[0] has no output"},
         {"[{\"output\":\"b\"},{\"ops\":[]}]", STATUS_BAD_JOB, "outputs[1] has no output"},
         {"[{\"ops\":[\"x\"]},{\"output\":{\"key\":\"ns:img:b\"}},{\"ops\":[\"x\"]}]", STATUS_OK,
@@ -338,7 +339,7 @@ static void test_the_rest(void **state)
 {
     static const struct row rows[] = {
         {"\"timeout_s\":60", STATUS_OK, NULL}, {"\"timeout_s\":0.001", STATUS_OK, NULL},
-        {"\"timeout_s\":0", STATUS_BAD_JOB, "over 0 and at most 60"},
+        {"\"timeout_s\":0", STATUS_BAD_JOB, "above 0, at most 60"},
         {"\"timeout_s\":60.001", STATUS_BAD_JOB, "at most 60"},
         {"\"timeout_s\":\"1\"", STATUS_BAD_JOB, "timeout_s"},
         {"\"background\":[0,128,255]", STATUS_OK, NULL},
@@ -354,24 +355,24 @@ static void test_the_rest(void **state)
         {"\"pushed\":\"now\"", STATUS_BAD_JOB, "pushed"},
         {"\"not_before\":1e9,\"expires\":1000000000.001", STATUS_OK, NULL},
         {"\"not_before\":1e9,\"expires\":1e9", STATUS_BAD_JOB,
-         "expires is 1000000000.000, must be later than not_before, 1000000000.000"},
-        {"\"not_before\":0", STATUS_BAD_JOB, "not_before is 0, must be Unix seconds from 978307200 "
-         "to 100000000000, or a text such as \"+60\", at most \"+1000000000\""},
-        {"\"not_before\":-5", STATUS_BAD_JOB, "not_before is -5, must be Unix seconds"},
+         "expires is 1000000000.000; it must be later than not_before, which is 1000000000.000"},
+        {"\"not_before\":0", STATUS_BAD_JOB, "not_before is 0; it must be Unix seconds from "
+         "978307200 to 100000000000, or a relative time like \"+60\", at most \"+1000000000\""},
+        {"\"not_before\":-5", STATUS_BAD_JOB, "not_before is -5; it must be Unix seconds"},
         {"\"not_before\":5", STATUS_BAD_JOB, "not_before is 5, before 2001; it must be Unix "
-         "seconds, or \"+5\" for so many seconds after a daemon first takes the job"},
+         "seconds, or \"+5\" to count from the job's first fetch"},
         {"\"expires\":978307199", STATUS_BAD_JOB, "expires is 978307199, before 2001"},
         {"\"expires\":978307200", STATUS_OK, NULL},
         {"\"expires\":1700000000000", STATUS_BAD_JOB, "expires is 1700000000000, which looks like "
-         "milliseconds; it must be Unix seconds, 1700000000.000"},
-        {"\"not_before\":1e15", STATUS_BAD_JOB, "not_before is 1e+15, must be Unix seconds"},
-        {"\"expires\":\"tomorrow\"", STATUS_BAD_JOB, "expires is \"tomorrow\", must be"},
+         "milliseconds; it must be Unix seconds: 1700000000.000"},
+        {"\"not_before\":1e15", STATUS_BAD_JOB, "not_before is 1e+15; it must be Unix seconds"},
+        {"\"expires\":\"tomorrow\"", STATUS_BAD_JOB, "expires is \"tomorrow\"; it must be"},
         {"\"not_before\":null", STATUS_BAD_JOB, "not_before is null"},
         {"\"not_before\":\"+60\"", STATUS_OK, NULL}, {"\"expires\":\"+0.25\"", STATUS_OK, NULL},
         {"\"not_before\":\"+1000000000\"", STATUS_OK, NULL},
-        {"\"not_before\":\"+1000000001\"", STATUS_BAD_JOB, "is \"+1000000001\", must be"},
-        {"\"not_before\":\"60\"", STATUS_BAD_JOB, "not_before is \"60\", must be"},
-        {"\"not_before\":\"\"", STATUS_BAD_JOB, "not_before is \"\", must be"},
+        {"\"not_before\":\"+1000000001\"", STATUS_BAD_JOB, "is \"+1000000001\"; it must be"},
+        {"\"not_before\":\"60\"", STATUS_BAD_JOB, "not_before is \"60\"; it must be"},
+        {"\"not_before\":\"\"", STATUS_BAD_JOB, "not_before is \"\"; it must be"},
         {"\"not_before\":\"+\"", STATUS_BAD_JOB, "must be"},
         {"\"not_before\":\"+0\"", STATUS_BAD_JOB, "must be"},
         {"\"not_before\":\"+-5\"", STATUS_BAD_JOB, "must be"},
@@ -380,7 +381,7 @@ static void test_the_rest(void **state)
         {"\"not_before\":\"+.5\"", STATUS_BAD_JOB, "must be"},
         {"\"not_before\":\"+1e3\"", STATUS_BAD_JOB, "must be"},
         {"\"not_before\":\"+60\",\"expires\":\"+60\"", STATUS_BAD_JOB,
-         "expires is +60.000, must be later than not_before, +60.000"},
+         "expires is +60.000; it must be later than not_before, which is +60.000"},
         {"\"not_before\":\"+60\",\"expires\":\"+61\"", STATUS_OK, NULL},
         {"\"not_before\":\"+60\",\"expires\":1e9", STATUS_OK, NULL},
         {"\"unique\":true", STATUS_BAD_JOB, "unique is true, but the job has no id"},
@@ -390,7 +391,7 @@ static void test_the_rest(void **state)
         {"\"meta\":null", STATUS_OK, NULL}, {"\"meta\":[1e5,\"x\"]", STATUS_OK, NULL},
         {"\"id\":\"x\"", STATUS_OK, NULL},
         {"\"id\":\"\"", STATUS_BAD_JOB, "id has 0 bytes"},
-        {"\"id\":7", STATUS_BAD_JOB, "id is 7, must be a string"},
+        {"\"id\":7", STATUS_BAD_JOB, "id is 7; it must be a string"},
         {"\"id\":\"a\\u0001\"", STATUS_BAD_JOB, "control"},
         {"\"id\":\"a\\u0080\"", STATUS_BAD_JOB, "control"},
         {"\"id\":\"\\u00a0\"", STATUS_OK, NULL},
@@ -419,7 +420,7 @@ static void test_size(void **state)
         assert_int_equal(job_parse(&job, text, length, &rules, &error),
                          fits ? STATUS_OK : STATUS_BAD_JSON);
         assert_string_equal(error.text,
-                            fits ? "" : "the job has 65537 bytes, at most 65536 are allowed");
+                            fits ? "" : "the job has 65537 bytes; at most 65536 are allowed");
         job_clear(&job);
     }
 }
