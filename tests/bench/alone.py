@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""One large picture by itself: how much longer its job takes than its decode and its encode.
+"""Measures one large image alone: how much longer its job takes than its decode and its encode.
 
-    alone.py --build DIR [--engine cuda] [--megapixels 50] [--rounds 15] [-- OPTION OF THE DAEMON ...]
+    alone.py --build DIR [--engine cuda] [--megapixels 50] [--rounds 15] [-- DAEMON_OPTION ...]
 
-A synthetic JPEG (noise that is enlarged, which compresses about as a photograph does) to edges, and
-to its negative in colour; JPEG of quality 85 in and out, files in memory (/dev/shm) unless $TMPDIR
-says otherwise, no fsync. The next job is pushed when the last one's result is there. Figures are
-medians of what the results say in `ms`, the ratio's too; the first two jobs do not count.
+The input is a synthetic JPEG: enlarged noise, which compresses about as well as a photograph. One
+job makes edges, the other the colour negative; input and output have JPEG quality 85. Files are in
+memory (/dev/shm) unless $TMPDIR is set, without fsync. Each job is pushed after the result of the
+previous job. Times and ratios are medians of `ms` in the results, without the first two jobs.
 """
 import argparse
 import json
@@ -21,14 +21,14 @@ import zlib
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import Rig  # noqa: E402
 
-SMALLER = 3   # the noise's sides, before it is enlarged
+SMALLER = 3   # the noise is enlarged by this factor
 WARM = 2
 PARTS = ["read", "admit", "decode", "h2d", "kernel", "d2h", "encode", "total"]
 JOBS = {"gray to edges": ["grayscale", "sobel"], "negative in colour": ["invert"]}
 
 
 def noise_png(width, height):
-    """RGB, each byte from 80 to 175."""
+    """Makes an RGB PNG with random bytes of 80 to 175."""
     row_bytes = width * 3
     narrowed = bytes(80 + 96 * byte // 256 for byte in range(256))
     rows = random.Random(1).randbytes(row_bytes * height).translate(narrowed)
@@ -43,8 +43,8 @@ def noise_png(width, height):
             chunk(b"IEND", b""))
 
 
-def make_picture(options, folder):
-    """Leaves large.jpg in the folder, 3 to 2, made by the daemon itself."""
+def make_image(options, folder):
+    """Lets the daemon make large.jpg in the folder, with sides of 3 to 2."""
     height = int((options.megapixels * 1e6 / 1.5) ** 0.5)
     width = height * 3 // 2
     with open(f"{folder}/noise.png", "wb") as file:
@@ -56,7 +56,7 @@ def make_picture(options, folder):
 
 
 def measure(rig, ops, rounds):
-    """The results' `ms`, one after the other."""
+    """Returns the `ms` of each result."""
     found = []
     for _ in range(WARM + rounds):
         rig.push([json.dumps({"input": "large.jpg", "output": "out.jpg", "ops": ops})])
@@ -78,7 +78,7 @@ def main():
     if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
         tempfile.tempdir = "/dev/shm"
     with tempfile.TemporaryDirectory(prefix="gpuimgd-alone-") as folder:
-        width, height = make_picture(options, folder)
+        width, height = make_image(options, folder)
         print(f"{width} x {height}, {os.path.getsize(folder + '/large.jpg') / 1e6:.1f} MB")
         with Rig(f"{options.build}/gpuimgd", folder, f"--engine={options.engine}",
                  *options.option) as rig:

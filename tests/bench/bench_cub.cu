@@ -1,9 +1,9 @@
-/* bench_cub.cu - cub::DeviceHistogram over the same pictures, to measure the histogram against. */
+/* bench_cub.cu - times cub::DeviceHistogram on the same images, to compare `histogram` with it. */
 #include "tests/bench/bench_device.h"
 
 #include <cub/device/device_histogram.cuh>
 
-/* The call of several channels with plain arrays is the one that every CUB has. */
+/* All versions of CUB have the call with plain arrays for several channels; some deprecate it. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #pragma nv_diag_suppress 1444
 
@@ -47,15 +47,15 @@ static int launch_cub(const struct plan *plan, uint8_t *base, void *context, cud
     return CUDA_TRY(result) == cudaSuccess ? 0 : -1;
 }
 
-extern "C" double bench_cub_s(const struct plan *plan, const uint8_t *picture)
+extern "C" double bench_cub_s(const struct plan *plan, const uint8_t *pixels)
 {
     cub_run run = {NULL, 0, NULL};
     double s = -1;
-    /* The first call only says how much memory it wants. */
+    /* The first call only sets temporary_bytes. */
     if (launch_cub(plan, NULL, &run, 0) == 0 &&
         CUDA_TRY(cudaMalloc(&run.temporary, run.temporary_bytes)) == cudaSuccess &&
         CUDA_TRY(cudaMalloc(&run.counts, 3 * 256 * sizeof(int))) == cudaSuccess)
-        s = bench_rounds_s(plan, picture, false, launch_cub, &run);
+        s = bench_rounds_s(plan, pixels, false, launch_cub, &run);
     (void)cudaFree(run.temporary);
     (void)cudaFree(run.counts);
     return s;

@@ -1,15 +1,14 @@
 /*
- * bench_daemon - the daemon end to end against the floor of its codecs, in one run.
+ * bench_daemon - compares the whole daemon with the codec floor (floor.h) in one run.
  *
  *     bench_daemon --daemon PATH [--folder F] [--rounds 3] [--threads N] [--seconds 10]
  *                  [--engine cpu]
  *
- * The job is grayscale + sobel of every .jpg and .png below the folder (2 to 15 megapixels) to
- * JPEG of quality 85. The floor (floor.h) does that and nothing else, on as many threads as the
- * daemon has workers.
- * The daemon gets its jobs through a private Redis on a unix socket, reads and writes files (in
- * a temporary folder, without fsync) and posts results. Both take turns; the ratio is the median
- * over the pairs. Without a folder synthetic pictures are made: gradients, shapes and noise.
+ * The job is grayscale + sobel of every .jpg and .png of 2 to 15 megapixels below the folder, to
+ * JPEG of quality 85. The floor does only this work, on as many threads as the daemon has workers.
+ * The daemon gets jobs through a private Redis on a unix socket, reads files, writes files to a
+ * temporary folder without fsync, and posts results. Daemon and floor take turns; the ratio is the
+ * median over the pairs. Without a folder, the images are synthetic: gradients, shapes and noise.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -38,7 +37,7 @@ static struct bench {
     unsigned rounds, threads;
     double seconds;
     const char *engine_name;
-    unsigned repeats;                 /* of the whole set a round */
+    unsigned repeats;                 /* of the whole set per round */
     unsigned failed;
     struct world world;
 } bench = {.rounds = 3, .seconds = 10, .engine_name = "cpu"};
@@ -91,7 +90,7 @@ static struct floor_turn daemon_turn(struct process *daemon)
         }
         take_result(reply->element[1]);
         freeReplyObject(reply);
-        process_mark(daemon); /* what it tells its service manager has to be read */
+        process_mark(daemon); /* drains the socket of its service manager */
         got++;
     }
     return (struct floor_turn){process_now() - start, process_cpu_s(daemon) - cpu};
@@ -132,7 +131,7 @@ static void make_photos(void)
 {
     static const uint32_t sides[][2] = {{2000, 1500}, {2560, 1600}, {3000, 2000}, {1920, 1280},
                                         {3264, 2448}, {4000, 3000}, {2400, 3200}, {3840, 2160}};
-    printf("no folder given: synthetic pictures (gradients, shapes, noise)\n");
+    printf("no folder given: synthetic images (gradients, shapes, noise)\n");
     for (uint32_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         char name[32];
         snprintf(name, sizeof name, "synthetic%u.jpg", i);
@@ -169,7 +168,7 @@ static void show(const char *name, unsigned round, struct floor_turn turn)
     fflush(stdout);
 }
 
-/* The same pixels at the same quality give the same number of bytes: both did the same work. */
+/* Equal pixels at equal quality give equally many bytes, so equal sizes show equal work. */
 static void compare_sizes(void)
 {
     size_t equal = 0, compared = 0;
@@ -187,20 +186,20 @@ static void compare_sizes(void)
         free(bytes);
         free(path);
     }
-    printf("outputs as long as the floor's: %zu of %zu\n", equal, compared);
+    printf("outputs with the floor's size: %zu of %zu\n", equal, compared);
 }
 
 static int run(struct process *daemon)
 {
     double ratios[ROUNDS_MAX], costs[ROUNDS_MAX];
     bench.repeats = 1;
-    /* Warms caches and buffers, and sets the length. */
+    /* Warms caches and buffers, and gives the time of one repeat. */
     struct floor_turn floor = floor_run(&bench.floor, (unsigned)bench.floor.count);
     double repeats = bench.seconds / floor.wall_s + 1;
     bench.repeats = repeats * (double)bench.floor.count < JOBS_MAX
                         ? (unsigned)repeats
                         : JOBS_MAX / (unsigned)bench.floor.count;
-    printf("%zu files, %.1f MP, %u times a round, %u threads, engine %s\n", bench.floor.count,
+    printf("%zu files, %.1f MP, %u times per round, %u threads, engine %s\n", bench.floor.count,
            set_megapixels(), bench.repeats, bench.threads, bench.engine_name);
     for (unsigned round = 0; round < bench.rounds; round++) {
         floor = floor_run(&bench.floor, (unsigned)bench.floor.count * bench.repeats);
@@ -215,7 +214,7 @@ static int run(struct process *daemon)
     printf("daemon / floor: %.3f (median of %u pairs, %.3f to %.3f)\n", ratios[bench.rounds / 2],
            bench.rounds, ratios[0], ratios[bench.rounds - 1]);
     qsort(costs, bench.rounds, sizeof *costs, by_value);
-    printf("in CPU time alone: %.3f (says more where other programs run beside)\n",
+    printf("by CPU time: %.3f (more reliable on a busy machine)\n",
            costs[bench.rounds / 2]);
     bench.failed += bench.floor.failed;
     if (bench.failed)
@@ -238,7 +237,7 @@ static int bench_all(void)
     snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
     snprintf(engine, sizeof engine, "--engine=%s", bench.engine_name);
     if (bench.floor.count == 0) {
-        printf("no picture of %g to %g MP below %s\n", MP_MIN, MP_MAX, bench.folder);
+        printf("no image of %g to %g MP below %s\n", MP_MIN, MP_MAX, bench.folder);
     } else {
         struct process *daemon = world_start(&bench.world, 0, input, workers, engine,
                                              "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL);

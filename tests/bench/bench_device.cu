@@ -1,4 +1,3 @@
-/* bench_device.cu - bare copies and bare kernels, timed by events. */
 #include "tests/bench/bench_device.h"
 
 #include <algorithm>
@@ -13,11 +12,11 @@
 
 #define RATE_BYTES ((size_t)256 << 20)
 #define RATE_REPEATS 8
-/* More than ten times the second-level cache of an H200 (50 MB). */
+/* More than ten times the L2 cache of an H200 (50 MB). */
 #define ROTATED_BYTES ((size_t)576 << 20)
 #define SETS_MAX 64
 #define ROUNDS 15
-/* Streams that take turns, as the daemon's do by default. */
+/* Streams that take turns, as in the daemon. */
 #define LANES 4u
 
 #define OR_FAIL(call)                                                                              \
@@ -26,7 +25,7 @@
             return -1;                                                                             \
     } while (0)
 
-/* Streams, events and buffers of one measurement; freed when it ends, however it ends. */
+/* Streams, events and buffers of one measurement. The destructor frees them on every path. */
 struct rig {
     cudaStream_t up, down, lanes[LANES];
     cudaEvent_t start, up_end, down_end, end, lane_end;
@@ -78,7 +77,8 @@ static int rig_open(rig *r, size_t device_bytes, size_t in_bytes, size_t out_byt
     return 0;
 }
 
-/* Seconds for `count` copies each way that is wanted, both started together. */
+/* Returns the seconds for `count` copies in each direction; both directions start together. A
+ * direction of 0 bytes is left out. */
 static double copies_s(rig *r, size_t in_bytes, size_t out_bytes, unsigned count)
 {
     float up_ms = 0, down_ms = 0;
@@ -169,7 +169,8 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     return 0;
 }
 
-/* One round from start to end on r->up, its launches there, or on all lanes in turn. */
+/* Runs one round between the events start and end on r->up. Its launches run there or, with
+ * `lanes`, on all lanes in turn. */
 static int run_round(rig *r, const struct plan *plan, size_t set_bytes, size_t sets, bool lanes,
                      bench_launch *launch, void *context)
 {
@@ -188,7 +189,7 @@ static int run_round(rig *r, const struct plan *plan, size_t set_bytes, size_t s
     return 0;
 }
 
-/* The median of rounds over `sets` sets of buffers of set_bytes each, one behind the other. */
+/* Returns the median of rounds over `sets` adjacent sets of buffers of set_bytes each. */
 static double rounds_s(rig *r, const struct plan *plan, size_t set_bytes, size_t sets, bool lanes,
                        bench_launch *launch, void *context)
 {
@@ -252,7 +253,7 @@ extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels
 
 #define MEMORY_JOBS 20
 
-/* Where a job's pixels lie on the host and, by themselves or copied, on the device. */
+/* The buffers of a job on the host and on the device. With managed memory they are the same. */
 struct host_memory {
     enum bench_memory kind;
     uint8_t *input, *output, *device;
@@ -290,7 +291,7 @@ static int host_memory_open(host_memory *m, const struct plan *plan)
     return m->input && m->output ? 0 : -1;
 }
 
-/* From pixels that are on the host to a result that is there. */
+/* Runs a job from input pixels on the host to result pixels on the host. */
 static int memory_job(const host_memory *m, const struct plan *plan, cudaStream_t stream)
 {
     bool copies = m->kind != BENCH_MANAGED;
@@ -313,8 +314,8 @@ static double clock_s()
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* A decoder writes the input and an encoder reads the result: here memcpy, timed too, because with
- * managed memory that is when pages move. */
+/* memcpy takes the place of the decoder, which writes the input, and of the encoder, which reads
+ * the result. It is timed, because managed memory moves its pages then. */
 extern "C" double bench_memory_s(const struct plan *plan, enum bench_memory kind)
 {
     rig r;

@@ -1,8 +1,8 @@
 /*
- * bench_device.h - what bench_gpu measures beside the engine: bare copies and bare kernels.
+ * bench_device.h - times single copies and kernels on the first CUDA device, without the engine.
  *
- * All on the first CUDA device, by events, after a warm-up. Every function returns a negative
- * number when a CUDA call fails, and says which.
+ * All times come from CUDA events after a warm-up. A function returns a negative number if a CUDA
+ * call fails, and prints the name of that call. Without the CUDA engine, stubs return -1.
  */
 #ifndef GPUIMGD_TESTS_BENCH_DEVICE_H
 #define GPUIMGD_TESTS_BENCH_DEVICE_H
@@ -16,36 +16,36 @@ extern "C" {
 struct CUstream_st;
 
 struct device_rates {
-    double h2d, d2h;             /* GB/s, pinned, one way at a time */
-    double both_h2d, both_d2h;   /* both ways at once */
+    double h2d, d2h;             /* GB/s, pinned, one direction at a time */
+    double both_h2d, both_d2h;   /* both directions at once */
     double copy;                 /* device to device, bytes read and written */
 };
 
-/* Where the host keeps pixels; managed memory is the device's too, and nothing is copied. */
+/* The kind of host memory that holds the pixels. Managed memory needs no copies. */
 enum bench_memory { BENCH_PINNED, BENCH_PAGEABLE, BENCH_MANAGED };
 
 #ifdef GPUIMGD_CUDA
-/* 0, or negative. */
+/* Returns 0, or a negative number. */
 int bench_device_rates(struct device_rates *rates);
-/* Seconds for `jobs` copies of in_bytes to the device and as many of out_bytes back, both ways
- * at once, nothing else. */
+/* Returns the seconds for `jobs` uploads of in_bytes and as many downloads of out_bytes, in both
+ * directions at once. */
 double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
-/* Seconds for one job's passes alone: the median of rounds over at least 512 MB of buffers.
- * pixels: the plan's input; NULL: noise. lanes: on four streams in turn, where the end of one
- * kernel and the beginning of the next one overlap as they do in the daemon; else on one. */
+/* Returns the seconds for the passes of one job: the median of rounds over at least 512 MB of
+ * buffers. `pixels` is the plan's input, or NULL for noise. With `lanes`, four streams take turns,
+ * so that the end of one kernel overlaps with the start of the next as in the daemon. */
 double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes);
-/* Seconds for one job at a time: the host writes the input, the passes run, the host reads the
- * result; the median. */
+/* Returns the median seconds for a job: the host writes the input, the passes run, the host reads
+ * the result. One job runs at a time. */
 double bench_memory_s(const struct plan *plan, enum bench_memory kind);
-/* Seconds for one device-to-device copy of so many bytes, by the same rounds. */
+/* Returns the seconds for one device-to-device copy, by the same rounds as bench_kernels_s. */
 double bench_device_copy_s(size_t bytes, bool lanes);
-/* Seconds for NPP's counterpart of the load of this name; 0 where NPP has none, or is not there. */
+/* Returns the seconds for NPP's counterpart of this load; 0 if there is none or NPP is missing. */
 double bench_npp_s(const char *name, const struct plan *plan);
-/* The same for cub::DeviceHistogram's histogram of each channel. */
+/* Returns the seconds for cub::DeviceHistogram with one histogram per channel. */
 double bench_cub_s(const struct plan *plan, const uint8_t *pixels);
 
-/* What the two have in common: `launch` once on each of several sets of the plan's buffers, the
- * input at the beginning of each. launch returns 0, or negative. */
+/* Runs `launch` once on each of several sets of the plan's buffers, with the input at the start of
+ * each set. launch returns 0, or a negative number. bench_rounds_s returns seconds per launch. */
 typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
                          struct CUstream_st *stream);
 double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes,
@@ -81,9 +81,9 @@ static inline double bench_npp_s(const char *name, const struct plan *plan)
     (void)name, (void)plan;
     return 0;
 }
-static inline double bench_cub_s(const struct plan *plan, const uint8_t *picture)
+static inline double bench_cub_s(const struct plan *plan, const uint8_t *pixels)
 {
-    (void)plan, (void)picture;
+    (void)plan, (void)pixels;
     return -1;
 }
 #endif

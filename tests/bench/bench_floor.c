@@ -1,10 +1,10 @@
 /*
- * bench_floor - the codec floor as a program of its own, for peers.py to take turns with.
+ * bench_floor - runs the codec floor (floor.h) as a program, so that peers.py can compare with it.
  *
  *     bench_floor --threads N --ops JSON --folder F NAME...
  *
- * Says "ready" when it has read the headers. Then each line of its standard input is how often it
- * is to do all the files, and is answered by "WALL_S CPU_S"; the end of the input ends it.
+ * Prints "ready" after it has read the headers. Then each line of standard input is a number of
+ * repeats of all files; the answer is a line "WALL_S CPU_S". The program ends with its input.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static bool take_turns(void)
     while (scanf("%u", &repeats) == 1) {
         struct floor_turn turn = floor_run(&all, (unsigned)all.count * repeats);
         if (all.failed) {
-            fprintf(stderr, "bench_floor: %u pictures failed\n", all.failed);
+            fprintf(stderr, "bench_floor: %u images failed\n", all.failed);
             return false;
         }
         printf("%.6f %.6f\n", turn.wall_s, turn.cpu_s);

@@ -1,18 +1,26 @@
 /*
- * bench_gpu - the engine and its kernels fed from memory, without codecs: bench_gpu [streams ...]
- * or one table alone: bench_gpu kernels [WIDTHxHEIGHT [NAME]], bench_gpu memory, small or cpu.
- * NAME: only rows that have it in theirs.
+ * bench_gpu - measures the engine and its kernels with pixels from memory, without codecs.
  *
- * First the machine's own rates, then the engine on three loads with 1, 2, 4, 8 and 16 streams, and
- * with as many as it chooses itself, against the larger of copies alone and kernels alone for the
- * same jobs in the same run, then kinds of host memory, then what a small job costs the thread that
- * starts it, then each kernel against the device's copy rate, on a picture as smooth as photographs
- * are and on noise, where lookups in tables meet in the banks of shared memory, beside NPP where
- * the CUDA toolkit has it, and the histogram against CUB's. A kernel's start and end take 2 us and
- * a copy's 3, which a small picture feels more: so the table is made for one of 15 and for one of
- * 48 megapixels, where the default limit of 50 is near, and both alone on one stream, also beside a
- * copy of as many bytes alone ("alike"), and on four in turn, as in the daemon, where one kernel's
- * end and the next one's start overlap. Without a device: the CPU engine's passes, one thread.
+ *     bench_gpu [STREAMS ...]                       everything
+ *     bench_gpu kernels [WIDTHxHEIGHT [NAME]]       one table; only rows whose name contains NAME
+ *     bench_gpu memory | small | cpu                one table
+ *
+ * The tables, in this order:
+ *   1. The copy rates of the machine.
+ *   2. The engine on three loads, with 1, 2, 4, 8, 16 and its own number of streams. The bound is
+ *      the larger of copies alone and kernels alone, for the same jobs in the same run.
+ *   3. Kinds of host memory.
+ *   4. The cost of a small job for the thread that starts it.
+ *   5. Each kernel against the device's copy rate and against NPP, if the CUDA toolkit has it. The
+ *      image is as smooth as a photograph; another column has noise, which causes bank conflicts
+ *      in table lookups from shared memory.
+ *   6. The histogram against CUB's.
+ *
+ * The start and end of a kernel take 2 us, those of a copy 3 us, which matters more for a small
+ * image. Table 5 therefore compares with one copy of equally many bytes ("alike"). Run it at 15
+ * megapixels (the default) and at 48, near the default limit of 50. It has figures for one stream
+ * and for four streams in turn. Four streams overlap the end of a kernel with the start of the
+ * next, as in the daemon. Without a device: the passes of the CPU engine on one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +31,7 @@
 #include "gpu/engine/engine.h"
 #include "tests/bench/bench_device.h"
 
-/* Of the picture. */
+/* Of the image. */
 static uint32_t width = 5120, height = 2880;
 
 static double mpixels(void)
@@ -37,7 +45,7 @@ struct load {
     int orientation;
     bool opaque;
     const char *ops;
-    unsigned jobs; /* of a run of the engine; 0: kernels only */
+    unsigned jobs; /* per run of the engine; 0: measure kernels only */
     cJSON *json;
     struct plan plan;
     bool ycc; /* the source is Y, Cb and Cr */
@@ -61,14 +69,14 @@ struct load {
 #define SEPIA                                                                                      \
     "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
     "[0.272,0.534,0.131,0]]}"
-/* @ and a letter: see load_open. */
+/* load_ops replaces @ and a letter by a number of pixels. */
 #define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":@n,\"height\":@h}"
 #define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":@h,\"height\":@n}"
 
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
     LOAD("RGB to edges", 3, 1, false, "[\"grayscale\",\"sobel\"]", 400),
-    /* Kernels that take about as long as the copies. */
+    /* These kernels take about as long as the copies. */
     LOAD("RGB to RGB", 3, 1, false, SLOW_CHAIN, 300),
     LOAD("RGB to edges, l2", 3, 1, false, "[{\"op\":\"sobel\",\"magnitude\":\"l2\"}]", 0),
     LOAD("RGBA to edges", 4, 1, false, "[\"sobel\"]", 0),
@@ -143,8 +151,8 @@ static struct load loads[] = {
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define SMALL_JOBS 20000
-#define SMALL_PLACES 64 /* of them at once */
-#define MEMORY_LOAD 1 /* the one that kinds of host memory are compared with */
+#define SMALL_PLACES 64 /* jobs at once */
+#define MEMORY_LOAD 1 /* the index of the load that compares kinds of host memory */
 
 static double now_s(void)
 {
@@ -159,7 +167,7 @@ static void die(const char *what, const struct error *error)
     exit(1);
 }
 
-/* Sizes in ops, which follow the picture's. */
+/* Returns a size for ops that depends on the size of the image. */
 static uint32_t side_named(char letter)
 {
     return letter == 'h'   ? height
@@ -195,7 +203,7 @@ static void load_open(struct load *load)
         die(load->name, &error);
 }
 
-/* Each input byte once, each output byte once, however often a kernel comes back to them. */
+/* Counts each input byte and each output byte once, even if a kernel reads or writes it again. */
 static double bytes_a_pixel(const struct load *load)
 {
     const struct plan_variant *result = &load->plan.variants[0];
@@ -203,7 +211,7 @@ static double bytes_a_pixel(const struct load *load)
     return load->channels + written * result->channels / ((double)width * height);
 }
 
-/* Photographs are smooth with some noise: so is this. */
+/* Fills the input with a smooth image with some noise, similar to a photograph. */
 static void fill(const struct load *load, uint8_t *pixels)
 {
     struct image image = plan_input(&load->plan, pixels);
@@ -266,7 +274,7 @@ static struct {
     unsigned to_submit, out;
 } run;
 
-/* A finished job's place takes the next one at once, as in a daemon with work waiting. */
+/* Submits the next job in the place of a finished job at once, as a daemon with a backlog does. */
 static void job_done(struct engine_task *task)
 {
     run.out--;
@@ -300,7 +308,7 @@ struct outcome {
     double wall_s, overlap, up, down;
 };
 
-/* Memory and a task each, in the engine that is open. */
+/* Reserves memory of the open engine and fills a task for each place. */
 static struct slot *open_places(const struct load *load, unsigned places, bool alone)
 {
     struct error error = {0};
@@ -325,7 +333,7 @@ static void close_places(struct slot *slots, unsigned places)
     free(slots);
 }
 
-/* streams: 0 for as many as the engine chooses. */
+/* streams: 0 lets the engine choose. */
 static struct outcome bench_streams(const struct load *load, uint32_t streams)
 {
     run.engine = open_engine("cuda", streams);
@@ -356,7 +364,7 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
     if (copies_s < 0 || kernels_s < 0)
         exit(1);
     double bound_s = copies_s > kernels_s ? copies_s : kernels_s;
-    printf("\n%s: %u jobs of %.1f MP; alone: copies both ways %.1f ms, kernels %.1f ms\n",
+    printf("\n%s: %u jobs of %.1f MP; alone: copies in both directions %.1f ms, kernels %.1f ms\n",
            load->name, load->jobs, mpixels(), copies_s * 1e3, kernels_s * 1e3);
     printf("%8s %10s %9s %9s %9s %8s %14s\n", "streams", "wall ms", "up GB/s", "down GB/s",
            "GP/s", "overlap", "wall / bound");
@@ -371,7 +379,7 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
                mpixels() * load->jobs / o.wall_s * 1e-3, o.overlap, o.wall_s / bound_s,
                100 * o.up / rates->h2d, 100 * o.up / rates->both_h2d);
         if (chosen)
-            printf("; %.3f of the best of these", o.wall_s / best_s);
+            printf("; %.3f of the best time above", o.wall_s / best_s);
         printf("\n");
         best_s = o.wall_s < best_s ? o.wall_s : best_s;
     }
@@ -384,13 +392,13 @@ static double thread_cpu_s(void)
     return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
 }
 
-/* What the thread that calls the engine spends on a job, and so how many it can start: each on a
- * stream by itself, and those that come at once together. */
+/* Measures the CPU time per job of the thread that calls the engine, which limits the rate of small
+ * jobs: once with each job alone on a stream, once with jobs that share a stream's turn. */
 static void bench_small(const struct load *like)
 {
     uint32_t old_width = width, old_height = height;
     printf("\n%s, %d jobs waiting\n%-12s %9s %9s %12s %13s %7s %10s\n", like->name, SMALL_PLACES,
-           "", "alone/s", "joint/s", "alone CPU us", "joint CPU us", "a turn", "device us");
+           "", "alone/s", "joint/s", "alone CPU us", "joint CPU us", "per turn", "device us");
     for (uint32_t side = 64; side <= 1024; side *= 2) {
         double rate[2], cpu_us[2];
         struct engine_activity activity;
@@ -421,13 +429,15 @@ static void bench_small(const struct load *like)
     height = old_height;
 }
 
-/* Copies of as many bytes as gray, RGB and RGBA take, in and out, alone on one stream. */
+/* Times of copies of a whole gray, RGB and RGBA image, alone on one stream. `bytes` counts reads
+ * and writes. */
 #define COPIES 3
 static struct {
     double bytes, s;
 } copies[COPIES];
 
-/* What a copy takes that reads and writes as many bytes: on the line through the nearest two. */
+/* Returns the seconds of a copy that reads and writes as many bytes in total, by linear
+ * interpolation. */
 static double copy_alike_s(double bytes)
 {
     size_t i = bytes > copies[1].bytes ? 1 : 0;
@@ -435,7 +445,7 @@ static double copy_alike_s(double bytes)
     return copies[i].s + slope * (bytes - copies[i].bytes);
 }
 
-/* A row's first figures: alone on one stream, and on several in turn. */
+/* Prints the first columns of a row: alone on one stream, and on several streams in turn. */
 static void print_kernel(const char *name, double s, double lanes_s, double bytes,
                          const struct device_rates *rates)
 {
@@ -495,7 +505,7 @@ static void bench_kernels(const struct device_rates *rates, const char *name)
     }
 }
 
-/* One job after the other, so that nothing hides behind a neighbour. */
+/* Runs one job after another, so that no job's time overlaps with another's. */
 static void bench_memory(const struct load *load)
 {
     static const char *const names[] = {"pinned", "pageable", "managed"};
@@ -512,29 +522,30 @@ static void bench_memory(const struct load *load)
     }
 }
 
-/* The one kernel whose time could depend on the picture, beside CUB's. */
+/* Compares the histogram with CUB's. Its time could depend on the image, so an image of a single
+ * value is measured, too. */
 static void bench_histograms(const char *name)
 {
-    printf("\n%-18s %-10s %9s %9s %9s %9s\n", "histogram", "picture", "us", "GB/s", "cub us",
+    printf("\n%-18s %-10s %9s %9s %9s %9s\n", "histogram", "image", "us", "GB/s", "cub us",
            "cub/ours");
     for (size_t i = 0; i < LOADS; i++) {
         const struct load *load = &loads[i];
         if (strcmp(load->ops, "[\"histogram\"]") != 0 || !strstr(load->name, name))
             continue;
-        uint8_t *picture = malloc(load->plan.input_bytes);
-        for (int flat = 0; picture && flat < 2; flat++) {
-            fill(load, picture);
+        uint8_t *pixels = malloc(load->plan.input_bytes);
+        for (int flat = 0; pixels && flat < 2; flat++) {
+            fill(load, pixels);
             if (flat)
-                memset(picture, 77, load->plan.input_bytes);
-            double s = bench_kernels_s(&load->plan, picture, false);
-            double cub_s = bench_cub_s(&load->plan, picture);
+                memset(pixels, 77, load->plan.input_bytes);
+            double s = bench_kernels_s(&load->plan, pixels, false);
+            double cub_s = bench_cub_s(&load->plan, pixels);
             if (s < 0 || cub_s < 0)
                 exit(1);
             printf("%-18s %-10s %9.1f %9.0f %9.1f %9.2f\n", load->name,
                    flat ? "one value" : "photograph", s * 1e6,
                    mpixels() / s * 1e-3 * load->channels, cub_s * 1e6, cub_s / s);
         }
-        free(picture);
+        free(pixels);
     }
 }
 
@@ -569,7 +580,7 @@ static void bench_cpu(void)
     engine_close(engine);
 }
 
-/* Whether a table is wanted: `only` is NULL or the one. */
+/* Returns true if the table is selected. `only` is its name, or NULL for all tables. */
 static bool wanted(const char *only, const char *table)
 {
     return !only || strcmp(only, table) == 0;
@@ -613,7 +624,7 @@ int main(int argc, char **argv)
     bool cpu = argc == 2 && strcmp(argv[1], "cpu") == 0;
     const char *only = argc >= 2 && atoi(argv[1]) == 0 ? argv[1] : NULL;
     if (only && argc >= 3 && !take_size(argv[2])) {
-        fprintf(stderr, "bench_gpu: %s is no size such as 8000x6000, of 16 to %u a side\n",
+        fprintf(stderr, "bench_gpu: size is %s; it must be WIDTHxHEIGHT, each 16 to %u\n",
                 argv[2], SIDE_CEILING / 3 * 2);
         return 1;
     }
@@ -621,7 +632,7 @@ int main(int argc, char **argv)
         streams[i - 1] = (uint32_t)atoi(argv[i]);
         count = (size_t)i;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* into a file, too: tables take minutes */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* also into a file, since tables take minutes */
     for (size_t i = 0; i < LOADS; i++)
         load_open(&loads[i]);
 

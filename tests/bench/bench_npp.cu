@@ -1,9 +1,9 @@
 /*
- * bench_npp.cu - NPP's counterparts of bench_gpu's loads, where the CUDA toolkit has NPP.
+ * bench_npp.cu - times NPP's counterparts of bench_gpu's loads, if the CUDA toolkit has NPP.
  *
- * The same pictures and sizes, not always the same result: NPP's Sobel is one direction of two, its
- * resize one of its own filters, its rotation by any angle. A row says what a user of NPP would
- * call for this work.
+ * Images and sizes are the same, but results differ in places: NPP's Sobel computes one direction
+ * of two, its resize has filters of its own, and its rotation allows any angle. Each row is the
+ * call that a user of NPP would choose for the work.
  */
 #include "tests/bench/bench_device.h"
 
@@ -22,14 +22,14 @@ extern "C" double bench_npp_s(const char *name, const struct plan *plan)
 #include "gpu/engine/engine_impl.h"
 #include "gpu/plan/pass.h"
 
-/* What the calls below have in common. */
+/* The arguments of the calls below. */
 struct npp {
     NppStreamContext context;
     const Npp8u *from;
     Npp8u *to;
     int from_step, to_step, channels;
     NppiSize from_size, to_size;
-    Npp8u *buffer;  /* what NPP asks for */
+    Npp8u *buffer;  /* scratch memory of NPP */
     Npp8u *table;   /* 256 bytes */
     Npp32s *kernel; /* ones, 15 x 15 */
     Npp32s *counts;
@@ -42,7 +42,7 @@ typedef size_t npp_room(const npp &n);
 #define BY_CHANNELS(n, one, three, four)                                                           \
     ((n).channels == 1 ? (one) : (n).channels == 3 ? (three) : (four))
 #define FROM_TO n.from, n.from_step, n.to, n.to_step
-/* Neighbourhoods: the whole picture, its edge repeated. */
+/* Arguments of neighbourhood filters: the whole image, with its edge replicated. */
 #define AROUND n.from, n.from_step, n.from_size, {0, 0}, n.to, n.to_step, n.from_size
 
 static const NppiBorderType edge = NPP_BORDER_REPLICATE;
@@ -54,7 +54,7 @@ static NppStatus transpose(const npp &n)
                        nppiTranspose_8u_C4R_Ctx(FROM_TO, n.from_size, n.context));
 }
 
-/* By a multiple of 90 degrees: where the picture's corner comes to lie. */
+/* Rotates by 90 degrees around the corner (0, 0), then shifts the image down into the output. */
 static NppStatus rotate(const npp &n)
 {
     NppiRect whole = {0, 0, n.from_size.width, n.from_size.height};
@@ -183,7 +183,7 @@ static NppStatus unsharp(const npp &n)
                                               n.context);
 }
 
-/* Smaller: supersampling, which looks at every pixel; larger: Lanczos. */
+/* Supersampling, which reads every pixel, makes images smaller; Lanczos makes them larger. */
 static NppStatus resize(const npp &n)
 {
     NppiRect whole = {0, 0, n.from_size.width, n.from_size.height};
@@ -266,7 +266,7 @@ static size_t room_unsharp(const npp &n)
     return (size_t)bytes;
 }
 
-/* By the beginnings of the loads' names; the longer one of two first. */
+/* Matched by the start of the load's name; a longer entry comes before its own prefix. */
 static const struct {
     const char *name;
     npp_call *call;
@@ -349,7 +349,7 @@ static npp npp_of(const struct plan *plan)
     return n;
 }
 
-/* kernel, counts and means, one after the other, the table behind them. */
+/* Holds kernel, counts, means and table, in this order. */
 #define SMALL_BYTES 8192
 
 extern "C" double bench_npp_s(const char *name, const struct plan *plan)

@@ -1,17 +1,17 @@
 /*
- * bench_png - PNG against what the libraries below it can do, and which settings are worth it.
+ * bench_png - compares PNG encoding and decoding with other libraries and other settings.
  *
  *     bench_png --folder F [--rounds 5] [--count 4]        compare
  *     bench_png curve --folder F [--count 4] [--svg FILE]  every level, filter and strategy
  *
- * The pictures are the middles (at most 1600 x 1200, for the curve half of either side) of the
- * first photographs below the folder, JPEGs in colour that are 640 pixels wide or more, and the
- * edges (sobel) of each. All work on memory, with buffers that are reused, on one thread, and take
- * turns; what is told is the median over the rounds, in CPU time and wall time.
+ * The images are the centres of the first photographs below the folder, and the edges (sobel) of
+ * each. A centre has at most 1600 x 1200 pixels, for the curve half of either side. The photographs
+ * are JPEGs in colour, 640 pixels wide or more. Everything runs in memory, on one thread, in turns,
+ * with reused buffers. Figures are medians over the rounds, in CPU time and wall time.
  *
- * The codec of codecs/ is set beside libpng with the same settings, libspng with the same settings
- * (where it is installed), and beside what is in any PNG: zlib's deflate and inflate of the same
- * filtered rows, and libdeflate's (where it is installed).
+ * The codec of codecs/ is compared with libpng and libspng at the same settings. It is also
+ * compared with the core of every PNG: deflate and inflate of the same filtered rows, by zlib and
+ * libdeflate. libspng and libdeflate are optional.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -141,7 +141,7 @@ static double median(double *values, unsigned count)
     return values[count / 2];
 }
 
-/* The ratio is of CPU time, libpng's over the contestant's, in the same round. */
+/* The ratio is libpng's CPU time divided by the contestant's in the same round. */
 static void report(const struct set *set, struct time times[CONTESTANTS][ROUNDS_MAX])
 {
     size_t floor = 0;

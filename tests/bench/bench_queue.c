@@ -1,15 +1,14 @@
 /*
- * bench_queue - how many jobs a second the queue itself carries, and what a job costs.
+ * bench_queue - measures the queue alone: jobs per second, and CPU time per job.
  *
  *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
  *
- * The job is as good as none: an 8 x 8 PNG from a key to a key, without operations. All jobs lie
- * in the list before daemons, which were held up by SIGUSR2, may take them; the time runs until
- * the last result is there. One Redis on this machine, whose keeping (none, an append-only file
- * written each second, one written before each answer) and the number of daemons change from row
- * to row. CPU times are of processes, so that they mean something on a busy machine too. Each
- * figure is the median over the rounds. With --against each row is done with both programs, which
- * take turns.
+ * The job does almost nothing: an 8 x 8 PNG from a key to a key, without operations. SIGUSR2 pauses
+ * the daemons until all jobs are in the list. The clock stops when the last result has arrived.
+ * One Redis on this machine serves all daemons. The rows differ in their number and in Redis's
+ * persistence: none, an append-only file synced every second, or synced before each reply. CPU
+ * times are those of the processes, so they hold on a busy machine. Each figure is the median over
+ * the rounds. With --against, both programs take turns on each row.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -20,7 +19,7 @@
 #include "tests/fixtures/world.h"
 
 #define ROUNDS_MAX 31
-#define IMAGES 64 /* keys that outputs go to, over and over */
+#define IMAGES 64 /* keys of outputs, overwritten in turn */
 #define WAIT_S 300.0
 
 static const struct row {
@@ -135,7 +134,7 @@ static int by_value(const void *a, const void *b)
     return *(const double *)a < *(const double *)b ? -1 : 1;
 }
 
-/* figures[program][figure], each the median of the rounds. */
+/* Sets medians[program][figure] to the median of the rounds. */
 static bool measure_row(const struct row *row, double medians[2][FIGURES])
 {
     double all[2][FIGURES][ROUNDS_MAX];
@@ -157,14 +156,14 @@ static bool measure_row(const struct row *row, double medians[2][FIGURES])
 
 static int run(void)
 {
-    printf("%u jobs a run, %u in flight a daemon, median of %u rounds\n", bench.jobs,
+    printf("%u jobs per run, %u in flight per daemon, median of %u rounds\n", bench.jobs,
            bench.inflight, bench.rounds);
     printf("%-10s %7s %10s %14s %15s %16s\n", "Redis keeps", "daemons", "jobs/s", "Redis us/job",
            "daemons us/job", "commands/job");
     for (size_t i = 0; i < ROWS; i++) {
         double medians[2][FIGURES];
         if (!measure_row(&rows[i], medians)) {
-            printf("%s, %zu daemons: jobs did not end as they should\n", rows[i].name,
+            printf("%s, %zu daemons: jobs failed or timed out\n", rows[i].name,
                    rows[i].daemons);
             return 1;
         }

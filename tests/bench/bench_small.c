@@ -1,27 +1,28 @@
 /*
- * bench_small - many small pictures: what is left of the floor and of the queue.
+ * bench_small - compares the daemon on small images with the codec floor and with the queue alone.
  *
  *     bench_small --daemon PATH [--against PATH] [--engine cpu] [--folder F] [--pictures F]
  *                 [--size 64 ...] [--rounds 3] [--seconds 2] [--threads N] [--trace]
  *
- * The job is grayscale + sobel of a square JPEG to a JPEG of quality 85, from file to file and
- * from key to key. With --pictures it is done to the JPEGs of that folder instead, the first 64 by
- * name and of whatever sizes; "side" is the first one's width then. The floor has the CPU engine,
- * whichever the daemon has.
- * For each size and place, in turns, `rounds` times:
- *   floor    the codecs and the operations alone (floor.h), on N threads;
- *   queue    queue/ alone, in this process: jobs are fetched, parsed, read where they are keys, and
- *            answered at once with a result (and a key's bytes) of the usual length;
- *   daemon   all of it: the jobs lie in the list before the daemon, held up by SIGUSR2, may take
- *            them; the time runs until the last result is there. Files are new ones. No fsync.
- * The files are in /dev/shm; with --folder they are elsewhere, and the floor writes its outputs to
- * files too: what a filesystem takes for a new file may be more than all the rest.
- * The bound is 1 / (1 / floor + 1 / queue): as if nothing but these two were done, one after the
- * other. Redis shares the machine. Figures are medians over the rounds, the ratio's of the ratios
- * of each round. CPU times and switches are of threads, so they mean something on a busy machine
- * too: "in CPU" is what the floor and the queue alone use, Redis included, over what the daemon and
- * Redis use. With --against each round is done with both programs; with --trace, strace counts the
- * daemon's system calls in one more turn, for which it is slow.
+ * The job is grayscale + sobel of a square JPEG to a JPEG of quality 85, from file to file and from
+ * key to key. --pictures uses the JPEGs of a folder instead: the first 64 by name, of any size.
+ * Then "side" is the width of the first. The floor always has the CPU engine.
+ *
+ * For each size and place, three turns follow one another, `rounds` times:
+ *   floor    the codecs and the operations alone (floor.h), on N threads
+ *   queue    queue/ alone, in this process: it fetches and parses jobs, reads input keys, and at
+ *            once posts results and output keys of the usual length
+ *   daemon   the whole daemon: SIGUSR2 pauses it until all jobs are in the list; the clock stops
+ *            when the last result has arrived; every output is a new file, without fsync
+ * Files are in /dev/shm. With --folder they are in that folder, and the floor writes output files,
+ * too: on some filesystems a new file costs more than the rest of the job.
+ *
+ * The bound is 1 / (1 / floor + 1 / queue), as if floor and queue ran one after the other. Redis
+ * shares the machine. Figures are medians over the rounds; a ratio is the median of the ratios of
+ * each round. CPU times and context switches are those of threads, so they hold on a busy machine.
+ * "in CPU" is the CPU time of floor, queue and its Redis, divided by that of the daemon and Redis.
+ * With --against, each round runs both programs. With --trace, strace counts the daemon's system
+ * calls in one more turn, which is slow.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,8 +47,8 @@
 #define ROUNDS_MAX 31
 #define PROGRAMS_MAX 2
 #define SIZES_MAX 8
-#define PHOTOS_MAX 64 /* different ones of a size */
-#define KEYS 256      /* of outputs, written over and over */
+#define PHOTOS_MAX 64 /* different images per size */
+#define KEYS 256      /* keys of outputs, overwritten in turn */
 #define QUEUE_PLACES 64
 #define JOBS_MAX 200000u
 #define WAIT_S 300.0
@@ -63,7 +64,7 @@ enum figure {
     FIGURES
 };
 
-/* What a turn comes to: jobs a second, CPU us a job of all that took part. */
+/* The result of a turn: jobs per second, and CPU us per job of all processes. */
 struct rate {
     double jobs_s, cpu_us;
 };
@@ -81,11 +82,11 @@ static struct bench {
     struct floor floor;
     struct floor_photo photos[PHOTOS_MAX];
     struct picture_file files[PHOTOS_MAX];
-    unsigned count; /* of both */
+    unsigned count; /* of photos and files */
     cJSON *operations;
 } bench = {.rounds = 3, .seconds = 2, .engine = "cpu"};
 
-/* ---- what processes use ---------------------------------------------------------------------- */
+/* ---- CPU time -------------------------------------------------------------------------------- */
 
 static double redis_cpu_us(void)
 {
@@ -100,7 +101,7 @@ static double redis_cpu_us(void)
     return sum * 1e6;
 }
 
-/* Adds what one thread has used so far. */
+/* Adds the CPU time and the context switches of one thread so far. */
 static void add_thread(pid_t pid, pid_t thread, double figures[FIGURES])
 {
     char path[64];
@@ -123,7 +124,7 @@ static void add_thread(pid_t pid, pid_t thread, double figures[FIGURES])
     free(text);
 }
 
-/* All so far: of Redis and of each of the daemon's threads. The loop's is the process's first. */
+/* Sets the totals so far of Redis and of the daemon's threads. The loop runs on the main thread. */
 static void take_usage(const struct process *daemon, double figures[FIGURES])
 {
     char path[64];
@@ -161,7 +162,7 @@ static void push_jobs(void)
     }
 }
 
-/* The next result is a success. */
+/* Takes the next result. Returns true if the job is done. */
 static bool is_good(void)
 {
     cJSON *result = world_result(&bench.world, 10);
@@ -189,7 +190,7 @@ struct task {
     struct job job;
 };
 
-/* The photo of a job: its input is N.jpg, or a key that ends in :N. */
+/* Returns the index of a job's photo: its input is N.jpg, or a key that ends in :N. */
 static unsigned photo_of(const struct job *job)
 {
     const char *number = job->input.key ? strrchr(job->input.key, ':') + 1 : job->input.path;
@@ -307,7 +308,7 @@ static bool pause_daemon(struct process *daemon)
     return process_logged(daemon, mark, "fetching is paused", 30);
 }
 
-/* So that each job writes a new file, as jobs do. */
+/* Removes the outputs, so that each job writes a new file, as usual jobs do. */
 static void remove_outputs(void)
 {
     DIR *folder = opendir(bench.world.out);
@@ -335,7 +336,7 @@ static bool daemon_turn(struct process *daemon, double figures[FIGURES])
     return pause_daemon(daemon) && good && is_good();
 }
 
-/* strace ends when it is told to, and writes its table then. */
+/* strace writes its table when SIGINT ends it. */
 static void trace_turn(struct process *daemon)
 {
     double figures[FIGURES];
@@ -348,12 +349,12 @@ static void trace_turn(struct process *daemon)
     struct process_options how = {.program = "/usr/bin/strace", .args = args,
                                   .folder = bench.world.folder, .name = "strace"};
     if (!process_start(&tracer, &how) || !process_logged(&tracer, 0, "attached", 10)) {
-        printf("strace cannot be run here\n");
+        printf("cannot run strace\n");
     } else if (daemon_turn(daemon, figures)) {
         process_signal(&tracer, SIGINT);
         process_wait(&tracer, 10);
         char *text = text_file_read(path), *rest = text;
-        printf("system calls a job:");
+        printf("system calls per job:");
         for (char *line; (line = strsep(&rest, "\n"));) {
             char name[64];
             unsigned long calls;
@@ -381,9 +382,9 @@ static bool start_daemon(size_t index)
     return pause_daemon(daemon);
 }
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
-/* Takes the file over. Where the floor cannot take it, it says so and does without. */
+/* Takes ownership of the file. Skips it with a message if the floor cannot handle it. */
 static void add_photo(struct picture_file file, const char *name)
 {
     unsigned i = bench.count;
@@ -454,7 +455,7 @@ static void drop_photos(void)
     bench.floor = (struct floor){0};
 }
 
-/* Keys are in memory for the floor as well. */
+/* For keys, the floor reads its inputs from memory. */
 static void choose_place(bool keys)
 {
     bench.keys = keys;
@@ -520,7 +521,7 @@ static bool measure_row(bool keys)
     double jobs = bench.jobs / floor_run(&bench.floor, bench.jobs).wall_s * bench.seconds / 2;
     bench.jobs = jobs < JOBS_MAX ? jobs > 64 ? (unsigned)jobs : 64 : JOBS_MAX;
     if (!measure(&all)) {
-        printf("%u, %s: jobs did not end as they should\n", size, keys ? "keys" : "files");
+        printf("%u, %s: jobs failed or timed out\n", size, keys ? "keys" : "files");
         return false;
     }
     printf("%4u %-5s %8.0f %8.1f %8.0f %8.0f", size, keys ? "keys" : "files", median(all.floors),
@@ -550,8 +551,8 @@ static int run(void)
     for (size_t i = 0; i < bench.program_count; i++)
         if (!start_daemon(i))
             return 1;
-    printf("%u threads, engine %s, median of %u rounds; CPU us a job of Redis, the loop's and the "
-           "workers' user and system time, switches a job\n", bench.threads, bench.engine,
+    printf("%u threads, engine %s, median of %u rounds; CPU us per job of Redis, the loop's and "
+           "the workers' user and system time, switches per job\n", bench.threads, bench.engine,
            bench.rounds);
     printf("%4s %-5s %8s %8s %8s %8s %8s %18s %6s %7s %7s %7s %7s %7s %7s\n", "side", "place",
            "floor/s", "floor us", "queue/s", "bound/s", "daemon/s", "of the bound", "in CPU",
@@ -560,7 +561,7 @@ static int run(void)
         make_photos(bench.sizes[i]);
         bool good = bench.count > 0 && measure_row(false) && (bench.folder || measure_row(true));
         if (bench.count == 0)
-            printf("no JPEG for the floor in %s\n", bench.pictures);
+            printf("no JPEG that the floor can handle in %s\n", bench.pictures);
         status = good ? 0 : 1;
         drop_photos();
     }

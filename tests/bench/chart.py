@@ -1,4 +1,4 @@
-"""chart.py - SVG charts for the README: bars and lines, legible on light and on dark pages."""
+"""Draws the SVG charts of the benches: bars and lines, legible on light and on dark pages."""
 import math
 from xml.sax.saxutils import escape
 
@@ -63,7 +63,7 @@ def title(note):
 
 
 def bars(path, heading, panels):
-    """panels: (head, [(name, value)]); the first row of a panel is drawn as one's own."""
+    """panels: (head, [(name, value)]); the first row of a panel is highlighted."""
     left, right, step, thick = 230, 70, 24, 15
     height = 44 + sum(34 + step * len(rows) + 12 for _, rows in panels)
     drawing, y = Drawing(height), 44
@@ -91,13 +91,13 @@ def short(number):
 
 
 def ceiling(number):
-    """The next 1, 2 or 5 with zeros behind it."""
+    """Rounds up to 1, 2 or 5 times a power of ten."""
     ten = 10 ** math.floor(math.log10(number))
     return next(step * ten for step in (1, 2, 5, 10) if step * ten >= number)
 
 
 def lines(path, heading, panels):
-    """panels: (head, what x is, what y is, [(x, y)]); x is drawn in logarithms, y from 0 on."""
+    """panels: (head, name of x, name of y, [(x, y)]); x is logarithmic, y starts at 0."""
     left, right, tall = 60, 30, 190
     height = 44 + len(panels) * (tall + 92)
     drawing, top = Drawing(height), 44

@@ -134,7 +134,7 @@ static void png_quiet(png_structp png, png_const_charp message)
     (void)message;
 }
 
-/* With `to` NULL only the header is read, into photo. */
+/* If `to` is NULL, reads only the header, into photo. */
 static bool png_pixels(struct floor_thread *thread, struct floor_photo *photo,
                        const struct image *to)
 {
@@ -186,14 +186,14 @@ static size_t encode(struct floor_thread *thread, const struct image *from)
         jpeg_write_scanlines(jpeg, &row, 1);
     }
     jpeg_finish_compress(jpeg);
-    if (bytes != thread->encoded.bytes) { /* it outgrew the buffer: never again */
+    if (bytes != thread->encoded.bytes) { /* libjpeg outgrew the buffer: make it larger */
         free(bytes);
         buffer_need(&thread->encoded, size * 2);
     }
     return size;
 }
 
-/* What any program asks of the filesystem for a file that is there whole or not at all. */
+/* Writes a temporary file and renames it: the least that any program needs for an atomic output. */
 static bool write_file(struct floor_thread *thread, unsigned number, size_t bytes)
 {
     char temporary[64], name[32];
@@ -205,8 +205,8 @@ static bool write_file(struct floor_thread *thread, unsigned number, size_t byte
     return fd >= 0 && close(fd) == 0 && ok && renameat(folder, temporary, folder, name) == 0;
 }
 
-/* One picture, all the way. */
-static bool carry_out(struct floor_thread *thread, struct floor_photo *photo, unsigned number)
+/* Runs one job. */
+static bool run_job(struct floor_thread *thread, struct floor_photo *photo, unsigned number)
 {
     struct engine_memory memory = {
         .input = buffer_need(&thread->input, photo->plan.input_bytes),
@@ -236,7 +236,7 @@ static void *thread_main(void *argument)
     struct floor *floor = thread->floor;
     unsigned at;
     while ((at = atomic_fetch_add(&floor->next, 1)) < floor->total)
-        if (!carry_out(thread, &floor->photos[at % floor->count], at))
+        if (!run_job(thread, &floor->photos[at % floor->count], at))
             atomic_fetch_add(&floor->failed, 1);
     return NULL;
 }
@@ -262,7 +262,7 @@ struct floor_turn floor_run(struct floor *floor, unsigned total)
     return (struct floor_turn){process_now() - turn.wall_s, own_cpu_s() - turn.cpu_s};
 }
 
-/* ---- what a picture is ----------------------------------------------------------------------- */
+/* ---- headers and plans ----------------------------------------------------------------------- */
 
 static bool read_head(struct floor_thread *thread, struct floor_photo *photo, bool *ycc)
 {
@@ -290,7 +290,7 @@ bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *ope
         error_set(error, STATUS_UNSUPPORTED_FORMAT, "cannot be read");
         return false;
     }
-    /* As the daemon chooses it (daemon/pipeline/steps.c). */
+    /* The daemon chooses in the same way (daemon/pipeline/steps.c). */
     struct plan_source source = {.width = photo->width, .height = photo->height, .orientation = 1,
                                  .background = {255, 255, 255}};
     if (ycc && plan_decode_as(&target, 1) == DECODE_LUMA)

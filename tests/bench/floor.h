@@ -1,11 +1,10 @@
 /*
- * floor.h - what a machine can do with pictures at best: the codecs, the operations, nothing else.
+ * floor.h - runs the codecs and operations of a job alone: the lower bound of a job's cost.
  *
- * The job is some operations on a picture, to a JPEG of quality 85. Each thread has its own
- * libjpeg objects and its own buffers, which are reused: read the file, decode it straight with
- * libjpeg-turbo or libpng (a YCbCr JPEG to gray alone, or at M/8, where the daemon does so), run
- * the plan on the CPU engine of gpu/, encode it straight with libjpeg-turbo into memory. It knows
- * no queue, and writes no file unless it is told to.
+ * A job reads a file, decodes it with libjpeg-turbo or libpng, and runs its plan on the CPU engine.
+ * Then libjpeg-turbo encodes a JPEG of quality 85 into memory. A YCbCr JPEG is decoded to gray, or
+ * at M/8, if the daemon would do so. Each thread reuses its own libjpeg objects and buffers. There
+ * is no queue, and files are written only if output_folder is set.
  */
 #ifndef GPUIMGD_TESTS_BENCH_FLOOR_H
 #define GPUIMGD_TESTS_BENCH_FLOOR_H
@@ -18,17 +17,17 @@
 #include "gpu/engine/engine.h"
 
 struct floor_photo {
-    char *name;                       /* below the folder; the photo's own */
-    uint32_t width, height;           /* of the file */
+    char *name;                       /* relative to the folder; owned by the photo */
+    uint32_t width, height;           /* of the file, in pixels */
     uint32_t channels;                /* as decoded for this job */
     bool png;
-    const uint8_t *bytes;             /* the file, where it is not to be read; borrowed */
+    const uint8_t *bytes;             /* the contents of the file, borrowed; NULL: read it */
     size_t length;
     struct plan plan;
     size_t output_bytes;              /* of the floor's JPEG */
 };
 
-/* Wall and CPU (user and system, all threads) seconds. */
+/* Seconds of wall time and of CPU time (user and system, all threads). */
 struct floor_turn {
     double wall_s, cpu_s;
 };
@@ -41,23 +40,22 @@ struct floor {
     size_t count;
     unsigned threads;
     struct engine *engine;
-    int output_folder;        /* files are written below it, and renamed into place; -1: none */
+    int output_folder;        /* descriptor of the folder to write files to; -1: no files */
     struct floor_thread *pool;
-    unsigned total;           /* pictures a turn: the photos in turn, from the first */
+    unsigned total;           /* images per turn; the photos in turn, from the first */
     atomic_uint next, failed;
 };
 
-/* Opens a CPU engine and what the threads need; ends the program where it cannot. folder is
- * borrowed. */
+/* Opens a CPU engine and the state of the threads. Aborts on error. Borrows `folder`. */
 void floor_open(struct floor *floor, const char *folder, unsigned threads);
-/* The photos' plans and names too, but not the array. */
+/* Also frees the plans and names of the photos, but not their array. */
 void floor_close(struct floor *floor);
 
-/* Reads a picture's header and builds the plan of these operations. false, with a sentence in
- * error: it is not one for the floor. */
+/* Reads the header of an image and builds the plan of the operations. Returns false, with the error
+ * set, if the floor cannot handle the image. */
 bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *operations,
                 struct error *error);
-/* total pictures, on all threads. Failures are counted in floor->failed. */
+/* Runs `total` images on all threads. Counts failures in floor->failed. */
 struct floor_turn floor_run(struct floor *floor, unsigned total);
 
 #endif

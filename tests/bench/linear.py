@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""What a job costs, against how many are queued and against how large the picture is.
+"""Measures the cost of a job against the number of queued jobs and the size of the image.
 
     linear.py --build DIR [--jobs-max 1000000] [--rounds 3] [--threads N] [--svg FILE]
 
-Queued jobs: pictures of 64 x 64 to edges, all pushed before the daemon, held up by SIGUSR2, may
-begin; the time runs until the last result is there. Size: synthetic pictures (noise of several
-scales) of 0.1 to 50 megapixels to edges, some 400 MP of each a round; the rounds go through the
-sizes in turn, and figures are medians. JPEG of quality 85 in and out, files, no fsync; in memory
-(/dev/shm) unless $TMPDIR says otherwise, since a disk's journal is no part of the cost.
+Queued jobs: images of 64 x 64 pixels to edges. SIGUSR2 pauses the daemon until all jobs are
+pushed; the clock stops when the last result has arrived. Size: synthetic images (noise of several
+scales) of 0.1 to 50 megapixels to edges, about 400 MP of each size per round. Each round goes
+through all sizes, and figures are medians. Input and output are JPEG files of quality 85, without
+fsync. They are in memory (/dev/shm) unless $TMPDIR is set: a disk's journal is not measured.
 """
 import argparse
 import json
@@ -27,12 +27,12 @@ from rig import Rig, cpu_s  # noqa: E402
 
 TINY = 64
 SIZES_MP = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
-MP_A_ROUND = 400
-OUTPUTS = 256 # written over and over
+MP_PER_ROUND = 400
+OUTPUTS = 256 # overwritten in turn
 
 
-def picture(width, height):
-    """Noise of several scales, so that it compresses about as a photograph does."""
+def noise_image(width, height):
+    """Makes noise of several scales, which compresses about as well as a photograph."""
     image = Image.effect_noise((width // 2 + 1, height // 2 + 1), 20).resize((width, height))
     for by in (8, 64):
         coarse = Image.effect_noise((width // by + 2, height // by + 2), 120)
@@ -46,7 +46,7 @@ def job(name, number):
 
 
 def loop_us(rig):
-    """From the stats line of the time since the last one."""
+    """Returns loop_us of a new stats line, which covers the time since the previous line."""
     before = rig.tail("daemon.log").count("stats interval_s=")
     rig.signal(signal.SIGUSR1)
     for _ in range(500):
@@ -62,11 +62,11 @@ def wait_for_log(rig, text, times):
         if rig.tail("daemon.log").count(text) >= times:
             return
         time.sleep(0.01)
-    raise RuntimeError(f'the daemon does not say "{text}": {rig.tail("daemon.log")}')
+    raise RuntimeError(f'the daemon did not log "{text}": {rig.tail("daemon.log")}')
 
 
 def queued(options, folder, count):
-    """Jobs/s, and CPU microseconds a job: of all, of the loop's thread, of Redis."""
+    """Returns jobs/s, and CPU us per job: of the daemon, of its loop thread, of Redis."""
     with Rig(f"{options.build}/gpuimgd", folder, f"--workers={options.threads}",
              f"--results_max={count + 1}") as rig:
         rig.run([job("tiny.jpg", i) for i in range(500)]) # warm
@@ -97,10 +97,10 @@ def bench_queued(options, folder):
     rounds = {count: [] for count in counts}
     for number in range(options.rounds):
         for count in counts:
-            if number == 0 or count < 1000000: # minutes; a long run is steady by itself
+            if number == 0 or count < 1000000: # takes minutes, and a long run is steady
                 rounds[count].append(queued(options, folder, count))
         print(f"  queued: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-    print("\n| jobs queued | jobs/s | MP/s | CPU us a job | of these the loop | Redis us a job |")
+    print("\n| jobs queued | jobs/s | MP/s | CPU us per job | of it the loop | Redis us per job |")
     print("| --- | --- | --- | --- | --- | --- |")
     points = []
     for count in counts:
@@ -117,19 +117,19 @@ def bench_sizes(options, folder):
         width = int((mp * 1.5e6) ** 0.5)
         height = int(mp * 1e6 / width)
         names[mp] = f"size-{mp}.jpg"
-        picture(width, height).save(os.path.join(folder, names[mp]), quality=85)
+        noise_image(width, height).save(os.path.join(folder, names[mp]), quality=85)
     rounds = {mp: [] for mp in SIZES_MP}
     with Rig(f"{options.build}/gpuimgd", folder, f"--workers={options.threads}") as rig:
-        for number in range(-1, options.rounds): # the first takes memory and fills caches
+        for number in range(-1, options.rounds): # the first grows pools and fills caches
             for mp in SIZES_MP:
-                jobs = [job(names[mp], i) for i in range(round(MP_A_ROUND / mp))]
+                jobs = [job(names[mp], i) for i in range(round(MP_PER_ROUND / mp))]
                 cpu = cpu_s(rig.pid)
                 wall = rig.run(jobs)
                 if number >= 0:
                     rounds[mp].append((mp * len(jobs) / wall,
                                        (cpu_s(rig.pid) - cpu) * 1e9 / (mp * 1e6 * len(jobs))))
             print(f"  sizes: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-    print("\n| MP an image | MP/s | CPU ns a pixel |\n| --- | --- | --- |")
+    print("\n| MP per image | MP/s | CPU ns per pixel |\n| --- | --- | --- |")
     points = []
     for mp in SIZES_MP:
         rate, cost = medians(rounds[mp])
@@ -149,13 +149,13 @@ def main():
     if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
         tempfile.tempdir = "/dev/shm"
     with tempfile.TemporaryDirectory(prefix="gpuimgd-bench-") as folder:
-        picture(TINY, TINY).save(os.path.join(folder, "tiny.jpg"), quality=85)
+        noise_image(TINY, TINY).save(os.path.join(folder, "tiny.jpg"), quality=85)
         jobs = bench_queued(options, folder)
         sizes = bench_sizes(options, folder)
     if options.svg:
         chart.lines(options.svg, "Linear cost: twice the work takes twice the time", [
             ("How many jobs are queued (64 x 64 pixels each)", "jobs queued", "jobs/s", jobs),
-            ("How large the pictures are", "megapixels an image", "MP/s", sizes)])
+            ("How large the images are", "megapixels per image", "MP/s", sizes)])
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 #!/usr/bin/python3
-"""gpuimgd beside the libraries that people would take instead: the same files, the same work.
+"""Compares gpuimgd with other image libraries on the same files and the same work.
 
     peers.py --build DIR --folder F [--rounds 5] [--seconds 2] [--threads N] [--task edges]
              [--only NAME,...] [--svg FILE]
 
-Two tasks, both to JPEG of quality 85: `edges` (grayscale, sobel) and `thumbnails` (to 512 x 512
-inside). All pictures of 2 to 15 megapixels below the folder, in classes: baseline JPEG,
-progressive JPEG, PNG. In each round each contestant has a turn of about --seconds with each class,
-one after the other, so that what else the machine does hits all alike; ratios are of turns of the
-same round, figures the medians over the rounds.
+There are two tasks, both to JPEG of quality 85: `edges` (grayscale, sobel) and `thumbnails`
+(512 x 512, inside). The set has all images of 2 to 15 megapixels below the folder, in three
+classes: baseline JPEG, progressive JPEG, PNG. In each round, each contestant has a turn of about
+--seconds with each class. Turns alternate, so that other load on the machine affects all
+contestants alike. A ratio compares turns of the same round; figures are medians over the rounds.
 
-gpuimgd is the whole way: jobs through a private Redis, files read and written, results. The floor
-(bench_floor) is libjpeg-turbo or libpng and the operation alone, with threads. The others are as
-many processes of one thread each as there are threads: of the ways to use two cores the one that
-costs them least. They load their library before the clock runs; vipsthumbnail and mogrify are
-started once a turn with all of their files.
+gpuimgd runs complete jobs: a private Redis, files read and written, results. The floor
+(bench_floor) runs libjpeg-turbo or libpng and the operation alone, on threads. Every other library
+runs in --threads processes of one thread each, which is its cheapest way to use several cores.
+Libraries load before the clock starts; vipsthumbnail and mogrify start once per turn with all files.
 """
 import argparse
 import ctypes
@@ -65,7 +64,7 @@ def find_photos(folder):
     return photos
 
 
-# ---- the other libraries: a function makes the function that does one file, or all at once -------
+# ---- other libraries: a loader returns a function for one file, or for all files at once -------
 
 def opencv_edges(mode):
     def load():
@@ -142,7 +141,7 @@ def vips_edges():
 
 
 def command(*words, **environment):
-    """A program that is given all files at once; {out} is the folder for what it makes."""
+    """Runs a program with all files at once; {out} is the output folder."""
     def load():
         os.environ.update(environment)
 
@@ -177,7 +176,7 @@ PEERS = {
 }
 
 
-# ---- contestants: each has turns of so many repeats of a class --------------------------------------
+# ---- contestants --------------------------------------------------------------------------------
 
 class Turn:
     def __init__(self, wall, cpu, peak, redis_cpu=0.0):
@@ -185,7 +184,7 @@ class Turn:
 
 
 def shares(photos, count):
-    """Files for each of the processes that take all at once: about the same number of pixels."""
+    """Splits the files into parts of about the same number of pixels, one per process."""
     parts = [[] for _ in range(count)]
     for photo in sorted(photos, key=lambda photo: -photo.mp):
         min(parts, key=lambda part: sum(each.mp for each in part)).append(photo)
@@ -193,7 +192,7 @@ def shares(photos, count):
 
 
 def work(load, number, pipe, counter, folder):
-    """A peer's process. It answers each turn with its CPU seconds and its peak in MB."""
+    """The main function of a peer's process. Answers each turn with CPU seconds and peak MB."""
     with open(os.path.join(folder, "log"), "ab") as log: # warnings about profiles and the like
         os.dup2(log.fileno(), 2)
     do = load()
@@ -205,7 +204,7 @@ def work(load, number, pipe, counter, folder):
         before = [time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)]
         forget_peak("self")
         if getattr(do, "takes_all", False):
-            # A file that is named twice may be done at once: each repeat is a start of its own.
+            # A program may treat duplicate names specially, so each repeat starts it again.
             for _ in range(repeats if share else 0):
                 do(share, folder)
         else:
@@ -313,7 +312,7 @@ class Gpuimgd:
         pass
 
 
-# ---- figures --------------------------------------------------------------------------------------
+# ---- figures ------------------------------------------------------------------------------------
 
 class Figures:
     """The turns of one contestant: [round][class], each divided by its repeats."""
@@ -322,7 +321,7 @@ class Figures:
         self.contestant, self.rounds = contestant, []
 
     def sums(self, kinds, what):
-        """One number a round: the classes together."""
+        """Returns one number per round: the sum over the classes."""
         return [sum(getattr(turns[kind], what) for kind in kinds) for turns in self.rounds]
 
     def median(self, kinds, what):
@@ -332,17 +331,17 @@ class Figures:
         return max(turns[kind].peak for turns in self.rounds for kind in kinds)
 
     def ratio(self, other, kinds, what):
-        """Median over the rounds of this one's seconds over the other's."""
+        """Returns the median over the rounds of own seconds divided by the other's."""
         return statistics.median(mine / its for mine, its in zip(self.sums(kinds, what),
                                                                  other.sums(kinds, what)))
 
 
 def measure(contestants, photos, options):
-    """Figures of each contestant."""
+    """Returns the figures of each contestant."""
     kinds = {kind: [photo for photo in photos if photo.kind == kind] for kind in CLASSES}
     kinds = {kind: files for kind, files in kinds.items() if files}
     all_figures, repeats = [Figures(each) for each in contestants], {}
-    for number in range(-1, options.rounds): # the first warms caches and tells how many repeats
+    for number in range(-1, options.rounds): # the first warms caches and gives the repeats
         for figures in all_figures:
             turns = {}
             for kind, files in kinds.items():
@@ -359,13 +358,13 @@ def measure(contestants, photos, options):
 
 
 def table(title, all_figures, kinds, photos):
-    """Markdown, and the rows of the chart."""
+    """Prints a Markdown table and returns the rows of the chart."""
     files = [photo for photo in photos if photo.kind in kinds]
     mp = sum(photo.mp for photo in files)
     own = next((each for each in all_figures if each.contestant.name == "gpuimgd"), all_figures[0])
     floor = next((each for each in all_figures if each.contestant.name == "codec floor"), own)
     print(f"\n**{title}**: {len(files)} files, {mp:.0f} MP\n")
-    print("| | MP/s | images/s | CPU ms an image | its CPU / gpuimgd's | / floor's | "
+    print("| | MP/s | images/s | CPU ms per image | its CPU / gpuimgd's | / floor's | "
           "its time / gpuimgd's | / floor's | peak MB |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     rows = []
@@ -385,7 +384,7 @@ def table(title, all_figures, kinds, photos):
 
 
 def summary(task, all_figures, photos):
-    """The README's table."""
+    """Prints the table for the README."""
     kinds = [kind for kind in CLASSES if any(photo.kind == kind for photo in photos)]
     jpegs = [kind for kind in kinds if kind != "png"] or kinds
     files = [photo for photo in photos if photo.kind in jpegs]
@@ -394,7 +393,7 @@ def summary(task, all_figures, photos):
     columns = [jpegs] + [[kind] for kind in kinds] if len(kinds) > 1 else [kinds]
     heads = ["JPEG" if column == jpegs and len(column) > 1 else column[0] for column in columns]
     print(f"\n**{task}, for the README** ({len(files)} JPEG files, {mp:.0f} MP)\n")
-    print(f"| {task} | MP a CPU second | CPU ms an image | " +
+    print(f"| {task} | MP per CPU second | CPU ms per image | " +
           " | ".join(f"CPU / gpuimgd's, {head}" for head in heads) + " | time / gpuimgd's |")
     print("| --- " * (4 + len(columns)) + "|")
     for figures in all_figures:
@@ -442,17 +441,17 @@ def main():
     parser.add_argument("--svg")
     options = parser.parse_args()
     if not os.path.isdir(options.folder):
-        sys.exit(f'there is no folder "{options.folder}": make bench-peers FOLDER=/some/photographs')
+        sys.exit(f'there is no folder "{options.folder}"; make bench-peers FOLDER=/some/photos')
     options.folder = os.path.realpath(options.folder)
     photos = find_photos(options.folder)
     if not photos:
-        sys.exit(f"no picture of {MP_MIN} to {MP_MAX} MP below {options.folder}")
+        sys.exit(f"no image of {MP_MIN} to {MP_MAX} MP below {options.folder}")
     panels = []
     with Rig(f"{options.build}/gpuimgd", options.folder, f"--workers={options.threads}") as rig:
         for task in [options.task] if options.task else OPS:
             panels += run_task(task, photos, rig, options)
     if options.svg:
-        chart.bars(options.svg, "Megapixels a CPU second (more is better)", panels)
+        chart.bars(options.svg, "Megapixels per CPU second (more is better)", panels)
 
 
 if __name__ == "__main__":

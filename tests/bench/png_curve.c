@@ -24,7 +24,7 @@ static const struct {
 /* ---- measuring ---- */
 
 #ifdef HAVE_LIBDEFLATE
-/* Seconds; *bytes is their size. */
+/* Returns the CPU seconds and sets *bytes to the size. */
 static double time_libdeflate(const struct picture *from, int filter, int level, double *bytes)
 {
     struct picture picture = *from;
@@ -76,7 +76,7 @@ void curve_measure(struct curve *curve, const struct set *set)
 
 /* ---- as a table ---- */
 
-/* Whether nothing else is both as small and as fast. */
+/* Returns true if no other point is both smaller and faster. */
 static bool is_best(const struct curve *curve, const struct point *point)
 {
     const struct point *all = &curve->points[0][0][0];
@@ -88,7 +88,7 @@ static bool is_best(const struct curve *curve, const struct point *point)
 
 void curve_print(const struct curve *curve)
 {
-    printf("\n%s: ms of CPU a megapixel, bytes a pixel; * where nothing is both faster and "
+    printf("\n%s: ms of CPU per megapixel, bytes per pixel; * if nothing is both faster and "
            "smaller\n%-6s %-9s", curve->set->name, "filter", "strategy");
     for (int level = 0; level < LEVELS; level++)
         printf("%13d", level);

@@ -1,5 +1,5 @@
 /*
- * png_curve.h - time and size of a set of pictures with every filter, strategy and level.
+ * png_curve.h - measures time and size of a set of PNGs with every filter, strategy and level.
  */
 #ifndef GPUIMGD_TESTS_BENCH_PNG_CURVE_H
 #define GPUIMGD_TESTS_BENCH_PNG_CURVE_H
@@ -15,15 +15,15 @@ enum curve_strategy {
     STRATEGY_HUFFMAN,
     STRATEGY_RLE,
 #ifdef HAVE_LIBDEFLATE
-    STRATEGY_LIBDEFLATE, /* none of zlib's: rows as libpng filters them, without the time of that */
+    STRATEGY_LIBDEFLATE, /* libdeflate on rows that libpng filtered; filtering is not timed */
 #endif
     STRATEGIES
 };
 #define LEVELS 10
 
 struct point {
-    double seconds; /* of CPU time a megapixel */
-    double bytes;   /* a pixel */
+    double seconds; /* CPU time per megapixel */
+    double bytes;   /* per pixel */
 };
 
 struct curve {
@@ -33,7 +33,7 @@ struct curve {
 
 void curve_measure(struct curve *curve, const struct set *set);
 void curve_print(const struct curve *curve);
-/* As png_plot.py reads them. */
+/* Writes the points in the format that png_plot.py reads. */
 void curve_write_points(const struct curve *curve, FILE *file);
 
 #endif

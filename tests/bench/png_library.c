@@ -19,7 +19,7 @@
 #include "conf/format.h"
 #include "tests/bench/png_picture.h"
 
-static struct bytes out; /* what encoders write to */
+static struct bytes out; /* the output of all encoders */
 static struct {
     struct codec_context *codec;
     uint8_t *pixels, *sink;
@@ -165,7 +165,7 @@ static int spng_keep(spng_ctx *context, void *user, void *from, size_t count)
     return 0;
 }
 
-/* The rows are tight in the raster, as libspng wants them. */
+/* The rows of the raster have no padding, as libspng requires. */
 const struct bytes *encode_spng(const struct picture *picture, int level, int filters)
 {
     static const uint8_t types[] = {0, SPNG_COLOR_TYPE_GRAYSCALE, 0, SPNG_COLOR_TYPE_TRUECOLOR,

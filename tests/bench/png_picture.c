@@ -10,7 +10,7 @@
 #include "conf/format.h"
 #include "tests/fixtures/reference.h"
 
-/* What nftw's callback is to do. */
+/* The arguments of nftw's callback. */
 static struct {
     struct set *sets;
     size_t count;
@@ -52,7 +52,7 @@ void picture_take_apart(struct picture *picture)
     uLongf length = picture->filtered.capacity;
     need(uncompress(picture->filtered.at, &length, picture->compressed.at,
                     picture->compressed.used) == Z_OK && length == picture->filtered.capacity,
-         "taking a PNG apart");
+         "splitting a PNG");
     picture->filtered.used = length;
 }
 

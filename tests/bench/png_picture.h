@@ -1,7 +1,7 @@
 /*
- * png_picture.h - what PNG is measured with: the middles of photographs, and their edges.
+ * png_picture.h - loads the images of bench_png: the centres of photographs, and their edges.
  *
- * What fails ends the program.
+ * An error ends the program.
  */
 #ifndef GPUIMGD_TESTS_BENCH_PNG_PICTURE_H
 #define GPUIMGD_TESTS_BENCH_PNG_PICTURE_H
@@ -16,13 +16,12 @@
 
 struct picture {
     struct raster raster;
-    struct image image;      /* the same pixels as a job has them */
-    struct bytes png;        /* as the codec writes it by default */
-    struct bytes filtered;   /* its rows, as they are compressed */
-    struct bytes compressed; /* its IDATs together */
+    struct image image;      /* the same pixels with the stride of a job's image */
+    struct bytes png;        /* encoded by the codec with default settings */
+    struct bytes filtered;   /* the filtered rows of png */
+    struct bytes compressed; /* the contents of all IDAT chunks of png */
 };
 
-/* One set is the photographs, the other their edges. */
 enum set_name { SET_PHOTOGRAPHS, SET_EDGES, SETS };
 struct set {
     const char *name;
@@ -32,12 +31,12 @@ struct set {
 };
 
 size_t picture_row_bytes(const struct picture *picture);
-/* Makes `filtered` and `compressed`, which are the caller's to free, of the IDATs of `png`. */
+/* Fills `filtered` and `compressed` from the IDAT chunks of `png`. The caller frees both. */
 void picture_take_apart(struct picture *picture);
 
 /* Fills the sets from the first `count` YCbCr JPEGs below the folder that are 640 pixels wide or
- * more: their middles, of at most PICTURE_WIDTH_MAX x PICTURE_HEIGHT_MAX / `part` each, and the
- * edges (sobel) of these. */
+ * more. One set has their centres, of at most PICTURE_WIDTH_MAX / part x PICTURE_HEIGHT_MAX / part
+ * pixels; the other has the edges (sobel) of the centres. */
 void sets_load(struct set sets[SETS], const char *folder, size_t count, uint32_t part);
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""png_plot.py - the curves of bench_png as an SVG: png_plot.py FILE < points
+"""Draws the curves of bench_png as an SVG: png_plot.py FILE < points
 
-A point is a line "set, filter, strategy, level, ms per megapixel, bytes per pixel" with tabs.
+Each point is a line "set, filter, strategy, level, ms per megapixel, bytes per pixel" with tabs.
 """
 import collections
 import sys
@@ -27,7 +27,7 @@ def draw_set(drawing, left, name, low, high, points):
         drawing.text(x, TOP + HEIGHT + 16, f"{MS_MAX * part / 8:g}", "small", "middle")
         drawing.text(left - 6, y + 4, f"{high - (high - low) * part / 8:.3g}", "small", "end")
     for key, color in COLORS.items():
-        # The line has the strategies that libpng takes by itself.
+        # The line has the strategies that libpng chooses.
         line = points[key, "default" if key == "none" else "filtered"]
         runs = points[key, "rle"]["1"]
         levels = [level for level in line if level != "0"]

@@ -1,6 +1,6 @@
-"""rig.py - what the benches in Python share: a private Redis, a daemon, their CPU time and memory.
+"""Runs a private Redis and a daemon for the Python benches; reads CPU time and memory.
 
-A Rig stands in a temporary folder of its own, which goes with it; both processes die with it.
+A Rig has a temporary folder. close() ends both processes and removes the folder.
 """
 import json
 import os
@@ -15,13 +15,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid):
-    """User and system seconds of a process and its threads so far."""
+    """Returns the user and system seconds of a process and its threads so far."""
     fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def forget_peak(pid):
-    """Lets peak_mb count from now on."""
+    """Resets the peak that peak_mb returns."""
     with open(f"/proc/{pid}/clear_refs", "w") as file:
         file.write("5")
 
@@ -51,7 +51,7 @@ class Redis:
         line = self.file.readline()
         kind, rest = line[:1], line[1:-2]
         if kind == b"-" or not line:
-            raise RuntimeError(f"Redis says: {rest.decode() or 'nothing, it is gone'}")
+            raise RuntimeError(f"Redis: {rest.decode() or 'connection closed'}")
         if kind == b"$":
             return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
         if kind == b"*":
@@ -102,7 +102,7 @@ class Rig:
         raise RuntimeError("redis-server does not answer")
 
     def push(self, jobs):
-        """LPUSHes jobs (JSON texts), many a command."""
+        """Pushes jobs (JSON texts) with LPUSH, 1,000 per command."""
         for at in range(0, len(jobs), 1000):
             self.client("LPUSH", "gpuimgd:jobs", *jobs[at:at + 1000])
 
@@ -113,7 +113,7 @@ class Rig:
         return reply[1]
 
     def run(self, jobs):
-        """Pushes jobs, waits for as many results, all of which must be good; wall seconds."""
+        """Pushes jobs and waits for their results. Returns wall seconds; raises if a job failed."""
         start = time.monotonic()
         self.push(jobs)
         results = [self.result() for _ in jobs]
