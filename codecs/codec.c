@@ -1,4 +1,4 @@
-/* codec.c - finds the codec of a format, and does what is the same for every format. */
+/* codec.c - see codec.h. Finds the codec of a format and runs it. */
 #include "codecs/codec_impl.h"
 #include "conf/clock.h"
 
@@ -66,7 +66,7 @@ const struct format *codec_sniff(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
-/* ---- work ---- */
+/* ---- probe, decode, encode ---- */
 
 static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
 {
@@ -142,7 +142,8 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
            (request->as == DECODE_LUMA && info->channels == 1));
     assert(dst->stride >= (size_t)dst->width * dst->channels);
     if (codec_late(limits->deadline_ns))
-        return error_set(error, STATUS_DECODE_LIMIT, "the time for decoding was over at its start");
+        return error_set(error, STATUS_DECODE_LIMIT,
+                         "the deadline for decoding passed before its start");
     return codec_of(info->format)->decode(state_of(context, info->format), bytes, length, info,
                                           request, limits, dst, error);
 }
@@ -152,7 +153,7 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
                            size_t icc_bytes)
 {
     enum { header_bytes = 4096 };
-    /* A profile lies in segments of 64 KiB, or is deflated. */
+    /* A profile is in segments of 64 KiB, or deflated. */
     size_t profile = channels >= 3 ? icc_bytes + icc_bytes / 1024 : 0;
     return header_bytes + profile +
            codec_of(format)->encoded_bytes(width, height, channels, settings);
@@ -174,11 +175,12 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
     assert(sink->capacity >= 4096);
     sink->total = 0;
     if (codec_late(request->deadline_ns))
-        return error_set(error, STATUS_TIMEOUT, "the time for encoding was over at its start");
+        return error_set(error, STATUS_TIMEOUT,
+                         "the deadline for encoding passed before its start");
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
 }
 
-/* ---- what the rows share ---- */
+/* ---- helpers of the codecs ---- */
 
 bool codec_late(uint64_t deadline_ns)
 {
@@ -192,12 +194,12 @@ enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
     if (width <= limits->side_max && height <= limits->side_max && pixels <= limits->pixels_max)
         return STATUS_OK;
     return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                     "the %s is %u x %u pixels; at most %llu pixels and %u a side are allowed",
+                     "the %s is %u x %u pixels; at most %llu pixels and %u per side are allowed",
                      what, width, height, (unsigned long long)limits->pixels_max,
                      limits->side_max);
 }
 
-/* ICC.1:2022, section 7.2: the header's size field, colour space and signature. */
+/* The header's size field, colour space and signature: ICC.1:2022, section 7.2. */
 bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes)
 {
     enum { header_bytes = 128, tag_count_bytes = 4, space_at = 16, signature_at = 36 };

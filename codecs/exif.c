@@ -1,8 +1,8 @@
 /*
- * exif.c - reads one tag of IFD 0 and follows no pointer.
+ * exif.c - see exif.h. Reads one tag of IFD 0 and follows no pointers to other directories.
  *
- * A general EXIF parser follows pointers from directory to directory: libexif 0.6.24 takes 48 s
- * for a blob of 2.4 KB whose directories point back at each other. One tag needs none of that.
+ * A general EXIF parser is a risk: libexif 0.6.24 takes 48 s for a blob of 2.4 KB whose directories
+ * point at each other.
  */
 #include "codecs/exif.h"
 
@@ -25,7 +25,7 @@ static uint32_t number(const uint8_t *at, unsigned bytes, bool little)
     return value;
 }
 
-/* The value of an orientation entry; 1 where it is none that EXIF knows. */
+/* Returns the value of an orientation entry; 1 if EXIF does not define it. */
 static int orientation_of(const uint8_t *entry, bool little)
 {
     bool usable =

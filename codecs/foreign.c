@@ -1,14 +1,14 @@
 /*
- * foreign.c - the names of formats that gpuimgd does not read, for messages.
+ * foreign.c - recognizes formats that gpuimgd does not read, to name them in messages.
  *
- * The first bytes of a file decide, as for file(1). A wrong guess only makes a message wrong.
+ * The first bytes of a file decide, as in file(1). A wrong guess only affects a message.
  */
 #include <string.h>
 #include <strings.h>
 
 #include "codecs/codec_impl.h"
 
-/* How far into a text is looked for what it is. */
+/* Bytes of a text in which markup is searched. */
 #define TEXT_BYTES 1024
 
 struct signature {
@@ -51,7 +51,7 @@ static const struct signature signatures[] = {
     MAGIC("a data URL", 0, "data:image/"),
 };
 
-/* "BM" begins texts, too; the size of the second header follows the first one's 14 bytes. */
+/* A text may begin with "BM", too, so the size of the second header, at byte 14, is checked. */
 static bool is_bmp(const uint8_t *bytes, size_t length)
 {
     static const uint8_t header_bytes[] = {12, 40, 52, 56, 64, 108, 124};
@@ -66,7 +66,6 @@ static bool is_pnm(const uint8_t *bytes, size_t length)
            memchr(" \n\r\t", bytes[2], 4) != NULL;
 }
 
-/* Of texts that are marked up. */
 static const char *markup_name(const uint8_t *bytes, size_t length)
 {
     char text[TEXT_BYTES + 1];

@@ -1,9 +1,9 @@
 /*
- * image.h - a caller-owned view of 8-bit pixels.
+ * image.h - describes an image of 8-bit pixels in memory.
  *
- * The one header that gpu takes from codecs. A view owns nothing: whoever provided `pixels`
- * frees them. Rows are top to bottom, channels interleaved (1 gray, 3 RGB, 4 RGBA, alpha not
- * premultiplied), bytes between the end of a row and `stride` are padding of no meaning.
+ * This is the only header that gpu/ includes from codecs/. struct image does not own its pixels.
+ * Rows run from top to bottom. Channels are interleaved: 1 gray, 3 RGB, 4 RGBA with alpha that is
+ * not premultiplied. The bytes between the end of a row and `stride` are undefined padding.
  */
 #ifndef GPUIMGD_CODECS_IMAGE_H
 #define GPUIMGD_CODECS_IMAGE_H
@@ -20,14 +20,14 @@ struct image {
     size_t stride;          /* bytes from one row to the next, a multiple of STRIDE_ALIGN */
 };
 
-/* What a decoder makes of a file's colours. */
+/* The colours that a decoder produces. */
 enum decode_as {
-    DECODE_COLOUR, /* gray, RGB or RGBA, as the file is */
-    DECODE_LUMA,   /* 1 channel: the Y of a YCbCr file, the gray of a gray one */
-    DECODE_YCC     /* 3 channels: Y, Cb and Cr of a YCbCr file, all of full size */
+    DECODE_COLOUR, /* gray, RGB or RGBA, like the file */
+    DECODE_LUMA,   /* 1 channel: Y of a YCbCr file, or gray of a gray file */
+    DECODE_YCC     /* 3 channels: Y, Cb and Cr of a YCbCr file, all at full size */
 };
 
-/* A decoder that scales gives M/8 of both sides, rounded up; M = 8, or 0: in full. */
+/* A scaling decoder gives M/8 of both sides, rounded up. M = 8 or 0 is the full size. */
 #define DECODE_EIGHTHS 8
 
 static inline uint32_t image_scaled(uint32_t side, uint32_t eighths)
@@ -35,20 +35,20 @@ static inline uint32_t image_scaled(uint32_t side, uint32_t eighths)
     return eighths ? (side * eighths + DECODE_EIGHTHS - 1) / DECODE_EIGHTHS : side;
 }
 
-/* The next multiple of BUFFER_ALIGN, where the next buffer begins. */
+/* Rounds up to a multiple of BUFFER_ALIGN. */
 static inline size_t buffer_align(size_t bytes)
 {
     return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
-/* Bytes of one row of the given width, padded to STRIDE_ALIGN. */
+/* Returns the bytes of a row, padded to STRIDE_ALIGN. */
 static inline size_t image_stride(uint32_t width, uint32_t channels)
 {
     size_t row = (size_t)width * channels;
     return (row + STRIDE_ALIGN - 1) / STRIDE_ALIGN * STRIDE_ALIGN;
 }
 
-/* Bytes of a whole image with such rows. Both sides are at most SIDE_CEILING. */
+/* Returns the bytes of an image with padded rows. Both sides are at most SIDE_CEILING. */
 static inline size_t image_bytes(uint32_t width, uint32_t height, uint32_t channels)
 {
     return image_stride(width, channels) * height;

@@ -1,8 +1,8 @@
 /*
- * png.c - PNG by libpng's low-level API.
+ * png.c - the PNG codec on libpng's low-level API.
  *
- * setjmp stands only in the three functions of the codec's row; what must survive a longjmp lives
- * in png_state, never in a local. Samples are not touched by gamma or colour management.
+ * Only png_probe, png_decode and png_encode call setjmp. A variable that must survive a longjmp is
+ * in png_state, never a local. Samples are not changed by gamma or colour management.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 #include "codecs/exif.h"
 
 #define SIGNATURE_BYTES 8
-/* Length, type and CRC of a chunk. */
+/* Bytes of a chunk's length, type and CRC. */
 #define CHUNK_OVERHEAD 12
-/* One IDAT a call of deflate: large enough that chunk headers and calls do not count. */
+/* Bytes per IDAT chunk and per call of deflate: the cost of headers and calls is negligible. */
 #define IDAT_BYTES (64 * KIB)
-/* Up to this compression only runs are looked for. */
+/* Up to this compression, deflate looks only for runs. */
 #define PNG_RUNS_LEVEL_MAX 3
 
 struct png_state {
@@ -29,11 +29,11 @@ struct png_state {
     png_infop info;
     struct error *error;
     bool encoding;
-    bool out_of_memory; /* an allocation of libpng's failed, which explains the next error */
+    bool out_of_memory; /* an allocation of libpng failed and causes the next error */
     const uint8_t *bytes;
     size_t length, at;
     uint64_t deadline_ns; /* of decoding */
-    uint32_t rows, rows_done; /* rows 0: still in the header */
+    uint32_t rows, rows_done; /* rows is 0 in the header */
     int pass, passes;
     struct codec_sink *sink;
     size_t used;
@@ -46,7 +46,7 @@ static _Noreturn void leave(struct png_state *state)
     longjmp(state->jump, 1);
 }
 
-/* Where in the picture the decoder is, for messages. */
+/* Writes the position in the image, for messages. */
 static void say_where(const struct png_state *state, char *text, size_t size)
 {
     if (state->rows == 0)
@@ -71,8 +71,8 @@ static _Noreturn void on_error(png_structp png, png_const_charp message)
     leave(state);
 }
 
-/* Whether libpng warns only of data that follow the last row, or the end of a stream whose checksum
- * is right. */
+/* Returns true if the warning is only about data after the last row, or after a stream with a
+ * correct checksum. */
 static bool is_harmless(const char *message)
 {
     static const char *const harmless[] = {"Extra compressed data", "Too much image data",
@@ -83,8 +83,8 @@ static bool is_harmless(const char *message)
     return false;
 }
 
-/* No pixel depends on other chunks. libpng only warns of a fault that zlib finds after the last
- * row, but if that is a wrong checksum, the rows may be wrong. */
+/* Pixels depend only on IDAT chunks. If zlib finds an error after the last row, libpng only warns;
+ * but a wrong checksum may mean wrong rows. */
 static void on_warning(png_structp png, png_const_charp message)
 {
     if (strncmp(message, "IDAT: ", 6) == 0 && !is_harmless(message))
@@ -105,14 +105,14 @@ static void release(png_structp png, png_voidp memory)
     free(memory);
 }
 
-/* For want of memory libpng does without a chunk that no pixel depends on; a picture without its
- * profile is not what was asked for. */
+/* If memory is short, libpng ignores chunks that do not affect pixels. An image without its profile
+ * would be wrong, so this is an error. */
 static enum status check_memory(struct png_state *state)
 {
     if (!state->out_of_memory)
         return STATUS_OK;
     return error_set(state->error, STATUS_OUT_OF_MEMORY,
-                     "there is no memory for all chunks of a PNG");
+                     "no memory for all chunks of a PNG");
 }
 
 static void stop_late_decode(struct png_state *state)
@@ -121,7 +121,7 @@ static void stop_late_decode(struct png_state *state)
     if (!codec_late(state->deadline_ns))
         return;
     say_where(state, where, sizeof where);
-    error_set(state->error, STATUS_DECODE_LIMIT, "the time for decoding was over %s", where);
+    error_set(state->error, STATUS_DECODE_LIMIT, "the deadline for decoding passed %s", where);
     leave(state);
 }
 
@@ -154,7 +154,7 @@ static uint32_t get_u32(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* The first chunk of a type before IEND, by walking over the lengths; NULL where there is none. */
+/* Returns the first chunk of a type before IEND, or NULL. */
 static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char *type,
                                  size_t *data_bytes)
 {
@@ -172,11 +172,11 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
     return NULL;
 }
 
-/* libpng gives no object if its version is not the one that it is called for. */
+/* libpng creates no object if its version differs from that of the headers. */
 static _Noreturn void refuse_library(struct png_state *state)
 {
     if (state->out_of_memory)
-        error_set(state->error, STATUS_OUT_OF_MEMORY, "there is no memory to %s a PNG",
+        error_set(state->error, STATUS_OUT_OF_MEMORY, "no memory to %s a PNG",
                   state->encoding ? "write" : "decode");
     else
         error_set(state->error, STATUS_INTERNAL,
@@ -185,10 +185,10 @@ static _Noreturn void refuse_library(struct png_state *state)
     leave(state);
 }
 
-/* Reads up to the first IDAT. Only after setjmp(state->jump). Of the ancillary chunks only the
- * colour profile is looked at, and only where it is wanted: the others are passed over without
- * being inflated, but with their CRC checked. A flawed profile costs the profile, not the
- * picture: libpng's "benign" errors are warnings here, and on_warning tells which ones matter. */
+/* Reads up to the first IDAT. Call only after setjmp(state->jump). With want_icc, reads the colour
+ * profile. All other ancillary chunks are skipped without inflating them; their CRC is checked.
+ * An invalid profile is dropped and the image is kept: libpng's "benign" errors are warnings here,
+ * and on_warning raises an error for those that matter. */
 static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, bool want_icc)
 {
@@ -241,14 +241,14 @@ static enum status read_icc(struct png_state *state, struct image_info *info)
     info->icc = malloc(bytes);
     if (info->icc == NULL)
         return error_set(state->error, STATUS_OUT_OF_MEMORY,
-                         "there is no memory for a colour profile of %u bytes", bytes);
+                         "no memory for a colour profile of %u bytes", bytes);
     memcpy(info->icc, profile, bytes);
     info->icc_bytes = bytes;
     return STATUS_OK;
 }
 
-/* libpng keeps two rows and a transformed one, at most 8 bytes a pixel before expansion, and
- * zlib's window and tables; it never keeps a whole picture. */
+/* libpng holds two rows and a transformed row, of at most 8 bytes per pixel before expansion, and
+ * zlib's window and tables. It never holds a whole image. */
 static size_t decoder_bytes(uint32_t width)
 {
     enum { fixed_bytes = 128 * 1024, rows = 4, pixel_bytes = 8, row_slack = 128 };
@@ -263,7 +263,7 @@ static enum status read_info(struct png_state *state, struct image_info *info)
     info->progressive =
         png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);
-    /* eXIf may also stand behind the pixels, where libpng has not read yet. */
+    /* eXIf may follow the pixels, which libpng has not read yet. */
     size_t exif_bytes;
     const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
     if (exif != NULL)
@@ -271,7 +271,7 @@ static enum status read_info(struct png_state *state, struct image_info *info)
     return read_icc(state, info);
 }
 
-/* Before libpng is asked, whose word for it would be "Invalid IHDR data". */
+/* Checks the size before libpng does, whose message would be "Invalid IHDR data". */
 static enum status check_header(const uint8_t *bytes, size_t length,
                                 const struct codec_limits *limits, struct error *error)
 {
@@ -303,7 +303,7 @@ static enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
 
 /* ---- decode ---- */
 
-/* Everything to 8-bit gray, RGB or RGBA. 16 bits are scaled (round to nearest), not chopped. */
+/* Converts to 8-bit gray, RGB or RGBA. Samples of 16 bits are rounded to nearest. */
 static void set_transforms(struct png_state *state, uint32_t channels)
 {
     int type = png_get_color_type(state->png, state->info);
@@ -322,7 +322,7 @@ static enum status decode_rows(struct png_state *state, const struct image *dst)
     if (png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
         png_get_image_height(state->png, state->info) != dst->height)
         return error_set(state->error, STATUS_INTERNAL,
-                         "the PNG is no longer the one that was probed (%u x %u pixels)",
+                         "the PNG is no longer the probed file (%u x %u pixels)",
                          dst->width, dst->height);
     state->rows = dst->height;
     for (state->pass = 0; state->pass < state->passes; state->pass++)
@@ -331,7 +331,7 @@ static enum status decode_rows(struct png_state *state, const struct image *dst)
             if (state->rows_done % CODEC_ROWS_PER_CHECK == 0)
                 stop_late_decode(state);
         }
-    state->pass = state->passes - 1; /* for messages about the chunks behind the pixels */
+    state->pass = state->passes - 1; /* for messages about chunks after the pixels */
     png_read_end(state->png, NULL);
     return STATUS_OK;
 }
@@ -342,7 +342,7 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
                               struct error *error)
 {
     (void)info;
-    (void)request; /* a PNG is gray or it is not */
+    (void)request; /* channels follow from the file */
     struct png_state *state = opaque;
     begin(state, error);
     if (setjmp(state->jump) != 0) {
@@ -387,13 +387,13 @@ static void sink_write(png_structp png, png_bytep bytes, size_t count)
 
 static void sink_no_flush(png_structp png)
 {
-    (void)png; /* libpng's flush is for streams that someone waits for */
+    (void)png; /* the sink flushes full buffers by itself */
 }
 
-/* Filters help only what is compressed afterwards. Behind Paeth's, photographs and edges hold next
- * to nothing that repeats but runs: looking for no more makes smaller files than zlib's own levels
- * 1 to 3 do, in half their time (`make bench-png BENCH=curve`), and drawings no larger. The higher
- * levels try all filters, and look for all that repeats. */
+/* Without compression, filters are useless. After the Paeth filter, photographs and edges contain
+ * almost no repetition but runs. A search for runs alone makes smaller files than zlib's levels 1
+ * to 3 in half their time (`make bench-png BENCH=curve`), and drawings are no larger. Higher levels
+ * try all filters and search for all repetition. */
 static void set_effort(png_structp png, int compression)
 {
     bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;
@@ -404,8 +404,9 @@ static void set_effort(png_structp png, int compression)
                    compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
 }
 
-/* Whether libpng can write it. libpng 1.6.47 and later check a profile only while they write the
- * header, and then fail the whole image. Earlier versions leave a bad profile out, as we do. */
+/* Returns true if libpng can write the profile. libpng 1.6.47 and later check a profile only while
+ * they write the header, and then fail the whole image. Earlier versions omit a bad profile, as
+ * this codec does. */
 static bool can_write_profile(const uint8_t *icc, size_t bytes)
 {
     enum { version_at = 8 };
@@ -445,7 +446,7 @@ static enum status write_rows(struct png_state *state, const struct image *src,
         png_write_row(state->png, src->pixels + state->rows_done * src->stride);
         if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
             return error_set(state->error, STATUS_TIMEOUT,
-                             "the time for encoding was over after %u of %u rows",
+                             "the deadline for encoding passed after %u of %u rows",
                              state->rows_done + 1, state->rows);
     }
     png_write_end(state->png, state->info);
@@ -473,7 +474,7 @@ static enum status png_encode(void *opaque, const struct image *src,
     return status;
 }
 
-/* What deflate cannot make smaller it stores, in blocks of 16 KiB with 5 bytes each; each IDAT has
+/* deflate stores incompressible data in blocks of 16 KiB with 5 extra bytes each; each IDAT adds
  * CHUNK_OVERHEAD. */
 static size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                 const struct encoder_settings *settings)

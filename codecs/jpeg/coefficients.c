@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
+#include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
 
-/* libjpeg leaves this type to whoever carries the arrays out. */
+/* libjpeg leaves the definition of this type to its memory manager. */
 struct jvirt_barray_control {
     JBLOCKARRAY rows;
     JDIMENSION row_count, blocks_per_row;
-    JDIMENSION cleared; /* rows from the first on */
+    JDIMENSION cleared; /* rows cleared so far, from the first */
     bool shares_rows;
 };
 
@@ -25,7 +25,7 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre
                                       JDIMENSION access_max)
 {
     struct jpeg_coefficients *own = jpeg_coefficients_of(common);
-    (void)pre_zero; /* always */
+    (void)pre_zero; /* arrays are always cleared */
     (void)access_max;
     if (own->count == MAX_COMPONENTS)
         ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
@@ -48,11 +48,11 @@ static void take_memory(j_common_ptr common, struct jpeg_coefficients *own, size
     own->bytes = bytes;
     uintptr_t page = 4096, begin = ((uintptr_t)own->memory + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)own->memory + bytes) / page * page;
-    if (end > begin) /* where this is refused, small pages do */
+    if (end > begin) /* on failure, small pages work, too */
         madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
-/* One piece for all arrays. */
+/* Ensures one block of memory for all arrays. */
 static void need_memory(j_common_ptr common, struct jpeg_coefficients *own)
 {
     size_t bytes = 1;
@@ -68,7 +68,7 @@ static void need_memory(j_common_ptr common, struct jpeg_coefficients *own)
 static void realize_arrays(j_common_ptr common)
 {
     struct jpeg_coefficients *own = jpeg_coefficients_of(common);
-    own->realize(common); /* arrays of samples */
+    own->realize(common); /* for arrays of samples */
     if (own->count == 0 || own->realized)
         return;
     need_memory(common, own);
@@ -84,7 +84,7 @@ static void realize_arrays(j_common_ptr common)
     }
 }
 
-/* A shared row once: scans of what nothing reads may leave what they like in it. */
+/* A shared row is cleared only once: nothing reads the values that scans leave in it. */
 static void clear_rows(struct jvirt_barray_control *array, JDIMENSION end)
 {
     for (; array->cleared < end; array->cleared++)

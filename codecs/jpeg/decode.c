@@ -1,4 +1,4 @@
-/* decode.c - a JPEG's header, and its pixels. */
+/* decode.c - reads the header of a JPEG and decodes its pixels. */
 #include "codecs/jpeg/state.h"
 
 #include <assert.h>
@@ -6,15 +6,15 @@
 
 #include "codecs/exif.h"
 
-/* What libjpeg may allocate beyond codec_bytes before an array would go to a file, which would
- * be an error: room for rounding, since the estimate is above the need already. */
+/* libjpeg may allocate codec_bytes and this margin; beyond that it would need a temporary file,
+ * which is an error. The margin covers rounding: codec_bytes is an upper bound already. */
 #define MEMORY_MARGIN (1 * MIB)
 
 /* ---- probe ---- */
 
-/* Memory of the decoder, from above: two groups of rows of each component with its neighbours,
- * the full-width rows that upsampling makes, CMYK rows, and all coefficients (16 bits each)
- * where the file has several scans. */
+/* Returns an upper bound on the decoder's memory. It counts two groups of rows of each component
+ * with its neighbours, the full-width rows of upsampling, and CMYK rows. If the file has several
+ * scans, it counts all coefficients of 16 bits each. */
 static size_t decoder_bytes(struct jpeg_decompress_struct *reader)
 {
     enum { fixed_bytes = 256 * 1024, coefficient_bytes = 2, row_groups = 2 };
@@ -41,7 +41,7 @@ static enum status read_colour(const struct jpeg_decompress_struct *reader,
 {
     if (reader->data_precision != 8)
         return error_set(error, STATUS_UNSUPPORTED_FORMAT,
-                         "the JPEG has %d bits a sample; only 8 are supported",
+                         "the JPEG has %d bits per sample; only 8 are supported",
                          reader->data_precision);
     switch (reader->jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -136,14 +136,14 @@ static void read_rows(struct jpeg_decompress_struct *reader, const struct image 
     }
 }
 
-/* C*K/255 to the nearest (255 is odd, so there are no ties). */
+/* Returns C * K / 255, rounded to nearest. 255 is odd, so there are no ties. */
 static uint8_t cmyk_product(uint8_t ink, uint8_t black)
 {
     return (uint8_t)((ink * black + 127) / 255);
 }
 
-/* Files with four components store inks inverted (255 = none), as Adobe's do; those few that do
- * not cannot be told apart by their markers, and other readers take them as inverted, too. */
+/* Files with four components store inverted inks (255 = no ink), like Adobe's. The few files that
+ * do not have no marker that shows it, and other readers treat them as inverted, too. */
 static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct image *dst)
 {
     JSAMPARRAY rows = reader->mem->alloc_sarray((j_common_ptr)reader, JPOOL_IMAGE,
@@ -173,7 +173,7 @@ static J_COLOR_SPACE output_space(const struct jpeg_decompress_struct *reader,
     return request->as == DECODE_YCC ? JCS_YCbCr : JCS_RGB;
 }
 
-/* Passes over scans of which no pixel will be made. */
+/* Skips scans that do not affect a pixel. */
 static void leave_out_scans(struct jpeg_state *state)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
@@ -183,7 +183,7 @@ static void leave_out_scans(struct jpeg_state *state)
         return;
     state->rest_bytes = 0;
     jpeg_give_piece(state);
-    /* It would guess what the scans that are left out say. */
+    /* Block smoothing would guess the coefficients of the skipped scans. */
     reader->do_block_smoothing = FALSE;
     for (int i = 1; i < reader->num_components; i++)
         state->coefficients.shares_rows[i] = reader->out_color_space == JCS_GRAYSCALE;
@@ -211,7 +211,7 @@ static enum status decode_rows(struct jpeg_state *state, const struct image_info
         read_cmyk_rows(reader, dst);
     else
         read_rows(reader, dst);
-    jpeg_finish_decompress(reader); /* reads on to the end marker */
+    jpeg_finish_decompress(reader); /* reads to the end marker */
     return STATUS_OK;
 }
 

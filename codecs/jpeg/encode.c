@@ -1,4 +1,4 @@
-/* encode.c - pixels to a JPEG. */
+/* encode.c - encodes pixels as a JPEG. */
 #include "codecs/jpeg/state.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static void sink_flush(struct jpeg_state *state, size_t used)
     state->sink->total += used;
 }
 
-/* libjpeg calls this when the buffer is full, whatever free_in_buffer says. */
+/* libjpeg calls this with a full buffer; free_in_buffer is not valid then. */
 static boolean sink_empty(j_compress_ptr writer)
 {
     struct jpeg_state *state = writer->client_data;
@@ -56,15 +56,14 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     jpeg_set_defaults(writer);
     writer->raw_data_in = src->channels == 1;
     writer->dct_method = JDCT_ISLOW;
-    /* TRUE keeps quantisers within 8 bits at low qualities, which baseline decoders need. */
+    /* TRUE limits quantisers to 8 bits at low qualities, which baseline decoders need. */
     jpeg_set_quality(writer, state->request->encoder.quality, TRUE);
     if (state->request->encoder.progressive)
         jpeg_simple_progression(writer);
 }
 
-/* Gray goes into the DCT from where it lies; what libjpeg does before that for every caller would
- * copy it pixel by pixel. Past the right and the bottom edge the last pixel and the last row are
- * repeated up to a whole block, as libjpeg does. */
+/* Passes gray rows to the DCT without a copy; the usual libjpeg path would copy each pixel. The
+ * last pixel of a row and the last row are repeated to fill whole blocks, as in libjpeg. */
 static void write_gray_rows(struct jpeg_compress_struct *writer, const struct image *src)
 {
     JDIMENSION width = writer->image_width;

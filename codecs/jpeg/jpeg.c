@@ -1,11 +1,11 @@
 /*
- * jpeg.c - JPEG by libjpeg-turbo's libjpeg API: its row, and what its library calls back.
+ * jpeg.c - the JPEG codec on libjpeg-turbo's libjpeg API: its entry and the library's callbacks.
  *
- * Bits are those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, 4:2:0.
+ * Results equal those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, 4:2:0.
  */
 #include "codecs/jpeg/state.h"
 
-#include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
+#include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
 
 /* ---- errors ---- */
 
@@ -67,8 +67,8 @@ static _Noreturn void on_error(j_common_ptr common)
     jpeg_leave(state);
 }
 
-/* Warnings that mean that pixels are lost. The others are about bytes that no pixel depends on:
- * extra bytes before a marker, unknown versions, a broken profile. */
+/* Returns true for warnings that mean lost pixels. The other warnings concern bytes that do not
+ * affect pixels: extra bytes before a marker, unknown versions, a broken profile. */
 static bool loses_pixels(int code)
 {
     switch (code) {
@@ -95,7 +95,7 @@ static void count_segment(struct jpeg_state *state, int marker, int bytes)
 {
     if (++state->segments > JPEG_SEGMENTS_MAX) {
         error_set(state->error, STATUS_DECODE_LIMIT,
-                  "the JPEG has more than %d APPn and COM segments, the most that are allowed",
+                  "the JPEG has more than %d APPn and COM segments, which is the limit",
                   JPEG_SEGMENTS_MAX);
         jpeg_leave(state);
     }
@@ -109,11 +109,11 @@ static void count_segment(struct jpeg_state *state, int marker, int bytes)
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg_state *state = common->client_data;
-    /* The only call that libjpeg makes for each APPn and COM segment while it reads a header, but
-     * for those APP0 and APP14 that it looks into: it keeps none of them. */
+    /* While libjpeg reads a header, this is its only call for each APPn and COM segment. It makes
+     * no such call for an APP0 or APP14 that it parses, but it does not keep those. */
     if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
         count_segment(state, common->err->msg_parm.i[0], common->err->msg_parm.i[1]);
-    if (level >= 0 || state->limits == NULL) /* traces; the encoder has no warnings */
+    if (level >= 0 || state->limits == NULL) /* a trace message; encoders do not warn */
         return;
     common->err->num_warnings++;
     if (loses_pixels(common->err->msg_code)) {
@@ -123,7 +123,7 @@ static void on_message(j_common_ptr common, int level)
     }
     if (++state->warnings > state->limits->jpeg_warnings_max) {
         error_set(state->error, STATUS_DECODE_LIMIT,
-                  "the JPEG gives more than %u warnings, the most that are allowed",
+                  "the JPEG causes more than %u warnings, which is the limit",
                   state->limits->jpeg_warnings_max);
         jpeg_leave(state);
     }
@@ -131,7 +131,7 @@ static void on_message(j_common_ptr common, int level)
 
 static void on_output(j_common_ptr common)
 {
-    (void)common; /* a daemon's stderr is its log; libjpeg has nothing to say there */
+    (void)common; /* libjpeg must not write to stderr, which is the daemon's log */
 }
 
 void jpeg_stop_late_decode(struct jpeg_state *state)
@@ -140,7 +140,7 @@ void jpeg_stop_late_decode(struct jpeg_state *state)
     if (!codec_late(state->limits->deadline_ns))
         return;
     jpeg_say_where(state, where, sizeof where);
-    error_set(state->error, STATUS_DECODE_LIMIT, "the time for decoding was over %s", where);
+    error_set(state->error, STATUS_DECODE_LIMIT, "the deadline for decoding passed %s", where);
     jpeg_leave(state);
 }
 
@@ -148,20 +148,20 @@ static void stop_late_encode(struct jpeg_state *state)
 {
     if (!codec_late(state->request->deadline_ns))
         return;
-    error_set(state->error, STATUS_TIMEOUT, "the time for encoding was over after %u of %u rows",
+    error_set(state->error, STATUS_TIMEOUT, "the deadline for encoding passed after %u of %u rows",
               state->writer.next_scanline, state->writer.image_height);
     jpeg_leave(state);
 }
 
-/* Called by libjpeg for every group of rows of every scan, also where one call of ours works
- * through a whole progressive file. */
+/* libjpeg calls this for every group of rows of every scan, even while one call decodes a whole
+ * progressive file. */
 static void on_progress(j_common_ptr common)
 {
     struct jpeg_state *state = common->client_data;
     if (state->limits != NULL &&
         (uint32_t)state->reader.input_scan_number > state->limits->jpeg_scans_max) {
         error_set(state->error, STATUS_DECODE_LIMIT,
-                  "the JPEG has more than %u scans, the most that are allowed",
+                  "the JPEG has more than %u scans, the limit of jpeg_scans_max",
                   state->limits->jpeg_scans_max);
         jpeg_leave(state);
     }
@@ -200,8 +200,9 @@ static void jpeg_close(void *opaque)
     jpeg_coefficients_free(&state->coefficients);
 }
 
-/* On average a coefficient takes less than a byte, and two at high qualities, but in noise. There
- * are as many as samples, in whole blocks; colours have 4:2:0, so half as many samples as luma. */
+/* Except in noise, a coefficient takes less than one byte on average, or less than two at high
+ * qualities. There is one per sample, in whole blocks. With 4:2:0, Cb and Cr together have half as
+ * many samples as Y. */
 static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
@@ -211,7 +212,7 @@ static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t chann
     return settings->quality > high_quality ? 2 * samples : samples;
 }
 
-/* The coefficients of a progressive one, which is written in several scans. */
+/* A progressive JPEG is written in several scans, so the encoder holds all coefficients. */
 static size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {

@@ -11,31 +11,30 @@ enum { MARKER_DHT = 0xC4, MARKER_RST0 = 0xD0, MARKER_RST7 = 0xD7, MARKER_EOI = 0
 enum { COMPONENTS_MAX = 4, COEFFICIENTS = 64 };
 
 struct scan {
-    int components[COMPONENTS_MAX]; /* indices */
+    int components[COMPONENTS_MAX]; /* indices of components of the frame */
     int count;
-    int first, last;                /* coefficients */
+    int first, last;                /* range of coefficients, Ss and Se */
     int high, low;                  /* bit positions, Ah and Al */
 };
 
-/* A component of the file's frame. */
 struct component {
     int id;
-    bool takes_ac; /* the decode reads its AC coefficients */
-    bool wanted;   /* it becomes pixels */
+    bool takes_ac; /* the decode uses its AC coefficients */
+    bool wanted;   /* the decode uses it */
 };
 
 struct walk {
     struct component components[COMPONENTS_MAX];
     int component_count;
-    /* The lowest bit that is known of each coefficient; -1: nothing is. */
+    /* The lowest known bit of each coefficient; -1 if none is known. */
     int8_t known[COMPONENTS_MAX][COEFFICIENTS];
     struct jpeg_scans *scans;
-    const uint8_t *span; /* where the span that is being gathered begins */
+    const uint8_t *span; /* start of the current span */
     uint32_t scans_left;
     uint64_t deadline_ns;
-    const uint8_t *checked; /* up to where the file was read when the clock was looked at */
-    bool dropping;       /* the scan at hand is left out */
-    bool dropped;        /* any was */
+    const uint8_t *checked; /* position in the file at the last check of the deadline */
+    bool dropping;       /* the current scan is skipped */
+    bool dropped;        /* any scan was skipped */
 };
 
 static bool is_late(struct walk *walk, const uint8_t *at)
@@ -46,7 +45,7 @@ static bool is_late(struct walk *walk, const uint8_t *at)
     return codec_late(walk->deadline_ns);
 }
 
-/* The first marker from `at` on that ends entropy-coded data, or NULL. */
+/* Returns the next marker that ends entropy-coded data, or NULL. */
 static const uint8_t *find_marker(struct walk *walk, const uint8_t *at, const uint8_t *end)
 {
     while (at < end && (at = memchr(at, 0xFF, (size_t)(end - at))) != NULL) {
@@ -54,12 +53,12 @@ static const uint8_t *find_marker(struct walk *walk, const uint8_t *at, const ui
             return NULL;
         if (at[1] != 0x00 && at[1] != 0xFF && (at[1] < MARKER_RST0 || at[1] > MARKER_RST7))
             return at;
-        at += at[1] == 0xFF ? 1 : 2; /* 0xFF may stand before a marker any number of times */
+        at += at[1] == 0xFF ? 1 : 2; /* any number of 0xFF may precede a marker */
     }
     return NULL;
 }
 
-/* A scan's header behind its marker; false: it is none that could be. */
+/* Reads the header of a scan after its marker. Returns false if it is invalid. */
 static bool read_scan(const struct walk *walk, const uint8_t *header, size_t length,
                       struct scan *scan)
 {
@@ -86,7 +85,7 @@ static bool read_scan(const struct walk *walk, const uint8_t *header, size_t len
     return scan->count == 1 && scan->first <= scan->last && scan->last < COEFFICIENTS;
 }
 
-/* Enters what the scan tells; false: it does not continue what was told before. */
+/* Records the coefficient bits of the scan. Returns false if they do not continue known bits. */
 static bool learn(struct walk *walk, const struct scan *scan)
 {
     for (int i = 0; i < scan->count; i++) {
@@ -116,7 +115,7 @@ static bool add_span(struct walk *walk, const uint8_t *end)
     return true;
 }
 
-/* From the marker at `at` on, bytes are kept or left out. */
+/* Keeps or skips the bytes from the marker at `at`. Returns false if there are too many spans. */
 static bool turn(struct walk *walk, const uint8_t *at, bool dropping)
 {
     if (dropping && !walk->dropping && !add_span(walk, at))
@@ -137,8 +136,8 @@ static bool is_complete(const struct walk *walk)
     return true;
 }
 
-/* The length of the segment whose marker is at `at`; 0: it does not end, or is of no kind that
- * may stand between scans. */
+/* Returns the length of the segment with its marker at `at`; 0 if the segment is truncated or not
+ * allowed between scans. */
 static size_t segment_length(const uint8_t *at, const uint8_t *end)
 {
     int marker = at[1];
@@ -151,7 +150,7 @@ static size_t segment_length(const uint8_t *at, const uint8_t *end)
     return length >= 2 && length <= (size_t)(end - at) - 2 ? length : 0;
 }
 
-/* From one marker to the next; NULL: this file is for libjpeg to judge. */
+/* Handles one marker and returns the next; NULL if libjpeg must decode the whole file. */
 static const uint8_t *step(struct walk *walk, const uint8_t *at, const uint8_t *end)
 {
     size_t length = segment_length(at, end);
@@ -169,7 +168,7 @@ static const uint8_t *step(struct walk *walk, const uint8_t *at, const uint8_t *
     return turn(walk, at, drop) ? find_marker(walk, next, end) : NULL;
 }
 
-/* What the decode takes; false: the file is of another kind. */
+/* Sets the components of the decode. Returns false if no scan of such a file can be skipped. */
 static bool open_walk(struct walk *walk, j_decompress_ptr reader)
 {
     bool luma = reader->out_color_space == JCS_GRAYSCALE;

@@ -1,10 +1,10 @@
 /*
- * scans.h - the scans of a progressive JPEG that a decode can do without.
+ * scans.h - finds the scans of a progressive JPEG that do not affect the decoded pixels.
  *
- * Where only the Y of a YCbCr file is wanted, nothing reads the AC coefficients of Cb and Cr, and
- * where a component is decoded at 1/8, nothing reads its own. Scans of such coefficients alone
- * are left out of what libjpeg is given; to walk through their codes is the costliest part of
- * decoding a progressive file. Pixels are the same. Damage within those scans is not found.
+ * A decode to Y alone does not use the AC coefficients of Cb and Cr. A component that is decoded at
+ * 1/8 does not use its own AC coefficients. libjpeg does not receive scans that have only unused
+ * coefficients: their Huffman codes are the most expensive part of decoding a progressive file.
+ * Pixels are the same. Damage within skipped scans is not found.
  */
 #ifndef GPUIMGD_CODECS_JPEG_SCANS_H
 #define GPUIMGD_CODECS_JPEG_SCANS_H
@@ -18,14 +18,14 @@
 
 #include "codecs/codec.h"
 
-/* Bytes of the file that follow one another; borrowed. */
+/* Consecutive bytes of the file; borrowed. */
 struct jpeg_span {
     const uint8_t *bytes;
     size_t length;
 };
 
-/* Scripts that libjpeg writes have 10 scans, 4 of which are of AC coefficients of Cb or Cr; a
- * file that would take more spans than this is decoded in full. */
+/* libjpeg writes 10 scans, of which 4 have AC coefficients of Cb or Cr. A file that needs more
+ * spans than this is decoded in full. */
 #define JPEG_SPANS_MAX 32
 
 struct jpeg_scans {
@@ -33,12 +33,13 @@ struct jpeg_scans {
     size_t count;
 };
 
-/* reader: behind jpeg_read_header, with all that decides on the output set; bytes: of the file from
- * there on. true: spans are what is to be decoded of them. false, and no spans: nothing can be left
- * out, or the file is not plainly in order (it does not reach its end marker, a scan does not
- * continue those before it, coefficients that are wanted are never sent in full, there are more
- * scans than limits permit, the deadline is over): it must be decoded as it is, for its errors to
- * be found. */
+/* Sets scans->spans to the bytes to decode and returns true, or returns false with no spans if the
+ * whole file must be decoded. Call after jpeg_read_header, with all output parameters of the reader
+ * set; `bytes` are those of the file after the header.
+ *
+ * Returns false if no scan can be skipped or the file may have errors, which the full decode then
+ * reports: it does not reach its end marker, a scan does not continue those before it, needed
+ * coefficients are never complete, it has more scans than the limit, or the deadline has passed. */
 bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t length,
                        const struct codec_limits *limits, struct jpeg_scans *scans);
 

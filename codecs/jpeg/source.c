@@ -1,7 +1,7 @@
-/* source.c - what libjpeg reads from: one block of memory, given in pieces. */
+/* source.c - the source manager of libjpeg: one block of memory, passed in pieces. */
 #include "codecs/jpeg/state.h"
 
-#include <jerror.h> /* behind jpeglib.h, whose configuration decides on the numbers of its codes */
+#include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
 
 static void source_start(j_decompress_ptr reader)
 {
@@ -24,7 +24,7 @@ bool jpeg_give_piece(struct jpeg_state *state)
     return count > 0;
 }
 
-/* The next piece; behind the last one, more bytes are wanted than the file has. */
+/* Passes the next piece. After the last piece, the file is truncated. */
 static boolean source_fill(j_decompress_ptr reader)
 {
     static const JOCTET end[] = {0xFF, JPEG_EOI};
@@ -56,7 +56,7 @@ static void source_skip(j_decompress_ptr reader, long count)
         bool beyond = state->rest_bytes == 0 && state->next_span == state->scans.count;
         count -= (long)source->bytes_in_buffer;
         source_fill(reader);
-        if (beyond) /* what it has given now is an end marker, to be read */
+        if (beyond) /* source_fill has passed an end marker, which must be read */
             return;
     }
     source->next_input_byte += count;

@@ -1,8 +1,8 @@
 /*
- * state.h - what the files of the JPEG codec share: a worker's state, and its ways out.
+ * state.h - the state of the JPEG codec in a worker, shared by the files of the codec.
  *
- * setjmp stands only in the three functions of the codec's row; what must survive a longjmp lives
- * in jpeg_state, never in a local.
+ * Only jpeg_probe, jpeg_decode and jpeg_encode call setjmp. A variable that must survive a longjmp
+ * is in jpeg_state, never a local.
  */
 #ifndef GPUIMGD_CODECS_JPEG_STATE_H
 #define GPUIMGD_CODECS_JPEG_STATE_H
@@ -18,7 +18,7 @@
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
-/* Rows a call that libjpeg may give or take at once; it works in groups of at most 4. */
+/* Rows per call of libjpeg, which works in groups of at most 4. */
 #define JPEG_ROWS_PER_CALL 16
 
 struct jpeg_state {
@@ -36,10 +36,10 @@ struct jpeg_state {
     const struct encode_request *request;
     struct codec_sink *sink;
     struct jpeg_coefficients coefficients;
-    struct jpeg_scans scans; /* what of the source is read; none: all */
+    struct jpeg_scans scans; /* the parts of the source to read; empty: all of it */
     size_t next_span;
     uint64_t source_bytes;
-    const uint8_t *rest; /* what the source has not been given yet */
+    const uint8_t *rest; /* the bytes that the reader has not received yet */
     size_t rest_bytes;
     uint64_t kept_bytes;
     uint32_t warnings, segments, monitor_calls;
@@ -47,27 +47,27 @@ struct jpeg_state {
 
 /* ---- jpeg.c ---- */
 
-/* For a library object that is about to be created, behind memset: its errors, warnings and
- * progress come to this state from now on, and its ends to `error`. */
+/* Prepares a library object after memset and before its creation: directs its errors, warnings and
+ * progress calls to this state, which reports failures in `error`. */
 void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *error);
-/* With state->error set: to the setjmp. */
+/* Jumps to the setjmp. The caller has set state->error. */
 _Noreturn void jpeg_leave(struct jpeg_state *state);
-/* Where in the picture the decoder is, for messages. */
+/* Writes the decoder's position in the image, for messages. */
 void jpeg_say_where(const struct jpeg_state *state, char *text, size_t size);
-/* Segments with EXIF and profiles are kept from here on, or no longer. */
+/* Starts or stops keeping the segments with EXIF data and profiles. */
 void jpeg_keep_segments(struct jpeg_state *state, bool keep);
-/* Leaves with decode_limit where the time for decoding is over. */
+/* Fails with decode_limit if the deadline has passed. */
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
 /* ---- source.c ---- */
 
-/* Creates the reader, of the file's bytes. Only after setjmp(state->jump). */
+/* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
 void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length);
-/* Has the reader go on with the next piece: of what is left, then of state->scans' spans. false:
- * the file, or what is read of it, is at its end. */
+/* Gives the reader its next piece: first of the remaining bytes, then of the spans in state->scans.
+ * Returns false at the end of the data. */
 bool jpeg_give_piece(struct jpeg_state *state);
 
-/* ---- the codec's row: decode.c, encode.c ---- */
+/* ---- decode.c, encode.c ---- */
 
 enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
                        const struct codec_limits *limits, struct image_info *info,

@@ -168,7 +168,7 @@ static void test_deadline_between_parts(void **state)
         assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
         rig.limits.deadline_ns = 1;
         assert_int_equal(rig_probe(&rig, &file), STATUS_DECODE_LIMIT);
-        assert_non_null(strstr(rig.error.text, "the time for decoding was over in its header"));
+        assert_non_null(strstr(rig.error.text, "the deadline for decoding passed in its header"));
         picture_free(&file);
         file = file_of_parts(png, true);
         rig.limits.deadline_ns = 0;

@@ -311,7 +311,7 @@ static void test_size_limits(void **state)
     expect(&file, STATUS_IMAGE_TOO_LARGE, "the JPEG is 40 x 30 pixels; at most 1199 pixels");
     rig.limits.pixels_max = 40 * 30;
     rig.limits.side_max = 39;
-    expect(&file, STATUS_IMAGE_TOO_LARGE, "39 a side");
+    expect(&file, STATUS_IMAGE_TOO_LARGE, "39 per side");
     picture_free(&file);
     file = picture_jpeg_huge(65500, 65500);
     expect(&file, STATUS_IMAGE_TOO_LARGE, "65500 x 65500");
@@ -552,9 +552,9 @@ static void test_deadline(void **state)
         rig.limits.deadline_ns = rig_now_ns() + 1000000;
         enum status status = rig_probe(&rig, &file);
         if (status == STATUS_OK)
-            expect(&file, STATUS_DECODE_LIMIT, "the time for decoding was over");
+            expect(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed");
         rig.limits.deadline_ns = 1;
-        expect(&file, STATUS_DECODE_LIMIT, "at its start");
+        expect(&file, STATUS_DECODE_LIMIT, "before its start");
         rig.limits.deadline_ns = rig_now_ns() + 600000000000u;
         expect(&file, STATUS_OK, NULL);
         picture_free(&file);
