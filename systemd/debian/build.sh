@@ -1,15 +1,15 @@
 #!/bin/bash
 # Builds the Debian packages: systemd/debian/build.sh [SUFFIX]   (make deb)
 #
-# In a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/; build/deb then
-# holds the packages of this run, and nothing else. A SUFFIX makes a version of its own: +site1 gives
-# 0.1.0+site1. CUDA, CUDA_ARCHS and CC count as they do for make.
+# Builds in a copy of the tree, build/deb/gpuimgd-VERSION, with this folder as its debian/. Afterwards
+# build/deb has only the packages of this run. SUFFIX is added to the version: +site1 gives
+# 0.1.0+site1. CUDA, CUDA_ARCHS and CC have the same meaning as for make.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 version=$(dpkg-parsechangelog -l systemd/debian/changelog -S Version)
 [ "$version" = "$(sed -n 's/^VERSION = //p' Makefile)" ] || {
-    echo "$0: systemd/debian/changelog is about $version, the Makefile about another version" >&2
+    echo "$0: systemd/debian/changelog has version $version; it must be the Makefile's VERSION" >&2
     exit 1
 }
 readonly copy=build/deb/gpuimgd-$version
@@ -27,7 +27,7 @@ if [ -n "${1:-}" ]; then
         cat systemd/debian/changelog
     } >debian/changelog
 fi
-# What the outer make was told is for that one alone.
+# The arguments of the outer make must not reach dpkg-buildpackage.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 dpkg-buildpackage --build=binary --unsigned-source --unsigned-changes --jobs="$(nproc)"
 rm -rf "$PWD"
