@@ -1,6 +1,6 @@
-# gpuimgd - build, test, install. `make help` lists what there is.
+# gpuimgd - builds, tests and installs the daemon. `make help` lists the targets.
 
-# ---- what a user may set -------------------------------------------------------------------------
+# ---- variables for users ------------------------------------------------------------------------
 CUDA    ?= auto
 HTTP    ?= auto
 VARIANT ?= release
@@ -19,17 +19,17 @@ DESTDIR ?=
 PKG_CONFIG ?= pkg-config
 NVCC    ?= $(firstword $(wildcard $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
 CFLAGS  ?= -O2 -g
-# The machine code that goes into the binary, as far as this nvcc knows it; PTX of the newest one
-# serves what comes later.
+# Architectures with machine code in the binary, if this nvcc knows them. Later GPUs compile the PTX
+# of the newest one.
 CUDA_ARCHS ?= 75 80 86 89 90 100 120
 
 VERSION = 0.1.0
 LIBS    = libuv hiredis libjpeg libpng libcjson inih libsystemd
 
-# V=1 shows the commands.
+# V=1 prints the commands.
 V ?= 0
 
-# ---- what follows from it ------------------------------------------------------------------------
+# ---- derived variables ---------------------------------------------------------------------------
 O = build/$(VARIANT)
 say = $(if $(filter 0,$(V)),@echo "  $(1)	$(patsubst $(O)/%,%,$@)";)
 
@@ -40,13 +40,13 @@ else ifeq ($(VARIANT),tsan)
   CUDA_WANTED = no
   SANITIZE = -fsanitize=thread -fno-omit-frame-pointer
 else ifeq ($(VARIANT),coverage)
-  # Every line counts its runs, in processes that end by _exit, too; not those of the tests.
+  # Counts the runs of every line except in tests, also in processes that end with _exit.
   CUDA_WANTED = no
   SANITIZE =
   COUNT_ALL = --coverage -fprofile-update=atomic -include tests/coverage/exit.h
   COUNT = $(COUNT_ALL)
 else ifeq ($(VARIANT),fuzz)
-  # Counters for libFuzzer in every object; libFuzzer itself and its main are linked to fuzz_* alone.
+  # Every object has libFuzzer's counters. Only fuzz_* links libFuzzer and its main.
   CUDA_WANTED = no
   CC = clang
   SANITIZE = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
@@ -63,7 +63,7 @@ else
 endif
 ifeq ($(HAVE_CUDA),yes)
   ifeq ($(NVCC),)
-    $(error CUDA=yes, but there is no nvcc in PATH or /usr/local/cuda/bin; set NVCC=)
+    $(error CUDA is yes, but nvcc is not in PATH or /usr/local/cuda/bin; set NVCC=)
   endif
 endif
 
@@ -78,7 +78,7 @@ endif
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
            -Wno-format-nonliteral
-# clang's alone: & between conditions is for the vectoriser.
+# This warning is clang's alone. The code uses & between conditions to allow vectorization.
 ifeq ($(VARIANT),fuzz)
   WARNINGS += -Wno-bitwise-instead-of-logical
 endif
@@ -90,7 +90,7 @@ endif
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) \
                $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) $(CPPFLAGS)
-# No contraction: float steps must give the same bits on every engine and machine.
+# -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
 LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
@@ -107,11 +107,11 @@ ifeq ($(HAVE_CUDA),yes)
               -Wno-deprecated-gpu-targets $(NVCC_WERROR) \
               $(foreach a,$(CUDA_NATIVE),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_NATIVE)),code=compute_$(lastword $(CUDA_NATIVE))
-  # The runtime is linked statically, so that one binary starts with and without a driver.
+  # The runtime is linked statically, so that the same binary starts with and without a driver.
   LDLIBS_ALL += -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -ldl -lrt
 endif
 
-# The folders of the daemon's own files. gpu/cuda/ calls the CUDA runtime.
+# The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine \
            $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops daemon daemon/files daemon/pipeline \
            daemon/telemetry daemon/http daemon/selfcheck
@@ -119,7 +119,7 @@ SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
-# The command-line client: conf/ and queue/ alone, with its own folder.
+# The command-line client consists of conf/, queue/ and its own folder.
 CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
@@ -131,7 +131,7 @@ FUZZ_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/fuzz/fuzz_*.c) 
              $(wildcard tests/fuzz/*.c)))
 REPLAYS  = $(patsubst tests/fuzz/fuzz_%.c,$(O)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS  = $(patsubst %.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
-# The daemon that dies where a test wants it to: all its objects but the one that holds the hooks.
+# A daemon with fault hooks, which can die at any stage. Only one object differs.
 FAULTY   = $(O)/tests/faults/gpuimgd
 SHIMS    = $(patsubst %.c,$(O)/%.so,$(wildcard tests/faults/shim_*.c))
 FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults/shim_%.c,$(wildcard tests/faults/*.c)))
@@ -142,7 +142,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
         check-peers check-faults coverage documents \
         check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
-.PHONY: FORCE # and not only a file that is not there: behind .SECONDARY that forces nothing
+.PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -152,39 +152,39 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
 ## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
-## make deps          install what the build and the tests need (apt-get); nothing if all is there
-## make demo          what it needs, build, and show the daemon at work on a private Redis
-## make check         deps, build, all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
-## make check-asan    the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
-## make check-tsan    the tests under ThreadSanitizer, CPU engine
-## make check-valgrind the end-to-end tests with the daemon under valgrind memcheck, CPU engine
-## make coverage      which lines the whole suite runs, a table; what it leaves out, and why
-## make check-service the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
-## make check-deb     the Debian packages: lintian, and their life in a booted Debian tree (root)
-## make check-fresh   make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
-## make check-tls     Redis behind TLS, by the stunnel recipe of gpuimgd.conf(5)
-## make check-metrics what /metrics exposes, the alert rules and the dashboard, by promtool
-## make check-page    the status page in headless Chromium: values, charts, schemes, widths, policy
-## make check-faults  every fault case: daemons, Redis, lines, disks and GPUs that fail
-## make soak          50,000 jobs, three daemons, 1,000 kills -9
-## make check-scale   Sentinel and Cluster failovers, moving slots and many daemons, in full
-## make check-fleet   what 100 daemons cost one Redis: idle, woken, loaded, cut off; a table with bounds (FLEET=)
-## make chaos         10,000 jobs, two daemons, 20 kills -9: every job has exactly one result
-## make fuzz          libFuzzer (clang) on every parser: make fuzz FUZZ_SECONDS=600 [FUZZ="job png"]
-## make bench         the daemon against its own codec floor: make bench FOLDER=/some/photographs
-## make bench-gpu     the engine and its kernels fed from memory
-## make bench-cpu     the CPU engine's passes fed from memory, one thread
-## make bench-queue   jobs that do nothing: what the queue carries, 1 and 4 daemons on one Redis
-## make bench-png     PNG against libpng, libspng, zlib and libdeflate; BENCH=curve: what levels and filters cost
-## make bench-small   many small pictures: what is left of the floor and of the queue
-## make bench-peers   beside OpenCV, libvips, ImageMagick and Pillow, on your photographs: FOLDER=
-## make bench-linear  what a job costs with 1,000 to 1,000,000 queued, and with 0.1 to 50 MP
-## make bench-alone   one picture of 50 MP by itself on a GPU: its job against its decode and its encode
-## make check-peers   the operations against OpenCV and Pillow, which it installs
-## make contact-sheet every operation on one picture: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
-## make documents     write what repeats the tables of options, metrics and operations: sample file, manual, METRICS.md, OPERATIONS.md
-## make install       into $(DESTDIR)$(prefix); uninstall takes it away again
-## make deb           Debian packages in build/deb (DEB_SUFFIX=+site1 for a version of your own)
+## make deps          install missing packages of the build and the tests (apt-get)
+## make demo          install dependencies, build, run jobs on a private Redis and show the results
+## make check         install dependencies, build, run all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
+## make check-asan    run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
+## make check-tsan    run the tests under ThreadSanitizer, CPU engine
+## make check-valgrind run the end-to-end tests with the daemon under valgrind memcheck, CPU engine
+## make coverage      print the line coverage of all tests, and the reasons for uncovered lines
+## make check-service test the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
+## make check-deb     test the Debian packages: lintian, install, upgrade, purge in a booted Debian tree (root)
+## make check-fresh   run make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
+## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
+## make check-metrics check /metrics, the alert rules and the dashboard with promtool
+## make check-page    test the status page in headless Chromium: values, charts, schemes, widths, policy
+## make check-faults  run every fault case: failures of daemons, Redis, connections, disks and GPUs
+## make soak          run chaos with 50,000 jobs, three daemons, 1,000 kills -9
+## make check-scale   run Sentinel and Cluster failovers, moving slots and many daemons, in full
+## make check-fleet   measure the cost of 100 daemons for one Redis: idle, woken, loaded, cut off (FLEET=)
+## make chaos         run 10,000 jobs with two daemons and 20 kills -9: every job has exactly one result
+## make fuzz          run libFuzzer (clang) on every parser: make fuzz FUZZ_SECONDS=600 [FUZZ="job png"]
+## make bench         compare the daemon with its own codec floor: make bench FOLDER=/some/photographs
+## make bench-gpu     measure the engine and its kernels with pixels from memory
+## make bench-cpu     measure the CPU engine's passes with pixels from memory, one thread
+## make bench-queue   measure the queue alone, with 1 and 4 daemons on one Redis
+## make bench-png     compare PNG with libpng, libspng, zlib and libdeflate; BENCH=curve: cost of levels and filters
+## make bench-small   compare the daemon on small images with the codec floor and the queue alone
+## make bench-peers   compare with OpenCV, libvips, ImageMagick and Pillow on your photographs: FOLDER=
+## make bench-linear  measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
+## make bench-alone   compare the job of one 50 MP image on a GPU with its decode and its encode
+## make check-peers   compare the operations with OpenCV and Pillow, which it installs
+## make contact-sheet draw every operation on one image: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
+## make documents     generate the parts of documents that repeat a table: sample file, manual, METRICS.md, OPERATIONS.md
+## make install       install into $(DESTDIR)$(prefix); make uninstall removes it
+## make deb           build Debian packages in build/deb (DEB_SUFFIX=+site1 sets your own version)
 ## make clean         remove build/
 
 say-cuda:
@@ -211,7 +211,7 @@ $(O)/%.o: %.c $(O)/flags
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(O)/gpu/cuda/%.o: CPPFLAGS_ALL += -I$(CUDA_HOME)/include
-# The CPU engine's loops are written for the vectoriser.
+# The loops of the CPU engine are written for vectorization.
 $(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno \
                             $(if $(COUNT),-fprofile-update=single)
 
@@ -221,25 +221,25 @@ $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# Objects are rebuilt when the flags change (another CUDA=, WERROR=, compiler).
+# All objects depend on this file, which changes with CUDA=, WERROR= and the compiler.
 $(O)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' | cmp -s - $@ || \
 	  echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' > $@
 
-# The protocol's scripts as C strings.
+# The Lua scripts as C strings.
 $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/scripts/embed.sh
 	@mkdir -p $(@D)
 	queue/scripts/embed.sh $(SCRIPTS) > $@
 $(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
 
-# The completion, with the names of formats and of operations.
+# The shell completion, with the names of formats and operations.
 $(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/ctl/submit/operations.inc
 	@mkdir -p $(@D)
 	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/; \
 	  s/@operations@/$$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/submit/operations.inc | xargs)/" $< > $@
 
-# The status page as a C string, with its policy.
+# The status page as a C string, with its Content-Security-Policy.
 $(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh
 	@mkdir -p $(@D)
 	daemon/http/embed.sh daemon/http/status.html > $@
@@ -259,7 +259,7 @@ $(FAULTY): $(filter-out $(O)/daemon/pipeline/pipeline.o,$(OBJECTS)) $(O)/tests/f
            $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
-# Preloaded into a daemon; without a sanitizer of their own, before the daemon's.
+# Preloaded into a daemon, before its sanitizer, so built without one.
 $(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(filter-out $(SANITIZE),$(CFLAGS_ALL)) -fPIC -shared -MMD -MP -o $@ $< -ldl
@@ -267,15 +267,14 @@ $(O)/tests/unit/queue/test_clock: | $(O)/tests/faults/shim_clock.so
 $(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
-# The system calls that systemd's @system-service without @privileged has, of those that this
-# architecture knows.
+# The system calls of systemd's @system-service without @privileged that this architecture has.
 $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
 	@mkdir -p $(@D)
 	@sed 's/.*/#ifdef __NR_&\n__NR_&,\n#endif/' $< > $@
 $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 
-# The CUDA engine without a device: gpu/ compiled as with CUDA, without its kernels,
-# against a runtime of the tests' own (tests/cuda/cuda_runtime.h).
+# The CUDA engine without a device: gpu/ compiled for CUDA, without kernels, against the stand-in
+# runtime of the tests (tests/cuda/cuda_runtime.h).
 STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers \
                 $(basename $(sort $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.c))))
 STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
@@ -304,7 +303,7 @@ $(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(STANDIN_LIB)
 $(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
-# Bare copies and kernels, which the engine is measured against; NPP, where the toolkit has it.
+# bench_gpu also times single copies and kernels, and NPP, if the toolkit has it.
 ifneq ($(and $(filter yes,$(HAVE_CUDA)),$(wildcard $(CUDA_HOME)/include/nppi.h)),)
 $(O)/tests/bench/bench_npp.cu.o: NVCCFLAGS += -DGPUIMGD_NPP
 $(O)/tests/bench/bench_gpu: LDLIBS_ALL += $(foreach l,if ig icc ist ial itc idei c,-lnpp$(l)) \
@@ -314,7 +313,7 @@ $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE
 
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 
-# Other PNG libraries beside the codec, as far as they are installed.
+# bench_png compares with those PNG libraries that are installed.
 PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(shell $(PKG_CONFIG) --exists $(l) && echo yes),$(l)))
 $(O)/tests/bench/png_peers: FORCE
 	@mkdir -p $(@D)
@@ -326,7 +325,7 @@ $(PNG_BENCH) $(O)/tests/bench/bench_png.o: CFLAGS_ALL += \
 $(O)/tests/bench/bench_png: $(PNG_BENCH)
 $(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PNG_PEERS))
 
-# Each fuzz target with libFuzzer, and without it as a test of its seeds and its corpus.
+# Each fuzz target is built twice: with libFuzzer, and as a test that replays its seeds and corpus.
 FUZZ_SECONDS ?= 60
 $(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -fsanitize=fuzzer -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
@@ -470,7 +469,7 @@ install: all
 	  "systemctl daemon-reload && systemctl enable --now gpuimgd; after an upgrade" \
 	  "systemctl daemon-reload && systemctl restart gpuimgd"
 
-# The configuration in sysconfdir and the data stay.
+# Keeps the configuration in sysconfdir and the data.
 uninstall:
 	rm -f $(DESTDIR)$(sbindir)/gpuimgd $(DESTDIR)$(bindir)/gpuimgctl \
 	  $(DESTDIR)$(completionsdir)/gpuimgctl $(DESTDIR)$(unitdir)/gpuimgd.service \
