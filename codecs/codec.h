@@ -62,8 +62,8 @@ struct encode_request {
 };
 
 /* The destination of encoded bytes, owned by the caller. The encoder fills buffer[0..capacity), of
- * at least 4096 bytes, and calls flush(sink, used) if it is full and at the end. If flush does not
- * return STATUS_OK, it sets error and the encode fails with that status. */
+ * at least 4096 bytes, and calls flush(sink, used) when it is full and once at the end. If flush
+ * does not return STATUS_OK, it sets error, and the encode fails with that status. */
 struct codec_sink {
     uint8_t *buffer;
     size_t capacity;

@@ -54,7 +54,7 @@ struct job {
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;
     struct job_place named; /* the input as the job gives it, even if the job is refused. For
-                               messages only: nothing is checked but JOB_PATH_BYTES_MAX */
+                               messages only: just its length is checked (JOB_PATH_BYTES_MAX) */
     struct job_output outputs[JOB_OUTPUTS_MAX];
     size_t output_count;
     bool listed;          /* the job has the key `outputs`, even if for one output only */
@@ -79,7 +79,7 @@ enum status job_parse(struct job *job, const char *text, size_t length,
 void job_clear(struct job *job); /* idempotent */
 
 /* Shrinks a job that waits: frees a tree of more than JOB_NODES_MAX nodes and keeps its contents as
- * text. Then ops are NULL until job_unpack. `length` is that of the parsed text. Returns false if
+ * text. Then ops are NULL until job_unpack. `length`: bytes of the job's text. Returns false if
  * memory is short; the job keeps its tree then. */
 bool job_pack(struct job *job, size_t length);
 /* Parses the ops of a packed job again, on any thread; job_repack frees them. Both do nothing to a

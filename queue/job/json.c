@@ -1,4 +1,4 @@
-/* json.c - see json.h. The check is a recursive-descent parser of at most JOB_DEPTH_MAX levels. */
+/* json.c - see json.h. check() is a recursive-descent parser of at most JOB_DEPTH_MAX levels. */
 #include "queue/job/json.h"
 
 #include <math.h>

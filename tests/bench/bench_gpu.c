@@ -17,10 +17,10 @@
  *   6. The histogram against CUB's.
  *
  * The start and end of a kernel take 2 us, those of a copy 3 us, which matters more for a small
- * image. Table 5 therefore compares with one copy of equally many bytes ("alike"). Run it at 15
- * megapixels (the default) and at 48, near the default limit of 50. It has figures for one stream
- * and for four streams in turn. Four streams overlap the end of a kernel with the start of the
- * next, as in the daemon. Without a device: the passes of the CPU engine on one thread.
+ * image. Table 5 therefore also compares with a single copy of equally many bytes ("alike"). Run it
+ * at 15 megapixels (the default) and at 48, near the default limit of 50. Its columns are for one
+ * stream and for four streams in turn, which overlap the end of a kernel with the start of the next
+ * as the daemon does. Without a device, only the passes of the CPU engine run, on one thread.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@
 #include "gpu/engine/engine.h"
 #include "tests/bench/bench_device.h"
 
-/* Of the image. */
+/* The size of the image in pixels. */
 static uint32_t width = 5120, height = 2880;
 
 static double mpixels(void)
