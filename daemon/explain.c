@@ -10,7 +10,7 @@
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/files/files.h"
-#include "daemon/pipeline/work.h"
+#include "daemon/pipeline/job_run.h"
 #include "queue/job/json.h"
 
 /* The job's text; NULL with an error. */
@@ -36,30 +36,30 @@ static char *read_text(const char *file, size_t *length, struct error *error)
 }
 
 /* The input's file and what its header says. */
-static void read_input(struct work *work, const char *input_root)
+static void read_input(struct job_run *run, const char *input_root)
 {
     struct files files;
     struct codec_context *context = codec_context_create();
-    const char *path = work->job.input.path;
+    const char *path = run->job.input.path;
     struct files_input input = {.fd = -1};
     if (!path) {
-        error_set(&work->error, STATUS_INPUT_MISSING,
+        error_set(&run->error, STATUS_INPUT_MISSING,
                   "the input is the Redis key \"%s\"; only files below input_root are explained",
-                  work->job.input.key);
-    } else if (files_open_inputs(&files, input_root, &work->error)) {
+                  run->job.input.key);
+    } else if (files_open_inputs(&files, input_root, &run->error)) {
         enum status status =
-            files_open_input(&files, path, work->input_bytes_max, &input, &work->error);
-        work->file_bytes = input.size;
-        if (status == STATUS_OK && !(work->loaded = malloc(work->file_bytes + 1)))
-            status = error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
+            files_open_input(&files, path, run->input_bytes_max, &input, &run->error);
+        run->file_bytes = input.size;
+        if (status == STATUS_OK && !(run->loaded = malloc(run->file_bytes + 1)))
+            status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
         if (status == STATUS_OK)
-            status = files_read_input(input.fd, path, work->loaded, work->file_bytes, &work->error);
+            status = files_read_input(input.fd, path, run->loaded, run->file_bytes, &run->error);
         if (status == STATUS_OK && !context)
-            status = error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
+            status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
         if (status == STATUS_OK)
-            status = codec_probe(context, work->loaded, work->file_bytes, &work->limits,
-                                 &work->info, &work->error);
-        (void)status; /* kept in work->error */
+            status = codec_probe(context, run->loaded, run->file_bytes, &run->limits,
+                                 &run->info, &run->error);
+        (void)status; /* kept in run->error */
         if (input.fd >= 0)
             close(input.fd);
         files_close(&files);
@@ -78,40 +78,40 @@ static void print_name(const char *name, FILE *out)
     fputs(text, out);
 }
 
-static const char *decode_text(const struct work *work)
+static const char *decode_text(const struct job_run *run)
 {
-    if (work->decode.as == DECODE_LUMA)
+    if (run->decode.as == DECODE_LUMA)
         return "luma, the Y channel alone";
-    if (work->decode.as == DECODE_YCC)
+    if (run->decode.as == DECODE_YCC)
         return "Y, Cb and Cr, for gray and for colours";
-    return work->info.channels == 1 ? "gray" : "colour";
+    return run->info.channels == 1 ? "gray" : "colour";
 }
 
-static void print_input(const struct work *work, FILE *out)
+static void print_input(const struct job_run *run, FILE *out)
 {
-    const struct image_info *info = &work->info;
+    const struct image_info *info = &run->info;
     fputs("input    ", out);
-    print_name(work->job.input.path, out);
+    print_name(run->job.input.path, out);
     fprintf(out, ": %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, info->format->name,
             info->progressive ? " (progressive)" : "", info->width, info->height,
             info->channels);
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
-                work->job.orient ? "" : " (ignored)");
-    fprintf(out, ", %" PRIu64 " bytes\n", work->file_bytes);
-    struct image decoded = plan_input(&work->plan, NULL);
+                run->job.orient ? "" : " (ignored)");
+    fprintf(out, ", %" PRIu64 " bytes\n", run->file_bytes);
+    struct image decoded = plan_input(&run->plan, NULL);
     char scale[24] = "";
-    if (work->decode.eighths != DECODE_EIGHTHS)
-        snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", work->decode.eighths, DECODE_EIGHTHS);
+    if (run->decode.eighths != DECODE_EIGHTHS)
+        snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", run->decode.eighths, DECODE_EIGHTHS);
     fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
-            decode_text(work), scale, decoded.width, decoded.height, decoded.channels,
+            decode_text(run), scale, decoded.width, decoded.height, decoded.channels,
             decoded.stride * decoded.height);
 }
 
-static void print_output(const struct work *work, size_t index, FILE *out)
+static void print_output(const struct job_run *run, size_t index, FILE *out)
 {
-    const struct work_output *output = &work->outputs[index];
-    const struct job_place *place = &work->job.outputs[index].place;
+    const struct job_run_output *output = &run->outputs[index];
+    const struct job_place *place = &run->job.outputs[index].place;
     fputs("output   ", out);
     print_name(place->path  ? place->path
                : place->key ? place->key
@@ -121,21 +121,21 @@ static void print_output(const struct work *work, size_t index, FILE *out)
         fprintf(out, "%s: %s\n", status_name(output->error.status), output->error.text);
         return;
     }
-    const struct plan_variant *variant = &work->plan.variants[output->variant];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
     fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32 "\n",
             output->format ? output->format->name : "no picture", variant->width,
             variant->height, variant->channels);
-    plan_print_passes(&work->plan, output->variant, out);
+    plan_print_passes(&run->plan, output->variant, out);
 }
 
-static void print_text(const struct work *work, FILE *out)
+static void print_text(const struct job_run *run, FILE *out)
 {
-    if (work->error.status != STATUS_OK)
+    if (run->error.status != STATUS_OK)
         return; /* the log has it */
-    print_input(work, out);
-    for (size_t i = 0; i < work->job.output_count; i++)
-        print_output(work, i, out);
-    plan_print_memory(&work->plan, out);
+    print_input(run, out);
+    for (size_t i = 0; i < run->job.output_count; i++)
+        print_output(run, i, out);
+    plan_print_memory(&run->plan, out);
 }
 
 /* ---- as JSON ------------------------------------------------------------------------------- */
@@ -160,37 +160,37 @@ static bool add_error(cJSON *holder, const struct error *error)
            cJSON_AddBoolToObject(item, "retryable", status_retryable(error->status));
 }
 
-static bool add_input(cJSON *json, const struct work *work)
+static bool add_input(cJSON *json, const struct job_run *run)
 {
-    const struct image_info *info = &work->info;
+    const struct image_info *info = &run->info;
     cJSON *input = cJSON_AddObjectToObject(json, "input");
-    return input && cJSON_AddStringToObject(input, "path", work->job.input.path) &&
+    return input && cJSON_AddStringToObject(input, "path", run->job.input.path) &&
            cJSON_AddStringToObject(input, "format", info->format->name) &&
            cJSON_AddBoolToObject(input, "progressive", info->progressive) &&
            add_size(input, info->width, info->height, info->channels) &&
            add_number(input, "orientation", info->orientation) &&
-           cJSON_AddBoolToObject(input, "oriented", work->job.orient && info->orientation != 1) &&
-           add_number(input, "bytes", (double)work->file_bytes);
+           cJSON_AddBoolToObject(input, "oriented", run->job.orient && info->orientation != 1) &&
+           add_number(input, "bytes", (double)run->file_bytes);
 }
 
-static bool add_decode(cJSON *json, const struct work *work)
+static bool add_decode(cJSON *json, const struct job_run *run)
 {
-    struct image image = plan_input(&work->plan, NULL);
-    const char *as = work->decode.as == DECODE_LUMA      ? "luma"
-                     : work->decode.as == DECODE_YCC     ? "ycc"
-                     : work->info.channels == 1          ? "gray"
+    struct image image = plan_input(&run->plan, NULL);
+    const char *as = run->decode.as == DECODE_LUMA      ? "luma"
+                     : run->decode.as == DECODE_YCC     ? "ycc"
+                     : run->info.channels == 1          ? "gray"
                                                          : "colour";
     cJSON *decode = cJSON_AddObjectToObject(json, "decode");
     return decode && cJSON_AddStringToObject(decode, "as", as) &&
-           add_number(decode, "eighths", work->decode.eighths) &&
+           add_number(decode, "eighths", run->decode.eighths) &&
            add_size(decode, image.width, image.height, image.channels) &&
            add_number(decode, "bytes", (double)(image.stride * image.height));
 }
 
-static bool add_output(cJSON *list, const struct work *work, size_t index)
+static bool add_output(cJSON *list, const struct job_run *run, size_t index)
 {
-    const struct work_output *output = &work->outputs[index];
-    const struct job_place *place = &work->job.outputs[index].place;
+    const struct job_run_output *output = &run->outputs[index];
+    const struct job_place *place = &run->job.outputs[index].place;
     cJSON *item = cJSON_CreateObject();
     if (!item || !cJSON_AddItemToArray(list, item) ||
         (place->path && !cJSON_AddStringToObject(item, "path", place->path)) ||
@@ -198,26 +198,26 @@ static bool add_output(cJSON *list, const struct work *work, size_t index)
         return false;
     if (output->error.status != STATUS_OK)
         return add_error(item, &output->error);
-    const struct plan_variant *variant = &work->plan.variants[output->variant];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
     return (!output->format || cJSON_AddStringToObject(item, "format", output->format->name)) &&
            add_size(item, variant->width, variant->height, variant->channels) &&
-           json_set(item, "passes", plan_json_passes(&work->plan, output->variant));
+           json_set(item, "passes", plan_json_passes(&run->plan, output->variant));
 }
 
-static bool add_plan(cJSON *json, const struct work *work)
+static bool add_plan(cJSON *json, const struct job_run *run)
 {
     cJSON *outputs = NULL;
-    bool ok = add_input(json, work) && add_decode(json, work) &&
+    bool ok = add_input(json, run) && add_decode(json, run) &&
               (outputs = cJSON_AddArrayToObject(json, "outputs"));
-    for (size_t i = 0; i < work->job.output_count && ok; i++)
-        ok = add_output(outputs, work, i);
-    return ok && json_set(json, "memory", plan_json_memory(&work->plan));
+    for (size_t i = 0; i < run->job.output_count && ok; i++)
+        ok = add_output(outputs, run, i);
+    return ok && json_set(json, "memory", plan_json_memory(&run->plan));
 }
 
 /* A job that would fail as a whole has its error, and its input as far as that could be read. */
-static bool add_failure(cJSON *json, const struct work *work, const struct error *error)
+static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
-    const struct job_place *named = work ? &work->job.named : NULL;
+    const struct job_place *named = run ? &run->job.named : NULL;
     const char *name = !named ? NULL : named->path ? named->path : named->key;
     cJSON *input = name ? cJSON_AddObjectToObject(json, "input") : NULL;
     if (name && !(input && cJSON_AddStringToObject(input, named->path ? "path" : "key", name)))
@@ -225,11 +225,11 @@ static bool add_failure(cJSON *json, const struct work *work, const struct error
     return add_error(json, error);
 }
 
-static void print_json(const struct work *work, struct error *error, FILE *out)
+static void print_json(const struct job_run *run, struct error *error, FILE *out)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json && (error->status == STATUS_OK ? add_plan(json, work)
-                                                  : add_failure(json, work, error));
+    bool ok = json && (error->status == STATUS_OK ? add_plan(json, run)
+                                                  : add_failure(json, run, error));
     char *text = ok ? cJSON_PrintUnformatted(json) : NULL;
     char *line = text ? text_printable_json(text) : NULL;
     cJSON_Delete(json);
@@ -243,52 +243,52 @@ static void print_json(const struct work *work, struct error *error, FILE *out)
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-/* Fills in work; its error is that of the job as a whole. */
-static void explain(struct work *work, const struct options *options, const char *text,
+/* Fills in run; its error is that of the job as a whole. */
+static void explain(struct job_run *run, const struct options *options, const char *text,
                     size_t length)
 {
     struct job_rules rules = {options->namespace, options->job_timeout_s};
-    work->same_root = files_same_folder(options->input_root, options->output_root);
-    work_take_bounds(work, options);
-    if (job_parse(&work->job, text, length, &rules, &work->error) == STATUS_OK)
-        work_check_operations(work);
-    if (work->error.status == STATUS_OK)
-        read_input(work, options->input_root);
-    if (work->error.status == STATUS_OK)
-        work_build_plan(work);
+    run->same_root = files_same_folder(options->input_root, options->output_root);
+    job_run_take_bounds(run, options);
+    if (job_parse(&run->job, text, length, &rules, &run->error) == STATUS_OK)
+        job_run_check_operations(run);
+    if (run->error.status == STATUS_OK)
+        read_input(run, options->input_root);
+    if (run->error.status == STATUS_OK)
+        job_run_build_plan(run);
 }
 
-static void clear(struct work *work)
+static void clear(struct job_run *run)
 {
-    plan_clear(&work->plan);
-    image_info_clear(&work->info);
-    job_clear(&work->job);
-    free(work->loaded);
+    plan_clear(&run->plan);
+    image_info_clear(&run->info);
+    job_clear(&run->job);
+    free(run->loaded);
 }
 
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)
 {
     struct error error = {0};
-    struct work *work = calloc(1, sizeof *work);
+    struct job_run *run = calloc(1, sizeof *run);
     size_t length = 0;
     char *text = read_text(file, &length, &error);
-    if (!work)
+    if (!run)
         error_set(&error, STATUS_OUT_OF_MEMORY, "no memory for a job");
-    if (work && text) {
-        explain(work, options, text, length);
-        error = work->error;
+    if (run && text) {
+        explain(run, options, text, length);
+        error = run->error;
     }
     if (json)
-        print_json(work, &error, out);
-    else if (work && text)
-        print_text(work, out);
-    for (size_t i = 0; work && text && i < work->job.output_count; i++)
-        if (work->outputs[i].error.status != STATUS_OK)
-            error_set(&error, work->outputs[i].error.status, "%s", work->outputs[i].error.text);
-    if (work)
-        clear(work);
+        print_json(run, &error, out);
+    else if (run && text)
+        print_text(run, out);
+    for (size_t i = 0; run && text && i < run->job.output_count; i++)
+        if (run->outputs[i].error.status != STATUS_OK)
+            error_set(&error, run->outputs[i].error.status, "%s", run->outputs[i].error.text);
+    if (run)
+        clear(run);
     free(text);
-    free(work);
+    free(run);
     if (fflush(out) != 0 || ferror(out))
         error_set(&error, STATUS_WRITE_FAILED, "the plan cannot be printed: %s", strerror(errno));
     if (error.status != STATUS_OK)

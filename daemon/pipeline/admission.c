@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
-#include "daemon/pipeline/work.h"
+#include "daemon/pipeline/job_run.h"
 
 void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
                     size_t jobs_now, size_t jobs_max)
@@ -39,45 +39,45 @@ bool admission_is_short(const struct admission *admission)
     return is_short;
 }
 
-static struct admission *admission_of(const struct work *work)
+static struct admission *admission_of(const struct job_run *run)
 {
-    return &work->pipeline->admission;
+    return &run->pipeline->admission;
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-static void join_line(struct admission *admission, struct work *work)
+static void join_line(struct admission *admission, struct job_run *run)
 {
-    admission->line += !work->in_line;
-    work->in_line = true;
+    admission->line += !run->in_line;
+    run->in_line = true;
 }
 
-static void leave_line(struct admission *admission, struct work *work)
+static void leave_line(struct admission *admission, struct job_run *run)
 {
-    admission->line -= work->in_line;
-    work->in_line = false;
+    admission->line -= run->in_line;
+    run->in_line = false;
 }
 
-void admission_wait(struct work *work)
+void admission_wait(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
+    struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
-    join_line(admission, work);
+    join_line(admission, run);
     pthread_mutex_unlock(&admission->lock);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static size_t encoder_need(const struct work *work)
+static size_t encoder_need(const struct job_run *run)
 {
     size_t need = 0;
-    for (size_t i = 0; i < work->job.output_count; i++) {
-        const struct work_output *output = &work->outputs[i];
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct job_run_output *output = &run->outputs[i];
         if (output->error.status != STATUS_OK || !output->format)
             continue;
-        const struct plan_variant *variant = &work->plan.variants[output->variant];
+        const struct plan_variant *variant = &run->plan.variants[output->variant];
         size_t bytes = codec_encoder_bytes(output->format, variant->width, variant->height,
-                                           variant->channels, &work->job.outputs[i].encoder);
+                                           variant->channels, &run->job.outputs[i].encoder);
         if (bytes > need)
             need = bytes; /* one after the other, so the largest counts */
     }
@@ -85,62 +85,62 @@ static size_t encoder_need(const struct work *work)
 }
 
 /* All but results: the decoder's need and then the encoder's, the plan, and the profile. */
-static size_t working_need(const struct work *work)
+static size_t working_need(const struct job_run *run)
 {
-    size_t encoder = encoder_need(work), decoder = work->info.codec_bytes;
-    return (encoder > decoder ? encoder : decoder) + work->plan_bytes + work->info.icc_bytes;
+    size_t encoder = encoder_need(run), decoder = run->info.codec_bytes;
+    return (encoder > decoder ? encoder : decoder) + run->plan_bytes + run->info.icc_bytes;
 }
 
 /* What waits for Redis: values, and outputs that go to keys. */
-static size_t results_need(const struct work *work)
+static size_t results_need(const struct job_run *run)
 {
     size_t keys = 0;
-    for (size_t i = 0; i < work->job.output_count; i++) {
-        const struct work_output *output = &work->outputs[i];
-        const struct job_output *wanted = &work->job.outputs[i];
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct job_run_output *output = &run->outputs[i];
+        const struct job_output *wanted = &run->job.outputs[i];
         if (output->error.status != STATUS_OK || !output->format || !wanted->place.key)
             continue;
-        const struct plan_variant *variant = &work->plan.variants[output->variant];
+        const struct plan_variant *variant = &run->plan.variants[output->variant];
         keys += codec_encoded_bytes(output->format, variant->width, variant->height,
-                                    variant->channels, &wanted->encoder, work->info.icc_bytes);
+                                    variant->channels, &wanted->encoder, run->info.icc_bytes);
     }
-    return work->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
+    return run->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
 }
 
-size_t admission_need(const struct work *work)
+size_t admission_need(const struct job_run *run)
 {
-    const struct plan *plan = &work->plan;
-    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes + working_need(work) +
-           results_need(work);
+    const struct plan *plan = &run->plan;
+    return plan->input_bytes + plan->output_bytes + plan->scratch_bytes + working_need(run) +
+           results_need(run);
 }
 
 /* ---- the count ------------------------------------------------------------------------------ */
 
 /* Under the lock. */
-static bool is_soon(const struct admission *admission, const struct work *work, size_t bytes)
+static bool is_soon(const struct admission *admission, const struct job_run *run, size_t bytes)
 {
     if (admission->jobs < admission->jobs_now ||
         admission->bytes + bytes <= admission->jobs_max * SMALL_JOB_BYTES)
         return true;
     return admission->jobs < admission->jobs_max &&
-           (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &work->plan));
+           (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
 }
 
-static void count(struct admission *admission, struct work *work, size_t bytes)
+static void count(struct admission *admission, struct job_run *run, size_t bytes)
 {
     admission->jobs++;
     admission->bytes += bytes;
-    work->admitted = work->counted = true;
-    work->admitted_bytes = bytes;
+    run->admitted = run->counted = true;
+    run->admitted_bytes = bytes;
 }
 
-static void uncount(struct admission *admission, struct work *work)
+static void uncount(struct admission *admission, struct job_run *run)
 {
-    if (!work->counted)
+    if (!run->counted)
         return;
     admission->jobs--;
-    admission->bytes -= work->admitted_bytes;
-    work->counted = false;
+    admission->bytes -= run->admitted_bytes;
+    run->counted = false;
 }
 
 /* Under the lock. */
@@ -152,11 +152,11 @@ static bool lack_memory(struct admission *admission)
 
 /* Under the lock. Results whose largest size is beyond the lane get all that is left of it: most
  * are smaller, and the job then runs while nobody else has any. */
-static bool take(struct admission *admission, struct work *work)
+static bool take(struct admission *admission, struct job_run *run)
 {
-    size_t working = working_need(work), results = results_need(work);
+    size_t working = working_need(run), results = results_need(run);
     if (working > admission->lane_bytes_max) {
-        error_set(&work->error, STATUS_OVER_BUDGET,
+        error_set(&run->error, STATUS_OVER_BUDGET,
                   "decoding and encoding need %zu bytes; three eighths of host_bytes, %zu, is all "
                   "there is", working, admission->lane_bytes_max);
         return true;
@@ -164,119 +164,119 @@ static bool take(struct admission *admission, struct work *work)
     if (results > admission->lane_bytes_max - working)
         results = admission->lane_bytes_max - working;
     admission->is_short = false;
-    if (!is_soon(admission, work, admission_need(work)))
+    if (!is_soon(admission, run, admission_need(run)))
         return false;
     if (working + results > admission->lane_bytes_max - admission->lane_bytes)
         return lack_memory(admission);
     enum engine_reserved reserved =
-        engine_reserve(admission->engine, &work->plan, &work->memory, &work->error);
+        engine_reserve(admission->engine, &run->plan, &run->memory, &run->error);
     if (reserved == ENGINE_WAIT)
         return lack_memory(admission);
     if (reserved == ENGINE_RESERVED) {
         admission->lane_bytes += working + results;
-        work->lane_bytes = working + results;
-        work->results_room = results;
-        count(admission, work, admission_need(work));
+        run->lane_bytes = working + results;
+        run->results_room = results;
+        count(admission, run, admission_need(run));
     }
     return true;
 }
 
-bool admission_try(struct work *work)
+bool admission_try(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
+    struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
-    bool through = take(admission, work);
+    bool through = take(admission, run);
     if (through)
-        leave_line(admission, work);
+        leave_line(admission, run);
     pthread_mutex_unlock(&admission->lock);
     return through;
 }
 
-bool admission_pass(struct work *work)
+bool admission_pass(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
+    struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
-    bool through = admission->line == 0 && take(admission, work);
+    bool through = admission->line == 0 && take(admission, run);
     if (!through)
-        join_line(admission, work);
+        join_line(admission, run);
     pthread_mutex_unlock(&admission->lock);
     return through;
 }
 
-bool admission_step_aside(struct work *work)
+bool admission_step_aside(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
+    struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
     bool aside = admission->jobs == 0;
     if (aside)
-        leave_line(admission, work);
+        leave_line(admission, run);
     pthread_mutex_unlock(&admission->lock);
     return aside;
 }
 
 /* Under the lock. */
-static void keep(struct admission *admission, struct work *work, size_t need)
+static void keep(struct admission *admission, struct job_run *run, size_t need)
 {
-    if (work->lane_bytes <= need)
+    if (run->lane_bytes <= need)
         return;
-    admission->lane_bytes -= work->lane_bytes - need;
-    work->lane_bytes = need;
+    admission->lane_bytes -= run->lane_bytes - need;
+    run->lane_bytes = need;
 }
 
-void admission_keep_encoder(struct work *work)
+void admission_keep_encoder(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
-    size_t need = encoder_need(work) + work->plan_bytes + work->info.icc_bytes;
+    struct admission *admission = admission_of(run);
+    size_t need = encoder_need(run) + run->plan_bytes + run->info.icc_bytes;
     pthread_mutex_lock(&admission->lock);
-    keep(admission, work, need + work->results_room);
+    keep(admission, run, need + run->results_room);
     pthread_mutex_unlock(&admission->lock);
 }
 
-bool admission_extend(struct work *work, size_t bytes)
+bool admission_extend(struct job_run *run, size_t bytes)
 {
-    struct admission *admission = admission_of(work);
+    struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
     bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes;
     if (fits) {
         admission->lane_bytes += bytes;
-        work->lane_bytes += bytes;
-        work->results_room += bytes;
+        run->lane_bytes += bytes;
+        run->results_room += bytes;
     }
     pthread_mutex_unlock(&admission->lock);
     return fits;
 }
 
-bool admission_release(struct work *work)
+bool admission_release(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
-    if (!work->admitted && !work->in_line)
+    struct admission *admission = admission_of(run);
+    if (!run->admitted && !run->in_line)
         return false;
     pthread_mutex_lock(&admission->lock);
-    assert(work->results_bytes <= work->lane_bytes);
-    keep(admission, work, work->results_bytes);
-    leave_line(admission, work);
-    uncount(admission, work);
+    assert(run->results_bytes <= run->lane_bytes);
+    keep(admission, run, run->results_bytes);
+    leave_line(admission, run);
+    uncount(admission, run);
     bool others_wait = admission->line > 0;
     pthread_mutex_unlock(&admission->lock);
-    engine_release(admission->engine, &work->memory);
-    work->admitted = false;
+    engine_release(admission->engine, &run->memory);
+    run->admitted = false;
     return others_wait;
 }
 
-void admission_settle(struct work *work)
+void admission_settle(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
-    if (work->lane_bytes == 0)
+    struct admission *admission = admission_of(run);
+    if (run->lane_bytes == 0)
         return;
     pthread_mutex_lock(&admission->lock);
-    keep(admission, work, 0);
+    keep(admission, run, 0);
     pthread_mutex_unlock(&admission->lock);
 }
 
-void admission_abandon(struct work *work)
+void admission_abandon(struct job_run *run)
 {
-    struct admission *admission = admission_of(work);
+    struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
-    uncount(admission, work);
+    uncount(admission, run);
     pthread_mutex_unlock(&admission->lock);
 }

@@ -13,7 +13,7 @@
  * that carried it to its end. What no worker can begin soon would take memory for nothing, which
  * the pools then keep: beyond `jobs_now` admitted jobs a large one is let in only where it needs no
  * new memory, and beyond `jobs_max` any one only where all are small together. All functions may be
- * called on any thread, by the owner of the work.
+ * called on any thread, by the owner of the job.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
 #define GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
@@ -24,13 +24,13 @@
 
 #include "gpu/engine/engine.h"
 
-struct work;
+struct job_run;
 
 struct admission {
     struct engine *engine;
     pthread_mutex_t lock;                /* guards what follows */
     size_t lane_bytes, lane_bytes_max;   /* heap that is reserved, and may be */
-    size_t line;                         /* works that wait, or are on their way to wait */
+    size_t line;                         /* jobs that wait, or are on their way to wait */
     size_t jobs, jobs_now, jobs_max;     /* that hold memory */
     size_t bytes;                        /* which they have asked for */
     bool is_short;                       /* memory is what the last one that was refused lacked */
@@ -47,33 +47,33 @@ struct pool_usage admission_usage(const struct admission *admission);
 /* Whether those in the line wait for memory, and not for others to end. */
 bool admission_is_short(const struct admission *admission);
 
-/* Takes a place in the line, unless the work has one. */
-void admission_wait(struct work *work);
+/* Takes a place in the line, unless the job has one. */
+void admission_wait(struct job_run *run);
 
-/* For the first in the line. true: admitted, or failed for good (work->error); false: must wait. */
-bool admission_try(struct work *work);
-/* For a work that is not in the line, on the worker that shall carry it on: as admission_try where
+/* For the first in the line. true: admitted, or failed for good (run->error); false: must wait. */
+bool admission_try(struct job_run *run);
+/* For a job that is not in the line, on the worker that shall carry it on: as admission_try where
  * nobody waits; else, and where there is no room, it is in the line. */
-bool admission_pass(struct work *work);
+bool admission_pass(struct job_run *run);
 
-/* For a work that admission_try has just refused. true: no job that goes on holds memory, so that
+/* For a job that admission_try has just refused. true: no job that goes on holds memory, so that
  * abandoned ones have what it lacks; it has left the line, and admission_wait puts it back. */
-bool admission_step_aside(struct work *work);
+bool admission_step_aside(struct job_run *run);
 
-/* All memory that the work needs at most. */
-size_t admission_need(const struct work *work);
+/* All memory that the job needs at most. */
+size_t admission_need(const struct job_run *run);
 /* What was decoded needs no decoder any more: keeps what the encoder will take, and the results. */
-void admission_keep_encoder(struct work *work);
+void admission_keep_encoder(struct job_run *run);
 /* While an output that goes to a key is encoded: that many bytes more than were reserved for it.
  * Never waits; false: the lane has no room now. */
-bool admission_extend(struct work *work, size_t bytes);
-/* Gives all of it back but work->results_bytes, the place in the line too. Idempotent. true: that
+bool admission_extend(struct job_run *run, size_t bytes);
+/* Gives all of it back but run->results_bytes, the place in the line too. Idempotent. true: that
  * may be what the next one in the line waits for. */
-bool admission_release(struct work *work);
+bool admission_release(struct job_run *run);
 /* Gives back what the results took, after they were freed. Idempotent. */
-void admission_settle(struct work *work);
-/* The work was answered while a worker or the engine has it: it keeps its memory, and no longer
+void admission_settle(struct job_run *run);
+/* The job was answered while a worker or the engine has it: it keeps its memory, and no longer
  * counts as one that goes on. */
-void admission_abandon(struct work *work);
+void admission_abandon(struct job_run *run);
 
 #endif

@@ -15,86 +15,86 @@
 
 /* ---- too late ------------------------------------------------------------------------------- */
 
-static void set_late(const struct work *work, struct error *error)
+static void set_late(const struct job_run *run, struct error *error)
 {
     error_set(error, STATUS_TIMEOUT, "the job did not end within its %g s; it was in stage %s",
-              work->job.timeout_s, stage_name(atomic_load(&work->at)));
+              run->job.timeout_s, stage_name(atomic_load(&run->at)));
 }
 
-void work_set_late(struct work *work)
+void job_run_set_late(struct job_run *run)
 {
-    set_late(work, &work->error);
+    set_late(run, &run->error);
 }
 
-static bool is_on_engine(const struct work *work)
+static bool is_on_engine(const struct job_run *run)
 {
-    const struct engine *engine = work->pipeline->parts.engine;
-    return work->stage == STAGE_GPU && !engine_is_synchronous(engine);
+    const struct engine *engine = run->pipeline->parts.engine;
+    return run->stage == STAGE_GPU && !engine_is_synchronous(engine);
 }
 
-bool work_withdraw(struct work *work)
+bool job_run_withdraw(struct job_run *run)
 {
-    struct pipeline *pipeline = work->pipeline;
-    if (work->reading) {
-        queue_read_cancel(pipeline->queue, work->reading);
-        work->reading = NULL;
+    struct pipeline *pipeline = run->pipeline;
+    if (run->reading) {
+        queue_read_cancel(pipeline->queue, run->reading);
+        run->reading = NULL;
         return true;
     }
-    if (!work->out)
+    if (!run->out)
         return true;
-    if (is_on_engine(work) || !workers_withdraw(pipeline->parts.workers, &work->errand))
+    if (is_on_engine(run) || !workers_withdraw(pipeline->parts.workers, &run->errand))
         return false;
-    work->out = false;
+    run->out = false;
     return true;
 }
 
-static bool is_under_way(const struct work *work)
+static bool is_under_way(const struct job_run *run)
 {
-    return atomic_load(&work->deadline_ns) != CLOCK_STANDS;
+    return atomic_load(&run->deadline_ns) != CLOCK_STANDS;
 }
 
-bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s)
+bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s)
 {
-    uint64_t from_ns = atomic_load(&work->deadline_ns);
+    uint64_t from_ns = atomic_load(&run->deadline_ns);
     if (from_ns == CLOCK_STANDS)
         return false;
-    if (from_ns < work->pipeline->awake_ns)
-        from_ns = work->pipeline->awake_ns;
+    if (from_ns < run->pipeline->awake_ns)
+        from_ns = run->pipeline->awake_ns;
     return now_ns > clock_after_s(from_ns, grace_s);
 }
 
 /* false: too many hang. A zombie keeps its place as well as its worker. */
-static bool replace_worker(struct work *work, const struct error *error)
+static bool replace_worker(struct job_run *run, const struct error *error)
 {
-    struct pipeline *pipeline = work->pipeline;
+    struct pipeline *pipeline = run->pipeline;
     struct workers *workers = pipeline->parts.workers;
     char label[LABEL_BYTES];
-    log_error("job %s: a worker hangs in stage %s and is replaced", work_label(work, label),
-              stage_name(atomic_load(&work->at)));
-    bool replaced = workers_give_up(workers, &work->errand);
-    work_abandon(work, error);
+    log_error("job %s: a worker hangs in stage %s and is replaced", job_run_label(run, label),
+              stage_name(atomic_load(&run->at)));
+    bool replaced = workers_give_up(workers, &run->errand);
+    job_run_abandon(run, error);
     return replaced && workers_given_up(workers) < pipeline->parts.options->workers &&
            pipeline->zombies.length < pipeline->parts.options->inflight;
 }
 
-/* A work past its deadline ends at once where it waits; after a grace where a worker has it (which
+/* A job past its deadline ends at once where it waits; after a grace where a worker has it (which
  * looks at the deadline itself); never here where the engine has it (which ends it). false: as
  * replace_worker. */
-static bool check_deadline(struct work *work, uint64_t now)
+static bool check_deadline(struct job_run *run, uint64_t now)
 {
-    struct pipeline *pipeline = work->pipeline;
-    if (now < atomic_load(&work->deadline_ns))
+    struct pipeline *pipeline = run->pipeline;
+    if (now < atomic_load(&run->deadline_ns))
         return true;
     struct error error = {0};
-    set_late(work, &error);
-    if (work_withdraw(work)) {
-        work->error = error;
-        pipeline_move(work, STAGE_ACK);
+    set_late(run, &error);
+    if (job_run_withdraw(run)) {
+        run->error = error;
+        pipeline_move(run, STAGE_ACK);
         return true;
     }
-    if (is_on_engine(work) || !work_overdue(work, now, pipeline->parts.options->hang_grace_s))
+    if (is_on_engine(run) || !job_run_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
-    return replace_worker(work, &error);
+    return replace_worker(run, &error);
 }
 
 /* Who has waited for so long without being under way goes back with its attempt, for a daemon that
@@ -105,14 +105,14 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
     char label[LABEL_BYTES];
     for (enum stage stage = STAGE_READ; stage <= STAGE_DECODE; stage++) {
         list_each_back_safe (node, before, &pipeline->stages[stage]) {
-            struct work *work = container_of(node, struct work, node);
-            if (is_under_way(work) || now < work->waits_until_ns || !work_withdraw(work))
+            struct job_run *run = container_of(node, struct job_run, node);
+            if (is_under_way(run) || now < run->waits_until_ns || !job_run_withdraw(run))
                 continue;
             log_info("job %s goes back after it waited %.1f s in stage %s",
-                     work_label(work, label), clock_ms(work->fetched_ns, now) / 1e3,
+                     job_run_label(run, label), clock_ms(run->fetched_ns, now) / 1e3,
                      stage_name(stage));
-            work->give_back = true;
-            pipeline_move(work, STAGE_ACK);
+            run->give_back = true;
+            pipeline_move(run, STAGE_ACK);
         }
     }
 }
@@ -130,7 +130,7 @@ void pipeline_on_tick(uv_timer_t *timer)
     workers_collect(pipeline->parts.workers);
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
-            usable = check_deadline(container_of(node, struct work, node), now) && usable;
+            usable = check_deadline(container_of(node, struct job_run, node), now) && usable;
     send_back_waiting(pipeline, now);
     if (!usable)
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
@@ -151,7 +151,7 @@ static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double gra
 {
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         list_each (node, &pipeline->stages[stage])
-            if (work_overdue(container_of(node, struct work, node), now_ns, grace_s))
+            if (job_run_overdue(container_of(node, struct job_run, node), now_ns, grace_s))
                 return true;
     return false;
 }
@@ -164,11 +164,11 @@ static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, doubl
     bool waited = false;
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
         list_each (node, &pipeline->stages[stage]) {
-            const struct work *work = container_of(node, struct work, node);
-            if (is_under_way(work))
+            const struct job_run *run = container_of(node, struct job_run, node);
+            if (is_under_way(run))
                 return false;
-            waited |= !work->reading &&
-                      now_ns > clock_after_s(later(work->entered_ns, moved_ns), grace_s);
+            waited |= !run->reading &&
+                      now_ns > clock_after_s(later(run->entered_ns, moved_ns), grace_s);
         }
     }
     return waited;
@@ -188,11 +188,11 @@ void pipeline_give_back_files(struct pipeline *pipeline)
 {
     for (enum stage stage = STAGE_ASK; stage <= STAGE_DECODE; stage++) {
         list_each_back_safe (node, before, &pipeline->stages[stage]) {
-            struct work *work = container_of(node, struct work, node);
-            if (!work_lacks_disk(work) || !work_withdraw(work))
+            struct job_run *run = container_of(node, struct job_run, node);
+            if (!job_run_lacks_disk(run) || !job_run_withdraw(run))
                 continue;
-            work->give_back = true;
-            pipeline_move(work, STAGE_ACK);
+            run->give_back = true;
+            pipeline_move(run, STAGE_ACK);
         }
     }
 }
@@ -200,12 +200,12 @@ void pipeline_give_back_files(struct pipeline *pipeline)
 static void give_back_stage(struct pipeline *pipeline, enum stage stage, bool by_force)
 {
     list_each_safe (node, after, &pipeline->stages[stage]) {
-        struct work *work = container_of(node, struct work, node);
-        if (work_withdraw(work)) {
-            work->give_back = true;
-            pipeline_move(work, STAGE_ACK);
+        struct job_run *run = container_of(node, struct job_run, node);
+        if (job_run_withdraw(run)) {
+            run->give_back = true;
+            pipeline_move(run, STAGE_ACK);
         } else if (by_force) {
-            work_abandon(work, NULL);
+            job_run_abandon(run, NULL);
         }
     }
 }

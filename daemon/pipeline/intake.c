@@ -12,9 +12,9 @@
 #include "daemon/pipeline/pipeline_impl.h"
 #include "queue/job/result.h"
 
-void work_take_bounds(struct work *work, const struct options *options)
+void job_run_take_bounds(struct job_run *run, const struct options *options)
 {
-    work->limits = (struct codec_limits){
+    run->limits = (struct codec_limits){
         .pixels_max = options->pixels_max,
         .side_max = (uint32_t)options->side_max,
         .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
@@ -24,50 +24,50 @@ void work_take_bounds(struct work *work, const struct options *options)
         .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
                                                      options->workers : 0,
     };
-    work->plan_limits = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
-    work->input_bytes_max = options->input_bytes_max;
-    work->decode_timeout_s = options->decode_timeout_s;
-    work->sync = options->sync_outputs;
+    run->plan_limits = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
+    run->input_bytes_max = options->input_bytes_max;
+    run->decode_timeout_s = options->decode_timeout_s;
+    run->sync = options->sync_outputs;
 }
 
 /* A job waits in one daemon for as long as its work may take at most. */
-static void bound_wait(struct work *work, uint64_t now_ns)
+static void bound_wait(struct job_run *run, uint64_t now_ns)
 {
-    work->waits_until_ns = clock_after_s(now_ns, work->pipeline->parts.options->job_timeout_s);
+    run->waits_until_ns = clock_after_s(now_ns, run->pipeline->parts.options->job_timeout_s);
 }
 
-static struct work *take_work(struct pipeline *pipeline, struct lease *lease)
+static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
 {
     struct list_node *node = list_pop(&pipeline->free);
     if (!node)
         return NULL;
-    struct work *work = container_of(node, struct work, node);
-    memset(work, 0, sizeof *work);
-    work->pipeline = pipeline;
-    work->lease = lease;
-    work->number = lease->number;
-    work->fetch = lease->fetch;
-    lease->job = work;
+    struct job_run *run = container_of(node, struct job_run, node);
+    memset(run, 0, sizeof *run);
+    run->pipeline = pipeline;
+    run->lease = lease;
+    run->number = lease->number;
+    run->fetch = lease->fetch;
+    lease->job = run;
     pipeline->parts.totals->attempts++;
-    work->errand.run = work_run_errand;
-    work->errand.done = work_errand_done;
-    work->fetched_ns = clock_now_ns();
-    work->deadline_ns = CLOCK_STANDS;
-    bound_wait(work, work->fetched_ns);
-    work->queue_ms = -1;
+    run->errand.run = job_run_task_run;
+    run->errand.done = job_run_task_done;
+    run->fetched_ns = clock_now_ns();
+    run->deadline_ns = CLOCK_STANDS;
+    bound_wait(run, run->fetched_ns);
+    run->queue_ms = -1;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        work->ms[stage] = -1;
-    work->same_root = pipeline->parts.files->same_root;
-    work_take_bounds(work, pipeline->parts.options);
+        run->ms[stage] = -1;
+    run->same_root = pipeline->parts.files->same_root;
+    job_run_take_bounds(run, pipeline->parts.options);
     if (pipeline->parts.trace)
-        witness_begin(work);
-    return work;
+        witness_begin(run);
+    return run;
 }
 
 /* "outputs[1].output", or "output" of a job without a list. */
-static const char *output_name(const struct work *work, size_t index, char text[40])
+static const char *output_name(const struct job_run *run, size_t index, char text[40])
 {
-    if (work->job.listed)
+    if (run->job.listed)
         snprintf(text, 40, "outputs[%zu].output", index);
     else
         strcpy(text, "output");
@@ -83,14 +83,14 @@ static enum status refuse_format(const struct job_output *output, const char *na
 }
 
 /* The format that is asked for, and the one that the path's suffix means, if there are such. */
-static enum status check_format(const struct work *work, size_t index, struct error *error)
+static enum status check_format(const struct job_run *run, size_t index, struct error *error)
 {
-    const struct job_output *output = &work->job.outputs[index];
+    const struct job_output *output = &run->job.outputs[index];
     const char *path = output->place.path, *other = path ? format_foreign_suffix(path) : NULL;
     const struct format *meant = path ? format_of_path(path) : NULL;
     const struct format *asked = output->format ? format_by_name(output->format) : NULL;
     char text[40], known[FORMAT_LIST_BYTES];
-    const char *name = output_name(work, index, text);
+    const char *name = output_name(run, index, text);
     if (!output->format && other)
         return error_set(error, STATUS_BAD_JOB,
                          "%s \"%.100s\" ends in %s, which is not written; end it in %s, or give "
@@ -105,13 +105,13 @@ static enum status check_format(const struct work *work, size_t index, struct er
                          meant->name);
     if (!asked && !meant)
         return STATUS_OK; /* as the input, whose format is not known yet */
-    return work_check_keys(work, index, asked ? asked : meant, error);
+    return job_run_check_keys(run, index, asked ? asked : meant, error);
 }
 
-enum status work_check_keys(const struct work *work, size_t index, const struct format *format,
-                            struct error *error)
+enum status job_run_check_keys(const struct job_run *run, size_t index, const struct format *format,
+                               struct error *error)
 {
-    const struct job_output *output = &work->job.outputs[index];
+    const struct job_output *output = &run->job.outputs[index];
     const struct job_place *place = &output->place;
     unsigned wrong = output->given & ~format->parameters;
     char text[40], takers[FORMAT_LIST_BYTES];
@@ -120,31 +120,31 @@ enum status work_check_keys(const struct work *work, size_t index, const struct 
     int first = __builtin_ctz(wrong);
     return error_set(error, STATUS_BAD_JOB,
                      "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
-                     output_name(work, index, text), encoder_parameters[first].name,
+                     output_name(run, index, text), encoder_parameters[first].name,
                      format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
                      place->path ? place->path : place->key, format->name);
 }
 
 /* Refused before any work is done for it. Others that lead to the input are seen when the output
  * is begun (steps.c). */
-static enum status check_is_not_input(const struct work *work, size_t index, struct error *error)
+static enum status check_is_not_input(const struct job_run *run, size_t index, struct error *error)
 {
-    const char *from = work->job.input.path, *to = work->job.outputs[index].place.path;
+    const char *from = run->job.input.path, *to = run->job.outputs[index].place.path;
     char text[40];
-    if (!work->same_root || !from || !to || strcmp(from, to) != 0)
+    if (!run->same_root || !from || !to || strcmp(from, to) != 0)
         return STATUS_OK;
     return error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.100s\", and input_root is "
-                     "output_root; give the output another name", output_name(work, index, text),
+                     "output_root; give the output another name", output_name(run, index, text),
                      from);
 }
 
-static bool check_output(struct work *work, size_t index)
+static bool check_output(struct job_run *run, size_t index)
 {
-    const struct job_output *output = &work->job.outputs[index];
-    struct error *error = &work->outputs[index].error;
-    bool listed = work->job.listed;
-    if (check_format(work, index, error) != STATUS_OK ||
-        check_is_not_input(work, index, error) != STATUS_OK ||
+    const struct job_output *output = &run->job.outputs[index];
+    struct error *error = &run->outputs[index].error;
+    bool listed = run->job.listed;
+    if (check_format(run, index, error) != STATUS_OK ||
+        check_is_not_input(run, index, error) != STATUS_OK ||
         plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
         return false;
     if (output->place.path || output->place.key || plan_gives_values(output->ops))
@@ -159,38 +159,38 @@ static bool check_output(struct work *work, size_t index)
 }
 
 /* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
-void work_check_operations(struct work *work)
+void job_run_check_operations(struct job_run *run)
 {
     size_t good = 0;
-    for (size_t i = 0; i < work->job.output_count; i++)
-        good += check_output(work, i);
+    for (size_t i = 0; i < run->job.output_count; i++)
+        good += check_output(run, i);
     if (good == 0)
-        work->error = work->outputs[0].error;
+        run->error = run->outputs[0].error;
 }
 
-static void parse(struct work *work, const struct lease *lease)
+static void parse(struct job_run *run, const struct lease *lease)
 {
-    const struct options *options = work->pipeline->parts.options;
+    const struct options *options = run->pipeline->parts.options;
     struct job_rules rules = {options->namespace, options->job_timeout_s};
     if (!lease->raw) {
-        error_set(&work->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
+        error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
                   lease->raw_bytes, JOB_BYTES_MAX);
         return;
     }
-    if (job_parse(&work->job, lease->raw, lease->raw_bytes, &rules, &work->error) != STATUS_OK) {
+    if (job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error) != STATUS_OK) {
         /* Who waits for the answer, and where, may not be known. */
         char label[LABEL_BYTES];
-        work->give_back = work->error.status == STATUS_OUT_OF_MEMORY;
-        if (work->give_back)
-            log_error("job %s: no memory to read it; it goes back", work_label(work, label));
+        run->give_back = run->error.status == STATUS_OUT_OF_MEMORY;
+        if (run->give_back)
+            log_error("job %s: no memory to read it; it goes back", job_run_label(run, label));
         return;
     }
-    work->left_ns = (uint64_t)(work->job.timeout_s * NS_PER_S);
-    if (work->job.pushed > 0) {
-        double waited = clock_unix_s() - work->job.pushed;
-        work->queue_ms = waited > 0 ? waited * 1e3 : 0;
+    run->left_ns = (uint64_t)(run->job.timeout_s * NS_PER_S);
+    if (run->job.pushed > 0) {
+        double waited = clock_unix_s() - run->job.pushed;
+        run->queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
-    work_check_operations(work);
+    job_run_check_operations(run);
 }
 
 /* Keeps the beginning of the job's text only: it names a job whose input is not known. */
@@ -205,33 +205,33 @@ static void cut_text(struct lease *lease)
 }
 
 /* From here on the job is in as little memory as it can be. */
-static void pack(struct work *work, struct lease *lease)
+static void pack(struct job_run *run, struct lease *lease)
 {
     char label[LABEL_BYTES];
     if (!lease->raw)
         return;
-    if (!job_pack(&work->job, lease->raw_bytes) && !work->give_back) {
-        work->give_back = true;
-        log_error("job %s: no memory to keep it; it goes back", work_label(work, label));
+    if (!job_pack(&run->job, lease->raw_bytes) && !run->give_back) {
+        run->give_back = true;
+        log_error("job %s: no memory to keep it; it goes back", job_run_label(run, label));
     }
-    pipeline_count_text(work, work->job.bytes + lease->raw_bytes);
+    pipeline_count_text(run, run->job.bytes + lease->raw_bytes);
     cut_text(lease);
 }
 
-static enum stage first_stage(const struct work *work)
+static enum stage first_stage(const struct job_run *run)
 {
-    const struct job *job = &work->job;
-    if (work->error.status != STATUS_OK || work->give_back)
+    const struct job *job = &run->job;
+    if (run->error.status != STATUS_OK || run->give_back)
         return STAGE_ACK;
     bool asks = job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0;
-    return asks || (work->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
+    return asks || (run->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
 }
 
 void intake_leased(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
-    struct work *work = take_work(pipeline, lease);
-    if (!work) {
+    struct job_run *run = take_run(pipeline, lease);
+    if (!run) {
         assert(!"the queue fetched more than it was offered");
         queue_give_back(pipeline->queue, lease);
         return;
@@ -240,84 +240,84 @@ void intake_leased(void *context, struct lease *lease)
         pipeline->ticked_ns = clock_now_ns();
         uv_timer_again(&pipeline->tick);
     }
-    parse(work, lease);
-    pack(work, lease);
-    work->unfit = work->error.status != STATUS_OK;
-    if (pipeline->failed && work->error.status == STATUS_OK)
-        work->give_back = true;
-    lease->id = work->job.id;
-    pipeline_enter(work, first_stage(work));
+    parse(run, lease);
+    pack(run, lease);
+    run->unfit = run->error.status != STATUS_OK;
+    if (pipeline->failed && run->error.status == STATUS_OK)
+        run->give_back = true;
+    lease->id = run->job.id;
+    pipeline_enter(run, first_stage(run));
     pipeline_pump(pipeline);
 }
 
 /* ---- jobs that may not be started unasked --------------------------------------------------- */
 
-void work_enter_ask(struct work *work)
+void job_run_enter_ask(struct job_run *run)
 {
-    const struct job *job = &work->job;
+    const struct job *job = &run->job;
     struct queue_conditions conditions = {
         .id = job->id,
         .unique = job->unique,
         .not_before = job->not_before,
         .expires = job->expires,
     };
-    if (queue_ask(work->pipeline->queue, work->lease, &conditions))
+    if (queue_ask(run->pipeline->queue, run->lease, &conditions))
         return;
     char label[LABEL_BYTES];
-    log_error("job %s: no memory to ask about its start; it goes back", work_label(work, label));
-    work->give_back = true;
-    pipeline_move(work, STAGE_ACK);
+    log_error("job %s: no memory to ask about its start; it goes back", job_run_label(run, label));
+    run->give_back = true;
+    pipeline_move(run, STAGE_ACK);
 }
 
 /* Whether nothing is left to do for this output: it has failed, its file is in its place, or it
  * wanted values alone and has them. A key is only set together with the result. */
-static bool is_complete(const struct work_output *output)
+static bool is_complete(const struct job_run_output *output)
 {
     if (output->error.status != STATUS_OK)
         return output->error.status != STATUS_CANCELLED;
     return output->format ? output->placed : output->values != NULL;
 }
 
-void work_end_cancelled(struct work *work)
+void job_run_end_cancelled(struct job_run *run)
 {
-    bool whole = work->stage == STAGE_ENCODE;
-    for (size_t i = 0; i < work->job.output_count; i++)
-        whole = whole && is_complete(&work->outputs[i]);
-    if (work->error.status == STATUS_OK ? whole : !status_retryable(work->error.status))
+    bool whole = run->stage == STAGE_ENCODE;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        whole = whole && is_complete(&run->outputs[i]);
+    if (run->error.status == STATUS_OK ? whole : !status_retryable(run->error.status))
         return;
-    work->error = (struct error){0};
-    error_set(&work->error, STATUS_CANCELLED, "the job was cancelled in stage %s",
-              stage_name(work->stage));
+    run->error = (struct error){0};
+    error_set(&run->error, STATUS_CANCELLED, "the job was cancelled in stage %s",
+              stage_name(run->stage));
 }
 
-static void cancel(struct work *work)
+static void cancel(struct job_run *run)
 {
-    bool waits = work->stage < STAGE_ACK && work_withdraw(work);
-    atomic_store(&work->cancelled, true);
+    bool waits = run->stage < STAGE_ACK && job_run_withdraw(run);
+    atomic_store(&run->cancelled, true);
     if (!waits)
         return; /* at its end already, or a worker or stream has it: at the end of that stage */
-    work_end_cancelled(work);
-    pipeline_move(work, STAGE_ACK);
+    job_run_end_cancelled(run);
+    pipeline_move(run, STAGE_ACK);
 }
 
-static void repeat(struct work *work, const char *kept)
+static void repeat(struct job_run *run, const char *kept)
 {
-    work->repeat = result_repeat(kept, &work->job, work->number);
-    pipeline_count_text(work, work->repeat ? strlen(work->repeat) : 0);
-    if (!work->repeat)
-        error_set(&work->error, STATUS_INTERNAL,
+    run->repeat = result_repeat(kept, &run->job, run->number);
+    pipeline_count_text(run, run->repeat ? strlen(run->repeat) : 0);
+    if (!run->repeat)
+        error_set(&run->error, STATUS_INTERNAL,
                   "the kept result of the first job with this id cannot be repeated");
-    pipeline_move(work, STAGE_ACK);
+    pipeline_move(run, STAGE_ACK);
 }
 
-static void set_expired(struct work *work)
+static void set_expired(struct job_run *run)
 {
-    const struct job_time *expires = &work->job.expires;
+    const struct job_time *expires = &run->job.expires;
     if (expires->relative)
-        error_set(&work->error, STATUS_EXPIRED, "the job was not started within the %.3f s after a "
+        error_set(&run->error, STATUS_EXPIRED, "the job was not started within the %.3f s after a "
                   "daemon first took it, when it expired", expires->seconds);
     else
-        error_set(&work->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
+        error_set(&run->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
                   "expired", expires->seconds);
 }
 
@@ -325,20 +325,20 @@ void intake_start_decided(void *context, struct lease *lease, enum start_decisio
                           const char *kept)
 {
     struct pipeline *pipeline = context;
-    struct work *work = lease->job;
-    if (!work)
+    struct job_run *run = lease->job;
+    if (!run)
         return;
     if (decision == START_CANCELLED) {
-        cancel(work);
-    } else if (work->stage == STAGE_ASK) {
-        bound_wait(work, clock_now_ns());
-        work->give_back = decision == START_WAITS;
+        cancel(run);
+    } else if (run->stage == STAGE_ASK) {
+        bound_wait(run, clock_now_ns());
+        run->give_back = decision == START_WAITS;
         if (decision == START_EXPIRED)
-            set_expired(work);
+            set_expired(run);
         if (decision == START_DUPLICATE)
-            repeat(work, kept);
+            repeat(run, kept);
         else
-            pipeline_move(work, decision == START_GO ? STAGE_READ : STAGE_ACK);
+            pipeline_move(run, decision == START_GO ? STAGE_READ : STAGE_ACK);
     }
     pipeline_pump(pipeline);
 }
@@ -348,14 +348,14 @@ void intake_start_decided(void *context, struct lease *lease, enum start_decisio
 void intake_lost(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
-    struct work *work = lease->job;
-    if (!work)
+    struct job_run *run = lease->job;
+    if (!run)
         return;
     char label[LABEL_BYTES];
-    log_warning("job %s is no longer ours: its lease ran out", work_label(work, label));
-    atomic_store(&work->lost, true);
-    if (work->stage < STAGE_DECODE && work_withdraw(work)) {
-        pipeline_move(work, STAGE_ACK);
+    log_warning("job %s is no longer ours: its lease ran out", job_run_label(run, label));
+    atomic_store(&run->lost, true);
+    if (run->stage < STAGE_DECODE && job_run_withdraw(run)) {
+        pipeline_move(run, STAGE_ACK);
         pipeline_pump(pipeline);
     }
 }

@@ -14,100 +14,100 @@
 /* A node of a job's tree, as malloc has it: with its name and the overhead of both. */
 #define NODE_BYTES 192
 #define QUEUE_BYTES (2 * KIB) /* what the queue keeps of a lease, and of a read */
-static_assert(sizeof(struct work) + JOB_NODES_MAX * NODE_BYTES + PLAN_KEPT_BYTES + ICC_KEPT_BYTES +
-                      QUEUE_BYTES <= HEAP_JOB_BYTES,
+static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES + PLAN_KEPT_BYTES +
+                      ICC_KEPT_BYTES + QUEUE_BYTES <= HEAP_JOB_BYTES,
               "a job that waits must fit its part of the ceiling");
-static_assert(sizeof(struct work) + JOB_NODES_MAX * NODE_BYTES +
+static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
                       (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
               "so must one whose result waits, which has an error for each output at most");
 
 /* ---- the stages ----------------------------------------------------------------------------- */
 
-static void enter_admit(struct work *work);
-static void enter_on_worker(struct work *work);
-static void enter_gpu(struct work *work);
+static void enter_admit(struct job_run *run);
+static void enter_on_worker(struct job_run *run);
+static void enter_gpu(struct job_run *run);
 
 /* Of the errands that wait for a worker the one nearest to its end goes first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
-    [STAGE_ASK] = {work_enter_ask, NULL, 0},
-    [STAGE_READ] = {reads_enter, work_read, 0},
+    [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
+    [STAGE_READ] = {reads_enter, job_run_read, 0},
     [STAGE_ADMIT] = {enter_admit, NULL, 0},
-    [STAGE_DECODE] = {enter_on_worker, work_decode, 1},
-    [STAGE_GPU] = {enter_gpu, work_compute, 2},
-    [STAGE_ENCODE] = {enter_on_worker, work_encode, 3},
-    [STAGE_ACK] = {work_enter_ack, NULL, 0},
+    [STAGE_DECODE] = {enter_on_worker, job_run_decode, 1},
+    [STAGE_GPU] = {enter_gpu, job_run_compute, 2},
+    [STAGE_ENCODE] = {enter_on_worker, job_run_encode, 3},
+    [STAGE_ACK] = {job_run_enter_ack, NULL, 0},
 };
 
-void pipeline_enter(struct work *work, enum stage stage)
+void pipeline_enter(struct job_run *run, enum stage stage)
 {
-    struct pipeline *pipeline = work->pipeline;
-    work->entered_ns = clock_now_ns();
+    struct pipeline *pipeline = run->pipeline;
+    run->entered_ns = clock_now_ns();
     if (stage > STAGE_ADMIT)
-        pipeline->moved_ns = work->entered_ns;
-    work->stage = stage;
-    atomic_store(&work->at, stage);
-    list_push(&pipeline->stages[stage], &work->node);
-    fault_point("enter", stage_name(stage), work->job.id);
-    stage_table[stage].enter(work);
+        pipeline->moved_ns = run->entered_ns;
+    run->stage = stage;
+    atomic_store(&run->at, stage);
+    list_push(&pipeline->stages[stage], &run->node);
+    fault_point("enter", stage_name(stage), run->job.id);
+    stage_table[stage].enter(run);
 }
 
-void pipeline_leave(struct work *work)
+void pipeline_leave(struct job_run *run)
 {
-    struct pipeline *pipeline = work->pipeline;
-    list_remove(&pipeline->stages[work->stage], &work->node);
-    if (work->stage == STAGE_READ && work->refused)
+    struct pipeline *pipeline = run->pipeline;
+    list_remove(&pipeline->stages[run->stage], &run->node);
+    if (run->stage == STAGE_READ && run->refused)
         pipeline->read_stalled = false; /* the next one may need less */
-    if (work->stage == STAGE_ADMIT && work->aside)
+    if (run->stage == STAGE_ADMIT && run->aside)
         reads_recall(pipeline); /* its input was in the way */
-    work->refused = work->aside = false;
+    run->refused = run->aside = false;
 }
 
-void pipeline_move(struct work *work, enum stage stage)
+void pipeline_move(struct job_run *run, enum stage stage)
 {
-    pipeline_leave(work);
-    pipeline_enter(work, stage);
+    pipeline_leave(run);
+    pipeline_enter(run, stage);
 }
 
-void work_release(struct work *work)
+void job_run_release(struct job_run *run)
 {
-    reads_release(work);
-    work_drop_plan(work);
-    admission_release(work);
+    reads_release(run);
+    job_run_drop_plan(run);
+    admission_release(run);
 }
 
-void work_drop_results(struct work *work)
+void job_run_drop_results(struct job_run *run)
 {
-    for (size_t i = 0; i < work->job.output_count; i++) {
-        free(work->outputs[i].value.value);
-        work->outputs[i].value = (struct queue_value){0};
-        cJSON_Delete(work->outputs[i].values);
-        work->outputs[i].values = NULL;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        free(run->outputs[i].value.value);
+        run->outputs[i].value = (struct queue_value){0};
+        cJSON_Delete(run->outputs[i].values);
+        run->outputs[i].values = NULL;
     }
 }
 
-void pipeline_recycle(struct work *work, struct list *from)
+void pipeline_recycle(struct job_run *run, struct list *from)
 {
-    struct pipeline *pipeline = work->pipeline;
-    work_release(work);
-    if (work->traced)
-        witness_end(work);
-    work_drop_results(work);
-    admission_settle(work);
-    free(work->repeat);
-    work->repeat = NULL;
-    image_info_clear(&work->info);
-    job_clear(&work->job);
-    pipeline->text_bytes -= work->text_bytes;
-    list_remove(from, &work->node);
-    list_push(&pipeline->free, &work->node);
+    struct pipeline *pipeline = run->pipeline;
+    job_run_release(run);
+    if (run->traced)
+        witness_end(run);
+    job_run_drop_results(run);
+    admission_settle(run);
+    free(run->repeat);
+    run->repeat = NULL;
+    image_info_clear(&run->info);
+    job_clear(&run->job);
+    pipeline->text_bytes -= run->text_bytes;
+    list_remove(from, &run->node);
+    list_push(&pipeline->free, &run->node);
 }
 
-void pipeline_note_length(struct pipeline *pipeline, const struct work *work)
+void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
 {
     double ms = 0;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        if (stage != STAGE_ADMIT && work->ms[stage] > 0)
-            ms += work->ms[stage];
+        if (stage != STAGE_ADMIT && run->ms[stage] > 0)
+            ms += run->ms[stage];
     pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
 }
 
@@ -121,10 +121,10 @@ static size_t places_ahead(const struct pipeline *pipeline)
     return (size_t)(all_ms < at_most * pipeline->job_ms ? all_ms / pipeline->job_ms : at_most);
 }
 
-void pipeline_count_text(struct work *work, size_t bytes)
+void pipeline_count_text(struct job_run *run, size_t bytes)
 {
-    work->text_bytes += bytes;
-    work->pipeline->text_bytes += bytes;
+    run->text_bytes += bytes;
+    run->pipeline->text_bytes += bytes;
 }
 
 /* How many jobs may come, of whatever size. */
@@ -155,89 +155,89 @@ static void tell_if_idle(struct pipeline *pipeline)
     drained(pipeline->drained_context);
 }
 
-bool work_lacks_disk(const struct work *work)
+bool job_run_lacks_disk(const struct job_run *run)
 {
     bool has_file = false;
-    for (size_t i = 0; i < work->job.output_count; i++)
-        has_file |= work->job.outputs[i].place.path != NULL;
-    return has_file && work->pipeline->disk.failed;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        has_file |= run->job.outputs[i].place.path != NULL;
+    return has_file && run->pipeline->disk.failed;
 }
 
-/* A work that could not write for want of a disk goes back, and so does one that is still to. */
-static void check_disk(struct work *work, bool is_to_write)
+/* A job that could not write for want of a disk goes back, and so does one that is still to. */
+static void check_disk(struct job_run *run, bool is_to_write)
 {
-    if (work->disk_error.status != STATUS_OK) {
-        work->give_back = true;
-        disk_fail(&work->pipeline->disk, &work->disk_error);
-    } else if (is_to_write && work->error.status == STATUS_OK && work_lacks_disk(work)) {
-        work->give_back = true;
+    if (run->disk_error.status != STATUS_OK) {
+        run->give_back = true;
+        disk_fail(&run->pipeline->disk, &run->disk_error);
+    } else if (is_to_write && run->error.status == STATUS_OK && job_run_lacks_disk(run)) {
+        run->give_back = true;
     }
 }
 
-void pipeline_advance(struct work *work)
+void pipeline_advance(struct job_run *run)
 {
-    struct pipeline *pipeline = work->pipeline;
-    enum stage next = work->stage + 1;
-    if (work->stage == STAGE_DECODE) {
-        reads_release(work);
-        admission_keep_encoder(work);
+    struct pipeline *pipeline = run->pipeline;
+    enum stage next = run->stage + 1;
+    if (run->stage == STAGE_DECODE) {
+        reads_release(run);
+        admission_keep_encoder(run);
     }
-    if (pipeline->failed && next <= STAGE_GPU && work->error.status == STATUS_OK)
-        work->give_back = true;
-    if (atomic_load(&work->cancelled))
-        work_end_cancelled(work);
+    if (pipeline->failed && next <= STAGE_GPU && run->error.status == STATUS_OK)
+        run->give_back = true;
+    if (atomic_load(&run->cancelled))
+        job_run_end_cancelled(run);
     else
-        check_disk(work, next <= STAGE_ENCODE);
-    if (work->error.status != STATUS_OK || work->give_back || atomic_load(&work->lost))
+        check_disk(run, next <= STAGE_ENCODE);
+    if (run->error.status != STATUS_OK || run->give_back || atomic_load(&run->lost))
         next = STAGE_ACK;
-    pipeline_move(work, next);
+    pipeline_move(run, next);
     pipeline_pump(pipeline);
 }
 
 /* ---- admit ---------------------------------------------------------------------------------- */
 
-static void enter_admit(struct work *work)
+static void enter_admit(struct job_run *run)
 {
-    work->admit_ns = clock_now_ns();
-    admission_wait(work);
+    run->admit_ns = clock_now_ns();
+    admission_wait(run);
 }
 
-static bool admit(struct work *work)
+static bool admit(struct job_run *run)
 {
-    if (!admission_try(work))
+    if (!admission_try(run))
         return false;
     uint64_t now_ns = clock_now_ns();
-    work->ms[STAGE_ADMIT] = clock_ms(work->admit_ns, now_ns);
-    if (work->traced)
-        witness_admit(work, now_ns);
-    pipeline_move(work, work->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
+    run->ms[STAGE_ADMIT] = clock_ms(run->admit_ns, now_ns);
+    if (run->traced)
+        witness_admit(run, now_ns);
+    pipeline_move(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
     return true;
 }
 
 /* One that was refused because abandoned jobs have the memory is no reason for the next to wait. */
-static bool lets_pass(struct work *work)
+static bool lets_pass(struct job_run *run)
 {
-    if (!work->aside && !list_empty(&work->pipeline->zombies))
-        work->aside = admission_step_aside(work);
-    return work->aside;
+    if (!run->aside && !list_empty(&run->pipeline->zombies))
+        run->aside = admission_step_aside(run);
+    return run->aside;
 }
 
 /* Those that stepped aside have their places in the line again. */
 static void recall_admits(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_ADMIT]) {
-        struct work *work = container_of(node, struct work, node);
-        if (work->aside)
-            admission_wait(work);
-        work->aside = false;
+        struct job_run *run = container_of(node, struct job_run, node);
+        if (run->aside)
+            admission_wait(run);
+        run->aside = false;
     }
 }
 
 static void pump_admits(struct pipeline *pipeline)
 {
     list_each_safe (node, after, &pipeline->stages[STAGE_ADMIT]) {
-        struct work *work = container_of(node, struct work, node);
-        if (!admit(work) && !lets_pass(work))
+        struct job_run *run = container_of(node, struct job_run, node);
+        if (!admit(run) && !lets_pass(run))
             return;
     }
 }
@@ -252,184 +252,184 @@ void pipeline_pump(struct pipeline *pipeline)
 
 /* ---- workers and engine --------------------------------------------------------------------- */
 
-void work_start_errand(struct work *work)
+void job_run_start_task(struct job_run *run)
 {
-    work->out = true;
-    work->errand.priority = stage_table[work->stage].priority;
-    workers_submit(work->pipeline->parts.workers, &work->errand);
+    run->out = true;
+    run->errand.priority = stage_table[run->stage].priority;
+    workers_submit(run->pipeline->parts.workers, &run->errand);
 }
 
-/* A work comes back from a worker or from the engine; false: it had been answered long ago. */
-static bool take_back(struct work *work)
+/* A job comes back from a worker or from the engine; false: it had been answered long ago. */
+static bool take_back(struct job_run *run)
 {
-    work->out = false;
-    if (!work->abandoned)
+    run->out = false;
+    if (!run->abandoned)
         return true;
-    pipeline_recycle(work, &work->pipeline->zombies);
-    reads_recall(work->pipeline);
-    recall_admits(work->pipeline);
-    pipeline_pump(work->pipeline);
+    pipeline_recycle(run, &run->pipeline->zombies);
+    reads_recall(run->pipeline);
+    recall_admits(run->pipeline);
+    pipeline_pump(run->pipeline);
     return false;
 }
 
 static void on_task_done(struct engine_task *task)
 {
-    struct work *work = container_of(task, struct work, task);
-    if (work->traced)
-        witness_task(work);
-    if (!take_back(work))
+    struct job_run *run = container_of(task, struct job_run, task);
+    if (run->traced)
+        witness_task(run);
+    if (!take_back(run))
         return;
-    work->error = task->error;
+    run->error = task->error;
     /* A fault of the device, or of a neighbour on it, is not charged to this job. */
-    if (engine_fault(work->pipeline->parts.engine) && !task->on_device)
-        work->give_back = work->error.status == STATUS_GPU_FAILED;
-    pipeline_advance(work);
+    if (engine_fault(run->pipeline->parts.engine) && !task->on_device)
+        run->give_back = run->error.status == STATUS_GPU_FAILED;
+    pipeline_advance(run);
 }
 
 /* false: there is nothing to compute. */
-static bool begin_compute(struct work *work)
+static bool begin_compute(struct job_run *run)
 {
-    work->reached_engine = true;
-    work->computed = !work->plan.idle;
-    work->task = (struct engine_task){
-        .plan = &work->plan,
-        .memory = &work->memory,
-        .deadline_ns = work->deadline_ns,
+    run->reached_engine = true;
+    run->computed = !run->plan.idle;
+    run->task = (struct engine_task){
+        .plan = &run->plan,
+        .memory = &run->memory,
+        .deadline_ns = run->deadline_ns,
         .done = on_task_done,
     };
-    return work->computed;
+    return run->computed;
 }
 
-/* On a worker: the stage that the work is at. */
-static void run_stage(struct work *work, struct worker_tools *tools)
+/* On a worker: the stage that the job is at. */
+static void run_stage(struct job_run *run, struct worker_tools *tools)
 {
-    enum stage stage = atomic_load(&work->at);
+    enum stage stage = atomic_load(&run->at);
     uint64_t begin_ns = clock_now_ns();
-    work_start_clock(work);
-    fault_point("run", stage_name(stage), work->job.id);
-    stage_table[stage].run(work, tools);
+    job_run_start_clock(run);
+    fault_point("run", stage_name(stage), run->job.id);
+    stage_table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();
-    double before = work->ms[stage] > 0 ? work->ms[stage] : 0; /* a read that waited for room */
-    work->ms[stage] = before + clock_ms(begin_ns, end_ns);
-    if (work->traced)
-        witness_run(work, tools->number, begin_ns, end_ns);
+    double before = run->ms[stage] > 0 ? run->ms[stage] : 0; /* a read that waited for room */
+    run->ms[stage] = before + clock_ms(begin_ns, end_ns);
+    if (run->traced)
+        witness_run(run, tools->number, begin_ns, end_ns);
 }
 
-/* On a worker: the work comes to the next stage, which this worker carries out as well. */
-static void carry_to(struct work *work, enum stage stage)
+/* On a worker: the job comes to the next stage, which this worker carries out as well. */
+static void carry_to(struct job_run *run, enum stage stage)
 {
-    atomic_store(&work->at, stage);
-    fault_point("enter", stage_name(stage), work->job.id);
+    atomic_store(&run->at, stage);
+    fault_point("enter", stage_name(stage), run->job.id);
 }
 
-static bool is_small(const struct work *work)
+static bool is_small(const struct job_run *run)
 {
-    return admission_need(work) <= SMALL_JOB_BYTES;
+    return admission_need(run) <= SMALL_JOB_BYTES;
 }
 
 /* On a worker that has read: a small job passes admission here if nobody waits there. Any other
  * one is in the line from now on. */
-static bool carry_through_admission(struct work *work)
+static bool carry_through_admission(struct job_run *run)
 {
-    if (!work->carried) {
-        admission_wait(work);
+    if (!run->carried) {
+        admission_wait(run);
         return false;
     }
-    fault_point("enter", stage_name(STAGE_ADMIT), work->job.id);
-    if (!admission_pass(work) || work->error.status != STATUS_OK)
+    fault_point("enter", stage_name(STAGE_ADMIT), run->job.id);
+    if (!admission_pass(run) || run->error.status != STATUS_OK)
         return false;
-    work->ms[STAGE_ADMIT] = 0;
-    if (work->traced)
-        witness_carry(work, clock_now_ns());
-    carry_to(work, STAGE_DECODE);
+    run->ms[STAGE_ADMIT] = 0;
+    if (run->traced)
+        witness_carry(run, clock_now_ns());
+    carry_to(run, STAGE_DECODE);
     return true;
 }
 
 /* On a worker that has carried a stage out: whether it goes on to the next one itself, without a
  * way over the loop. It must not where the loop has something to decide. */
-static bool carry_on(struct work *work)
+static bool carry_on(struct job_run *run)
 {
-    struct pipeline *pipeline = work->pipeline;
-    enum stage stage = atomic_load(&work->at);
-    if (work->error.status != STATUS_OK || work->again || stage == STAGE_ENCODE ||
-        atomic_load(&work->lost) || atomic_load(&work->cancelled) ||
+    struct pipeline *pipeline = run->pipeline;
+    enum stage stage = atomic_load(&run->at);
+    if (run->error.status != STATUS_OK || run->again || stage == STAGE_ENCODE ||
+        atomic_load(&run->lost) || atomic_load(&run->cancelled) ||
         atomic_load(&pipeline->failed))
         return false;
     if (stage == STAGE_READ) {
-        work->carried = engine_is_synchronous(pipeline->parts.engine) && is_small(work);
-        return carry_through_admission(work);
+        run->carried = engine_is_synchronous(pipeline->parts.engine) && is_small(run);
+        return carry_through_admission(run);
     }
-    if (!work->carried)
+    if (!run->carried)
         return false;
-    if (clock_now_ns() >= work->deadline_ns) {
-        work_set_late(work);
+    if (clock_now_ns() >= run->deadline_ns) {
+        job_run_set_late(run);
         return false;
     }
-    carry_to(work, stage + 1);
-    if (stage == STAGE_DECODE && !begin_compute(work))
-        carry_to(work, STAGE_ENCODE);
+    carry_to(run, stage + 1);
+    if (stage == STAGE_DECODE && !begin_compute(run))
+        carry_to(run, STAGE_ENCODE);
     return true;
 }
 
-void work_run_errand(struct errand *errand, struct worker_tools *tools)
+void job_run_task_run(struct errand *errand, struct worker_tools *tools)
 {
-    struct work *work = container_of(errand, struct work, errand);
+    struct job_run *run = container_of(errand, struct job_run, errand);
     do
-        run_stage(work, tools);
-    while (carry_on(work));
-    bool carried_out = work->carried && atomic_load(&work->at) == STAGE_ENCODE;
+        run_stage(run, tools);
+    while (carry_on(run));
+    bool carried_out = run->carried && atomic_load(&run->at) == STAGE_ENCODE;
     if (carried_out)
-        work_drop_plan(work);
+        job_run_drop_plan(run);
     /* Its memory is free at once, though the loop may hear of it later. */
-    errand->patient = carried_out && !admission_release(work);
+    errand->patient = carried_out && !admission_release(run);
 }
 
-/* A worker has carried the work on: it goes to the list of the stage that it is at. */
-static void catch_up(struct work *work)
+/* A worker has carried the job on: it goes to the list of the stage that it is at. */
+static void catch_up(struct job_run *run)
 {
-    enum stage at = atomic_load(&work->at);
-    if (work->traced)
-        witness_back(work);
-    pipeline_leave(work);
-    list_push(&work->pipeline->stages[at], &work->node);
-    work->stage = at;
+    enum stage at = atomic_load(&run->at);
+    if (run->traced)
+        witness_back(run);
+    pipeline_leave(run);
+    list_push(&run->pipeline->stages[at], &run->node);
+    run->stage = at;
 }
 
-void work_errand_done(struct errand *errand)
+void job_run_task_done(struct errand *errand)
 {
-    struct work *work = container_of(errand, struct work, errand);
-    if (!take_back(work))
+    struct job_run *run = container_of(errand, struct job_run, errand);
+    if (!take_back(run))
         return;
-    if (work->stage == STAGE_READ && work->again && !atomic_load(&work->cancelled) &&
-        !atomic_load(&work->lost) && !work->pipeline->failed) {
-        reads_refuse(work);
+    if (run->stage == STAGE_READ && run->again && !atomic_load(&run->cancelled) &&
+        !atomic_load(&run->lost) && !run->pipeline->failed) {
+        reads_refuse(run);
         return;
     }
-    if (!work->loaded)
-        reads_end_key(work);
-    catch_up(work);
-    pipeline_advance(work);
+    if (!run->loaded)
+        reads_end_key(run);
+    catch_up(run);
+    pipeline_advance(run);
 }
 
-static void enter_on_worker(struct work *work)
+static void enter_on_worker(struct job_run *run)
 {
-    work_start_errand(work);
+    job_run_start_task(run);
 }
 
-static void enter_gpu(struct work *work)
+static void enter_gpu(struct job_run *run)
 {
-    struct pipeline *pipeline = work->pipeline;
-    if (!begin_compute(work)) {
-        pipeline_advance(work);
+    struct pipeline *pipeline = run->pipeline;
+    if (!begin_compute(run)) {
+        pipeline_advance(run);
         return;
     }
     if (engine_is_synchronous(pipeline->parts.engine)) {
-        work_start_errand(work);
+        job_run_start_task(run);
         return;
     }
-    work->out = true;
-    work->task.alone = work->lease->alone;
-    engine_submit(pipeline->parts.engine, &work->task);
+    run->out = true;
+    run->task.alone = run->lease->alone;
+    engine_submit(pipeline->parts.engine, &run->task);
 }
 
 /* ---- from outside --------------------------------------------------------------------------- */
@@ -501,10 +501,10 @@ uint32_t pipeline_waiting(const struct pipeline *pipeline)
     bool is_short = admission_is_short(&pipeline->admission);
     uint32_t waiting = 0;
     list_each (node, &pipeline->stages[STAGE_ADMIT])
-        waiting += is_short || container_of(node, struct work, node)->aside;
+        waiting += is_short || container_of(node, struct job_run, node)->aside;
     list_each (node, &pipeline->stages[STAGE_READ]) {
-        const struct work *work = container_of(node, struct work, node);
-        waiting += !work->out && !work->reading;
+        const struct job_run *run = container_of(node, struct job_run, node);
+        waiting += !run->out && !run->reading;
     }
     return waiting;
 }
@@ -529,9 +529,9 @@ double pipeline_oldest_s(const struct pipeline *pipeline)
     uint64_t now = clock_now_ns(), oldest = now;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++) {
         list_each (node, &pipeline->stages[stage]) {
-            const struct work *work = container_of(node, struct work, node);
-            if (work->fetched_ns < oldest)
-                oldest = work->fetched_ns;
+            const struct job_run *run = container_of(node, struct job_run, node);
+            if (run->fetched_ns < oldest)
+                oldest = run->fetched_ns;
         }
     }
     return clock_ms(oldest, now) / 1e3;
@@ -594,11 +594,11 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
                                       POOL_SEGMENT_BYTES, &pool_backend_pages);
     pipeline->job_ms = -1;
-    pipeline->works = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->works);
-    if (!pipeline->file_pool || !pipeline->works)
+    pipeline->runs = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->runs);
+    if (!pipeline->file_pool || !pipeline->runs)
         goto out;
     for (uint64_t i = 0; i < options->inflight + parts->ahead_max; i++)
-        list_push(&pipeline->free, &pipeline->works[i].node);
+        list_push(&pipeline->free, &pipeline->runs[i].node);
     /* The first job shall not pay for the pool's first pages. */
     struct pool_block first;
     if (pool_take(pipeline->file_pool, 1, &first, NULL))
@@ -623,7 +623,7 @@ static void recycle_rest(struct pipeline *pipeline)
 {
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         list_each_safe (node, after, &pipeline->stages[stage])
-            pipeline_recycle(container_of(node, struct work, node), &pipeline->stages[stage]);
+            pipeline_recycle(container_of(node, struct job_run, node), &pipeline->stages[stage]);
 }
 
 void pipeline_destroy(struct pipeline *pipeline)
@@ -633,6 +633,6 @@ void pipeline_destroy(struct pipeline *pipeline)
     recycle_rest(pipeline);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
-    free(pipeline->works);
+    free(pipeline->runs);
     free(pipeline);
 }

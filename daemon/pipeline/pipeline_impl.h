@@ -9,7 +9,7 @@
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/pipeline/work.h"
+#include "daemon/pipeline/job_run.h"
 
 struct pipeline {
     struct pipeline_parts parts;
@@ -19,7 +19,7 @@ struct pipeline {
     struct disk disk;
 
     size_t text_bytes; /* of all jobs in flight: JOB_TEXTS_BYTES at most */
-    struct work *works; /* `inflight` and ahead_max of them */
+    struct job_run *runs; /* `inflight` and ahead_max of them */
     struct list free;
     struct list stages[STAGE_COUNT];
     struct list zombies; /* answered, but a worker or stream still has them */
@@ -40,61 +40,61 @@ struct pipeline {
 
 /* Every stage: how it begins on the loop, and what a worker then does. */
 struct stage_row {
-    void (*enter)(struct work *work);
-    void (*run)(struct work *work, struct worker_tools *tools);
+    void (*enter)(struct job_run *run);
+    void (*run)(struct job_run *run, struct worker_tools *tools);
     uint32_t priority; /* among errands that wait for a worker */
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
-/* pipeline.c. The one place where a work comes to a stage: its first, and from one to another. */
-void pipeline_enter(struct work *work, enum stage stage);
-void pipeline_move(struct work *work, enum stage stage);
-/* Takes the work off the list of its stage. */
-void pipeline_leave(struct work *work);
+/* pipeline.c. The one place where a job comes to a stage: its first, and from one to another. */
+void pipeline_enter(struct job_run *run, enum stage stage);
+void pipeline_move(struct job_run *run, enum stage stage);
+/* Takes the job off the list of its stage. */
+void pipeline_leave(struct job_run *run);
 /* A stage has ended, well or badly: on to the next one, or to the end. */
-void pipeline_advance(struct work *work);
-/* Whether the work shall end because outputs cannot be written; one for keys alone goes on. */
-bool work_lacks_disk(const struct work *work);
+void pipeline_advance(struct job_run *run);
+/* Whether the job shall end because outputs cannot be written; one for keys alone goes on. */
+bool job_run_lacks_disk(const struct job_run *run);
 /* Starts whatever can start now. Called after each event that may have freed something. */
 void pipeline_pump(struct pipeline *pipeline);
 void pipeline_offer_places(struct pipeline *pipeline);
-/* Counts texts of the work from here until its end. */
-void pipeline_count_text(struct work *work, size_t bytes);
+/* Counts texts of the job from here until its end. */
+void pipeline_count_text(struct job_run *run, size_t bytes);
 /* Learns from a job that ends how long jobs are. */
-void pipeline_note_length(struct pipeline *pipeline, const struct work *work);
-/* A work that nothing points to any more becomes a free place. */
-void pipeline_recycle(struct work *work, struct list *from);
-/* Has a worker carry out the stage that the work is at. */
-void work_start_errand(struct work *work);
+void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
+/* A job that nothing points to any more becomes a free place. */
+void pipeline_recycle(struct job_run *run, struct list *from);
+/* Has a worker carry out the stage that the job is at. */
+void job_run_start_task(struct job_run *run);
 /* On the worker's run and the loop's done of every errand. */
-void work_run_errand(struct errand *errand, struct worker_tools *tools);
-void work_errand_done(struct errand *errand);
-/* Puts the times of a traced work into its record, and the record into the trace (witness.c). */
-void witness_begin(struct work *work);
-void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
-void witness_admit(struct work *work, uint64_t admitted_ns);
-/* On the worker that a work passed admission on; and on the loop, once it is back. */
-void witness_carry(struct work *work, uint64_t admitted_ns);
-void witness_back(struct work *work);
-void witness_task(struct work *work);
-void witness_end(struct work *work);
+void job_run_task_run(struct errand *errand, struct worker_tools *tools);
+void job_run_task_done(struct errand *errand);
+/* Puts the times of a traced job into its record, and the record into the trace (witness.c). */
+void witness_begin(struct job_run *run);
+void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
+void witness_admit(struct job_run *run, uint64_t admitted_ns);
+/* On the worker that a job passed admission on; and on the loop, once it is back. */
+void witness_carry(struct job_run *run, uint64_t admitted_ns);
+void witness_back(struct job_run *run);
+void witness_task(struct job_run *run);
+void witness_end(struct job_run *run);
 /* Gives back all memory but the job itself and its results; idempotent. */
-void work_release(struct work *work);
+void job_run_release(struct job_run *run);
 /* Frees values and encoded outputs; idempotent. */
-void work_drop_results(struct work *work);
+void job_run_drop_results(struct job_run *run);
 
 /* reads.c. The stage's enter. */
-void reads_enter(struct work *work);
+void reads_enter(struct job_run *run);
 /* Starts the reads that waited, as far as there is room. */
 void reads_pump(struct pipeline *pipeline);
-/* A worker found no room for the work's input. */
-void reads_refuse(struct work *work);
+/* A worker found no room for the job's input. */
+void reads_refuse(struct job_run *run);
 /* Memory of abandoned jobs came back: reads that stepped aside are in the line again. */
 void reads_recall(struct pipeline *pipeline);
 /* Gives the input's memory back; idempotent. */
-void reads_release(struct work *work);
+void reads_release(struct job_run *run);
 /* The bytes that a reply of Redis brought are in the pool now, or gone: others may have theirs. */
-void reads_end_key(struct work *work);
+void reads_end_key(struct job_run *run);
 
 /* intake.c: the queue's events. */
 void intake_leased(void *context, struct lease *lease);
@@ -102,23 +102,23 @@ void intake_lost(void *context, struct lease *lease);
 void intake_start_decided(void *context, struct lease *lease, enum start_decision decision,
                           const char *kept);
 /* The first stage, of those jobs that may not be started unasked. */
-void work_enter_ask(struct work *work);
-/* A cancelled work at the end of a stage: from now on that is its error, unless it has failed for
+void job_run_enter_ask(struct job_run *run);
+/* A cancelled job at the end of a stage: from now on that is its error, unless it has failed for
  * good or has all its outputs in their places. */
-void work_end_cancelled(struct work *work);
+void job_run_end_cancelled(struct job_run *run);
 
 /* ack.c. The last stage: DONE or NACK. */
-void work_enter_ack(struct work *work);
+void job_run_enter_ack(struct job_run *run);
 void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
-/* Answers a work that a worker or stream still holds; it stays behind as a zombie. error NULL: the
+/* Answers a job that a worker or stream still holds; it stays behind as a zombie. error NULL: the
  * lease is given back. */
-void work_abandon(struct work *work, const struct error *error);
+void job_run_abandon(struct job_run *run, const struct error *error);
 
-/* deadline.c. Takes a work that waits on the loop or for a worker out of its wait; false: it is
+/* deadline.c. Takes a job that waits on the loop or for a worker out of its wait; false: it is
  * under way and cannot be stopped. */
-bool work_withdraw(struct work *work);
-/* Whether the work is that far past its deadline, and the process was awake all that time. */
-bool work_overdue(const struct work *work, uint64_t now_ns, double grace_s);
+bool job_run_withdraw(struct job_run *run);
+/* Whether the job is that far past its deadline, and the process was awake all that time. */
+bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s);
 void pipeline_on_tick(uv_timer_t *timer);
 /* Outputs cannot be written: jobs with files that have not begun their encode go back. */
 void pipeline_give_back_files(struct pipeline *pipeline);

@@ -10,79 +10,79 @@
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-void reads_end_key(struct work *work)
+void reads_end_key(struct job_run *run)
 {
-    if (work->key_read && work->pipeline->queue)
-        queue_read_release(work->pipeline->queue, work->file_bytes);
-    work->key_read = false;
+    if (run->key_read && run->pipeline->queue)
+        queue_read_release(run->pipeline->queue, run->file_bytes);
+    run->key_read = false;
 }
 
-static void drop_loaded(struct work *work)
+static void drop_loaded(struct job_run *run)
 {
-    free(work->loaded);
-    work->loaded = NULL;
-    reads_end_key(work);
+    free(run->loaded);
+    run->loaded = NULL;
+    reads_end_key(run);
 }
 
-void reads_release(struct work *work)
+void reads_release(struct job_run *run)
 {
-    if (work->file.memory) {
-        pool_give(work->pipeline->file_pool, &work->file);
-        work->pipeline->files_given++;
-        work->pipeline->read_stalled = false;
+    if (run->file.memory) {
+        pool_give(run->pipeline->file_pool, &run->file);
+        run->pipeline->files_given++;
+        run->pipeline->read_stalled = false;
     }
-    drop_loaded(work);
+    drop_loaded(run);
 }
 
 /* ---- one read ------------------------------------------------------------------------------- */
 
 static void on_key_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
 {
-    struct work *work = context;
-    struct pipeline *pipeline = work->pipeline;
-    work->reading = NULL;
+    struct job_run *run = context;
+    struct pipeline *pipeline = run->pipeline;
+    run->reading = NULL;
     if (error) {
-        work->error = *error;
-        pipeline_advance(work);
+        run->error = *error;
+        pipeline_advance(run);
         return;
     }
-    work->loaded = bytes;
-    work->key_read = true;
-    work->file_bytes = length;
-    reads_enter(work);
+    run->loaded = bytes;
+    run->key_read = true;
+    run->file_bytes = length;
+    reads_enter(run);
     pipeline_pump(pipeline);
 }
 
-static void start_read(struct work *work)
+static void start_read(struct job_run *run)
 {
-    if (!work->job.input.key || work->loaded) {
-        work->files_given = work->pipeline->files_given;
-        work_start_errand(work);
+    if (!run->job.input.key || run->loaded) {
+        run->files_given = run->pipeline->files_given;
+        job_run_start_task(run);
         return;
     }
-    work->reading = queue_read(work->pipeline->queue, work->job.input.key, work->input_bytes_max,
-                               on_key_read, work);
-    if (work->reading)
+    run->reading = queue_read(run->pipeline->queue, run->job.input.key, run->input_bytes_max,
+                              on_key_read, run);
+    if (run->reading)
         return;
-    error_set(&work->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
-              work->job.input.key);
-    pipeline_move(work, STAGE_ACK);
+    error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
+              run->job.input.key);
+    pipeline_move(run, STAGE_ACK);
 }
 
-void reads_enter(struct work *work)
+void reads_enter(struct job_run *run)
 {
-    if (!work->pipeline->reads_wait) /* else reads_pump starts it */
-        start_read(work);
+    if (!run->pipeline->reads_wait) /* else reads_pump starts it */
+        start_read(run);
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-void reads_refuse(struct work *work)
+void reads_refuse(struct job_run *run)
 {
-    struct pipeline *pipeline = work->pipeline;
+    struct pipeline *pipeline = run->pipeline;
     /* If memory came back meanwhile, it tries again at once. */
-    pipeline->read_stalled = work->files_given == pipeline->files_given;
-    work->refused = pipeline->reads_wait = true;
+    pipeline->read_stalled = run->files_given == pipeline->files_given;
+    run->refused = pipeline->reads_wait = true;
     pipeline_pump(pipeline);
 }
 
@@ -92,10 +92,10 @@ static bool room_will_come(const struct pipeline *pipeline)
     if (!list_empty(&pipeline->stages[STAGE_DECODE]))
         return true;
     list_each (node, &pipeline->stages[STAGE_ADMIT])
-        if (!container_of(node, struct work, node)->aside)
+        if (!container_of(node, struct job_run, node)->aside)
             return true;
     list_each (node, &pipeline->stages[STAGE_READ])
-        if (container_of(node, struct work, node)->out)
+        if (container_of(node, struct job_run, node)->out)
             return true;
     return false;
 }
@@ -104,11 +104,11 @@ static bool room_will_come(const struct pipeline *pipeline)
 static void set_aside_first(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_READ]) {
-        struct work *work = container_of(node, struct work, node);
-        if (!work->refused || work->aside)
+        struct job_run *run = container_of(node, struct job_run, node);
+        if (!run->refused || run->aside)
             continue;
-        work->aside = true;
-        drop_loaded(work); /* it is read again; others need its room among the reads */
+        run->aside = true;
+        drop_loaded(run); /* it is read again; others need its room among the reads */
         return;
     }
 }
@@ -116,9 +116,9 @@ static void set_aside_first(struct pipeline *pipeline)
 void reads_recall(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_READ]) {
-        struct work *work = container_of(node, struct work, node);
-        pipeline->reads_wait |= work->aside;
-        work->aside = false;
+        struct job_run *run = container_of(node, struct job_run, node);
+        pipeline->reads_wait |= run->aside;
+        run->aside = false;
     }
 }
 
@@ -132,12 +132,12 @@ void reads_pump(struct pipeline *pipeline)
         set_aside_first(pipeline);
     pipeline->reads_wait = pipeline->read_stalled = false;
     list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
-        struct work *work = container_of(node, struct work, node);
-        bool refused = work->refused;
-        if (work->aside)
+        struct job_run *run = container_of(node, struct job_run, node);
+        bool refused = run->refused;
+        if (run->aside)
             continue;
-        if (!work->out && !work->reading)
-            start_read(work);
+        if (!run->out && !run->reading)
+            start_read(run);
         if (refused) {
             pipeline->reads_wait = true;
             return;

@@ -12,21 +12,21 @@ static const enum trace_what whats[STAGE_COUNT] = {
     [STAGE_ENCODE] = TRACE_ENCODE,
 };
 
-static void sample(const struct work *work, struct trace_sample *sample, uint64_t at_ns)
+static void sample(const struct job_run *run, struct trace_sample *sample, uint64_t at_ns)
 {
     *sample = (struct trace_sample){
         .at_ns = at_ns,
-        .pinned_bytes = engine_pinned_usage(work->pipeline->parts.engine).used,
-        .inflight = pipeline_inflight(work->pipeline),
+        .pinned_bytes = engine_pinned_usage(run->pipeline->parts.engine).used,
+        .inflight = pipeline_inflight(run->pipeline),
     };
 }
 
-void witness_begin(struct work *work)
+void witness_begin(struct job_run *run)
 {
-    work->traced = true;
-    work->trace.number = work->number;
-    work->trace.attempt = work->lease->attempt;
-    work->trace.begin_ns = work->fetched_ns;
+    run->traced = true;
+    run->trace.number = run->number;
+    run->trace.attempt = run->lease->attempt;
+    run->trace.begin_ns = run->fetched_ns;
 }
 
 /* Up to where all is said about the job. */
@@ -35,85 +35,85 @@ static uint64_t said_ns(const struct trace_job *job)
     return job->count > 0 ? job->slices[job->count - 1].end_ns : job->begin_ns;
 }
 
-static void waited(struct work *work, uint64_t until_ns)
+static void waited(struct job_run *run, uint64_t until_ns)
 {
-    uint64_t from_ns = said_ns(&work->trace);
+    uint64_t from_ns = said_ns(&run->trace);
     if (until_ns > from_ns + WAIT_NS)
-        trace_job_add(&work->trace, TRACE_WAIT, TRACE_OF_JOB, from_ns, until_ns);
+        trace_job_add(&run->trace, TRACE_WAIT, TRACE_OF_JOB, from_ns, until_ns);
 }
 
-void witness_admit(struct work *work, uint64_t admitted_ns)
+void witness_admit(struct job_run *run, uint64_t admitted_ns)
 {
-    waited(work, work->admit_ns);
-    trace_job_add(&work->trace, TRACE_ADMIT, TRACE_OF_JOB, work->admit_ns, admitted_ns);
-    sample(work, &work->trace.samples[0], admitted_ns);
+    waited(run, run->admit_ns);
+    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, run->admit_ns, admitted_ns);
+    sample(run, &run->trace.samples[0], admitted_ns);
 }
 
-void witness_carry(struct work *work, uint64_t admitted_ns)
+void witness_carry(struct job_run *run, uint64_t admitted_ns)
 {
-    trace_job_add(&work->trace, TRACE_ADMIT, TRACE_OF_JOB, admitted_ns, admitted_ns);
-    work->trace.samples[0] = (struct trace_sample){
+    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, admitted_ns, admitted_ns);
+    run->trace.samples[0] = (struct trace_sample){
         .at_ns = admitted_ns,
-        .pinned_bytes = engine_pinned_usage(work->pipeline->parts.engine).used,
+        .pinned_bytes = engine_pinned_usage(run->pipeline->parts.engine).used,
     };
 }
 
-void witness_back(struct work *work)
+void witness_back(struct job_run *run)
 {
-    struct trace_sample *sample = &work->trace.samples[0];
+    struct trace_sample *sample = &run->trace.samples[0];
     if (sample->at_ns != 0 && sample->inflight == 0)
-        sample->inflight = pipeline_inflight(work->pipeline);
+        sample->inflight = pipeline_inflight(run->pipeline);
 }
 
 /* On the worker. The CPU engine's own times are those of the result. */
-void witness_run(struct work *work, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
+void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
-    enum stage stage = atomic_load(&work->at);
+    enum stage stage = atomic_load(&run->at);
     if (stage == STAGE_GPU) {
-        begin_ns = work->task.started_ns;
-        end_ns = begin_ns + (uint64_t)(work->task.kernel_ms * NS_PER_MS + 0.5);
+        begin_ns = run->task.started_ns;
+        end_ns = begin_ns + (uint64_t)(run->task.kernel_ms * NS_PER_MS + 0.5);
     }
-    waited(work, begin_ns);
-    trace_job_add(&work->trace, whats[stage], TRACE_ON_WORKER(worker), begin_ns, end_ns);
+    waited(run, begin_ns);
+    trace_job_add(&run->trace, whats[stage], TRACE_ON_WORKER(worker), begin_ns, end_ns);
 }
 
 /* Of a batch each job has its share of the stream's time, so that none hides another.
  * Nothing is said of a task whose times are not known: it did not come to its end. */
-void witness_task(struct work *work)
+void witness_task(struct job_run *run)
 {
-    const struct engine_task *task = &work->task;
+    const struct engine_task *task = &run->task;
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
     const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
-    uint16_t track = TRACE_ON_STREAM(work->memory.device, task->slot);
+    uint16_t track = TRACE_ON_STREAM(run->memory.device, task->slot);
     if (task->started_ns == 0)
         return;
     for (int i = 0; i < 3; i++) {
         uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
-        waited(work, at_ns[i]); /* between, for the copies and kernels of its batch */
-        trace_job_add(&work->trace, TRACE_H2D + i, track, at_ns[i], end_ns);
+        waited(run, at_ns[i]); /* between, for the copies and kernels of its batch */
+        trace_job_add(&run->trace, TRACE_H2D + i, track, at_ns[i], end_ns);
     }
 }
 
-static const char *end_of(const struct work *work)
+static const char *end_of(const struct job_run *run)
 {
-    if (work->give_back)
+    if (run->give_back)
         return "given back";
-    if (work->error.status != STATUS_OK)
-        return status_name(work->error.status);
-    return atomic_load(&work->lost) ? "lost" : "done";
+    if (run->error.status != STATUS_OK)
+        return status_name(run->error.status);
+    return atomic_load(&run->lost) ? "lost" : "done";
 }
 
-/* A work that was answered while a worker or stream had it ends when that has let go of it. */
-void witness_end(struct work *work)
+/* A job that was answered while a worker or stream had it ends when that has let go of it. */
+void witness_end(struct job_run *run)
 {
-    struct trace_job *job = &work->trace;
+    struct trace_job *job = &run->trace;
     job->end_ns = clock_now_ns();
-    if (work->stage == STAGE_ACK)
+    if (run->stage == STAGE_ACK)
         trace_job_add(job, TRACE_ACK, TRACE_OF_JOB, said_ns(job), job->end_ns);
-    job->width = work->info.width;
-    job->height = work->info.height;
-    job->end = end_of(work);
-    sample(work, &job->samples[1], job->end_ns);
+    job->width = run->info.width;
+    job->height = run->info.height;
+    job->end = end_of(run);
+    sample(run, &job->samples[1], job->end_ns);
     job->samples[1].inflight--; /* it is still in its list */
-    trace_put(work->pipeline->parts.trace, job);
+    trace_put(run->pipeline->parts.trace, job);
 }

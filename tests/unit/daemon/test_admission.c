@@ -40,12 +40,12 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct work work_of(struct bench *bench, size_t codec_bytes, size_t pinned_bytes)
+static struct job_run run_of(struct bench *bench, size_t codec_bytes, size_t pinned_bytes)
 {
-    struct work work = {.pipeline = &bench->pipeline};
-    work.info.codec_bytes = codec_bytes;
-    work.plan.input_bytes = pinned_bytes;
-    return work;
+    struct job_run run = {.pipeline = &bench->pipeline};
+    run.info.codec_bytes = codec_bytes;
+    run.plan.input_bytes = pinned_bytes;
+    return run;
 }
 
 static size_t pinned_used(const struct bench *bench)
@@ -57,8 +57,8 @@ static void each_gets_what_it_needs_or_waits(void **state)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
-    struct work a = work_of(bench, 600, MIB), b = work_of(bench, 400, MIB),
-                c = work_of(bench, 1, MIB);
+    struct job_run a = run_of(bench, 600, MIB), b = run_of(bench, 400, MIB),
+                   c = run_of(bench, 1, MIB);
     assert_true(admission_pass(&a));
     assert_true(admission_pass(&b));
     assert_int_equal(admission->lane_bytes, LANE_BYTES);
@@ -70,7 +70,7 @@ static void each_gets_what_it_needs_or_waits(void **state)
     assert_int_equal(admission->lane_bytes, 400);
     assert_true(admission_try(&c));
     assert_int_equal(admission->line, 0);
-    struct work *all[] = {&a, &b, &c};
+    struct job_run *all[] = {&a, &b, &c};
     for (int twice = 0; twice < 2; twice++)
         for (size_t i = 0; i < 3; i++)
             admission_release(all[i]);
@@ -81,8 +81,8 @@ static void each_gets_what_it_needs_or_waits(void **state)
 static void nobody_overtakes(void **state)
 {
     struct bench *bench = *state;
-    struct work running = work_of(bench, 10, 100 * MIB), large = work_of(bench, 10, 100 * MIB),
-                small = work_of(bench, 10, MIB), gone = work_of(bench, 10, MIB);
+    struct job_run running = run_of(bench, 10, 100 * MIB), large = run_of(bench, 10, 100 * MIB),
+                   small = run_of(bench, 10, MIB), gone = run_of(bench, 10, MIB);
     assert_true(admission_pass(&running));
     assert_false(admission_pass(&large));
     assert_false(admission_pass(&small)); /* there is room for it, but not before the large one */
@@ -104,15 +104,15 @@ static void no_more_than_can_soon_begin(void **state)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
-    struct work small[JOBS + 2], large[JOBS], next = work_of(bench, 1, 4 * MIB + 1);
+    struct job_run small[JOBS + 2], large[JOBS], next = run_of(bench, 1, 4 * MIB + 1);
     for (size_t i = 0; i < JOBS + 2; i++) {
-        small[i] = work_of(bench, 1, SMALL_JOB_BYTES / 2);
+        small[i] = run_of(bench, 1, SMALL_JOB_BYTES / 2);
         assert_true(admission_pass(&small[i]));
     }
     for (size_t i = 0; i < JOBS + 1; i++)
         assert_false(admission_release(&small[i]));
     for (size_t i = 0; i < JOBS - 1; i++) {
-        large[i] = work_of(bench, 1, 10 * MIB);
+        large[i] = run_of(bench, 1, 10 * MIB);
         assert_true(admission_pass(&large[i]));
     }
     assert_false(admission_pass(&next));
@@ -121,7 +121,7 @@ static void no_more_than_can_soon_begin(void **state)
     assert_true(admission_try(&next));
     assert_int_equal(pinned_used(bench), buffer_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
     /* Who does not come back has its memory still, but is waited for no longer. */
-    struct work last = work_of(bench, 1, 10 * MIB), more = work_of(bench, 1, 104 * MIB);
+    struct job_run last = run_of(bench, 1, 10 * MIB), more = run_of(bench, 1, 104 * MIB);
     assert_false(admission_pass(&last));
     admission_abandon(&large[0]);
     assert_true(admission_try(&last));
@@ -129,7 +129,7 @@ static void no_more_than_can_soon_begin(void **state)
     admission_abandon(&large[2]);
     assert_false(admission_pass(&more));
     assert_true(admission_is_short(admission));
-    struct work *all[] = {&large[0], &large[1], &large[2], &next, &last, &more};
+    struct job_run *all[] = {&large[0], &large[1], &large[2], &next, &last, &more};
     for (int twice = 0; twice < 2; twice++)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             admission_release(all[i]);
@@ -144,8 +144,8 @@ static void nobody_waits_for_the_abandoned(void **state)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
-    struct work hung = work_of(bench, 10, 100 * MIB), running = work_of(bench, 10, MIB),
-                large = work_of(bench, 10, 100 * MIB), small = work_of(bench, 10, MIB);
+    struct job_run hung = run_of(bench, 10, 100 * MIB), running = run_of(bench, 10, MIB),
+                   large = run_of(bench, 10, 100 * MIB), small = run_of(bench, 10, MIB);
     assert_true(admission_pass(&hung));
     assert_true(admission_pass(&running));
     admission_abandon(&hung);
@@ -170,9 +170,9 @@ static void nobody_waits_for_the_abandoned(void **state)
 static void no_new_memory_for_those_in_reserve(void **state)
 {
     struct bench *bench = *state;
-    struct work first[JOBS - 1], next = work_of(bench, 1, 5 * MIB);
+    struct job_run first[JOBS - 1], next = run_of(bench, 1, 5 * MIB);
     for (size_t i = 0; i < JOBS - 1; i++) {
-        first[i] = work_of(bench, 1, 20 * MIB);
+        first[i] = run_of(bench, 1, 20 * MIB);
         assert_true(admission_pass(&first[i]));
     }
     assert_false(admission_pass(&next));
@@ -192,8 +192,8 @@ static void no_new_memory_for_those_in_reserve(void **state)
 static void what_never_fits_fails(void **state)
 {
     struct bench *bench = *state;
-    struct work codec = work_of(bench, LANE_BYTES + 1, MIB),
-                pinned = work_of(bench, 1, PINNED_BYTES + 1);
+    struct job_run codec = run_of(bench, LANE_BYTES + 1, MIB),
+                   pinned = run_of(bench, 1, PINNED_BYTES + 1);
     assert_true(admission_pass(&codec));
     assert_int_equal(codec.error.status, STATUS_OVER_BUDGET);
     assert_true(admission_pass(&pinned));
@@ -205,14 +205,14 @@ static void what_never_fits_fails(void **state)
 }
 
 /* A job whose one output of 8 x 8 pixels goes to a key as PNG. */
-static struct work keyed_work(struct bench *bench)
+static struct job_run keyed_run(struct bench *bench)
 {
-    struct work work = work_of(bench, 100, MIB);
-    work.job.output_count = 1;
-    work.job.outputs[0].place.key = "k";
-    work.outputs[0].format = format_by_name("png");
-    work.plan.variants[0] = (struct plan_variant){.width = 8, .height = 8, .channels = 3};
-    return work;
+    struct job_run run = run_of(bench, 100, MIB);
+    run.job.output_count = 1;
+    run.job.outputs[0].place.key = "k";
+    run.outputs[0].format = format_by_name("png");
+    run.plan.variants[0] = (struct plan_variant){.width = 8, .height = 8, .channels = 3};
+    return run;
 }
 
 /* What waits for Redis stays reserved behind the release, and no more of it than there is. */
@@ -221,7 +221,7 @@ static void results_stay_until_settled(void **state)
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
     admission->lane_bytes_max = 10000;
-    struct work a = keyed_work(bench), b = keyed_work(bench), c = work_of(bench, 10000, MIB);
+    struct job_run a = keyed_run(bench), b = keyed_run(bench), c = run_of(bench, 10000, MIB);
     const struct encoder_settings *encoder = &a.job.outputs[0].encoder;
     size_t most = codec_encoded_bytes(a.outputs[0].format, 8, 8, 3, encoder, 0);
     assert_true(most >= 8 * (8 * 3 + 1) && most < 5000);
@@ -256,7 +256,7 @@ static void results_stay_until_settled(void **state)
 static void results_beyond_the_lane(void **state)
 {
     struct bench *bench = *state;
-    struct work large = keyed_work(bench), next = work_of(bench, 1, MIB);
+    struct job_run large = keyed_run(bench), next = run_of(bench, 1, MIB);
     assert_true(admission_pass(&large));
     assert_int_equal(large.error.status, STATUS_OK);
     assert_int_equal(large.results_room, LANE_BYTES - 100);
@@ -264,7 +264,7 @@ static void results_beyond_the_lane(void **state)
     admission_release(&large);
     assert_true(admission_try(&next));
     admission_release(&next);
-    large = keyed_work(bench);
+    large = keyed_run(bench);
     large.plan_bytes = LANE_BYTES - 99;
     assert_true(admission_pass(&large));
     assert_int_equal(large.error.status, STATUS_OVER_BUDGET);

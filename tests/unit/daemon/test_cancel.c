@@ -10,51 +10,51 @@
 #include "daemon/pipeline/pipeline_impl.h"
 
 /* A job with two outputs at the end of a stage: the first wants values alone, the second a file. */
-static struct work work_at(enum stage stage)
+static struct job_run run_at(enum stage stage)
 {
-    struct work work = {.stage = stage};
-    work.job.output_count = 2;
-    work.outputs[1].format = format_by_name("png");
-    return work;
+    struct job_run run = {.stage = stage};
+    run.job.output_count = 2;
+    run.outputs[1].format = format_by_name("png");
+    return run;
 }
 
-static enum status end(struct work *work)
+static enum status end(struct job_run *run)
 {
-    work->error = (struct error){0};
-    work_end_cancelled(work);
-    return work->error.status;
+    run->error = (struct error){0};
+    job_run_end_cancelled(run);
+    return run->error.status;
 }
 
 static void what_is_complete_is_done(void **state)
 {
     (void)state;
-    struct work work = work_at(STAGE_ENCODE);
+    struct job_run run = run_at(STAGE_ENCODE);
     cJSON *values = cJSON_CreateArray();
-    assert_int_equal(end(&work), STATUS_CANCELLED);
-    work.outputs[1].placed = true;
-    assert_int_equal(end(&work), STATUS_CANCELLED); /* its values are missing */
-    work.outputs[0].values = values;
-    assert_int_equal(end(&work), STATUS_OK);
-    work.outputs[1].placed = false;
-    assert_int_equal(end(&work), STATUS_CANCELLED); /* its file is missing */
-    work.outputs[1].error.status = STATUS_ENCODE_FAILED;
-    assert_int_equal(end(&work), STATUS_OK); /* there is nothing left to do */
-    work.outputs[1].error.status = STATUS_CANCELLED;
-    assert_int_equal(end(&work), STATUS_CANCELLED);
+    assert_int_equal(end(&run), STATUS_CANCELLED);
+    run.outputs[1].placed = true;
+    assert_int_equal(end(&run), STATUS_CANCELLED); /* its values are missing */
+    run.outputs[0].values = values;
+    assert_int_equal(end(&run), STATUS_OK);
+    run.outputs[1].placed = false;
+    assert_int_equal(end(&run), STATUS_CANCELLED); /* its file is missing */
+    run.outputs[1].error.status = STATUS_ENCODE_FAILED;
+    assert_int_equal(end(&run), STATUS_OK); /* there is nothing left to do */
+    run.outputs[1].error.status = STATUS_CANCELLED;
+    assert_int_equal(end(&run), STATUS_CANCELLED);
     cJSON_Delete(values);
 }
 
 static void values_alone(void **state)
 {
     (void)state;
-    struct work work = work_at(STAGE_ENCODE);
+    struct job_run run = run_at(STAGE_ENCODE);
     cJSON *values = cJSON_CreateArray();
-    work.job.output_count = 1;
-    assert_int_equal(end(&work), STATUS_CANCELLED);
-    work.outputs[0].values = values;
-    assert_int_equal(end(&work), STATUS_OK);
-    work.stage = STAGE_GPU;
-    assert_int_equal(end(&work), STATUS_CANCELLED);
+    run.job.output_count = 1;
+    assert_int_equal(end(&run), STATUS_CANCELLED);
+    run.outputs[0].values = values;
+    assert_int_equal(end(&run), STATUS_OK);
+    run.stage = STAGE_GPU;
+    assert_int_equal(end(&run), STATUS_CANCELLED);
     cJSON_Delete(values);
 }
 
@@ -62,24 +62,24 @@ static void values_alone(void **state)
 static void keys_are_withheld(void **state)
 {
     (void)state;
-    struct work work = work_at(STAGE_ENCODE);
+    struct job_run run = run_at(STAGE_ENCODE);
     uint8_t byte = 0;
-    work.job.output_count = 1;
-    work.outputs[0].format = format_by_name("jpeg");
-    work.outputs[0].value = (struct queue_value){.key = "k", .value = &byte, .bytes = 1};
-    assert_int_equal(end(&work), STATUS_CANCELLED);
+    run.job.output_count = 1;
+    run.outputs[0].format = format_by_name("jpeg");
+    run.outputs[0].value = (struct queue_value){.key = "k", .value = &byte, .bytes = 1};
+    assert_int_equal(end(&run), STATUS_CANCELLED);
 }
 
 static void an_error_that_is_final_stays(void **state)
 {
     (void)state;
-    struct work work = work_at(STAGE_DECODE);
-    work.error.status = STATUS_DECODE_FAILED;
-    work_end_cancelled(&work);
-    assert_int_equal(work.error.status, STATUS_DECODE_FAILED);
-    work.error.status = STATUS_WRITE_FAILED; /* it would be tried again, which the cancel forbids */
-    work_end_cancelled(&work);
-    assert_int_equal(work.error.status, STATUS_CANCELLED);
+    struct job_run run = run_at(STAGE_DECODE);
+    run.error.status = STATUS_DECODE_FAILED;
+    job_run_end_cancelled(&run);
+    assert_int_equal(run.error.status, STATUS_DECODE_FAILED);
+    run.error.status = STATUS_WRITE_FAILED; /* it would be tried again, which the cancel forbids */
+    job_run_end_cancelled(&run);
+    assert_int_equal(run.error.status, STATUS_CANCELLED);
 }
 
 int main(void)

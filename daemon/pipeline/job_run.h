@@ -1,13 +1,13 @@
 /*
- * work.h - one leased job on its way through the stages.
+ * job_run.h - one leased job on its way through the stages.
  *
- * A work belongs to the loop, except while its errand is with a worker or its task with the
+ * A job belongs to the loop, except while its errand is with a worker or its task with the
  * engine; then only the fields of that stage may be touched, by whoever has it. Four words cross
  * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; `at`,
  * by which the loop knows what the worker is at, and `deadline_ns`, until when.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_WORK_H
-#define GPUIMGD_DAEMON_PIPELINE_WORK_H
+#ifndef GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
+#define GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,7 +31,7 @@
 #define CLOCK_STANDS UINT64_MAX
 
 /* One of the job's outputs. */
-struct work_output {
+struct job_run_output {
     const struct format *format; /* NULL until the input's format is known, where it decides; and
                                   where values alone are wanted */
     size_t variant;            /* in the plan; only where error is unset */
@@ -44,7 +44,7 @@ struct work_output {
     cJSON *values;             /* what its operations found out; NULL: nothing */
 };
 
-struct work {
+struct job_run {
     struct list_node node; /* in the list of its stage */
     struct pipeline *pipeline;
     struct lease *lease;     /* NULL once abandoned */
@@ -71,10 +71,10 @@ struct work {
     uint64_t fetched_ns;
     uint64_t entered_ns;    /* the stage whose list it is on */
     /* The clock of timeout_s runs while a worker reads the input, and from the beginning of the
-     * decode to the end. Who has the work starts and stops it; the loop looks. */
+     * decode to the end. Who has the job starts and stops it; the loop looks. */
     _Atomic uint64_t deadline_ns; /* CLOCK_STANDS: it does not run */
     uint64_t left_ns;       /* of timeout_s, while it does not run */
-    uint64_t waits_until_ns; /* if it does not run by then, the work goes back */
+    uint64_t waits_until_ns; /* if it does not run by then, the job goes back */
     uint64_t files_given;   /* the pipeline's, when its read began */
     double queue_ms;        /* -1: not known */
     double ms[STAGE_COUNT]; /* time at work, not waiting; admit: waiting; -1: not reached */
@@ -113,33 +113,33 @@ struct work {
     bool suspects_disk;        /* an output could not be written, maybe because of the disk */
     struct error disk_error;   /* the disk is why an output could not be written */
 
-    struct work_output outputs[JOB_OUTPUTS_MAX];
+    struct job_run_output outputs[JOB_OUTPUTS_MAX];
     struct errand errand;
     struct trace_job trace;
 };
 
 /* What the options say at this moment (intake.c). */
-void work_take_bounds(struct work *work, const struct options *options);
+void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
-void work_check_operations(struct work *work);
+void job_run_check_operations(struct job_run *run);
 /* Whether all that the output asks for is of the format that it is written in. bad_job. */
-enum status work_check_keys(const struct work *work, size_t index, const struct format *format,
-                            struct error *error) MUST_CHECK;
+enum status job_run_check_keys(const struct job_run *run, size_t index, const struct format *format,
+                               struct error *error) MUST_CHECK;
 /* Formats, decode path and plan, of the job and what the header says (steps.c). */
-void work_build_plan(struct work *work);
+void job_run_build_plan(struct job_run *run);
 /* Frees what encoding is the last to need: the plan and the colour profile. Idempotent. */
-void work_drop_plan(struct work *work);
+void job_run_drop_plan(struct job_run *run);
 
-/* What happens on a worker in each stage (steps.c). Each sets work->error where it fails. */
-void work_read(struct work *work, struct worker_tools *tools);
-void work_decode(struct work *work, struct worker_tools *tools);
-void work_compute(struct work *work, struct worker_tools *tools);
-void work_encode(struct work *work, struct worker_tools *tools);
+/* What happens on a worker in each stage (steps.c). Each sets run->error where it fails. */
+void job_run_read(struct job_run *run, struct worker_tools *tools);
+void job_run_decode(struct job_run *run, struct worker_tools *tools);
+void job_run_compute(struct job_run *run, struct worker_tools *tools);
+void job_run_encode(struct job_run *run, struct worker_tools *tools);
 /* How log lines name it, while it has its lease. Returns `label`. */
-const char *work_label(const struct work *work, char label[LABEL_BYTES]);
+const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
 /* Starts the clock of timeout_s, unless it runs. */
-void work_start_clock(struct work *work);
+void job_run_start_clock(struct job_run *run);
 /* Its deadline has passed: timeout, naming the stage that it is at. */
-void work_set_late(struct work *work);
+void job_run_set_late(struct job_run *run);
 
 #endif
