@@ -53,9 +53,9 @@ struct daemon {
     uv_signal_t signals[SIGNALS];
     uv_timer_t check_timer, watchdog_timer, drain_timer, sweep_timer;
 
-    struct errand sweep;
+    struct worker_task sweep;
     bool sweeping;
-    size_t swept; /* by the errand */
+    size_t swept; /* by the task */
     bool has_root; /* which it has seen, too */
 
     bool unwanted; /* told to end before it ran */
@@ -222,17 +222,17 @@ static double leftover_age_s(const struct daemon *daemon)
 }
 
 /* On a worker: a filesystem that hangs must not hold up the loop. */
-static void sweep_run(struct errand *errand, struct worker_tools *tools)
+static void sweep_run(struct worker_task *task, struct worker_tools *tools)
 {
-    struct daemon *daemon = container_of(errand, struct daemon, sweep);
+    struct daemon *daemon = container_of(task, struct daemon, sweep);
     (void)tools;
     daemon->swept = files_sweep(&daemon->files, leftover_age_s(daemon));
     daemon->has_root = files_has_root(&daemon->files, daemon->options->output_root);
 }
 
-static void sweep_done(struct errand *errand)
+static void sweep_done(struct worker_task *task)
 {
-    struct daemon *daemon = container_of(errand, struct daemon, sweep);
+    struct daemon *daemon = container_of(task, struct daemon, sweep);
     daemon->sweeping = false;
     if (!daemon->has_root && !daemon->draining)
         pipeline_suspect_disk(daemon->pipeline);
@@ -245,7 +245,7 @@ static void on_sweep(uv_timer_t *timer)
     if (daemon->sweeping || daemon->draining)
         return;
     daemon->sweeping = true;
-    daemon->sweep = (struct errand){.priority = 0, .run = sweep_run, .done = sweep_done};
+    daemon->sweep = (struct worker_task){.priority = 0, .run = sweep_run, .done = sweep_done};
     workers_submit(daemon->workers, &daemon->sweep);
 }
 

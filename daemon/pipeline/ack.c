@@ -41,9 +41,9 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->ms.admit = run->ms[STAGE_ADMIT];
     result->ms.decode = run->ms[STAGE_DECODE];
     if (run->reached_engine) {
-        result->ms.h2d = run->task.h2d_ms;
-        result->ms.kernel = run->task.kernel_ms;
-        result->ms.d2h = run->task.d2h_ms;
+        result->ms.h2d = run->engine_task.h2d_ms;
+        result->ms.kernel = run->engine_task.kernel_ms;
+        result->ms.d2h = run->engine_task.d2h_ms;
     }
     result->ms.encode = run->ms[STAGE_ENCODE];
 }
@@ -112,7 +112,7 @@ static struct metrics_job metrics_of(const struct job_run *run, const struct err
 
 static void count(const struct job_run *run, enum metrics_outcome outcome)
 {
-    const struct engine_task *task = &run->task;
+    const struct engine_task *task = &run->engine_task;
     char input[LABEL_INPUT_BYTES_MAX + 1];
     struct metrics_job job = metrics_of(run, &run->error, outcome, input_label(run, input));
     if (outcome == METRICS_DONE)

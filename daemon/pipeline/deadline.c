@@ -42,7 +42,7 @@ bool job_run_withdraw(struct job_run *run)
     }
     if (!run->out)
         return true;
-    if (is_on_engine(run) || !workers_withdraw(pipeline->parts.workers, &run->errand))
+    if (is_on_engine(run) || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
         return false;
     run->out = false;
     return true;
@@ -71,7 +71,7 @@ static bool replace_worker(struct job_run *run, const struct error *error)
     char label[LABEL_BYTES];
     log_error("job %s: a worker hangs in stage %s and is replaced", job_run_label(run, label),
               stage_name(atomic_load(&run->at)));
-    bool replaced = workers_give_up(workers, &run->errand);
+    bool replaced = workers_give_up(workers, &run->worker_task);
     job_run_abandon(run, error);
     return replaced && workers_given_up(workers) < pipeline->parts.options->workers &&
            pipeline->zombies.length < pipeline->parts.options->inflight;

@@ -116,9 +116,9 @@ bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
     return true;
 }
 
-static void try_run(struct errand *errand, struct worker_tools *tools)
+static void try_run(struct worker_task *task, struct worker_tools *tools)
 {
-    struct disk *disk = container_of(errand, struct disk, errand);
+    struct disk *disk = container_of(task, struct disk, task);
     disk->found = (struct error){0};
     bool works = disk_try(disk, tools->sink, &disk->found);
     (void)works; /* disk->found says so */
@@ -151,9 +151,9 @@ static void set_working(struct disk *disk)
     disk->parts.changed(disk->parts.context);
 }
 
-static void try_done(struct errand *errand)
+static void try_done(struct worker_task *task)
 {
-    struct disk *disk = container_of(errand, struct disk, errand);
+    struct disk *disk = container_of(task, struct disk, task);
     bool works = disk->found.status == STATUS_OK;
     disk->trying = false;
     if (!disk->failed && !works) {
@@ -172,8 +172,8 @@ static void start_try(struct disk *disk)
     if (disk->trying)
         return;
     disk->trying = true;
-    disk->errand = (struct errand){.priority = 0, .run = try_run, .done = try_done};
-    workers_submit(disk->parts.workers, &disk->errand);
+    disk->task = (struct worker_task){.priority = 0, .run = try_run, .done = try_done};
+    workers_submit(disk->parts.workers, &disk->task);
 }
 
 static void on_timer(uv_timer_t *timer)

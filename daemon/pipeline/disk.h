@@ -36,8 +36,8 @@ struct disk {
     _Atomic uint64_t written; /* bytes that they have written */
     _Atomic uint64_t wanted;  /* bytes that must fit for it to work: the most that did not */
     uv_timer_t timer;        /* until the next try */
-    struct errand errand;
-    bool trying;             /* the errand is out: what follows is its worker's */
+    struct worker_task task;
+    bool trying;             /* the task is out: what follows is its worker's */
     struct error found;
 
     bool failed;

@@ -49,8 +49,8 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     run->fetch = lease->fetch;
     lease->job = run;
     pipeline->parts.totals->attempts++;
-    run->errand.run = job_run_task_run;
-    run->errand.done = job_run_task_done;
+    run->worker_task.run = job_run_task_run;
+    run->worker_task.done = job_run_task_done;
     run->fetched_ns = clock_now_ns();
     run->deadline_ns = CLOCK_STANDS;
     bound_wait(run, run->fetched_ns);

@@ -1,10 +1,10 @@
 /*
  * job_run.h - one leased job on its way through the stages.
  *
- * A job belongs to the loop, except while its errand is with a worker or its task with the
- * engine; then only the fields of that stage may be touched, by whoever has it. Four words cross
- * threads: `lost` and `cancelled`, which the loop sets, and a worker looks before it renames; `at`,
- * by which the loop knows what the worker is at, and `deadline_ns`, until when.
+ * A job belongs to the loop, except while its worker_task is with a worker or its engine_task
+ * with the engine; then only the fields of that stage may be touched, by the owner of the task.
+ * Four words cross threads: `lost` and `cancelled`, which the loop sets, and a worker looks before
+ * it renames; `at`, by which the loop knows what the worker is at, and `deadline_ns`, until when.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
 #define GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
@@ -107,14 +107,14 @@ struct job_run {
     size_t results_bytes;      /* of that, what the results took; its worker's, then admission's */
     size_t admitted_bytes;     /* all that it asked for; admission's */
     bool admitted, counted;    /* holds memory, and counts among those that do; admission's */
-    struct engine_task task;
+    struct engine_task engine_task;
     bool reached_engine;
 
     bool suspects_disk;        /* an output could not be written, maybe because of the disk */
     struct error disk_error;   /* the disk is why an output could not be written */
 
     struct job_run_output outputs[JOB_OUTPUTS_MAX];
-    struct errand errand;
+    struct worker_task worker_task;
     struct trace_job trace;
 };
 

@@ -27,7 +27,7 @@ static void enter_admit(struct job_run *run);
 static void enter_on_worker(struct job_run *run);
 static void enter_gpu(struct job_run *run);
 
-/* Of the errands that wait for a worker the one nearest to its end goes first. */
+/* Of the tasks that wait for a worker the one nearest to its end goes first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
     [STAGE_READ] = {reads_enter, job_run_read, 0},
@@ -255,8 +255,8 @@ void pipeline_pump(struct pipeline *pipeline)
 void job_run_start_task(struct job_run *run)
 {
     run->out = true;
-    run->errand.priority = stage_table[run->stage].priority;
-    workers_submit(run->pipeline->parts.workers, &run->errand);
+    run->worker_task.priority = stage_table[run->stage].priority;
+    workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 
 /* A job comes back from a worker or from the engine; false: it had been answered long ago. */
@@ -274,7 +274,7 @@ static bool take_back(struct job_run *run)
 
 static void on_task_done(struct engine_task *task)
 {
-    struct job_run *run = container_of(task, struct job_run, task);
+    struct job_run *run = container_of(task, struct job_run, engine_task);
     if (run->traced)
         witness_task(run);
     if (!take_back(run))
@@ -291,7 +291,7 @@ static bool begin_compute(struct job_run *run)
 {
     run->reached_engine = true;
     run->computed = !run->plan.idle;
-    run->task = (struct engine_task){
+    run->engine_task = (struct engine_task){
         .plan = &run->plan,
         .memory = &run->memory,
         .deadline_ns = run->deadline_ns,
@@ -371,9 +371,9 @@ static bool carry_on(struct job_run *run)
     return true;
 }
 
-void job_run_task_run(struct errand *errand, struct worker_tools *tools)
+void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
 {
-    struct job_run *run = container_of(errand, struct job_run, errand);
+    struct job_run *run = container_of(task, struct job_run, worker_task);
     do
         run_stage(run, tools);
     while (carry_on(run));
@@ -381,7 +381,7 @@ void job_run_task_run(struct errand *errand, struct worker_tools *tools)
     if (carried_out)
         job_run_drop_plan(run);
     /* Its memory is free at once, though the loop may hear of it later. */
-    errand->patient = carried_out && !admission_release(run);
+    task->patient = carried_out && !admission_release(run);
 }
 
 /* A worker has carried the job on: it goes to the list of the stage that it is at. */
@@ -395,9 +395,9 @@ static void catch_up(struct job_run *run)
     run->stage = at;
 }
 
-void job_run_task_done(struct errand *errand)
+void job_run_task_done(struct worker_task *task)
 {
-    struct job_run *run = container_of(errand, struct job_run, errand);
+    struct job_run *run = container_of(task, struct job_run, worker_task);
     if (!take_back(run))
         return;
     if (run->stage == STAGE_READ && run->again && !atomic_load(&run->cancelled) &&
@@ -428,8 +428,8 @@ static void enter_gpu(struct job_run *run)
         return;
     }
     run->out = true;
-    run->task.alone = run->lease->alone;
-    engine_submit(pipeline->parts.engine, &run->task);
+    run->engine_task.alone = run->lease->alone;
+    engine_submit(pipeline->parts.engine, &run->engine_task);
 }
 
 /* ---- from outside --------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ struct pipeline {
 struct stage_row {
     void (*enter)(struct job_run *run);
     void (*run)(struct job_run *run, struct worker_tools *tools);
-    uint32_t priority; /* among errands that wait for a worker */
+    uint32_t priority; /* among tasks that wait for a worker */
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
@@ -66,9 +66,9 @@ void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 void pipeline_recycle(struct job_run *run, struct list *from);
 /* Has a worker carry out the stage that the job is at. */
 void job_run_start_task(struct job_run *run);
-/* On the worker's run and the loop's done of every errand. */
-void job_run_task_run(struct errand *errand, struct worker_tools *tools);
-void job_run_task_done(struct errand *errand);
+/* On the worker's run and the loop's done of every task. */
+void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
+void job_run_task_done(struct worker_task *task);
 /* Puts the times of a traced job into its record, and the record into the trace (witness.c). */
 void witness_begin(struct job_run *run);
 void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);

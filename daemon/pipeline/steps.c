@@ -285,9 +285,9 @@ void job_run_decode(struct job_run *run, struct worker_tools *tools)
 void job_run_compute(struct job_run *run, struct worker_tools *tools)
 {
     (void)tools;
-    engine_run(run->pipeline->parts.engine, &run->task);
-    if (run->task.error.status != STATUS_OK)
-        run->error = run->task.error;
+    engine_run(run->pipeline->parts.engine, &run->engine_task);
+    if (run->engine_task.error.status != STATUS_OK)
+        run->error = run->engine_task.error;
 }
 
 /* ---- encode --------------------------------------------------------------------------------- */

@@ -70,8 +70,8 @@ void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64
 {
     enum stage stage = atomic_load(&run->at);
     if (stage == STAGE_GPU) {
-        begin_ns = run->task.started_ns;
-        end_ns = begin_ns + (uint64_t)(run->task.kernel_ms * NS_PER_MS + 0.5);
+        begin_ns = run->engine_task.started_ns;
+        end_ns = begin_ns + (uint64_t)(run->engine_task.kernel_ms * NS_PER_MS + 0.5);
     }
     waited(run, begin_ns);
     trace_job_add(&run->trace, whats[stage], TRACE_ON_WORKER(worker), begin_ns, end_ns);
@@ -81,7 +81,7 @@ void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64
  * Nothing is said of a task whose times are not known: it did not come to its end. */
 void witness_task(struct job_run *run)
 {
-    const struct engine_task *task = &run->task;
+    const struct engine_task *task = &run->engine_task;
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
     const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
     uint16_t track = TRACE_ON_STREAM(run->memory.device, task->slot);

@@ -9,7 +9,7 @@
 #include "conf/log.h"
 #include "daemon/pipeline/waker.h"
 
-/* So many patient errands, or after such a time, wake the loop although there is more to do. Of
+/* So many patient tasks, or after such a time, wake the loop although there is more to do. Of
  * the smallest pictures a worker ends 16 in half a millisecond. */
 #define PATIENT_MAX 16
 #define PATIENT_NS  1000000u
@@ -18,7 +18,7 @@ struct worker {
     struct list_node node;
     pthread_t thread;
     struct workers *workers;
-    struct errand *errand; /* what it is at; under the lock */
+    struct worker_task *task; /* what it is at; under the lock */
     uint64_t began_ns;     /* since when */
     bool given_up;         /* under the lock */
     uint32_t number;
@@ -36,18 +36,18 @@ struct workers {
     uint32_t given_up;
     uint32_t started;      /* threads so far */
     uint32_t away;         /* of these, such as have not come back; under the lock */
-    uint64_t busy_ns;      /* of errands that ended, or whose worker was given up */
+    uint64_t busy_ns;      /* of tasks that ended, or whose worker was given up */
     struct waker waker;
 };
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
-static struct errand *next_errand(struct workers *workers)
+static struct worker_task *next_task(struct workers *workers)
 {
     for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--) {
         struct list_node *node = list_pop(&workers->waiting[priority]);
         if (node)
-            return container_of(node, struct errand, node);
+            return container_of(node, struct worker_task, node);
     }
     return NULL;
 }
@@ -68,37 +68,37 @@ static bool must_tell(struct workers *workers)
     return must;
 }
 
-/* Under the lock: the finished errands can wait for company, for there is more to do. */
-static bool can_wait(const struct workers *workers, const struct errand *last, uint64_t now_ns)
+/* Under the lock: the finished tasks can wait for company, for there is more to do. */
+static bool can_wait(const struct workers *workers, const struct worker_task *last, uint64_t now_ns)
 {
     return last->patient && workers->finished.length < PATIENT_MAX && is_waiting(workers) &&
            now_ns - workers->finished_ns < PATIENT_NS;
 }
 
-/* Waits for an errand; NULL: time to end. */
-static struct errand *take_errand(struct worker *worker)
+/* Waits for a task; NULL: time to end. */
+static struct worker_task *take_task(struct worker *worker)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
-    struct errand *errand = NULL;
-    while (!(errand = next_errand(workers)) && !workers->stopping) {
+    struct worker_task *task = NULL;
+    while (!(task = next_task(workers)) && !workers->stopping) {
         if (must_tell(workers)) /* another one took what the news was to wait for */
             waker_wake(&workers->waker);
         pthread_cond_wait(&workers->wanted, &workers->lock);
     }
-    if (errand && errand->priority > 0 && must_tell(workers)) /* that one may take long */
+    if (task && task->priority > 0 && must_tell(workers)) /* that one may take long */
         waker_wake(&workers->waker);
-    if (errand) {
-        errand->worker = worker;
-        worker->errand = errand;
+    if (task) {
+        task->worker = worker;
+        worker->task = task;
         worker->began_ns = clock_now_ns();
     }
     pthread_mutex_unlock(&workers->lock);
-    return errand;
+    return task;
 }
 
 /* false: the worker was given up. Then this was its last touch of what belongs to the loop. */
-static bool finish_errand(struct worker *worker, struct errand *errand)
+static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
@@ -108,13 +108,13 @@ static bool finish_errand(struct worker *worker, struct errand *errand)
         workers->busy_ns += now_ns - worker->began_ns;
     if (list_empty(&workers->finished))
         workers->finished_ns = now_ns;
-    worker->errand = NULL;
-    errand->worker = NULL;
-    list_push(&workers->finished, &errand->node);
+    worker->task = NULL;
+    task->worker = NULL;
+    list_push(&workers->finished, &task->node);
     if (!stays)
         workers->away--;
     /* The loop may be gone when a thread that was left behind comes back at last. */
-    bool tell = (stays || !workers->stopping) && !can_wait(workers, errand, now_ns) &&
+    bool tell = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
                 must_tell(workers);
     if (tell && !stays)
         waker_wake(&workers->waker);
@@ -145,9 +145,9 @@ static void *worker_main(void *argument)
     tools.number = worker->number;
     if (!usable)
         log_error("a worker has no memory for its codecs and stays away");
-    for (struct errand *errand; usable && stays && (errand = take_errand(worker));) {
-        errand->run(errand, &tools);
-        stays = finish_errand(worker, errand);
+    for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
+        task->run(task, &tools);
+        stays = finish_task(worker, task);
     }
     tools_destroy(&tools);
     if (!stays)
@@ -184,8 +184,8 @@ void workers_collect(struct workers *workers)
         list_push(&taken, node);
     pthread_mutex_unlock(&workers->lock);
     for (struct list_node *node; (node = list_pop(&taken));) {
-        struct errand *errand = container_of(node, struct errand, node);
-        errand->done(errand);
+        struct worker_task *task = container_of(node, struct worker_task, node);
+        task->done(task);
     }
 }
 
@@ -222,24 +222,24 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
     return workers;
 }
 
-void workers_submit(struct workers *workers, struct errand *errand)
+void workers_submit(struct workers *workers, struct worker_task *task)
 {
-    assert(errand->priority < WORKERS_PRIORITIES);
-    errand->worker = NULL;
-    errand->patient = false;
+    assert(task->priority < WORKERS_PRIORITIES);
+    task->worker = NULL;
+    task->patient = false;
     pthread_mutex_lock(&workers->lock);
-    list_push(&workers->waiting[errand->priority], &errand->node);
+    list_push(&workers->waiting[task->priority], &task->node);
     pthread_cond_signal(&workers->wanted);
     pthread_mutex_unlock(&workers->lock);
 }
 
-bool workers_withdraw(struct workers *workers, struct errand *errand)
+bool workers_withdraw(struct workers *workers, struct worker_task *task)
 {
     bool withdrawn = false;
     pthread_mutex_lock(&workers->lock);
-    struct list *waiting = &workers->waiting[errand->priority];
+    struct list *waiting = &workers->waiting[task->priority];
     list_each (node, waiting) {
-        if (node == &errand->node) {
+        if (node == &task->node) {
             list_remove(waiting, node);
             withdrawn = true;
             break;
@@ -249,10 +249,10 @@ bool workers_withdraw(struct workers *workers, struct errand *errand)
     return withdrawn;
 }
 
-bool workers_give_up(struct workers *workers, struct errand *errand)
+bool workers_give_up(struct workers *workers, struct worker_task *task)
 {
     pthread_mutex_lock(&workers->lock);
-    struct worker *worker = errand->worker;
+    struct worker *worker = task->worker;
     if (worker) {
         worker->given_up = true;
         list_remove(&workers->threads, &worker->node);
@@ -278,7 +278,7 @@ struct workers_usage workers_usage(struct workers *workers)
     list_each (node, &workers->threads) {
         const struct worker *worker = container_of(node, struct worker, node);
         usage.threads++;
-        if (worker->errand) {
+        if (worker->task) {
             usage.busy++;
             busy_ns += now - worker->began_ns;
         }

@@ -1,10 +1,10 @@
 /*
  * workers.h - the threads that read, decode, compute and encode.
  *
- * The loop puts errands in, a worker carries one out, and the loop gets it back: finished errands
+ * The loop puts tasks in, a worker carries one out, and the loop gets it back: finished tasks
  * gather under a lock, a waker wakes the loop once, and the loop takes the whole list. Where
- * an errand says that its news can wait, and there is more to do, several wake the loop at once.
- * Of waiting errands the one with the highest priority is next, so that work close to its end goes
+ * a task says that its news can wait, and there is more to do, several wake the loop at once.
+ * Of waiting tasks the one with the highest priority is next, so that work close to its end goes
  * first. A worker that does not come back is given up (workers_give_up): a new thread takes its
  * place, and the old one ends itself if it ever returns.
  */
@@ -22,7 +22,7 @@
 
 #define WORKERS_PRIORITIES 4
 
-/* What a worker owns and reuses from errand to errand. */
+/* What a worker owns and reuses from task to task. */
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES */
@@ -31,35 +31,35 @@ struct worker_tools {
 
 struct worker;
 
-struct errand {
+struct worker_task {
     struct list_node node;
-    uint32_t priority;                                         /* 0 .. 3, 3 first */
-    void (*run)(struct errand *errand, struct worker_tools *); /* on a worker */
-    void (*done)(struct errand *errand);                       /* on the loop */
+    uint32_t priority;                                            /* 0 .. 3, 3 first */
+    void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
+    void (*done)(struct worker_task *task);                       /* on the loop */
     bool patient; /* set by run, for each time: done has no hurry (workers_collect) */
-    struct worker *worker;                                     /* who has it; workers' */
+    struct worker *worker;                                        /* who has it; workers' */
 };
 
 struct workers;
 
 /* Starts count threads. NULL: no memory, threads or file descriptors. */
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
-void workers_submit(struct workers *workers, struct errand *errand);
+void workers_submit(struct workers *workers, struct worker_task *task);
 
-/* Calls done of what has ended. To be called now and then, every 100 ms or so: for patient errands
+/* Calls done of what has ended. To be called now and then, every 100 ms or so: for patient tasks
  * behind which all workers are at long ones the loop is not woken. */
 void workers_collect(struct workers *workers);
 
-/* Takes an errand that no worker has begun back; false if it is too late. */
-bool workers_withdraw(struct workers *workers, struct errand *errand);
+/* Takes a task that no worker has begun back; false if it is too late. */
+bool workers_withdraw(struct workers *workers, struct worker_task *task);
 
-/* Gives up on the worker that is stuck in this errand: it is replaced by a new thread. errand->done
+/* Gives up on the worker that is stuck in this task: it is replaced by a new thread. task->done
  * still comes on the loop, whenever the old thread returns. false: no thread could be started. */
-bool workers_give_up(struct workers *workers, struct errand *errand);
+bool workers_give_up(struct workers *workers, struct worker_task *task);
 /* Threads given up so far. */
 uint32_t workers_given_up(const struct workers *workers);
 
-/* Threads there are, those with an errand now, and the time that all had one since the start, that
+/* Threads there are, those with a task now, and the time that all had one since the start, that
  * of threads given up until then included. */
 struct workers_usage {
     uint32_t threads, busy;

@@ -11,7 +11,7 @@
 #define TICK_MS 100
 /* It waits behind the jobs of its device; where it is not answered by then, it says nothing. */
 #define TIMEOUT_S 60
-/* Above most errands: it holds memory that jobs may wait for. */
+/* Above most tasks: it holds memory that jobs may wait for. */
 #define PRIORITY 3
 
 struct run {
@@ -29,7 +29,7 @@ struct canary {
     uv_timer_t timer;
     double interval_s;
     bool out;
-    struct errand errand;
+    struct worker_task task;
     struct run runs[DEVICES_MAX];
     uint32_t run_count, computing;
     struct canary_counts counts;
@@ -65,9 +65,9 @@ static void end(struct canary *canary)
     rest(canary);
 }
 
-static void compare_run(struct errand *errand, struct worker_tools *tools)
+static void compare_run(struct worker_task *task, struct worker_tools *tools)
 {
-    struct canary *canary = container_of(errand, struct canary, errand);
+    struct canary *canary = container_of(task, struct canary, task);
     for (uint32_t i = 0; i < canary->run_count; i++) {
         struct run *run = &canary->runs[i];
         if (run->error.status == STATUS_OK)
@@ -76,17 +76,17 @@ static void compare_run(struct errand *errand, struct worker_tools *tools)
     }
 }
 
-static void compare_done(struct errand *errand)
+static void compare_done(struct worker_task *task)
 {
-    end(container_of(errand, struct canary, errand));
+    end(container_of(task, struct canary, task));
 }
 
-static void submit_errand(struct canary *canary,
-                          void (*run)(struct errand *, struct worker_tools *),
-                          void (*done)(struct errand *))
+static void submit_task(struct canary *canary,
+                        void (*run)(struct worker_task *, struct worker_tools *),
+                        void (*done)(struct worker_task *))
 {
-    canary->errand = (struct errand){.priority = PRIORITY, .run = run, .done = done};
-    workers_submit(canary->workers, &canary->errand);
+    canary->task = (struct worker_task){.priority = PRIORITY, .run = run, .done = done};
+    workers_submit(canary->workers, &canary->task);
 }
 
 /* ---- on the devices -------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static void on_computed(struct engine_task *task)
     if (--canary->computing > 0)
         return;
     uv_timer_stop(&canary->timer);
-    submit_errand(canary, compare_run, compare_done);
+    submit_task(canary, compare_run, compare_done);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -107,9 +107,9 @@ static void on_tick(uv_timer_t *timer)
     engine_reap(((struct canary *)timer->data)->engine);
 }
 
-static void decode_done(struct errand *errand)
+static void decode_done(struct worker_task *task)
 {
-    struct canary *canary = container_of(errand, struct canary, errand);
+    struct canary *canary = container_of(task, struct canary, task);
     uint64_t deadline_ns = clock_after_s(clock_now_ns(), TIMEOUT_S);
     for (uint32_t i = 0; i < canary->run_count; i++)
         canary->computing += !canary->runs[i].wrong;
@@ -132,9 +132,9 @@ static void decode_done(struct errand *errand)
 
 /* ---- its beginning --------------------------------------------------------------------------- */
 
-static void decode_run(struct errand *errand, struct worker_tools *tools)
+static void decode_run(struct worker_task *task, struct worker_tools *tools)
 {
-    struct canary *canary = container_of(errand, struct canary, errand);
+    struct canary *canary = container_of(task, struct canary, task);
     for (uint32_t i = 0; i < canary->run_count; i++) {
         struct run *run = &canary->runs[i];
         run->wrong = !specimen_decode(canary->specimen, tools->codec, &run->memory, &run->error);
@@ -158,7 +158,7 @@ static void on_turn(uv_timer_t *timer)
         return;
     }
     canary->out = true;
-    submit_errand(canary, decode_run, decode_done);
+    submit_task(canary, decode_run, decode_done);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

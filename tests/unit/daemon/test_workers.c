@@ -20,17 +20,17 @@ struct bench {
 };
 
 struct note {
-    struct errand errand;
+    struct worker_task task;
     struct bench *bench;
     char letter;
     bool waits; /* at the gate */
     bool patient;
 };
 
-static void run(struct errand *errand, struct worker_tools *tools)
+static void run(struct worker_task *task, struct worker_tools *tools)
 {
-    struct note *note = container_of(errand, struct note, errand);
-    errand->patient = note->patient;
+    struct note *note = container_of(task, struct note, task);
+    task->patient = note->patient;
     assert_non_null(tools->codec);
     assert_non_null(tools->sink);
     sem_post(&note->bench->begun);
@@ -40,14 +40,14 @@ static void run(struct errand *errand, struct worker_tools *tools)
         note->bench->order[note->bench->ran++] = note->letter; /* one worker: no race */
 }
 
-static void done(struct errand *errand)
+static void done(struct worker_task *task)
 {
-    container_of(errand, struct note, errand)->bench->done++;
+    container_of(task, struct note, task)->bench->done++;
 }
 
 static struct note note_of(struct bench *bench, char letter, uint32_t priority, bool waits)
 {
-    return (struct note){.errand = {.priority = priority, .run = run, .done = done},
+    return (struct note){.task = {.priority = priority, .run = run, .done = done},
                          .bench = bench, .letter = letter, .waits = waits};
 }
 
@@ -87,27 +87,27 @@ static void what_is_nearest_its_end_goes_first(void **state)
                 b = note_of(bench, 'b', 3, false), c = note_of(bench, 'c', 1, false),
                 d = note_of(bench, 'd', 3, false);
     struct note *all[] = {&a, &b, &c, &d};
-    workers_submit(bench->workers, &gate.errand);
+    workers_submit(bench->workers, &gate.task);
     sem_wait(&bench->begun); /* the only worker is busy: the rest gathers */
     for (size_t i = 0; i < 4; i++)
-        workers_submit(bench->workers, &all[i]->errand);
+        workers_submit(bench->workers, &all[i]->task);
     sem_post(&bench->gate);
     run_until_done(bench, 5);
     assert_string_equal(bench->order, "bdca");
     bench_end(bench);
 }
 
-static void an_errand_not_begun_can_be_withdrawn(void **state)
+static void a_task_not_begun_can_be_withdrawn(void **state)
 {
     (void)state;
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 2, false);
-    workers_submit(bench->workers, &gate.errand);
+    workers_submit(bench->workers, &gate.task);
     sem_wait(&bench->begun);
-    workers_submit(bench->workers, &a.errand);
-    assert_true(workers_withdraw(bench->workers, &a.errand));
-    assert_false(workers_withdraw(bench->workers, &a.errand));
-    assert_false(workers_withdraw(bench->workers, &gate.errand));
+    workers_submit(bench->workers, &a.task);
+    assert_true(workers_withdraw(bench->workers, &a.task));
+    assert_false(workers_withdraw(bench->workers, &a.task));
+    assert_false(workers_withdraw(bench->workers, &gate.task));
     sem_post(&bench->gate);
     run_until_done(bench, 1);
     assert_string_equal(bench->order, "");
@@ -119,14 +119,14 @@ static void a_worker_that_hangs_is_replaced(void **state)
     (void)state;
     struct bench *bench = bench_create(1);
     struct note stuck = note_of(bench, 's', 0, true), a = note_of(bench, 'a', 0, false);
-    workers_submit(bench->workers, &stuck.errand);
+    workers_submit(bench->workers, &stuck.task);
     sem_wait(&bench->begun);
-    assert_true(workers_give_up(bench->workers, &stuck.errand));
+    assert_true(workers_give_up(bench->workers, &stuck.task));
     assert_int_equal(workers_given_up(bench->workers), 1);
-    workers_submit(bench->workers, &a.errand);
+    workers_submit(bench->workers, &a.task);
     run_until_done(bench, 1);
     assert_string_equal(bench->order, "a");
-    /* The old thread comes back after all: its errand is handed in, the thread ends. */
+    /* The old thread comes back after all: its task is handed in, the thread ends. */
     sem_post(&bench->gate);
     run_until_done(bench, 2);
     bench_end(bench);
@@ -140,10 +140,10 @@ static void news_that_can_wait_does_not_get_lost(void **state)
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
                 long_one = note_of(bench, 'l', 0, true);
     a.patient = true;
-    workers_submit(bench->workers, &gate.errand);
+    workers_submit(bench->workers, &gate.task);
     sem_wait(&bench->begun);
-    workers_submit(bench->workers, &a.errand);
-    workers_submit(bench->workers, &long_one.errand);
+    workers_submit(bench->workers, &a.task);
+    workers_submit(bench->workers, &long_one.task);
     sem_post(&bench->gate);
     run_until_done(bench, 1);
     sem_wait(&bench->begun);
@@ -155,7 +155,7 @@ static void news_that_can_wait_does_not_get_lost(void **state)
     bench_end(bench);
 }
 
-static void patient_errands_all_come_back(void **state)
+static void patient_tasks_all_come_back(void **state)
 {
     (void)state;
     struct bench *bench = bench_create(3);
@@ -165,14 +165,14 @@ static void patient_errands_all_come_back(void **state)
         notes[i] = note_of(bench, 'x', (uint32_t)i % 2, true);
         notes[i].patient = true;
         sem_post(&bench->gate);
-        workers_submit(bench->workers, &notes[i].errand);
+        workers_submit(bench->workers, &notes[i].task);
     }
     run_until_done(bench, COUNT); /* the last one has nothing to wait for */
     free(notes);
     bench_end(bench);
 }
 
-static void many_errands_all_come_back(void **state)
+static void many_tasks_all_come_back(void **state)
 {
     (void)state;
     struct bench *bench = bench_create(4);
@@ -181,7 +181,7 @@ static void many_errands_all_come_back(void **state)
     for (int i = 0; i < COUNT; i++) {
         notes[i] = note_of(bench, 'x', (uint32_t)i % WORKERS_PRIORITIES, true);
         sem_post(&bench->gate);
-        workers_submit(bench->workers, &notes[i].errand);
+        workers_submit(bench->workers, &notes[i].task);
     }
     run_until_done(bench, COUNT);
     free(notes);
@@ -192,11 +192,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_nearest_its_end_goes_first),
-        cmocka_unit_test(an_errand_not_begun_can_be_withdrawn),
+        cmocka_unit_test(a_task_not_begun_can_be_withdrawn),
         cmocka_unit_test(a_worker_that_hangs_is_replaced),
-        cmocka_unit_test(many_errands_all_come_back),
+        cmocka_unit_test(many_tasks_all_come_back),
         cmocka_unit_test(news_that_can_wait_does_not_get_lost),
-        cmocka_unit_test(patient_errands_all_come_back),
+        cmocka_unit_test(patient_tasks_all_come_back),
     };
     return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
 }
