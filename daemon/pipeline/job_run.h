@@ -118,7 +118,7 @@ struct job_run {
     struct trace_job trace;
 };
 
-/* What the options say at this moment (intake.c). */
+/* What the options say at this moment (lease_events.c). */
 void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
 void job_run_check_operations(struct job_run *run);

@@ -90,7 +90,7 @@ void pipeline_recycle(struct job_run *run, struct list *from)
     struct pipeline *pipeline = run->pipeline;
     job_run_release(run);
     if (run->traced)
-        witness_end(run);
+        trace_hooks_end(run);
     job_run_drop_results(run);
     admission_settle(run);
     free(run->repeat);
@@ -209,7 +209,7 @@ static bool admit(struct job_run *run)
     uint64_t now_ns = clock_now_ns();
     run->ms[STAGE_ADMIT] = clock_ms(run->admit_ns, now_ns);
     if (run->traced)
-        witness_admit(run, now_ns);
+        trace_hooks_admit(run, now_ns);
     pipeline_move(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
     return true;
 }
@@ -276,7 +276,7 @@ static void on_task_done(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
     if (run->traced)
-        witness_task(run);
+        trace_hooks_task(run);
     if (!take_back(run))
         return;
     run->error = task->error;
@@ -312,7 +312,7 @@ static void run_stage(struct job_run *run, struct worker_tools *tools)
     double before = run->ms[stage] > 0 ? run->ms[stage] : 0; /* a read that waited for room */
     run->ms[stage] = before + clock_ms(begin_ns, end_ns);
     if (run->traced)
-        witness_run(run, tools->number, begin_ns, end_ns);
+        trace_hooks_run(run, tools->number, begin_ns, end_ns);
 }
 
 /* On a worker: the job comes to the next stage, which this worker carries out as well. */
@@ -340,7 +340,7 @@ static bool carry_through_admission(struct job_run *run)
         return false;
     run->ms[STAGE_ADMIT] = 0;
     if (run->traced)
-        witness_carry(run, clock_now_ns());
+        trace_hooks_carry(run, clock_now_ns());
     carry_to(run, STAGE_DECODE);
     return true;
 }
@@ -389,7 +389,7 @@ static void catch_up(struct job_run *run)
 {
     enum stage at = atomic_load(&run->at);
     if (run->traced)
-        witness_back(run);
+        trace_hooks_back(run);
     pipeline_leave(run);
     list_push(&run->pipeline->stages[at], &run->node);
     run->stage = at;
@@ -437,8 +437,8 @@ static void enter_gpu(struct job_run *run)
 struct queue_events pipeline_events(struct pipeline *pipeline)
 {
     return (struct queue_events){
-        .context = pipeline, .leased = intake_leased, .lost = intake_lost, .settled = ack_settled,
-        .start_decided = intake_start_decided};
+        .context = pipeline, .leased = lease_events_leased, .lost = lease_events_lost,
+        .settled = ack_settled, .start_decided = lease_events_start_decided};
 }
 
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue)

@@ -1,7 +1,7 @@
 /*
  * pipeline_impl.h - the pipeline as its own files see it: pipeline.c (the way through the stages),
- * intake.c (from lease to job), reads.c (inputs), ack.c (the end), deadline.c (ends that come too
- * early or too late), witness.c (what a trace hears).
+ * lease_events.c (from lease to job), reads.c (inputs), ack.c (the end), deadline.c (ends that come
+ * too early or too late), trace_hooks.c (records for the trace).
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
@@ -69,15 +69,15 @@ void job_run_start_task(struct job_run *run);
 /* On the worker's run and the loop's done of every task. */
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
 void job_run_task_done(struct worker_task *task);
-/* Puts the times of a traced job into its record, and the record into the trace (witness.c). */
-void witness_begin(struct job_run *run);
-void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
-void witness_admit(struct job_run *run, uint64_t admitted_ns);
+/* Puts the times of a traced job into its record, and the record into the trace (trace_hooks.c). */
+void trace_hooks_begin(struct job_run *run);
+void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
+void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns);
 /* On the worker that a job passed admission on; and on the loop, once it is back. */
-void witness_carry(struct job_run *run, uint64_t admitted_ns);
-void witness_back(struct job_run *run);
-void witness_task(struct job_run *run);
-void witness_end(struct job_run *run);
+void trace_hooks_carry(struct job_run *run, uint64_t admitted_ns);
+void trace_hooks_back(struct job_run *run);
+void trace_hooks_task(struct job_run *run);
+void trace_hooks_end(struct job_run *run);
 /* Gives back all memory but the job itself and its results; idempotent. */
 void job_run_release(struct job_run *run);
 /* Frees values and encoded outputs; idempotent. */
@@ -96,11 +96,11 @@ void reads_release(struct job_run *run);
 /* The bytes that a reply of Redis brought are in the pool now, or gone: others may have theirs. */
 void reads_end_key(struct job_run *run);
 
-/* intake.c: the queue's events. */
-void intake_leased(void *context, struct lease *lease);
-void intake_lost(void *context, struct lease *lease);
-void intake_start_decided(void *context, struct lease *lease, enum start_decision decision,
-                          const char *kept);
+/* lease_events.c: the queue's events. */
+void lease_events_leased(void *context, struct lease *lease);
+void lease_events_lost(void *context, struct lease *lease);
+void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
+                                const char *kept);
 /* The first stage, of those jobs that may not be started unasked. */
 void job_run_enter_ask(struct job_run *run);
 /* A cancelled job at the end of a stage: from now on that is its error, unless it has failed for

@@ -1,4 +1,4 @@
-/* witness.c - what a traced job's record says, and when it is said. */
+/* trace_hooks.c - what a traced job's record says, and when it is said. */
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
@@ -21,7 +21,7 @@ static void sample(const struct job_run *run, struct trace_sample *sample, uint6
     };
 }
 
-void witness_begin(struct job_run *run)
+void trace_hooks_begin(struct job_run *run)
 {
     run->traced = true;
     run->trace.number = run->number;
@@ -42,14 +42,14 @@ static void waited(struct job_run *run, uint64_t until_ns)
         trace_job_add(&run->trace, TRACE_WAIT, TRACE_OF_JOB, from_ns, until_ns);
 }
 
-void witness_admit(struct job_run *run, uint64_t admitted_ns)
+void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns)
 {
     waited(run, run->admit_ns);
     trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, run->admit_ns, admitted_ns);
     sample(run, &run->trace.samples[0], admitted_ns);
 }
 
-void witness_carry(struct job_run *run, uint64_t admitted_ns)
+void trace_hooks_carry(struct job_run *run, uint64_t admitted_ns)
 {
     trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, admitted_ns, admitted_ns);
     run->trace.samples[0] = (struct trace_sample){
@@ -58,7 +58,7 @@ void witness_carry(struct job_run *run, uint64_t admitted_ns)
     };
 }
 
-void witness_back(struct job_run *run)
+void trace_hooks_back(struct job_run *run)
 {
     struct trace_sample *sample = &run->trace.samples[0];
     if (sample->at_ns != 0 && sample->inflight == 0)
@@ -66,7 +66,7 @@ void witness_back(struct job_run *run)
 }
 
 /* On the worker. The CPU engine's own times are those of the result. */
-void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
+void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
     enum stage stage = atomic_load(&run->at);
     if (stage == STAGE_GPU) {
@@ -79,7 +79,7 @@ void witness_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64
 
 /* Of a batch each job has its share of the stream's time, so that none hides another.
  * Nothing is said of a task whose times are not known: it did not come to its end. */
-void witness_task(struct job_run *run)
+void trace_hooks_task(struct job_run *run)
 {
     const struct engine_task *task = &run->engine_task;
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
@@ -104,7 +104,7 @@ static const char *end_of(const struct job_run *run)
 }
 
 /* A job that was answered while a worker or stream had it ends when that has let go of it. */
-void witness_end(struct job_run *run)
+void trace_hooks_end(struct job_run *run)
 {
     struct trace_job *job = &run->trace;
     job->end_ns = clock_now_ns();

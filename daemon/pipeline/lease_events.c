@@ -1,4 +1,4 @@
-/* intake.c - from a lease to a job that can be worked on, and leases that are lost on the way. */
+/* lease_events.c - turns a lease into a job, and handles leases that are lost on the way. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     run->same_root = pipeline->parts.files->same_root;
     job_run_take_bounds(run, pipeline->parts.options);
     if (pipeline->parts.trace)
-        witness_begin(run);
+        trace_hooks_begin(run);
     return run;
 }
 
@@ -227,7 +227,7 @@ static enum stage first_stage(const struct job_run *run)
     return asks || (run->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
 }
 
-void intake_leased(void *context, struct lease *lease)
+void lease_events_leased(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
     struct job_run *run = take_run(pipeline, lease);
@@ -321,8 +321,8 @@ static void set_expired(struct job_run *run)
                   "expired", expires->seconds);
 }
 
-void intake_start_decided(void *context, struct lease *lease, enum start_decision decision,
-                          const char *kept)
+void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
+                                const char *kept)
 {
     struct pipeline *pipeline = context;
     struct job_run *run = lease->job;
@@ -345,7 +345,7 @@ void intake_start_decided(void *context, struct lease *lease, enum start_decisio
 
 /* ---- leases that are lost ------------------------------------------------------------------- */
 
-void intake_lost(void *context, struct lease *lease)
+void lease_events_lost(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
     struct job_run *run = lease->job;
