@@ -81,9 +81,9 @@ struct document {
     uint64_t generation, made_ns;
 };
 
-struct seat {
+struct slot {
     int fd; /* -1: free */
-    bool told;
+    bool shut_down; /* MHD closes it next */
     uint64_t since_ns;
 };
 
@@ -100,7 +100,7 @@ struct web {
     struct snapshot seen;
     struct history seen_history; /* a copy, only while its document is made */
     struct document documents[ROUTES];
-    struct seat seats[CONNECTIONS_MAX];
+    struct slot slots[CONNECTIONS_MAX];
     bool nice;
 };
 
@@ -254,7 +254,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
 }
 
 /* Answered on the first call, after the head: a body is not waited for, and the connection ends
- * with the answer, so that nobody keeps a seat. */
+ * with the answer, so that nobody keeps a slot. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **state)
@@ -283,30 +283,30 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 /* Its number stays the connection's until MHD tells that it closed. */
 static void end_oldest(struct web *web)
 {
-    struct seat *oldest = NULL;
-    for (struct seat *seat = web->seats; seat < web->seats + CONNECTIONS_MAX; seat++)
-        if (seat->fd >= 0 && !seat->told && (!oldest || seat->since_ns < oldest->since_ns))
-            oldest = seat;
+    struct slot *oldest = NULL;
+    for (struct slot *slot = web->slots; slot < web->slots + CONNECTIONS_MAX; slot++)
+        if (slot->fd >= 0 && !slot->shut_down && (!oldest || slot->since_ns < oldest->since_ns))
+            oldest = slot;
     if (!oldest)
         return;
-    oldest->told = true;
+    oldest->shut_down = true;
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-static void take_seat(struct web *web, int fd, void **socket_context)
+static void take_slot(struct web *web, int fd, void **socket_context)
 {
     size_t kept = 0;
-    struct seat *place = NULL;
-    for (struct seat *seat = web->seats; seat < web->seats + CONNECTIONS_MAX; seat++) {
-        kept += seat->fd >= 0 && !seat->told;
-        if (seat->fd < 0)
-            place = seat;
+    struct slot *place = NULL;
+    for (struct slot *slot = web->slots; slot < web->slots + CONNECTIONS_MAX; slot++) {
+        kept += slot->fd >= 0 && !slot->shut_down;
+        if (slot->fd < 0)
+            place = slot;
     }
     if (kept >= CONNECTIONS_KEPT)
         end_oldest(web);
     *socket_context = place;
     if (place)
-        *place = (struct seat){.fd = fd, .since_ns = clock_now_ns()};
+        *place = (struct slot){.fd = fd, .since_ns = clock_now_ns()};
 }
 
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
@@ -321,10 +321,10 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (info)
-            take_seat(web, info->connect_fd, socket_context);
+            take_slot(web, info->connect_fd, socket_context);
     } else if (*socket_context) {
-        struct seat *seat = *socket_context;
-        *seat = (struct seat){.fd = -1};
+        struct slot *slot = *socket_context;
+        *slot = (struct slot){.fd = -1};
         *socket_context = NULL;
     }
 }
@@ -351,7 +351,7 @@ struct web *web_create(const char *listen, const struct snapshot *snapshot, stru
     web->shown = *snapshot;
     history_add(&web->history, snapshot);
     for (size_t i = 0; i < CONNECTIONS_MAX; i++)
-        web->seats[i].fd = -1;
+        web->slots[i].fd = -1;
     web->server = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, on_request, web,
         MHD_OPTION_LISTEN_SOCKET, web->listener.fd,

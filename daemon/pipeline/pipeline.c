@@ -146,7 +146,7 @@ void pipeline_offer_places(struct pipeline *pipeline)
     queue_set_places(pipeline->queue, open ? (uint32_t)(free < texts ? free : texts) : 0);
 }
 
-static void tell_if_idle(struct pipeline *pipeline)
+static void notify_if_idle(struct pipeline *pipeline)
 {
     if (!pipeline->drained || pipeline_unfinished(pipeline) > 0)
         return;
@@ -247,7 +247,7 @@ void pipeline_pump(struct pipeline *pipeline)
     pump_admits(pipeline);
     reads_pump(pipeline);
     pipeline_offer_places(pipeline);
-    tell_if_idle(pipeline);
+    notify_if_idle(pipeline);
 }
 
 /* ---- workers and engine --------------------------------------------------------------------- */
@@ -457,7 +457,7 @@ void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context
 {
     pipeline->drained = drained;
     pipeline->drained_context = context;
-    tell_if_idle(pipeline);
+    notify_if_idle(pipeline);
 }
 
 const char *pipeline_disk_error(const struct pipeline *pipeline)

@@ -18,7 +18,7 @@ struct worker {
     struct list_node node;
     pthread_t thread;
     struct workers *workers;
-    struct worker_task *task; /* what it is at; under the lock */
+    struct worker_task *task; /* that it runs; under the lock */
     uint64_t began_ns;     /* since when */
     bool given_up;         /* under the lock */
     uint32_t number;
@@ -29,7 +29,7 @@ struct workers {
     pthread_cond_t wanted;
     struct list waiting[WORKERS_PRIORITIES];
     struct list finished;
-    bool told;             /* that there are finished ones: the loop will come for them */
+    bool notified;         /* of finished ones: the loop will come for them */
     uint64_t finished_ns;  /* when the first of these ended */
     struct list threads;   /* struct worker, but for those given up */
     bool stopping;
@@ -61,10 +61,10 @@ static bool is_waiting(const struct workers *workers)
 }
 
 /* Under the lock. Whether the loop is to be woken now; the caller does it then. */
-static bool must_tell(struct workers *workers)
+static bool must_notify(struct workers *workers)
 {
-    bool must = !workers->told && !list_empty(&workers->finished);
-    workers->told |= must;
+    bool must = !workers->notified && !list_empty(&workers->finished);
+    workers->notified |= must;
     return must;
 }
 
@@ -82,11 +82,11 @@ static struct worker_task *take_task(struct worker *worker)
     pthread_mutex_lock(&workers->lock);
     struct worker_task *task = NULL;
     while (!(task = next_task(workers)) && !workers->stopping) {
-        if (must_tell(workers)) /* another one took what the news was to wait for */
+        if (must_notify(workers)) /* another one took what the news was to wait for */
             waker_wake(&workers->waker);
         pthread_cond_wait(&workers->wanted, &workers->lock);
     }
-    if (task && task->priority > 0 && must_tell(workers)) /* that one may take long */
+    if (task && task->priority > 0 && must_notify(workers)) /* that one may take long */
         waker_wake(&workers->waker);
     if (task) {
         task->worker = worker;
@@ -114,12 +114,12 @@ static bool finish_task(struct worker *worker, struct worker_task *task)
     if (!stays)
         workers->away--;
     /* The loop may be gone when a thread that was left behind comes back at last. */
-    bool tell = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
-                must_tell(workers);
-    if (tell && !stays)
+    bool notify = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
+                  must_notify(workers);
+    if (notify && !stays)
         waker_wake(&workers->waker);
     pthread_mutex_unlock(&workers->lock);
-    if (tell && stays) /* behind the lock, for the loop takes it at once */
+    if (notify && stays) /* behind the lock, for the loop takes it at once */
         waker_wake(&workers->waker);
     return stays;
 }
@@ -179,7 +179,7 @@ void workers_collect(struct workers *workers)
     struct list taken;
     list_init(&taken);
     pthread_mutex_lock(&workers->lock);
-    workers->told = false;
+    workers->notified = false;
     for (struct list_node *node; (node = list_pop(&workers->finished));)
         list_push(&taken, node);
     pthread_mutex_unlock(&workers->lock);
