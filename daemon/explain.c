@@ -48,16 +48,17 @@ static void read_input(struct job_run *run, const char *input_root)
                   run->job.input.key);
     } else if (files_open_inputs(&files, input_root, &run->error)) {
         enum status status =
-            files_open_input(&files, path, run->input_bytes_max, &input, &run->error);
-        run->file_bytes = input.size;
-        if (status == STATUS_OK && !(run->loaded = malloc(run->file_bytes + 1)))
+            files_open_input(&files, path, run->bounds.input_bytes_max, &input, &run->error);
+        run->input.bytes = input.size;
+        if (status == STATUS_OK && !(run->input.loaded = malloc(run->input.bytes + 1)))
             status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
         if (status == STATUS_OK)
-            status = files_read_input(input.fd, path, run->loaded, run->file_bytes, &run->error);
+            status = files_read_input(input.fd, path, run->input.loaded, run->input.bytes,
+                                      &run->error);
         if (status == STATUS_OK && !context)
             status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
         if (status == STATUS_OK)
-            status = codec_probe(context, run->loaded, run->file_bytes, &run->limits,
+            status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                                  &run->info, &run->error);
         (void)status; /* kept in run->error */
         if (input.fd >= 0)
@@ -98,7 +99,7 @@ static void print_input(const struct job_run *run, FILE *out)
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 run->job.orient ? "" : " (ignored)");
-    fprintf(out, ", %" PRIu64 " bytes\n", run->file_bytes);
+    fprintf(out, ", %" PRIu64 " bytes\n", run->input.bytes);
     struct image decoded = plan_input(&run->plan, NULL);
     char scale[24] = "";
     if (run->decode.eighths != DECODE_EIGHTHS)
@@ -170,7 +171,7 @@ static bool add_input(cJSON *json, const struct job_run *run)
            add_size(input, info->width, info->height, info->channels) &&
            add_number(input, "orientation", info->orientation) &&
            cJSON_AddBoolToObject(input, "oriented", run->job.orient && info->orientation != 1) &&
-           add_number(input, "bytes", (double)run->file_bytes);
+           add_number(input, "bytes", (double)run->input.bytes);
 }
 
 static bool add_decode(cJSON *json, const struct job_run *run)
@@ -248,7 +249,7 @@ static void explain(struct job_run *run, const struct options *options, const ch
                     size_t length)
 {
     struct job_rules rules = {options->namespace, options->job_timeout_s};
-    run->same_root = files_same_folder(options->input_root, options->output_root);
+    run->bounds.same_root = files_same_folder(options->input_root, options->output_root);
     job_run_take_bounds(run, options);
     if (job_parse(&run->job, text, length, &rules, &run->error) == STATUS_OK)
         job_run_check_operations(run);
@@ -263,7 +264,7 @@ static void clear(struct job_run *run)
     plan_clear(&run->plan);
     image_info_clear(&run->info);
     job_clear(&run->job);
-    free(run->loaded);
+    free(run->input.loaded);
 }
 
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)

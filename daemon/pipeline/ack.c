@@ -34,18 +34,18 @@ static void fill_rest(const struct job_run *run, struct result *result)
         result->input_width = run->info.width;
         result->input_height = run->info.height;
     }
-    result->input_bytes = run->file_bytes;
-    if (run->reached_engine)
-        result->engine = engine_name(run->pipeline->parts.engine, run->memory.device);
-    result->ms.read = run->ms[STAGE_READ];
-    result->ms.admit = run->ms[STAGE_ADMIT];
-    result->ms.decode = run->ms[STAGE_DECODE];
-    if (run->reached_engine) {
+    result->input_bytes = run->input.bytes;
+    if (run->engine_task.plan)
+        result->engine = engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
+    result->ms.read = run->timing.ms[STAGE_READ];
+    result->ms.admit = run->timing.ms[STAGE_ADMIT];
+    result->ms.decode = run->timing.ms[STAGE_DECODE];
+    if (run->engine_task.plan) {
         result->ms.h2d = run->engine_task.h2d_ms;
         result->ms.kernel = run->engine_task.kernel_ms;
         result->ms.d2h = run->engine_task.d2h_ms;
     }
-    result->ms.encode = run->ms[STAGE_ENCODE];
+    result->ms.encode = run->timing.ms[STAGE_ENCODE];
 }
 
 /* JSON, malloc'd, or NULL when memory is short. With brief, only what the job itself says is used:
@@ -65,8 +65,8 @@ static char *message(const struct job_run *run, const char *status, const struct
                .encode = -1},
     };
     result.text = lease_text(run->lease, &result.text_bytes);
-    result.ms.queue = run->queue_ms;
-    result.ms.total = clock_ms(run->fetched_ns, clock_now_ns());
+    result.ms.queue = run->timing.queue_ms;
+    result.ms.total = clock_ms(run->timing.fetched_ns, clock_now_ns());
     if (!brief) {
         fill_outputs(run, error, outputs);
         result.outputs = outputs;
@@ -106,7 +106,7 @@ static struct metrics_job metrics_of(const struct job_run *run, const struct err
         .outcome = outcome,
         .ms = {-1, -1, -1, -1, -1, -1, -1},
         .queue_ms = -1,
-        .total_ms = clock_ms(run->fetched_ns, clock_now_ns()),
+        .total_ms = clock_ms(run->timing.fetched_ns, clock_now_ns()),
     };
 }
 
@@ -117,13 +117,13 @@ static void count(const struct job_run *run, enum metrics_outcome outcome)
     struct metrics_job job = metrics_of(run, &run->error, outcome, input_label(run, input));
     if (outcome == METRICS_DONE)
         job.pixels = (uint64_t)run->info.width * run->info.height;
-    job.bytes_in = run->file_bytes;
-    job.queue_ms = run->queue_ms;
-    job.ms[METRICS_READ] = run->ms[STAGE_READ];
-    job.ms[METRICS_ADMIT] = run->ms[STAGE_ADMIT];
-    job.ms[METRICS_DECODE] = run->ms[STAGE_DECODE];
-    job.ms[METRICS_ENCODE] = run->ms[STAGE_ENCODE];
-    if (run->computed) {
+    job.bytes_in = run->input.bytes;
+    job.queue_ms = run->timing.queue_ms;
+    job.ms[METRICS_READ] = run->timing.ms[STAGE_READ];
+    job.ms[METRICS_ADMIT] = run->timing.ms[STAGE_ADMIT];
+    job.ms[METRICS_DECODE] = run->timing.ms[STAGE_DECODE];
+    job.ms[METRICS_ENCODE] = run->timing.ms[STAGE_ENCODE];
+    if (task->plan && !task->plan->idle) {
         job.ms[METRICS_H2D] = task->h2d_ms;
         job.ms[METRICS_KERNEL] = task->kernel_ms;
         job.ms[METRICS_D2H] = task->d2h_ms;
@@ -203,7 +203,7 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
     say_error(run, error);
     /* The result kept under a unique id is that of a job which began: a slip in one that is sent
      * later must not take its place, nor answer those that are sent then without it. */
-    bool keeps = !(run->unfit && run->job.unique);
+    bool keeps = !(run->outcome == OUTCOME_REFUSED && run->job.unique);
     struct queue_answer whole = {.id = keeps ? run->job.id : NULL,
                                  .reply_to = run->job.reply_to,
                                  .unique = keeps && run->job.unique, .values = values};
@@ -218,7 +218,7 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
     }
     if (!(retry ? queue_retry(queue, run->lease, answer)
                 : queue_done(queue, run->lease, answer)))
-        run->give_back = true;
+        job_run_decide(run, OUTCOME_RETURNED);
 }
 
 /* The kept result stays the one of the first job, whose id it is too. */
@@ -227,17 +227,24 @@ static void answer_with_repeat(struct job_run *run)
     struct queue_answer whole = {.result = run->repeat, .reply_to = run->job.reply_to};
     run->repeat = NULL;
     if (!queue_done(run->pipeline->queue, run->lease, &whole))
-        run->give_back = true;
+        job_run_decide(run, OUTCOME_RETURNED);
+}
+
+static bool is_answered(const struct job_run *run)
+{
+    return run->outcome != OUTCOME_RETURNED && run->outcome != OUTCOME_LOST;
 }
 
 void job_run_enter_ack(struct job_run *run)
 {
-    if (run->give_back || atomic_load(&run->lost)) {
+    if (!is_answered(run)) {
         job_run_release(run);
         queue_give_back(run->pipeline->queue, run->lease);
         return;
     }
-    if (run->repeat)
+    if (job_run_is_open(run) || run->outcome == OUTCOME_CANCELLED)
+        job_run_decide(run, OUTCOME_ANSWERED);
+    if (run->outcome == OUTCOME_REPEATED)
         answer_with_repeat(run);
     else
         answer(run, &run->error, false);
@@ -249,11 +256,10 @@ void job_run_enter_ack(struct job_run *run)
 void job_run_abandon(struct job_run *run, const struct error *error)
 {
     struct pipeline *pipeline = run->pipeline;
-    atomic_store(&run->lost, true);
-    run->abandoned = true;
+    if (run->outcome != OUTCOME_LOST)
+        job_run_decide(run, OUTCOME_LOST);
     admission_abandon(run);
-    pipeline_leave(run);
-    list_push(&pipeline->zombies, &run->node);
+    pipeline_make_zombie(run);
     if (atomic_load(&run->at) > STAGE_READ)
         reads_end_key(run);
     run->lease->job = NULL;
@@ -280,10 +286,10 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
         return; /* abandoned: it became a zombie or a free place long ago */
     if (lease->denied)
         error_set(&run->error, lease->denied->status, "%s", lease->denied->text);
-    if (!stale && !run->give_back && !atomic_load(&run->lost))
+    if (!stale && is_answered(run))
         count(run, outcome_of(run->error.status, dead));
     else
         pipeline->parts.totals->returned++;
-    pipeline_recycle(run, &pipeline->stages[STAGE_ACK]);
+    pipeline_recycle(run);
     pipeline_pump(pipeline);
 }

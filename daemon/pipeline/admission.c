@@ -46,23 +46,23 @@ static struct admission *admission_of(const struct job_run *run)
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-static void join_line(struct admission *admission, struct job_run *run)
+/* Under the lock, as all changes of the state. */
+static void set_state(struct admission *admission, struct job_run *run, enum reservation state)
 {
-    admission->line += !run->in_line;
-    run->in_line = true;
-}
-
-static void leave_line(struct admission *admission, struct job_run *run)
-{
-    admission->line -= run->in_line;
-    run->in_line = false;
+    struct job_run_reserved *reserved = &run->reserved;
+    bool counted = reserved->state == RESERVATION_HELD, counts = state == RESERVATION_HELD;
+    admission->line += (state == RESERVATION_WAITS) - (reserved->state == RESERVATION_WAITS);
+    admission->jobs += counts - counted;
+    admission->bytes += counts ? reserved->asked_bytes : 0;
+    admission->bytes -= counted ? reserved->asked_bytes : 0;
+    reserved->state = state;
 }
 
 void admission_wait(struct job_run *run)
 {
     struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
-    join_line(admission, run);
+    set_state(admission, run, RESERVATION_WAITS);
     pthread_mutex_unlock(&admission->lock);
 }
 
@@ -126,23 +126,6 @@ static bool is_soon(const struct admission *admission, const struct job_run *run
            (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
 }
 
-static void count(struct admission *admission, struct job_run *run, size_t bytes)
-{
-    admission->jobs++;
-    admission->bytes += bytes;
-    run->admitted = run->counted = true;
-    run->admitted_bytes = bytes;
-}
-
-static void uncount(struct admission *admission, struct job_run *run)
-{
-    if (!run->counted)
-        return;
-    admission->jobs--;
-    admission->bytes -= run->admitted_bytes;
-    run->counted = false;
-}
-
 /* Under the lock. */
 static bool lack_memory(struct admission *admission)
 {
@@ -169,14 +152,15 @@ static bool take(struct admission *admission, struct job_run *run)
     if (working + results > admission->lane_bytes_max - admission->lane_bytes)
         return lack_memory(admission);
     enum engine_reserved reserved =
-        engine_reserve(admission->engine, &run->plan, &run->memory, &run->error);
+        engine_reserve(admission->engine, &run->plan, &run->reserved.memory, &run->error);
     if (reserved == ENGINE_WAIT)
         return lack_memory(admission);
     if (reserved == ENGINE_RESERVED) {
         admission->lane_bytes += working + results;
-        run->lane_bytes = working + results;
-        run->results_room = results;
-        count(admission, run, admission_need(run));
+        run->reserved.lane_bytes = working + results;
+        run->reserved.results_room = results;
+        run->reserved.asked_bytes = admission_need(run);
+        set_state(admission, run, RESERVATION_HELD);
     }
     return true;
 }
@@ -186,8 +170,8 @@ bool admission_try(struct job_run *run)
     struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
     bool through = take(admission, run);
-    if (through)
-        leave_line(admission, run);
+    if (through && run->reserved.state == RESERVATION_WAITS) /* it failed for good */
+        set_state(admission, run, RESERVATION_NONE);
     pthread_mutex_unlock(&admission->lock);
     return through;
 }
@@ -198,7 +182,7 @@ bool admission_pass(struct job_run *run)
     pthread_mutex_lock(&admission->lock);
     bool through = admission->line == 0 && take(admission, run);
     if (!through)
-        join_line(admission, run);
+        set_state(admission, run, RESERVATION_WAITS);
     pthread_mutex_unlock(&admission->lock);
     return through;
 }
@@ -209,7 +193,7 @@ bool admission_step_aside(struct job_run *run)
     pthread_mutex_lock(&admission->lock);
     bool aside = admission->jobs == 0;
     if (aside)
-        leave_line(admission, run);
+        set_state(admission, run, RESERVATION_NONE);
     pthread_mutex_unlock(&admission->lock);
     return aside;
 }
@@ -217,10 +201,10 @@ bool admission_step_aside(struct job_run *run)
 /* Under the lock. */
 static void keep(struct admission *admission, struct job_run *run, size_t need)
 {
-    if (run->lane_bytes <= need)
+    if (run->reserved.lane_bytes <= need)
         return;
-    admission->lane_bytes -= run->lane_bytes - need;
-    run->lane_bytes = need;
+    admission->lane_bytes -= run->reserved.lane_bytes - need;
+    run->reserved.lane_bytes = need;
 }
 
 void admission_keep_encoder(struct job_run *run)
@@ -228,7 +212,7 @@ void admission_keep_encoder(struct job_run *run)
     struct admission *admission = admission_of(run);
     size_t need = encoder_need(run) + run->plan_bytes + run->info.icc_bytes;
     pthread_mutex_lock(&admission->lock);
-    keep(admission, run, need + run->results_room);
+    keep(admission, run, need + run->reserved.results_room);
     pthread_mutex_unlock(&admission->lock);
 }
 
@@ -239,8 +223,8 @@ bool admission_extend(struct job_run *run, size_t bytes)
     bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes;
     if (fits) {
         admission->lane_bytes += bytes;
-        run->lane_bytes += bytes;
-        run->results_room += bytes;
+        run->reserved.lane_bytes += bytes;
+        run->reserved.results_room += bytes;
     }
     pthread_mutex_unlock(&admission->lock);
     return fits;
@@ -249,24 +233,24 @@ bool admission_extend(struct job_run *run, size_t bytes)
 bool admission_release(struct job_run *run)
 {
     struct admission *admission = admission_of(run);
-    if (!run->admitted && !run->in_line)
-        return false;
     pthread_mutex_lock(&admission->lock);
-    assert(run->results_bytes <= run->lane_bytes);
-    keep(admission, run, run->results_bytes);
-    leave_line(admission, run);
-    uncount(admission, run);
-    bool others_wait = admission->line > 0;
+    bool had_part = run->reserved.state != RESERVATION_NONE;
+    if (had_part) {
+        assert(run->reserved.results_bytes <= run->reserved.lane_bytes);
+        keep(admission, run, run->reserved.results_bytes);
+        set_state(admission, run, RESERVATION_NONE);
+    }
+    bool others_wait = had_part && admission->line > 0;
     pthread_mutex_unlock(&admission->lock);
-    engine_release(admission->engine, &run->memory);
-    run->admitted = false;
+    if (had_part)
+        engine_release(admission->engine, &run->reserved.memory);
     return others_wait;
 }
 
 void admission_settle(struct job_run *run)
 {
     struct admission *admission = admission_of(run);
-    if (run->lane_bytes == 0)
+    if (run->reserved.lane_bytes == 0)
         return;
     pthread_mutex_lock(&admission->lock);
     keep(admission, run, 0);
@@ -277,6 +261,7 @@ void admission_abandon(struct job_run *run)
 {
     struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
-    uncount(admission, run);
+    if (run->reserved.state == RESERVATION_HELD)
+        set_state(admission, run, RESERVATION_ABANDONED);
     pthread_mutex_unlock(&admission->lock);
 }

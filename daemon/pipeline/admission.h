@@ -67,8 +67,8 @@ void admission_keep_encoder(struct job_run *run);
 /* While an output that goes to a key is encoded: that many bytes more than were reserved for it.
  * Never waits; false: the lane has no room now. */
 bool admission_extend(struct job_run *run, size_t bytes);
-/* Gives all of it back but run->results_bytes, the place in the line too. Idempotent. true: that
- * may be what the next one in the line waits for. */
+/* Gives all of it back but reserved.results_bytes, the place in the line too. Idempotent. true: the
+ * next job in the line may wait for it. */
 bool admission_release(struct job_run *run);
 /* Gives back what the results took, after they were freed. Idempotent. */
 void admission_settle(struct job_run *run);

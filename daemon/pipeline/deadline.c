@@ -26,36 +26,31 @@ void job_run_set_late(struct job_run *run)
     set_late(run, &run->error);
 }
 
-static bool is_on_engine(const struct job_run *run)
-{
-    const struct engine *engine = run->pipeline->parts.engine;
-    return run->stage == STAGE_GPU && !engine_is_synchronous(engine);
-}
-
 bool job_run_withdraw(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
-    if (run->reading) {
-        queue_read_cancel(pipeline->queue, run->reading);
-        run->reading = NULL;
+    if (run->input.reading) {
+        queue_read_cancel(pipeline->queue, run->input.reading);
+        run->input.reading = NULL;
         return true;
     }
-    if (!run->out)
+    if (run->owner == OWNER_LOOP)
         return true;
-    if (is_on_engine(run) || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
+    if (run->owner != OWNER_WORKER ||
+        !workers_withdraw(pipeline->parts.workers, &run->worker_task))
         return false;
-    run->out = false;
+    job_run_move(run, run->stage, OWNER_LOOP);
     return true;
 }
 
 static bool is_under_way(const struct job_run *run)
 {
-    return atomic_load(&run->deadline_ns) != CLOCK_STANDS;
+    return atomic_load(&run->timing.deadline_ns) != CLOCK_STANDS;
 }
 
 bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s)
 {
-    uint64_t from_ns = atomic_load(&run->deadline_ns);
+    uint64_t from_ns = atomic_load(&run->timing.deadline_ns);
     if (from_ns == CLOCK_STANDS)
         return false;
     if (from_ns < run->pipeline->awake_ns)
@@ -83,7 +78,7 @@ static bool replace_worker(struct job_run *run, const struct error *error)
 static bool check_deadline(struct job_run *run, uint64_t now)
 {
     struct pipeline *pipeline = run->pipeline;
-    if (now < atomic_load(&run->deadline_ns))
+    if (now < atomic_load(&run->timing.deadline_ns))
         return true;
     struct error error = {0};
     set_late(run, &error);
@@ -92,7 +87,8 @@ static bool check_deadline(struct job_run *run, uint64_t now)
         pipeline_move(run, STAGE_ACK);
         return true;
     }
-    if (is_on_engine(run) || !job_run_overdue(run, now, pipeline->parts.options->hang_grace_s))
+    if (run->owner == OWNER_ENGINE ||
+        !job_run_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(run, &error);
 }
@@ -106,13 +102,12 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
     for (enum stage stage = STAGE_READ; stage <= STAGE_DECODE; stage++) {
         list_each_back_safe (node, before, &pipeline->stages[stage]) {
             struct job_run *run = container_of(node, struct job_run, node);
-            if (is_under_way(run) || now < run->waits_until_ns || !job_run_withdraw(run))
+            if (is_under_way(run) || now < run->timing.waits_until_ns || !job_run_withdraw(run))
                 continue;
             log_info("job %s goes back after it waited %.1f s in stage %s",
-                     job_run_label(run, label), clock_ms(run->fetched_ns, now) / 1e3,
+                     job_run_label(run, label), clock_ms(run->timing.fetched_ns, now) / 1e3,
                      stage_name(stage));
-            run->give_back = true;
-            pipeline_move(run, STAGE_ACK);
+            pipeline_end(run, OUTCOME_RETURNED);
         }
     }
 }
@@ -167,8 +162,8 @@ static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, doubl
             const struct job_run *run = container_of(node, struct job_run, node);
             if (is_under_way(run))
                 return false;
-            waited |= !run->reading &&
-                      now_ns > clock_after_s(later(run->entered_ns, moved_ns), grace_s);
+            waited |= !run->input.reading &&
+                      now_ns > clock_after_s(later(run->timing.entered_ns, moved_ns), grace_s);
         }
     }
     return waited;
@@ -191,8 +186,7 @@ void pipeline_give_back_files(struct pipeline *pipeline)
             struct job_run *run = container_of(node, struct job_run, node);
             if (!job_run_lacks_disk(run) || !job_run_withdraw(run))
                 continue;
-            run->give_back = true;
-            pipeline_move(run, STAGE_ACK);
+            pipeline_end(run, OUTCOME_RETURNED);
         }
     }
 }
@@ -202,8 +196,7 @@ static void give_back_stage(struct pipeline *pipeline, enum stage stage, bool by
     list_each_safe (node, after, &pipeline->stages[stage]) {
         struct job_run *run = container_of(node, struct job_run, node);
         if (job_run_withdraw(run)) {
-            run->give_back = true;
-            pipeline_move(run, STAGE_ACK);
+            pipeline_end(run, OUTCOME_RETURNED);
         } else if (by_force) {
             job_run_abandon(run, NULL);
         }

@@ -14,7 +14,7 @@
 
 void job_run_take_bounds(struct job_run *run, const struct options *options)
 {
-    run->limits = (struct codec_limits){
+    run->bounds.codec = (struct codec_limits){
         .pixels_max = options->pixels_max,
         .side_max = (uint32_t)options->side_max,
         .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
@@ -24,26 +24,25 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
         .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
                                                      options->workers : 0,
     };
-    run->plan_limits = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
-    run->input_bytes_max = options->input_bytes_max;
-    run->decode_timeout_s = options->decode_timeout_s;
-    run->sync = options->sync_outputs;
+    run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
+    run->bounds.input_bytes_max = options->input_bytes_max;
+    run->bounds.decode_timeout_s = options->decode_timeout_s;
+    run->bounds.sync = options->sync_outputs;
 }
 
 /* A job waits in one daemon for as long as its work may take at most. */
 static void bound_wait(struct job_run *run, uint64_t now_ns)
 {
-    run->waits_until_ns = clock_after_s(now_ns, run->pipeline->parts.options->job_timeout_s);
+    run->timing.waits_until_ns = clock_after_s(now_ns, run->pipeline->parts.options->job_timeout_s);
 }
 
 static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
 {
-    struct list_node *node = list_pop(&pipeline->free);
+    struct list_node *node = list_first(&pipeline->free);
     if (!node)
         return NULL;
     struct job_run *run = container_of(node, struct job_run, node);
-    memset(run, 0, sizeof *run);
-    run->pipeline = pipeline;
+    job_run_reset(run, pipeline);
     run->lease = lease;
     run->number = lease->number;
     run->fetch = lease->fetch;
@@ -51,16 +50,15 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     pipeline->parts.totals->attempts++;
     run->worker_task.run = job_run_task_run;
     run->worker_task.done = job_run_task_done;
-    run->fetched_ns = clock_now_ns();
-    run->deadline_ns = CLOCK_STANDS;
-    bound_wait(run, run->fetched_ns);
-    run->queue_ms = -1;
+    run->timing.fetched_ns = clock_now_ns();
+    run->timing.deadline_ns = CLOCK_STANDS;
+    bound_wait(run, run->timing.fetched_ns);
+    run->timing.queue_ms = -1;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        run->ms[stage] = -1;
-    run->same_root = pipeline->parts.files->same_root;
+        run->timing.ms[stage] = -1;
+    run->bounds.same_root = pipeline->parts.files->same_root;
     job_run_take_bounds(run, pipeline->parts.options);
-    if (pipeline->parts.trace)
-        trace_hooks_begin(run);
+    trace_hooks_begin(run);
     return run;
 }
 
@@ -131,7 +129,7 @@ static enum status check_is_not_input(const struct job_run *run, size_t index, s
 {
     const char *from = run->job.input.path, *to = run->job.outputs[index].place.path;
     char text[40];
-    if (!run->same_root || !from || !to || strcmp(from, to) != 0)
+    if (!run->bounds.same_root || !from || !to || strcmp(from, to) != 0)
         return STATUS_OK;
     return error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.100s\", and input_root is "
                      "output_root; give the output another name", output_name(run, index, text),
@@ -180,15 +178,16 @@ static void parse(struct job_run *run, const struct lease *lease)
     if (job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error) != STATUS_OK) {
         /* Who waits for the answer, and where, may not be known. */
         char label[LABEL_BYTES];
-        run->give_back = run->error.status == STATUS_OUT_OF_MEMORY;
-        if (run->give_back)
+        if (run->error.status == STATUS_OUT_OF_MEMORY) {
+            job_run_decide(run, OUTCOME_RETURNED);
             log_error("job %s: no memory to read it; it goes back", job_run_label(run, label));
+        }
         return;
     }
-    run->left_ns = (uint64_t)(run->job.timeout_s * NS_PER_S);
+    run->timing.left_ns = (uint64_t)(run->job.timeout_s * NS_PER_S);
     if (run->job.pushed > 0) {
         double waited = clock_unix_s() - run->job.pushed;
-        run->queue_ms = waited > 0 ? waited * 1e3 : 0;
+        run->timing.queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
     job_run_check_operations(run);
 }
@@ -210,8 +209,8 @@ static void pack(struct job_run *run, struct lease *lease)
     char label[LABEL_BYTES];
     if (!lease->raw)
         return;
-    if (!job_pack(&run->job, lease->raw_bytes) && !run->give_back) {
-        run->give_back = true;
+    if (!job_pack(&run->job, lease->raw_bytes) && job_run_is_open(run)) {
+        job_run_decide(run, OUTCOME_RETURNED);
         log_error("job %s: no memory to keep it; it goes back", job_run_label(run, label));
     }
     pipeline_count_text(run, run->job.bytes + lease->raw_bytes);
@@ -221,7 +220,7 @@ static void pack(struct job_run *run, struct lease *lease)
 static enum stage first_stage(const struct job_run *run)
 {
     const struct job *job = &run->job;
-    if (run->error.status != STATUS_OK || run->give_back)
+    if (!job_run_is_open(run))
         return STAGE_ACK;
     bool asks = job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0;
     return asks || (run->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
@@ -242,11 +241,12 @@ void lease_events_leased(void *context, struct lease *lease)
     }
     parse(run, lease);
     pack(run, lease);
-    run->unfit = run->error.status != STATUS_OK;
-    if (pipeline->failed && run->error.status == STATUS_OK)
-        run->give_back = true;
+    if (job_run_is_open(run) && run->error.status != STATUS_OK)
+        job_run_decide(run, OUTCOME_REFUSED);
+    if (job_run_is_open(run) && pipeline->failed)
+        job_run_decide(run, OUTCOME_RETURNED);
     lease->id = run->job.id;
-    pipeline_enter(run, first_stage(run));
+    pipeline_move(run, first_stage(run));
     pipeline_pump(pipeline);
 }
 
@@ -265,8 +265,7 @@ void job_run_enter_ask(struct job_run *run)
         return;
     char label[LABEL_BYTES];
     log_error("job %s: no memory to ask about its start; it goes back", job_run_label(run, label));
-    run->give_back = true;
-    pipeline_move(run, STAGE_ACK);
+    pipeline_end(run, OUTCOME_RETURNED);
 }
 
 /* Whether nothing is left to do for this output: it has failed, its file is in its place, or it
@@ -293,7 +292,8 @@ void job_run_end_cancelled(struct job_run *run)
 static void cancel(struct job_run *run)
 {
     bool waits = run->stage < STAGE_ACK && job_run_withdraw(run);
-    atomic_store(&run->cancelled, true);
+    if (job_run_is_open(run))
+        job_run_decide(run, OUTCOME_CANCELLED);
     if (!waits)
         return; /* at its end already, or a worker or stream has it: at the end of that stage */
     job_run_end_cancelled(run);
@@ -307,10 +307,10 @@ static void repeat(struct job_run *run, const char *kept)
     if (!run->repeat)
         error_set(&run->error, STATUS_INTERNAL,
                   "the kept result of the first job with this id cannot be repeated");
-    pipeline_move(run, STAGE_ACK);
+    pipeline_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
 }
 
-static void set_expired(struct job_run *run)
+static void expire(struct job_run *run)
 {
     const struct job_time *expires = &run->job.expires;
     if (expires->relative)
@@ -319,6 +319,7 @@ static void set_expired(struct job_run *run)
     else
         error_set(&run->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
                   "expired", expires->seconds);
+    pipeline_end(run, OUTCOME_ANSWERED);
 }
 
 void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
@@ -332,13 +333,14 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
         cancel(run);
     } else if (run->stage == STAGE_ASK) {
         bound_wait(run, clock_now_ns());
-        run->give_back = decision == START_WAITS;
-        if (decision == START_EXPIRED)
-            set_expired(run);
-        if (decision == START_DUPLICATE)
-            repeat(run, kept);
+        if (decision == START_GO)
+            pipeline_move(run, STAGE_READ);
+        else if (decision == START_WAITS)
+            pipeline_end(run, OUTCOME_RETURNED);
+        else if (decision == START_EXPIRED)
+            expire(run);
         else
-            pipeline_move(run, decision == START_GO ? STAGE_READ : STAGE_ACK);
+            repeat(run, kept);
     }
     pipeline_pump(pipeline);
 }
@@ -353,7 +355,8 @@ void lease_events_lost(void *context, struct lease *lease)
         return;
     char label[LABEL_BYTES];
     log_warning("job %s is no longer ours: its lease ran out", job_run_label(run, label));
-    atomic_store(&run->lost, true);
+    if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
+        job_run_decide(run, OUTCOME_LOST);
     if (run->stage < STAGE_DECODE && job_run_withdraw(run)) {
         pipeline_move(run, STAGE_ACK);
         pipeline_pump(pipeline);

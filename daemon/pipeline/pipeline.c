@@ -23,7 +23,6 @@ static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
 
 /* ---- the stages ----------------------------------------------------------------------------- */
 
-static void enter_admit(struct job_run *run);
 static void enter_on_worker(struct job_run *run);
 static void enter_gpu(struct job_run *run);
 
@@ -31,83 +30,59 @@ static void enter_gpu(struct job_run *run);
 const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
     [STAGE_READ] = {reads_enter, job_run_read, 0},
-    [STAGE_ADMIT] = {enter_admit, NULL, 0},
+    [STAGE_ADMIT] = {admission_wait, NULL, 0},
     [STAGE_DECODE] = {enter_on_worker, job_run_decode, 1},
     [STAGE_GPU] = {enter_gpu, job_run_compute, 2},
     [STAGE_ENCODE] = {enter_on_worker, job_run_encode, 3},
     [STAGE_ACK] = {job_run_enter_ack, NULL, 0},
 };
 
-void pipeline_enter(struct job_run *run, enum stage stage)
+/* It no longer stands in the way of others in the line of its stage. */
+static void leave_line(struct job_run *run)
 {
-    struct pipeline *pipeline = run->pipeline;
-    run->entered_ns = clock_now_ns();
-    if (stage > STAGE_ADMIT)
-        pipeline->moved_ns = run->entered_ns;
-    run->stage = stage;
-    atomic_store(&run->at, stage);
-    list_push(&pipeline->stages[stage], &run->node);
-    fault_point("enter", stage_name(stage), run->job.id);
-    stage_table[stage].enter(run);
-}
-
-void pipeline_leave(struct job_run *run)
-{
-    struct pipeline *pipeline = run->pipeline;
-    list_remove(&pipeline->stages[run->stage], &run->node);
-    if (run->stage == STAGE_READ && run->refused)
-        pipeline->read_stalled = false; /* the next one may need less */
-    if (run->stage == STAGE_ADMIT && run->aside)
-        reads_recall(pipeline); /* its input was in the way */
-    run->refused = run->aside = false;
+    if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
+        run->pipeline->read_stalled = false; /* the next one may need less */
+    if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
+        reads_recall(run->pipeline); /* its input was in the way */
+    run->input.turn = TURN_IN_ORDER;
 }
 
 void pipeline_move(struct job_run *run, enum stage stage)
 {
-    pipeline_leave(run);
-    pipeline_enter(run, stage);
-}
-
-void job_run_release(struct job_run *run)
-{
-    reads_release(run);
-    job_run_drop_plan(run);
-    admission_release(run);
-}
-
-void job_run_drop_results(struct job_run *run)
-{
-    for (size_t i = 0; i < run->job.output_count; i++) {
-        free(run->outputs[i].value.value);
-        run->outputs[i].value = (struct queue_value){0};
-        cJSON_Delete(run->outputs[i].values);
-        run->outputs[i].values = NULL;
-    }
-}
-
-void pipeline_recycle(struct job_run *run, struct list *from)
-{
     struct pipeline *pipeline = run->pipeline;
-    job_run_release(run);
-    if (run->traced)
-        trace_hooks_end(run);
-    job_run_drop_results(run);
-    admission_settle(run);
-    free(run->repeat);
-    run->repeat = NULL;
-    image_info_clear(&run->info);
-    job_clear(&run->job);
-    pipeline->text_bytes -= run->text_bytes;
-    list_remove(from, &run->node);
-    list_push(&pipeline->free, &run->node);
+    leave_line(run);
+    run->timing.entered_ns = clock_now_ns();
+    if (stage > STAGE_ADMIT)
+        pipeline->moved_ns = run->timing.entered_ns;
+    job_run_move(run, stage, OWNER_LOOP);
+    fault_point("enter", stage_name(stage), run->job.id);
+    stage_table[stage].enter(run);
+}
+
+void pipeline_end(struct job_run *run, enum outcome outcome)
+{
+    job_run_decide(run, outcome);
+    pipeline_move(run, STAGE_ACK);
+}
+
+void pipeline_make_zombie(struct job_run *run)
+{
+    leave_line(run);
+    job_run_move(run, run->stage, OWNER_ZOMBIE);
+}
+
+void pipeline_recycle(struct job_run *run)
+{
+    job_run_clear(run);
+    job_run_move(run, STAGE_ASK, OWNER_NONE);
 }
 
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
 {
     double ms = 0;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        if (stage != STAGE_ADMIT && run->ms[stage] > 0)
-            ms += run->ms[stage];
+        if (stage != STAGE_ADMIT && run->timing.ms[stage] > 0)
+            ms += run->timing.ms[stage];
     pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
 }
 
@@ -163,15 +138,13 @@ bool job_run_lacks_disk(const struct job_run *run)
     return has_file && run->pipeline->disk.failed;
 }
 
-/* A job that could not write for want of a disk goes back, and so does one that is still to. */
-static void check_disk(struct job_run *run, bool is_to_write)
+/* A job that could not write because of the disk goes back, and so does one that is still to. */
+static bool lacks_disk(struct job_run *run, enum stage next)
 {
-    if (run->disk_error.status != STATUS_OK) {
-        run->give_back = true;
-        disk_fail(&run->pipeline->disk, &run->disk_error);
-    } else if (is_to_write && run->error.status == STATUS_OK && job_run_lacks_disk(run)) {
-        run->give_back = true;
-    }
+    if (run->disk_error.status == STATUS_OK)
+        return next <= STAGE_ENCODE && run->error.status == STATUS_OK && job_run_lacks_disk(run);
+    disk_fail(&run->pipeline->disk, &run->disk_error);
+    return true;
 }
 
 void pipeline_advance(struct job_run *run)
@@ -182,13 +155,14 @@ void pipeline_advance(struct job_run *run)
         reads_release(run);
         admission_keep_encoder(run);
     }
-    if (pipeline->failed && next <= STAGE_GPU && run->error.status == STATUS_OK)
-        run->give_back = true;
-    if (atomic_load(&run->cancelled))
+    bool goes_back = pipeline->failed && next <= STAGE_GPU && run->error.status == STATUS_OK;
+    if (run->outcome == OUTCOME_CANCELLED)
         job_run_end_cancelled(run);
     else
-        check_disk(run, next <= STAGE_ENCODE);
-    if (run->error.status != STATUS_OK || run->give_back || atomic_load(&run->lost))
+        goes_back |= lacks_disk(run, next);
+    if (goes_back && run->outcome != OUTCOME_RETURNED)
+        job_run_decide(run, OUTCOME_RETURNED);
+    if (run->error.status != STATUS_OK || !job_run_is_open(run))
         next = STAGE_ACK;
     pipeline_move(run, next);
     pipeline_pump(pipeline);
@@ -196,20 +170,13 @@ void pipeline_advance(struct job_run *run)
 
 /* ---- admit ---------------------------------------------------------------------------------- */
 
-static void enter_admit(struct job_run *run)
-{
-    run->admit_ns = clock_now_ns();
-    admission_wait(run);
-}
-
 static bool admit(struct job_run *run)
 {
     if (!admission_try(run))
         return false;
     uint64_t now_ns = clock_now_ns();
-    run->ms[STAGE_ADMIT] = clock_ms(run->admit_ns, now_ns);
-    if (run->traced)
-        trace_hooks_admit(run, now_ns);
+    run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
+    trace_hooks_admit(run, now_ns);
     pipeline_move(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
     return true;
 }
@@ -217,9 +184,10 @@ static bool admit(struct job_run *run)
 /* One that was refused because abandoned jobs have the memory is no reason for the next to wait. */
 static bool lets_pass(struct job_run *run)
 {
-    if (!run->aside && !list_empty(&run->pipeline->zombies))
-        run->aside = admission_step_aside(run);
-    return run->aside;
+    enum turn *turn = &run->input.turn;
+    if (*turn != TURN_ASIDE && !list_empty(&run->pipeline->zombies) && admission_step_aside(run))
+        *turn = TURN_ASIDE;
+    return *turn == TURN_ASIDE;
 }
 
 /* Those that stepped aside have their places in the line again. */
@@ -227,9 +195,9 @@ static void recall_admits(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_ADMIT]) {
         struct job_run *run = container_of(node, struct job_run, node);
-        if (run->aside)
+        if (run->input.turn == TURN_ASIDE)
             admission_wait(run);
-        run->aside = false;
+        run->input.turn = TURN_IN_ORDER;
     }
 }
 
@@ -254,7 +222,7 @@ void pipeline_pump(struct pipeline *pipeline)
 
 void job_run_start_task(struct job_run *run)
 {
-    run->out = true;
+    job_run_move(run, run->stage, OWNER_WORKER);
     run->worker_task.priority = stage_table[run->stage].priority;
     workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
@@ -262,42 +230,41 @@ void job_run_start_task(struct job_run *run)
 /* A job comes back from a worker or from the engine; false: it had been answered long ago. */
 static bool take_back(struct job_run *run)
 {
-    run->out = false;
-    if (!run->abandoned)
+    struct pipeline *pipeline = run->pipeline;
+    if (run->owner != OWNER_ZOMBIE)
         return true;
-    pipeline_recycle(run, &run->pipeline->zombies);
-    reads_recall(run->pipeline);
-    recall_admits(run->pipeline);
-    pipeline_pump(run->pipeline);
+    pipeline_recycle(run);
+    reads_recall(pipeline);
+    recall_admits(pipeline);
+    pipeline_pump(pipeline);
     return false;
 }
 
 static void on_task_done(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
-    if (run->traced)
-        trace_hooks_task(run);
+    trace_hooks_task(run);
     if (!take_back(run))
         return;
+    job_run_move(run, STAGE_GPU, OWNER_LOOP);
     run->error = task->error;
     /* A fault of the device, or of a neighbour on it, is not charged to this job. */
-    if (engine_fault(run->pipeline->parts.engine) && !task->on_device)
-        run->give_back = run->error.status == STATUS_GPU_FAILED;
+    if (engine_fault(run->pipeline->parts.engine) && !task->on_device &&
+        run->error.status == STATUS_GPU_FAILED)
+        job_run_decide(run, OUTCOME_RETURNED);
     pipeline_advance(run);
 }
 
 /* false: there is nothing to compute. */
 static bool begin_compute(struct job_run *run)
 {
-    run->reached_engine = true;
-    run->computed = !run->plan.idle;
     run->engine_task = (struct engine_task){
         .plan = &run->plan,
-        .memory = &run->memory,
-        .deadline_ns = run->deadline_ns,
+        .memory = &run->reserved.memory,
+        .deadline_ns = run->timing.deadline_ns,
         .done = on_task_done,
     };
-    return run->computed;
+    return !run->plan.idle;
 }
 
 /* On a worker: the stage that the job is at. */
@@ -309,10 +276,9 @@ static void run_stage(struct job_run *run, struct worker_tools *tools)
     fault_point("run", stage_name(stage), run->job.id);
     stage_table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();
-    double before = run->ms[stage] > 0 ? run->ms[stage] : 0; /* a read that waited for room */
-    run->ms[stage] = before + clock_ms(begin_ns, end_ns);
-    if (run->traced)
-        trace_hooks_run(run, tools->number, begin_ns, end_ns);
+    double *ms = &run->timing.ms[stage];
+    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read that found no room adds up */
+    trace_hooks_run(run, tools->number, begin_ns, end_ns);
 }
 
 /* On a worker: the job comes to the next stage, which this worker carries out as well. */
@@ -331,37 +297,32 @@ static bool is_small(const struct job_run *run)
  * one is in the line from now on. */
 static bool carry_through_admission(struct job_run *run)
 {
-    if (!run->carried) {
+    if (!engine_is_synchronous(run->pipeline->parts.engine) || !is_small(run)) {
         admission_wait(run);
         return false;
     }
     fault_point("enter", stage_name(STAGE_ADMIT), run->job.id);
     if (!admission_pass(run) || run->error.status != STATUS_OK)
         return false;
-    run->ms[STAGE_ADMIT] = 0;
-    if (run->traced)
-        trace_hooks_carry(run, clock_now_ns());
+    run->timing.ms[STAGE_ADMIT] = 0;
+    trace_hooks_carry(run);
     carry_to(run, STAGE_DECODE);
     return true;
 }
 
-/* On a worker that has carried a stage out: whether it goes on to the next one itself, without a
- * way over the loop. It must not where the loop has something to decide. */
-static bool carry_on(struct job_run *run)
+/* On a worker that has carried out a stage of its task: whether it goes on to the next stage
+ * itself, without a way over the loop. It must not if the loop has something to decide. */
+static bool carry_on(struct job_run *run, enum stage first)
 {
-    struct pipeline *pipeline = run->pipeline;
     enum stage stage = atomic_load(&run->at);
-    if (run->error.status != STATUS_OK || run->again || stage == STAGE_ENCODE ||
-        atomic_load(&run->lost) || atomic_load(&run->cancelled) ||
-        atomic_load(&pipeline->failed))
+    if (run->error.status != STATUS_OK || stage == STAGE_ENCODE || !job_run_is_open(run) ||
+        atomic_load(&run->pipeline->failed))
         return false;
-    if (stage == STAGE_READ) {
-        run->carried = engine_is_synchronous(pipeline->parts.engine) && is_small(run);
-        return carry_through_admission(run);
-    }
-    if (!run->carried)
+    if (stage == STAGE_READ)
+        return !job_run_lacks_room(run) && carry_through_admission(run);
+    if (first != STAGE_READ)
         return false;
-    if (clock_now_ns() >= run->deadline_ns) {
+    if (clock_now_ns() >= run->timing.deadline_ns) {
         job_run_set_late(run);
         return false;
     }
@@ -374,25 +335,15 @@ static bool carry_on(struct job_run *run)
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct job_run *run = container_of(task, struct job_run, worker_task);
+    enum stage first = atomic_load(&run->at);
     do
         run_stage(run, tools);
-    while (carry_on(run));
-    bool carried_out = run->carried && atomic_load(&run->at) == STAGE_ENCODE;
+    while (carry_on(run, first));
+    bool carried_out = first == STAGE_READ && atomic_load(&run->at) == STAGE_ENCODE;
     if (carried_out)
         job_run_drop_plan(run);
     /* Its memory is free at once, though the loop may hear of it later. */
     task->patient = carried_out && !admission_release(run);
-}
-
-/* A worker has carried the job on: it goes to the list of the stage that it is at. */
-static void catch_up(struct job_run *run)
-{
-    enum stage at = atomic_load(&run->at);
-    if (run->traced)
-        trace_hooks_back(run);
-    pipeline_leave(run);
-    list_push(&run->pipeline->stages[at], &run->node);
-    run->stage = at;
 }
 
 void job_run_task_done(struct worker_task *task)
@@ -400,14 +351,17 @@ void job_run_task_done(struct worker_task *task)
     struct job_run *run = container_of(task, struct job_run, worker_task);
     if (!take_back(run))
         return;
-    if (run->stage == STAGE_READ && run->again && !atomic_load(&run->cancelled) &&
-        !atomic_load(&run->lost) && !run->pipeline->failed) {
+    if (run->stage == STAGE_READ && job_run_lacks_room(run) && job_run_is_open(run) &&
+        !run->pipeline->failed) {
+        job_run_move(run, STAGE_READ, OWNER_LOOP);
         reads_refuse(run);
         return;
     }
-    if (!run->loaded)
+    if (!run->input.loaded)
         reads_end_key(run);
-    catch_up(run);
+    trace_hooks_back(run);
+    leave_line(run);
+    job_run_move(run, atomic_load(&run->at), OWNER_LOOP); /* a worker may have carried it on */
     pipeline_advance(run);
 }
 
@@ -427,7 +381,7 @@ static void enter_gpu(struct job_run *run)
         job_run_start_task(run);
         return;
     }
-    run->out = true;
+    job_run_move(run, STAGE_GPU, OWNER_ENGINE);
     run->engine_task.alone = run->lease->alone;
     engine_submit(pipeline->parts.engine, &run->engine_task);
 }
@@ -501,10 +455,10 @@ uint32_t pipeline_waiting(const struct pipeline *pipeline)
     bool is_short = admission_is_short(&pipeline->admission);
     uint32_t waiting = 0;
     list_each (node, &pipeline->stages[STAGE_ADMIT])
-        waiting += is_short || container_of(node, struct job_run, node)->aside;
+        waiting += is_short || container_of(node, struct job_run, node)->input.turn == TURN_ASIDE;
     list_each (node, &pipeline->stages[STAGE_READ]) {
         const struct job_run *run = container_of(node, struct job_run, node);
-        waiting += !run->out && !run->reading;
+        waiting += run->owner == OWNER_LOOP && !run->input.reading;
     }
     return waiting;
 }
@@ -530,8 +484,8 @@ double pipeline_oldest_s(const struct pipeline *pipeline)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++) {
         list_each (node, &pipeline->stages[stage]) {
             const struct job_run *run = container_of(node, struct job_run, node);
-            if (run->fetched_ns < oldest)
-                oldest = run->fetched_ns;
+            if (run->timing.fetched_ns < oldest)
+                oldest = run->timing.fetched_ns;
         }
     }
     return clock_ms(oldest, now) / 1e3;
@@ -619,18 +573,18 @@ void pipeline_stop(struct pipeline *pipeline)
 }
 
 /* Jobs whose results Redis never acknowledged. */
-static void recycle_rest(struct pipeline *pipeline)
+static void clear_rest(struct pipeline *pipeline)
 {
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        list_each_safe (node, after, &pipeline->stages[stage])
-            pipeline_recycle(container_of(node, struct job_run, node), &pipeline->stages[stage]);
+        list_each (node, &pipeline->stages[stage])
+            job_run_clear(container_of(node, struct job_run, node));
 }
 
 void pipeline_destroy(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
-    recycle_rest(pipeline);
+    clear_rest(pipeline);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
     free(pipeline->runs);

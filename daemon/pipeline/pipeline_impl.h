@@ -46,11 +46,12 @@ struct stage_row {
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
-/* pipeline.c. The one place where a job comes to a stage: its first, and from one to another. */
-void pipeline_enter(struct job_run *run, enum stage stage);
+/* pipeline.c. Brings a job of the loop, or a new one, to a stage and begins the stage. */
 void pipeline_move(struct job_run *run, enum stage stage);
-/* Takes the job off the list of its stage. */
-void pipeline_leave(struct job_run *run);
+/* Decides how the job ends, and ends it. */
+void pipeline_end(struct job_run *run, enum outcome outcome);
+/* The lease of a job has ended while a worker or the engine has the job. */
+void pipeline_make_zombie(struct job_run *run);
 /* A stage has ended, well or badly: on to the next one, or to the end. */
 void pipeline_advance(struct job_run *run);
 /* Whether the job shall end because outputs cannot be written; one for keys alone goes on. */
@@ -63,7 +64,7 @@ void pipeline_count_text(struct job_run *run, size_t bytes);
 /* Learns from a job that ends how long jobs are. */
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 /* A job that nothing points to any more becomes a free place. */
-void pipeline_recycle(struct job_run *run, struct list *from);
+void pipeline_recycle(struct job_run *run);
 /* Has a worker carry out the stage that the job is at. */
 void job_run_start_task(struct job_run *run);
 /* On the worker's run and the loop's done of every task. */
@@ -74,7 +75,7 @@ void trace_hooks_begin(struct job_run *run);
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
 void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns);
 /* On the worker that a job passed admission on; and on the loop, once it is back. */
-void trace_hooks_carry(struct job_run *run, uint64_t admitted_ns);
+void trace_hooks_carry(struct job_run *run);
 void trace_hooks_back(struct job_run *run);
 void trace_hooks_task(struct job_run *run);
 void trace_hooks_end(struct job_run *run);
@@ -82,6 +83,8 @@ void trace_hooks_end(struct job_run *run);
 void job_run_release(struct job_run *run);
 /* Frees values and encoded outputs; idempotent. */
 void job_run_drop_results(struct job_run *run);
+/* Frees all that the job has. */
+void job_run_clear(struct job_run *run);
 
 /* reads.c. The stage's enter. */
 void reads_enter(struct job_run *run);
@@ -91,6 +94,8 @@ void reads_pump(struct pipeline *pipeline);
 void reads_refuse(struct job_run *run);
 /* Memory of abandoned jobs came back: reads that stepped aside are in the line again. */
 void reads_recall(struct pipeline *pipeline);
+/* On the job's owner, after a read: it found no room for the input and must be repeated. */
+bool job_run_lacks_room(const struct job_run *run);
 /* Gives the input's memory back; idempotent. */
 void reads_release(struct job_run *run);
 /* The bytes that a reply of Redis brought are in the pool now, or gone: others may have theirs. */

@@ -12,22 +12,27 @@
 
 void reads_end_key(struct job_run *run)
 {
-    if (run->key_read && run->pipeline->queue)
-        queue_read_release(run->pipeline->queue, run->file_bytes);
-    run->key_read = false;
+    if (run->input.key_counted && run->pipeline->queue)
+        queue_read_release(run->pipeline->queue, run->input.bytes);
+    run->input.key_counted = false;
+}
+
+bool job_run_lacks_room(const struct job_run *run)
+{
+    return !run->input.file.memory && run->error.status == STATUS_OK;
 }
 
 static void drop_loaded(struct job_run *run)
 {
-    free(run->loaded);
-    run->loaded = NULL;
+    free(run->input.loaded);
+    run->input.loaded = NULL;
     reads_end_key(run);
 }
 
 void reads_release(struct job_run *run)
 {
-    if (run->file.memory) {
-        pool_give(run->pipeline->file_pool, &run->file);
+    if (run->input.file.memory) {
+        pool_give(run->pipeline->file_pool, &run->input.file);
         run->pipeline->files_given++;
         run->pipeline->read_stalled = false;
     }
@@ -40,29 +45,29 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
 {
     struct job_run *run = context;
     struct pipeline *pipeline = run->pipeline;
-    run->reading = NULL;
+    run->input.reading = NULL;
     if (error) {
         run->error = *error;
         pipeline_advance(run);
         return;
     }
-    run->loaded = bytes;
-    run->key_read = true;
-    run->file_bytes = length;
+    run->input.loaded = bytes;
+    run->input.key_counted = true;
+    run->input.bytes = length;
     reads_enter(run);
     pipeline_pump(pipeline);
 }
 
 static void start_read(struct job_run *run)
 {
-    if (!run->job.input.key || run->loaded) {
-        run->files_given = run->pipeline->files_given;
+    if (!run->job.input.key || run->input.loaded) {
+        run->input.files_given = run->pipeline->files_given;
         job_run_start_task(run);
         return;
     }
-    run->reading = queue_read(run->pipeline->queue, run->job.input.key, run->input_bytes_max,
-                              on_key_read, run);
-    if (run->reading)
+    run->input.reading = queue_read(run->pipeline->queue, run->job.input.key,
+                                    run->bounds.input_bytes_max, on_key_read, run);
+    if (run->input.reading)
         return;
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
               run->job.input.key);
@@ -81,8 +86,9 @@ void reads_refuse(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
     /* If memory came back meanwhile, it tries again at once. */
-    pipeline->read_stalled = run->files_given == pipeline->files_given;
-    run->refused = pipeline->reads_wait = true;
+    pipeline->read_stalled = run->input.files_given == pipeline->files_given;
+    run->input.turn = TURN_REFUSED;
+    pipeline->reads_wait = true;
     pipeline_pump(pipeline);
 }
 
@@ -92,10 +98,10 @@ static bool room_will_come(const struct pipeline *pipeline)
     if (!list_empty(&pipeline->stages[STAGE_DECODE]))
         return true;
     list_each (node, &pipeline->stages[STAGE_ADMIT])
-        if (!container_of(node, struct job_run, node)->aside)
+        if (container_of(node, struct job_run, node)->input.turn != TURN_ASIDE)
             return true;
     list_each (node, &pipeline->stages[STAGE_READ])
-        if (container_of(node, struct job_run, node)->out)
+        if (container_of(node, struct job_run, node)->owner == OWNER_WORKER)
             return true;
     return false;
 }
@@ -105,9 +111,9 @@ static void set_aside_first(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_READ]) {
         struct job_run *run = container_of(node, struct job_run, node);
-        if (!run->refused || run->aside)
+        if (run->input.turn != TURN_REFUSED)
             continue;
-        run->aside = true;
+        run->input.turn = TURN_ASIDE;
         drop_loaded(run); /* it is read again; others need its room among the reads */
         return;
     }
@@ -117,8 +123,10 @@ void reads_recall(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_READ]) {
         struct job_run *run = container_of(node, struct job_run, node);
-        pipeline->reads_wait |= run->aside;
-        run->aside = false;
+        if (run->input.turn != TURN_ASIDE)
+            continue;
+        run->input.turn = TURN_REFUSED;
+        pipeline->reads_wait = true;
     }
 }
 
@@ -133,12 +141,12 @@ void reads_pump(struct pipeline *pipeline)
     pipeline->reads_wait = pipeline->read_stalled = false;
     list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
         struct job_run *run = container_of(node, struct job_run, node);
-        bool refused = run->refused;
-        if (run->aside)
+        enum turn turn = run->input.turn;
+        if (turn == TURN_ASIDE)
             continue;
-        if (!run->out && !run->reading)
+        if (run->owner == OWNER_LOOP && !run->input.reading)
             start_read(run);
-        if (refused) {
+        if (turn == TURN_REFUSED) {
             pipeline->reads_wait = true;
             return;
         }

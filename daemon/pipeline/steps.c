@@ -15,7 +15,7 @@
 static bool take_room(struct job_run *run)
 {
     struct pool *pool = run->pipeline->file_pool;
-    uint64_t bytes = run->file_bytes + 1;
+    uint64_t bytes = run->input.bytes + 1;
     bool exhausted = false;
     if (!pool_fits(pool, bytes)) {
         error_set(&run->error, STATUS_OVER_BUDGET,
@@ -23,13 +23,11 @@ static bool take_room(struct job_run *run)
                   bytes, pool_usage(pool).budget);
         return false;
     }
-    if (pool_take(pool, bytes, &run->file, &exhausted))
+    if (pool_take(pool, bytes, &run->input.file, &exhausted))
         return true;
     if (exhausted)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",
-                  run->file_bytes);
-    else
-        run->again = true;
+                  run->input.bytes);
     return false;
 }
 
@@ -37,14 +35,14 @@ static void read_path(struct job_run *run)
 {
     const char *path = run->job.input.path;
     struct files_input input;
-    if (files_open_input(run->pipeline->parts.files, path, run->input_bytes_max, &input,
+    if (files_open_input(run->pipeline->parts.files, path, run->bounds.input_bytes_max, &input,
                          &run->error) != STATUS_OK)
         return;
-    run->file_bytes = input.size;
-    run->input_identity = input.identity;
+    run->input.bytes = input.size;
+    run->input.identity = input.identity;
     if (take_room(run)) {
         enum status status =
-            files_read_input(input.fd, path, run->file.memory, run->file_bytes, &run->error);
+            files_read_input(input.fd, path, run->input.file.memory, run->input.bytes, &run->error);
         (void)status; /* kept in run->error */
     }
     close(input.fd);
@@ -54,9 +52,9 @@ static void read_loaded(struct job_run *run)
 {
     if (!take_room(run))
         return;
-    memcpy(run->file.memory, run->loaded, run->file_bytes);
-    free(run->loaded);
-    run->loaded = NULL;
+    memcpy(run->input.file.memory, run->input.loaded, run->input.bytes);
+    free(run->input.loaded);
+    run->input.loaded = NULL;
 }
 
 /* The output's format: as asked, else by its path's suffix, else as the input; NULL where it has
@@ -142,7 +140,7 @@ void job_run_build_plan(struct job_run *run)
     }
     struct plan_source source = choose_decode(run, targets, count);
     enum status status =
-        plan_build(&run->plan, &source, targets, count, &run->plan_limits, &run->error);
+        plan_build(&run->plan, &source, targets, count, &run->bounds.plan, &run->error);
     job_repack(&run->job);
     if (status != STATUS_OK)
         return;
@@ -155,19 +153,20 @@ void job_run_build_plan(struct job_run *run)
 
 void job_run_start_clock(struct job_run *run)
 {
-    if (atomic_load(&run->deadline_ns) == CLOCK_STANDS)
-        atomic_store(&run->deadline_ns, clock_now_ns() + run->left_ns);
+    if (atomic_load(&run->timing.deadline_ns) == CLOCK_STANDS)
+        atomic_store(&run->timing.deadline_ns, clock_now_ns() + run->timing.left_ns);
 }
 
 /* Between read and decode the job waits for others. One that found no room has not begun. */
 static void stop_clock(struct job_run *run)
 {
-    uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->deadline_ns);
-    if (now_ns >= deadline_ns && !run->again)
+    uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
+    bool began = !job_run_lacks_room(run);
+    if (now_ns >= deadline_ns && began)
         job_run_set_late(run);
-    if (!run->again)
-        run->left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    atomic_store(&run->deadline_ns, CLOCK_STANDS);
+    if (began)
+        run->timing.left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);
 }
 
 /* Builds the plan again, for what there is memory now. Outputs that failed the first time are left
@@ -180,7 +179,7 @@ static void restore_plan(struct job_run *run)
         return;
     size_t count = take_targets(run, targets);
     enum status status = plan_build(&run->plan, &measured.source, targets, count,
-                                    &run->plan_limits, &run->error);
+                                    &run->bounds.plan, &run->error);
     job_repack(&run->job);
     if (status != STATUS_OK)
         return;
@@ -200,28 +199,21 @@ static void drop_large(struct job_run *run)
     }
     if (run->info.icc_bytes > ICC_KEPT_BYTES)
         image_info_drop_icc(&run->info);
-    run->plan_dropped = run->plan_bytes > PLAN_KEPT_BYTES;
-    if (run->plan_dropped)
+    if (run->plan_bytes > PLAN_KEPT_BYTES)
         plan_drop_passes(&run->plan);
-}
-
-void job_run_drop_plan(struct job_run *run)
-{
-    image_info_drop_icc(&run->info);
-    plan_drop_passes(&run->plan);
 }
 
 /* The earlier of the job's deadline and the given time from now. */
 static uint64_t deadline_within(const struct job_run *run, double seconds)
 {
     uint64_t own = clock_after_s(clock_now_ns(), seconds);
-    return own < run->deadline_ns ? own : run->deadline_ns;
+    return own < run->timing.deadline_ns ? own : run->timing.deadline_ns;
 }
 
 /* What the decoder says of its time is about the job's where that was the shorter one. */
 static void take_codec_error(struct job_run *run, const struct error *error)
 {
-    if (error->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->deadline_ns)
+    if (error->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->timing.deadline_ns)
         error_set(&run->error, STATUS_TIMEOUT, "the job did not end within its %g s: %s",
                   run->job.timeout_s, error->text);
     else
@@ -231,16 +223,15 @@ static void take_codec_error(struct job_run *run, const struct error *error)
 static void read_and_probe(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
-    run->again = false;
-    if (run->loaded)
+    if (run->input.loaded)
         read_loaded(run);
     else
         read_path(run);
-    if (run->again || run->error.status != STATUS_OK)
+    if (!run->input.file.memory || run->error.status != STATUS_OK)
         return;
-    run->limits.deadline_ns = deadline_within(run, run->decode_timeout_s);
-    if (codec_probe(tools->codec, run->file.memory, run->file_bytes, &run->limits, &run->info,
-                    &error) == STATUS_OK)
+    run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
+    if (codec_probe(tools->codec, run->input.file.memory, run->input.bytes, &run->bounds.codec,
+                    &run->info, &error) == STATUS_OK)
         job_run_build_plan(run);
     else
         take_codec_error(run, &error);
@@ -259,9 +250,9 @@ void job_run_read(struct job_run *run, struct worker_tools *tools)
 static void restore_large(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
-    if (run->plan_dropped)
+    if (run->plan_bytes > PLAN_KEPT_BYTES)
         restore_plan(run);
-    if (codec_read_icc(tools->codec, run->file.memory, run->file_bytes, &run->limits,
+    if (codec_read_icc(tools->codec, run->input.file.memory, run->input.bytes, &run->bounds.codec,
                        &run->info, &error) != STATUS_OK)
         take_codec_error(run, &error);
 }
@@ -269,14 +260,14 @@ static void restore_large(struct job_run *run, struct worker_tools *tools)
 void job_run_decode(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
-    run->limits.deadline_ns = deadline_within(run, run->decode_timeout_s);
+    run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
     restore_large(run, tools);
     if (run->error.status != STATUS_OK)
         return;
-    struct image image = plan_input(&run->plan, run->memory.input);
-    plan_put_constants(&run->plan, run->memory.input);
-    if (codec_decode(tools->codec, run->file.memory, run->file_bytes, &run->info,
-                     &run->decode, &run->limits, &image, &error) != STATUS_OK)
+    struct image image = plan_input(&run->plan, run->reserved.memory.input);
+    plan_put_constants(&run->plan, run->reserved.memory.input);
+    if (codec_decode(tools->codec, run->input.file.memory, run->input.bytes, &run->info,
+                     &run->decode, &run->bounds.codec, &image, &error) != STATUS_OK)
         take_codec_error(run, &error);
 }
 
@@ -321,12 +312,12 @@ struct memory_sink {
 /* Room in the budget for so many bytes of keys in all. */
 static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
 {
-    size_t needed = bytes + run->values_bytes;
+    size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
     if (bytes > KEY_OUTPUTS_BYTES_MAX)
         return error_set(error, STATUS_ENCODE_FAILED,
                          "the job's keys have more than %llu bytes, which is all they may hold",
                          KEY_OUTPUTS_BYTES_MAX);
-    if (needed <= run->results_room || admission_extend(run, needed - run->results_room))
+    if (needed <= room || admission_extend(run, needed - room))
         return STATUS_OK;
     size_t most = pipeline_codec_usage(run->pipeline).budget;
     if (needed > most)
@@ -335,7 +326,7 @@ static enum status need_room(struct job_run *run, size_t bytes, struct error *er
                          "%zu, is all there is", bytes, most);
     return error_set(error, STATUS_OUT_OF_MEMORY,
                      "the job's keys need more than the %zu bytes that were reserved for them, and "
-                     "host_bytes has no more at the moment", run->results_room);
+                     "host_bytes has no more at the moment", room);
 }
 
 static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
@@ -376,7 +367,7 @@ static struct encode_request encode_request(const struct job_run *run, size_t in
         .encoder = wanted->encoder,
         .icc = run->info.icc,
         .icc_bytes = run->info.icc_bytes,
-        .deadline_ns = run->deadline_ns,
+        .deadline_ns = run->timing.deadline_ns,
     };
 }
 
@@ -393,7 +384,7 @@ static enum status may_replace(void *context, const struct files_identity *targe
     const struct placing *placing = context;
     const struct job_run *run = placing->run;
     const char *path = run->job.outputs[placing->index].place.path;
-    if (files_same(target, &run->input_identity))
+    if (files_same(target, &run->input.identity))
         return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "
                          "\"%.100s\"; give it another name", path, run->job.input.path);
     for (size_t i = 0; i < placing->index; i++)
@@ -404,7 +395,8 @@ static enum status may_replace(void *context, const struct files_identity *targe
     return STATUS_OK;
 }
 
-static void encode_to_path(struct job_run *run, size_t index, const struct image *image,
+/* true: it could not be written, and the disk may be why. */
+static bool encode_to_path(struct job_run *run, size_t index, const struct image *image,
                            struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
@@ -421,24 +413,25 @@ static void encode_to_path(struct job_run *run, size_t index, const struct image
     if (status == STATUS_OK)
         status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
     if (status == STATUS_OK)
-        status = files_output_finish(&sink.file, run->sync, &output->error);
-    if (status == STATUS_OK && atomic_load(&run->cancelled))
+        status = files_output_finish(&sink.file, run->bounds.sync, &output->error);
+    enum outcome outcome = atomic_load(&run->outcome);
+    if (status == STATUS_OK && outcome == OUTCOME_CANCELLED)
         status = error_set(&output->error, STATUS_CANCELLED, "the job was cancelled before this "
                            "output was in its place");
     /* Another daemon may be at this job by now, or it was answered: leave its output alone. */
-    if (status == STATUS_OK && !atomic_load(&run->lost))
+    if (status == STATUS_OK && outcome == OUTCOME_OPEN)
         output->placed =
-            files_output_place(&sink.file, run->sync, may_replace,
+            files_output_place(&sink.file, run->bounds.sync, may_replace,
                                &(struct placing){.run = run, .index = index},
                                &output->error) == STATUS_OK;
     output->identity = sink.file.identity;
-    if (disk_may_be_why(sink.file.reason)) {
-        run->suspects_disk = true;
+    bool suspects_disk = disk_may_be_why(sink.file.reason);
+    if (suspects_disk)
         disk_lack_room(disk);
-    }
     files_output_end(&sink.file);
     disk_end_output(disk, sink.written);
     output->bytes = sink.sink.total;
+    return suspects_disk;
 }
 
 static void encode_to_key(struct job_run *run, size_t index, const struct image *image,
@@ -467,7 +460,7 @@ static void take_values(struct job_run *run, struct job_run_output *output)
 {
     if (!plan_has_values(&run->plan, output->variant))
         return;
-    output->values = plan_values(&run->plan, output->variant, run->memory.output);
+    output->values = plan_values(&run->plan, output->variant, run->reserved.memory.output);
     if (!output->values)
         error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an output's values");
 }
@@ -475,10 +468,10 @@ static void take_values(struct job_run *run, struct job_run_output *output)
 /* What stays of the job until Redis has acknowledged it. */
 static void measure_results(struct job_run *run)
 {
-    size_t bytes = run->values_bytes;
+    size_t bytes = run->values_bytes, most = run->reserved.lane_bytes;
     for (size_t i = 0; i < run->job.output_count; i++)
         bytes += run->outputs[i].value.bytes;
-    run->results_bytes = bytes < run->lane_bytes ? bytes : run->lane_bytes;
+    run->reserved.results_bytes = bytes < most ? bytes : most;
 }
 
 /* The job's error is that of its first output which is worth trying again, or else of the first
@@ -497,27 +490,32 @@ static void judge(struct job_run *run)
         run->error = *first;
 }
 
+/* Returns as encode_to_path. */
+static bool encode_output(struct job_run *run, size_t index, struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    if (output->error.status != STATUS_OK)
+        return false;
+    take_values(run, output);
+    if (output->error.status != STATUS_OK || !output->format)
+        return false;
+    struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
+                                     run->reserved.memory.output);
+    output->width = image.width;
+    output->height = image.height;
+    if (run->job.outputs[index].place.path)
+        return encode_to_path(run, index, &image, tools);
+    encode_to_key(run, index, &image, tools);
+    return false;
+}
+
 void job_run_encode(struct job_run *run, struct worker_tools *tools)
 {
-    for (size_t i = 0; i < run->job.output_count && !atomic_load(&run->lost) &&
-                       !atomic_load(&run->cancelled); i++) {
-        struct job_run_output *output = &run->outputs[i];
-        if (output->error.status != STATUS_OK)
-            continue;
-        take_values(run, output);
-        if (output->error.status != STATUS_OK || !output->format)
-            continue;
-        struct image image = plan_result(&run->plan, output->variant, run->memory.input,
-                                         run->memory.output);
-        output->width = image.width;
-        output->height = image.height;
-        if (run->job.outputs[i].place.path)
-            encode_to_path(run, i, &image, tools);
-        else
-            encode_to_key(run, i, &image, tools);
-    }
+    bool suspects_disk = false;
+    for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++)
+        suspects_disk |= encode_output(run, i, tools);
     measure_results(run);
     judge(run);
-    if (run->suspects_disk) /* if it can be written, it is the job's own error */
-        run->suspects_disk = !disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
+    bool works = !suspects_disk || disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
+    (void)works; /* kept in run->disk_error; if the disk works, the error is the job's own */
 }

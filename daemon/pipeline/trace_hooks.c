@@ -21,12 +21,18 @@ static void sample(const struct job_run *run, struct trace_sample *sample, uint6
     };
 }
 
+static bool is_traced(const struct job_run *run)
+{
+    return run->pipeline->parts.trace != NULL;
+}
+
 void trace_hooks_begin(struct job_run *run)
 {
-    run->traced = true;
+    if (!is_traced(run))
+        return;
     run->trace.number = run->number;
     run->trace.attempt = run->lease->attempt;
-    run->trace.begin_ns = run->fetched_ns;
+    run->trace.begin_ns = run->timing.fetched_ns;
 }
 
 /* Up to where all is said about the job. */
@@ -44,13 +50,18 @@ static void waited(struct job_run *run, uint64_t until_ns)
 
 void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns)
 {
-    waited(run, run->admit_ns);
-    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, run->admit_ns, admitted_ns);
+    if (!is_traced(run))
+        return;
+    waited(run, run->timing.entered_ns);
+    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, run->timing.entered_ns, admitted_ns);
     sample(run, &run->trace.samples[0], admitted_ns);
 }
 
-void trace_hooks_carry(struct job_run *run, uint64_t admitted_ns)
+void trace_hooks_carry(struct job_run *run)
 {
+    uint64_t admitted_ns = clock_now_ns();
+    if (!is_traced(run))
+        return;
     trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, admitted_ns, admitted_ns);
     run->trace.samples[0] = (struct trace_sample){
         .at_ns = admitted_ns,
@@ -61,7 +72,7 @@ void trace_hooks_carry(struct job_run *run, uint64_t admitted_ns)
 void trace_hooks_back(struct job_run *run)
 {
     struct trace_sample *sample = &run->trace.samples[0];
-    if (sample->at_ns != 0 && sample->inflight == 0)
+    if (is_traced(run) && sample->at_ns != 0 && sample->inflight == 0)
         sample->inflight = pipeline_inflight(run->pipeline);
 }
 
@@ -69,6 +80,8 @@ void trace_hooks_back(struct job_run *run)
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
     enum stage stage = atomic_load(&run->at);
+    if (!is_traced(run))
+        return;
     if (stage == STAGE_GPU) {
         begin_ns = run->engine_task.started_ns;
         end_ns = begin_ns + (uint64_t)(run->engine_task.kernel_ms * NS_PER_MS + 0.5);
@@ -84,8 +97,8 @@ void trace_hooks_task(struct job_run *run)
     const struct engine_task *task = &run->engine_task;
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
     const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
-    uint16_t track = TRACE_ON_STREAM(run->memory.device, task->slot);
-    if (task->started_ns == 0)
+    uint16_t track = TRACE_ON_STREAM(run->reserved.memory.device, task->slot);
+    if (!is_traced(run) || task->started_ns == 0)
         return;
     for (int i = 0; i < 3; i++) {
         uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
@@ -96,17 +109,19 @@ void trace_hooks_task(struct job_run *run)
 
 static const char *end_of(const struct job_run *run)
 {
-    if (run->give_back)
+    if (run->outcome == OUTCOME_RETURNED)
         return "given back";
     if (run->error.status != STATUS_OK)
         return status_name(run->error.status);
-    return atomic_load(&run->lost) ? "lost" : "done";
+    return run->outcome == OUTCOME_LOST ? "lost" : "done";
 }
 
 /* A job that was answered while a worker or stream had it ends when that has let go of it. */
 void trace_hooks_end(struct job_run *run)
 {
     struct trace_job *job = &run->trace;
+    if (!is_traced(run))
+        return;
     job->end_ns = clock_now_ns();
     if (run->stage == STAGE_ACK)
         trace_job_add(job, TRACE_ACK, TRACE_OF_JOB, said_ns(job), job->end_ns);

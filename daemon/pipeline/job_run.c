@@ -1,0 +1,110 @@
+#include "daemon/pipeline/job_run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pipeline/pipeline_impl.h"
+
+/* ---- the state ------------------------------------------------------------------------------ */
+
+bool job_run_may_move(enum stage stage, enum owner owner, enum stage to_stage, enum owner to_owner)
+{
+    static const unsigned to_stages[STAGE_COUNT][OWNER_COUNT][OWNER_COUNT] = {
+#define MOVE(stage, owner, to_owner, stages)                                                       \
+    [STAGE_##stage][OWNER_##owner][OWNER_##to_owner] = stages,
+        JOB_RUN_MOVES(MOVE)
+#undef MOVE
+    };
+    return to_stages[stage][owner][to_owner] >> to_stage & 1;
+}
+
+bool job_run_may_decide(enum outcome from, enum outcome to)
+{
+    static const unsigned outcomes[OUTCOME_COUNT] = {
+#define DECISION(outcome, outcomes) [OUTCOME_##outcome] = outcomes,
+        JOB_RUN_DECISIONS(DECISION)
+#undef DECISION
+    };
+    return outcomes[from] >> to & 1;
+}
+
+static struct list *list_of(struct pipeline *pipeline, enum stage stage, enum owner owner)
+{
+    if (owner == OWNER_NONE)
+        return &pipeline->free;
+    return owner == OWNER_ZOMBIE ? &pipeline->zombies : &pipeline->stages[stage];
+}
+
+void job_run_move(struct job_run *run, enum stage stage, enum owner owner)
+{
+    assert(job_run_may_move(run->stage, run->owner, stage, owner));
+    struct list *from = list_of(run->pipeline, run->stage, run->owner);
+    struct list *to = list_of(run->pipeline, stage, owner);
+    if (from != to) {
+        list_remove(from, &run->node);
+        list_push(to, &run->node);
+    }
+    if (run->stage != stage)
+        atomic_store(&run->at, stage);
+    run->stage = stage;
+    run->owner = owner;
+}
+
+void job_run_decide(struct job_run *run, enum outcome outcome)
+{
+    assert(job_run_may_decide(run->outcome, outcome));
+    atomic_store(&run->outcome, outcome);
+}
+
+bool job_run_is_open(const struct job_run *run)
+{
+    return atomic_load(&run->outcome) == OUTCOME_OPEN;
+}
+
+void job_run_reset(struct job_run *run, struct pipeline *pipeline)
+{
+    assert(run->owner == OWNER_NONE);
+    struct list_node node = run->node;
+    memset(run, 0, sizeof *run);
+    run->node = node;
+    run->pipeline = pipeline;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+void job_run_drop_plan(struct job_run *run)
+{
+    image_info_drop_icc(&run->info);
+    plan_drop_passes(&run->plan);
+}
+
+void job_run_release(struct job_run *run)
+{
+    reads_release(run);
+    job_run_drop_plan(run);
+    admission_release(run);
+}
+
+void job_run_drop_results(struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        free(run->outputs[i].value.value);
+        run->outputs[i].value = (struct queue_value){0};
+        cJSON_Delete(run->outputs[i].values);
+        run->outputs[i].values = NULL;
+    }
+}
+
+void job_run_clear(struct job_run *run)
+{
+    job_run_release(run);
+    trace_hooks_end(run);
+    job_run_drop_results(run);
+    admission_settle(run);
+    free(run->repeat);
+    run->repeat = NULL;
+    image_info_clear(&run->info);
+    job_clear(&run->job);
+    run->pipeline->text_bytes -= run->text_bytes;
+}
