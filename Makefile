@@ -251,11 +251,11 @@ $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
-$(O)/tests/faults/pipeline.o: private COUNT = $(COUNT_ALL)
-$(O)/tests/faults/pipeline.o: daemon/pipeline/pipeline.c $(O)/flags
+$(O)/tests/faults/stages.o: private COUNT = $(COUNT_ALL)
+$(O)/tests/faults/stages.o: daemon/pipeline/stages.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -DGPUIMGD_FAULT_HOOKS $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(FAULTY): $(filter-out $(O)/daemon/pipeline/pipeline.o,$(OBJECTS)) $(O)/tests/faults/pipeline.o $(O)/tests/faults/hook.o \
+$(FAULTY): $(filter-out $(O)/daemon/pipeline/stages.o,$(OBJECTS)) $(O)/tests/faults/stages.o $(O)/tests/faults/hook.o \
            $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
@@ -488,6 +488,6 @@ clean:
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
-         $(O)/tests/faults/hook.d $(O)/tests/faults/pipeline.d $(SHIMS:.so=.d) \
+         $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
          $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))

@@ -259,7 +259,7 @@ void job_run_abandon(struct job_run *run, const struct error *error)
     if (run->outcome != OUTCOME_LOST)
         job_run_decide(run, OUTCOME_LOST);
     admission_abandon(run);
-    pipeline_make_zombie(run);
+    stages_make_zombie(run);
     if (atomic_load(&run->at) > STAGE_READ)
         reads_end_key(run);
     run->lease->job = NULL;
@@ -290,6 +290,6 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
         count(run, outcome_of(run->error.status, dead));
     else
         pipeline->parts.totals->returned++;
-    pipeline_recycle(run);
+    stages_recycle(run);
     pipeline_pump(pipeline);
 }

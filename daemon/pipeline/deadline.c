@@ -2,10 +2,6 @@
  * deadline.c - jobs that end otherwise than they should: too late, or because the daemon ends; and
  * whether any job moves at all.
  */
-#include <inttypes.h>
-
-#include <inttypes.h>
-
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/pipeline_impl.h"
@@ -84,7 +80,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
     set_late(run, &error);
     if (job_run_withdraw(run)) {
         run->error = error;
-        pipeline_move(run, STAGE_ACK);
+        stages_move(run, STAGE_ACK);
         return true;
     }
     if (run->owner == OWNER_ENGINE ||
@@ -107,7 +103,7 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
             log_info("job %s goes back after it waited %.1f s in stage %s",
                      job_run_label(run, label), clock_ms(run->timing.fetched_ns, now) / 1e3,
                      stage_name(stage));
-            pipeline_end(run, OUTCOME_RETURNED);
+            stages_end(run, OUTCOME_RETURNED);
         }
     }
 }
@@ -186,7 +182,7 @@ void pipeline_give_back_files(struct pipeline *pipeline)
             struct job_run *run = container_of(node, struct job_run, node);
             if (!job_run_lacks_disk(run) || !job_run_withdraw(run))
                 continue;
-            pipeline_end(run, OUTCOME_RETURNED);
+            stages_end(run, OUTCOME_RETURNED);
         }
     }
 }
@@ -196,7 +192,7 @@ static void give_back_stage(struct pipeline *pipeline, enum stage stage, bool by
     list_each_safe (node, after, &pipeline->stages[stage]) {
         struct job_run *run = container_of(node, struct job_run, node);
         if (job_run_withdraw(run)) {
-            pipeline_end(run, OUTCOME_RETURNED);
+            stages_end(run, OUTCOME_RETURNED);
         } else if (by_force) {
             job_run_abandon(run, NULL);
         }

@@ -71,6 +71,24 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline)
     run->pipeline = pipeline;
 }
 
+void job_run_take_bounds(struct job_run *run, const struct options *options)
+{
+    run->bounds.codec = (struct codec_limits){
+        .pixels_max = options->pixels_max,
+        .side_max = (uint32_t)options->side_max,
+        .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
+        .jpeg_warnings_max = JPEG_WARNINGS_MAX,
+        .lenient = options->lenient,
+        /* All workers' together have an eighth of host_bytes. */
+        .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
+                                                     options->workers : 0,
+    };
+    run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
+    run->bounds.input_bytes_max = options->input_bytes_max;
+    run->bounds.decode_timeout_s = options->decode_timeout_s;
+    run->bounds.sync = options->sync_outputs;
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 void job_run_drop_plan(struct job_run *run)

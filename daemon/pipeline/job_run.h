@@ -228,28 +228,22 @@ bool job_run_is_open(const struct job_run *run);
 /* Zeroes a free place for the next job. */
 void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 
-/* What the options say at this moment (lease_events.c). */
+/* Takes what the options say at this moment. */
 void job_run_take_bounds(struct job_run *run, const struct options *options);
-/* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
+/* An error in an output fails that one; the job goes on for the others, if there are any. */
 void job_run_check_operations(struct job_run *run);
 /* Whether all that the output asks for is of the format that it is written in. bad_job. */
 enum status job_run_check_keys(const struct job_run *run, size_t index, const struct format *format,
                                struct error *error) MUST_CHECK;
-/* Formats, decode path and plan, of the job and what the header says (steps.c). */
+/* Formats, decode path and plan, from the job and the input's header. */
 void job_run_build_plan(struct job_run *run);
 /* Frees what encoding is the last to need: the plan and the colour profile. Idempotent. */
 void job_run_drop_plan(struct job_run *run);
-
-/* What happens on a worker in each stage (steps.c). Each sets run->error where it fails. */
-void job_run_read(struct job_run *run, struct worker_tools *tools);
-void job_run_decode(struct job_run *run, struct worker_tools *tools);
-void job_run_compute(struct job_run *run, struct worker_tools *tools);
-void job_run_encode(struct job_run *run, struct worker_tools *tools);
-/* How log lines name it, while it has its lease. Returns `label`. */
-const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
-/* Starts the clock of timeout_s, unless it runs. */
-void job_run_start_clock(struct job_run *run);
-/* Its deadline has passed: timeout, naming the stage that it is at. */
-void job_run_set_late(struct job_run *run);
+/* Gives back all memory but the job itself and its results; idempotent. */
+void job_run_release(struct job_run *run);
+/* Frees values and encoded outputs; idempotent. */
+void job_run_drop_results(struct job_run *run);
+/* Frees all that the job has. */
+void job_run_clear(struct job_run *run);
 
 #endif

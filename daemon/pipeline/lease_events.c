@@ -1,34 +1,12 @@
 /* lease_events.c - turns a lease into a job, and handles leases that are lost on the way. */
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <inttypes.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/pipeline_impl.h"
 #include "queue/job/result.h"
-
-void job_run_take_bounds(struct job_run *run, const struct options *options)
-{
-    run->bounds.codec = (struct codec_limits){
-        .pixels_max = options->pixels_max,
-        .side_max = (uint32_t)options->side_max,
-        .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
-        .jpeg_warnings_max = JPEG_WARNINGS_MAX,
-        .lenient = options->lenient,
-        /* All workers' together have an eighth of host_bytes. */
-        .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
-                                                     options->workers : 0,
-    };
-    run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
-    run->bounds.input_bytes_max = options->input_bytes_max;
-    run->bounds.decode_timeout_s = options->decode_timeout_s;
-    run->bounds.sync = options->sync_outputs;
-}
 
 /* A job waits in one daemon for as long as its work may take at most. */
 static void bound_wait(struct job_run *run, uint64_t now_ns)
@@ -60,110 +38,6 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     job_run_take_bounds(run, pipeline->parts.options);
     trace_hooks_begin(run);
     return run;
-}
-
-/* "outputs[1].output", or "output" of a job without a list. */
-static const char *output_name(const struct job_run *run, size_t index, char text[40])
-{
-    if (run->job.listed)
-        snprintf(text, 40, "outputs[%zu].output", index);
-    else
-        strcpy(text, "output");
-    return text;
-}
-
-static enum status refuse_format(const struct job_output *output, const char *name,
-                                 struct error *error)
-{
-    char known[FORMAT_LIST_BYTES];
-    return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\", must be %s", name,
-                     output->format, format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
-}
-
-/* The format that is asked for, and the one that the path's suffix means, if there are such. */
-static enum status check_format(const struct job_run *run, size_t index, struct error *error)
-{
-    const struct job_output *output = &run->job.outputs[index];
-    const char *path = output->place.path, *other = path ? format_foreign_suffix(path) : NULL;
-    const struct format *meant = path ? format_of_path(path) : NULL;
-    const struct format *asked = output->format ? format_by_name(output->format) : NULL;
-    char text[40], known[FORMAT_LIST_BYTES];
-    const char *name = output_name(run, index, text);
-    if (!output->format && other)
-        return error_set(error, STATUS_BAD_JOB,
-                         "%s \"%.100s\" ends in %s, which is not written; end it in %s, or give "
-                         "it a format", name, path, other,
-                         format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", known));
-    if (output->format && !asked)
-        return refuse_format(output, name, error);
-    if (asked && meant && asked != meant)
-        return error_set(error, STATUS_BAD_JOB,
-                         "%s.format is \"%s\", but \"%.100s\" ends as a %s does; leave the format "
-                         "out, or give the path another end", name, output->format, path,
-                         meant->name);
-    if (!asked && !meant)
-        return STATUS_OK; /* as the input, whose format is not known yet */
-    return job_run_check_keys(run, index, asked ? asked : meant, error);
-}
-
-enum status job_run_check_keys(const struct job_run *run, size_t index, const struct format *format,
-                               struct error *error)
-{
-    const struct job_output *output = &run->job.outputs[index];
-    const struct job_place *place = &output->place;
-    unsigned wrong = output->given & ~format->parameters;
-    char text[40], takers[FORMAT_LIST_BYTES];
-    if (wrong == 0)
-        return STATUS_OK;
-    int first = __builtin_ctz(wrong);
-    return error_set(error, STATUS_BAD_JOB,
-                     "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
-                     output_name(run, index, text), encoder_parameters[first].name,
-                     format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
-                     place->path ? place->path : place->key, format->name);
-}
-
-/* Refused before any work is done for it. Others that lead to the input are seen when the output
- * is begun (steps.c). */
-static enum status check_is_not_input(const struct job_run *run, size_t index, struct error *error)
-{
-    const char *from = run->job.input.path, *to = run->job.outputs[index].place.path;
-    char text[40];
-    if (!run->bounds.same_root || !from || !to || strcmp(from, to) != 0)
-        return STATUS_OK;
-    return error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.100s\", and input_root is "
-                     "output_root; give the output another name", output_name(run, index, text),
-                     from);
-}
-
-static bool check_output(struct job_run *run, size_t index)
-{
-    const struct job_output *output = &run->job.outputs[index];
-    struct error *error = &run->outputs[index].error;
-    bool listed = run->job.listed;
-    if (check_format(run, index, error) != STATUS_OK ||
-        check_is_not_input(run, index, error) != STATUS_OK ||
-        plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
-        return false;
-    if (output->place.path || output->place.key || plan_gives_values(output->ops))
-        return true;
-    if (listed)
-        error_set(error, STATUS_BAD_JOB,
-                  "outputs[%zu] has no output, and no operation that gives values", index);
-    else
-        error_set(error, STATUS_BAD_JOB,
-                  "the job has no output, and no operation that gives values");
-    return false;
-}
-
-/* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
-void job_run_check_operations(struct job_run *run)
-{
-    size_t good = 0;
-    for (size_t i = 0; i < run->job.output_count; i++)
-        good += check_output(run, i);
-    if (good == 0)
-        run->error = run->outputs[0].error;
 }
 
 static void parse(struct job_run *run, const struct lease *lease)
@@ -246,7 +120,7 @@ void lease_events_leased(void *context, struct lease *lease)
     if (job_run_is_open(run) && pipeline->failed)
         job_run_decide(run, OUTCOME_RETURNED);
     lease->id = run->job.id;
-    pipeline_move(run, first_stage(run));
+    stages_move(run, first_stage(run));
     pipeline_pump(pipeline);
 }
 
@@ -265,7 +139,7 @@ void job_run_enter_ask(struct job_run *run)
         return;
     char label[LABEL_BYTES];
     log_error("job %s: no memory to ask about its start; it goes back", job_run_label(run, label));
-    pipeline_end(run, OUTCOME_RETURNED);
+    stages_end(run, OUTCOME_RETURNED);
 }
 
 /* Whether nothing is left to do for this output: it has failed, its file is in its place, or it
@@ -297,7 +171,7 @@ static void cancel(struct job_run *run)
     if (!waits)
         return; /* at its end already, or a worker or stream has it: at the end of that stage */
     job_run_end_cancelled(run);
-    pipeline_move(run, STAGE_ACK);
+    stages_move(run, STAGE_ACK);
 }
 
 static void repeat(struct job_run *run, const char *kept)
@@ -307,7 +181,7 @@ static void repeat(struct job_run *run, const char *kept)
     if (!run->repeat)
         error_set(&run->error, STATUS_INTERNAL,
                   "the kept result of the first job with this id cannot be repeated");
-    pipeline_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
+    stages_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
 }
 
 static void expire(struct job_run *run)
@@ -319,7 +193,7 @@ static void expire(struct job_run *run)
     else
         error_set(&run->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
                   "expired", expires->seconds);
-    pipeline_end(run, OUTCOME_ANSWERED);
+    stages_end(run, OUTCOME_ANSWERED);
 }
 
 void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
@@ -334,9 +208,9 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
     } else if (run->stage == STAGE_ASK) {
         bound_wait(run, clock_now_ns());
         if (decision == START_GO)
-            pipeline_move(run, STAGE_READ);
+            stages_move(run, STAGE_READ);
         else if (decision == START_WAITS)
-            pipeline_end(run, OUTCOME_RETURNED);
+            stages_end(run, OUTCOME_RETURNED);
         else if (decision == START_EXPIRED)
             expire(run);
         else
@@ -358,7 +232,7 @@ void lease_events_lost(void *context, struct lease *lease)
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
     if (run->stage < STAGE_DECODE && job_run_withdraw(run)) {
-        pipeline_move(run, STAGE_ACK);
+        stages_move(run, STAGE_ACK);
         pipeline_pump(pipeline);
     }
 }

@@ -48,7 +48,7 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
     run->input.reading = NULL;
     if (error) {
         run->error = *error;
-        pipeline_advance(run);
+        stages_advance(run);
         return;
     }
     run->input.loaded = bytes;
@@ -71,7 +71,7 @@ static void start_read(struct job_run *run)
         return;
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
               run->job.input.key);
-    pipeline_move(run, STAGE_ACK);
+    stages_move(run, STAGE_ACK);
 }
 
 void reads_enter(struct job_run *run)

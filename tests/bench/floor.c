@@ -290,7 +290,7 @@ bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *ope
         error_set(error, STATUS_UNSUPPORTED_FORMAT, "cannot be read");
         return false;
     }
-    /* The daemon chooses in the same way (daemon/pipeline/steps.c). */
+    /* The daemon chooses in the same way (daemon/pipeline/planning.c). */
     struct plan_source source = {.width = photo->width, .height = photo->height, .orientation = 1,
                                  .background = {255, 255, 255}};
     if (ycc && plan_decode_as(&target, 1) == DECODE_LUMA)

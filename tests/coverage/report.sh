@@ -20,7 +20,7 @@ fi
 
 # Every object's lines; the tests' own daemon has some of a file's once more (tests/faults), and a
 # header's stand in many. A line is run where one of them is.
-find "$build" -name '*.gcno' -path '*/*' | grep -E "^$build/(conf|queue|codecs|gpu|daemon|tests/faults/pipeline)" |
+find "$build" -name '*.gcno' -path '*/*' | grep -E "^$build/(conf|queue|codecs|gpu|daemon|tests/faults/stages)" |
     xargs -r gcov --stdout 2>/dev/null |
     awk -v percent_min="$percent_min" -v reasons=tests/coverage/uncovered.txt -f tests/coverage/report.awk ||
     status=1

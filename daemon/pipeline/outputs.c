@@ -1,0 +1,248 @@
+/* outputs.c - the stage ENCODE on a worker: each output goes to its file or to memory for Redis. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pipeline/pipeline_impl.h"
+
+/* ---- to a file ------------------------------------------------------------------------------ */
+
+struct path_sink {
+    struct codec_sink sink;
+    struct files_output file;
+    struct disk *disk;
+    uint64_t written; /* bytes that are in the file */
+};
+
+static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
+{
+    struct path_sink *self = container_of(sink, struct path_sink, sink);
+    enum status status = files_output_write(&self->file, sink->buffer, used, error);
+    if (status == STATUS_OK) {
+        self->written += used;
+        disk_add_bytes(self->disk, used);
+    }
+    return status;
+}
+
+static struct encode_request encode_request(const struct job_run *run, size_t index)
+{
+    const struct job_output *wanted = &run->job.outputs[index];
+    return (struct encode_request){
+        .format = run->outputs[index].format,
+        .encoder = wanted->encoder,
+        .icc = run->info.icc,
+        .icc_bytes = run->info.icc_bytes,
+        .deadline_ns = run->timing.deadline_ns,
+    };
+}
+
+struct placing {
+    const struct job_run *run;
+    size_t index; /* of the output */
+};
+
+/* Two paths may lead to one file: through roots that lie in each other, hard links, mounts, or
+ * names that a filesystem does not tell apart. Earlier outputs are in their places by now. */
+static enum status may_replace(void *context, const struct files_identity *target,
+                               struct error *error)
+{
+    const struct placing *placing = context;
+    const struct job_run *run = placing->run;
+    const char *path = run->job.outputs[placing->index].place.path;
+    if (files_same(target, &run->input.identity))
+        return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "
+                         "\"%.100s\"; give it another name", path, run->job.input.path);
+    for (size_t i = 0; i < placing->index; i++)
+        if (run->outputs[i].placed && files_same(target, &run->outputs[i].identity))
+            return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of another "
+                             "output, \"%.100s\"; give it another name", path,
+                             run->job.outputs[i].place.path);
+    return STATUS_OK;
+}
+
+/* true: it could not be written, and the disk may be why. */
+static bool encode_to_path(struct job_run *run, size_t index, const struct image *image,
+                           struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct encode_request request = encode_request(run, index);
+    struct disk *disk = &run->pipeline->disk;
+    struct path_sink sink = {
+        .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file},
+        .disk = disk};
+    disk_begin_output(disk);
+    enum status status =
+        files_output_begin(run->pipeline->parts.files, &sink.file,
+                           run->job.outputs[index].place.path, run->number,
+                           run->fetch, index, &output->error);
+    if (status == STATUS_OK)
+        status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
+    if (status == STATUS_OK)
+        status = files_output_finish(&sink.file, run->bounds.sync, &output->error);
+    enum outcome outcome = atomic_load(&run->outcome);
+    if (status == STATUS_OK && outcome == OUTCOME_CANCELLED)
+        status = error_set(&output->error, STATUS_CANCELLED, "the job was cancelled before this "
+                           "output was in its place");
+    /* Another daemon may be at this job by now, or it was answered: leave its output alone. */
+    if (status == STATUS_OK && outcome == OUTCOME_OPEN)
+        output->placed =
+            files_output_place(&sink.file, run->bounds.sync, may_replace,
+                               &(struct placing){.run = run, .index = index},
+                               &output->error) == STATUS_OK;
+    output->identity = sink.file.identity;
+    bool suspects_disk = disk_may_be_why(sink.file.reason);
+    if (suspects_disk)
+        disk_lack_room(disk);
+    files_output_end(&sink.file);
+    disk_end_output(disk, sink.written);
+    output->bytes = sink.sink.total;
+    return suspects_disk;
+}
+
+/* ---- to a key ------------------------------------------------------------------------------- */
+
+struct memory_sink {
+    struct codec_sink sink;
+    struct job_run *run;
+    struct queue_value *value;
+    size_t capacity;
+    size_t others; /* bytes of the job's other keys */
+};
+
+/* Room in the budget for so many bytes of keys in all. */
+static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
+{
+    size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
+    if (bytes > KEY_OUTPUTS_BYTES_MAX)
+        return error_set(error, STATUS_ENCODE_FAILED,
+                         "the job's keys have more than %llu bytes, which is all they may hold",
+                         KEY_OUTPUTS_BYTES_MAX);
+    if (needed <= room || admission_extend(run, needed - room))
+        return STATUS_OK;
+    size_t most = pipeline_codec_usage(run->pipeline).budget;
+    if (needed > most)
+        return error_set(error, STATUS_OVER_BUDGET,
+                         "the job's keys need more than %zu bytes; three eighths of host_bytes, "
+                         "%zu, is all there is", bytes, most);
+    return error_set(error, STATUS_OUT_OF_MEMORY,
+                     "the job's keys need more than the %zu bytes that were reserved for them, and "
+                     "host_bytes has no more at the moment", room);
+}
+
+static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
+{
+    struct memory_sink *self = container_of(sink, struct memory_sink, sink);
+    struct queue_value *value = self->value;
+    size_t needed = value->bytes + used;
+    if (need_room(self->run, needed + self->others, error) != STATUS_OK)
+        return error->status;
+    if (needed > self->capacity) {
+        size_t capacity = self->capacity * 2 > needed ? self->capacity * 2 : needed;
+        uint8_t *grown = realloc(value->value, capacity);
+        if (!grown)
+            return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for an output of %zu bytes",
+                             needed);
+        value->value = grown;
+        self->capacity = capacity;
+    }
+    memcpy(value->value + value->bytes, sink->buffer, used);
+    value->bytes = needed;
+    return STATUS_OK;
+}
+
+/* Gives back what the buffer grew in advance. */
+static void end_value(struct memory_sink *sink)
+{
+    uint8_t *shrunk = sink->value->bytes < sink->capacity
+                          ? realloc(sink->value->value, sink->value->bytes) : NULL;
+    if (shrunk)
+        sink->value->value = shrunk;
+}
+
+static void encode_to_key(struct job_run *run, size_t index, const struct image *image,
+                          struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct encode_request request = encode_request(run, index);
+    output->value = (struct queue_value){.key = run->job.outputs[index].place.key,
+                                         .ttl_s = run->job.outputs[index].ttl_s};
+    struct memory_sink sink = {
+        .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_memory},
+        .run = run,
+        .value = &output->value};
+    for (size_t i = 0; i < index; i++)
+        sink.others += run->outputs[i].value.bytes;
+    if (codec_encode(tools->codec, image, &request, &sink.sink, &output->error) == STATUS_OK) {
+        end_value(&sink);
+    } else {
+        free(output->value.value);
+        output->value = (struct queue_value){0};
+    }
+    output->bytes = sink.sink.total;
+}
+
+/* ---- all outputs ---------------------------------------------------------------------------- */
+
+static void take_values(struct job_run *run, struct job_run_output *output)
+{
+    if (!plan_has_values(&run->plan, output->variant))
+        return;
+    output->values = plan_values(&run->plan, output->variant, run->reserved.memory.output);
+    if (!output->values)
+        error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an output's values");
+}
+
+/* What stays of the job until Redis has acknowledged it. */
+static void measure_results(struct job_run *run)
+{
+    size_t bytes = run->values_bytes, most = run->reserved.lane_bytes;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        bytes += run->outputs[i].value.bytes;
+    run->reserved.results_bytes = bytes < most ? bytes : most;
+}
+
+/* The job's error is that of its first output which is worth trying again, or else of the first
+ * that failed: what can be had of an output must not depend on what is wrong with another. */
+static void judge(struct job_run *run)
+{
+    const struct error *first = NULL;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct error *error = &run->outputs[i].error;
+        if (error->status == STATUS_OK)
+            continue;
+        if (!first || (status_retryable(error->status) && !status_retryable(first->status)))
+            first = error;
+    }
+    if (first)
+        run->error = *first;
+}
+
+/* Returns as encode_to_path. */
+static bool encode_output(struct job_run *run, size_t index, struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    if (output->error.status != STATUS_OK)
+        return false;
+    take_values(run, output);
+    if (output->error.status != STATUS_OK || !output->format)
+        return false;
+    struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
+                                     run->reserved.memory.output);
+    output->width = image.width;
+    output->height = image.height;
+    if (run->job.outputs[index].place.path)
+        return encode_to_path(run, index, &image, tools);
+    encode_to_key(run, index, &image, tools);
+    return false;
+}
+
+void job_run_encode(struct job_run *run, struct worker_tools *tools)
+{
+    bool suspects_disk = false;
+    for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++)
+        suspects_disk |= encode_output(run, i, tools);
+    measure_results(run);
+    judge(run);
+    bool works = !suspects_disk || disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
+    (void)works; /* kept in run->disk_error; if the disk works, the error is the job's own */
+}

@@ -1,0 +1,274 @@
+/*
+ * stages.c - brings a job to a stage, has a worker or the engine carry the stage out, and goes on
+ * to the next one.
+ */
+#include "conf/clock.h"
+#include "daemon/pipeline/fault.h"
+#include "daemon/pipeline/pipeline_impl.h"
+
+static void enter_on_worker(struct job_run *run);
+static void enter_gpu(struct job_run *run);
+static void on_task_done(struct engine_task *task);
+
+/* Of the tasks that wait for a worker the one nearest to its end goes first. */
+const struct stage_row stage_table[STAGE_COUNT] = {
+    [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
+    [STAGE_READ] = {reads_enter, job_run_read, 0},
+    [STAGE_ADMIT] = {admission_wait, NULL, 0},
+    [STAGE_DECODE] = {enter_on_worker, job_run_decode, 1},
+    [STAGE_GPU] = {enter_gpu, job_run_compute, 2},
+    [STAGE_ENCODE] = {enter_on_worker, job_run_encode, 3},
+    [STAGE_ACK] = {job_run_enter_ack, NULL, 0},
+};
+
+/* ---- from one stage to another -------------------------------------------------------------- */
+
+/* It no longer stands in the way of others in the line of its stage. */
+static void leave_line(struct job_run *run)
+{
+    if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
+        run->pipeline->read_stalled = false; /* the next one may need less */
+    if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
+        reads_recall(run->pipeline); /* its input was in the way */
+    run->input.turn = TURN_IN_ORDER;
+}
+
+void stages_move(struct job_run *run, enum stage stage)
+{
+    struct pipeline *pipeline = run->pipeline;
+    leave_line(run);
+    run->timing.entered_ns = clock_now_ns();
+    if (stage > STAGE_ADMIT)
+        pipeline->moved_ns = run->timing.entered_ns;
+    job_run_move(run, stage, OWNER_LOOP);
+    fault_point("enter", stage_name(stage), run->job.id);
+    stage_table[stage].enter(run);
+}
+
+void stages_end(struct job_run *run, enum outcome outcome)
+{
+    job_run_decide(run, outcome);
+    stages_move(run, STAGE_ACK);
+}
+
+void stages_make_zombie(struct job_run *run)
+{
+    leave_line(run);
+    job_run_move(run, run->stage, OWNER_ZOMBIE);
+}
+
+void stages_recycle(struct job_run *run)
+{
+    job_run_clear(run);
+    job_run_move(run, STAGE_ASK, OWNER_NONE);
+}
+
+bool job_run_lacks_disk(const struct job_run *run)
+{
+    bool has_file = false;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        has_file |= run->job.outputs[i].place.path != NULL;
+    return has_file && run->pipeline->disk.failed;
+}
+
+/* A job that could not write because of the disk goes back, and so does one that is still to. */
+static bool lacks_disk(struct job_run *run, enum stage next)
+{
+    if (run->disk_error.status == STATUS_OK)
+        return next <= STAGE_ENCODE && run->error.status == STATUS_OK && job_run_lacks_disk(run);
+    disk_fail(&run->pipeline->disk, &run->disk_error);
+    return true;
+}
+
+void stages_advance(struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    enum stage next = run->stage + 1;
+    if (run->stage == STAGE_DECODE) {
+        reads_release(run);
+        admission_keep_encoder(run);
+    }
+    bool goes_back = pipeline->failed && next <= STAGE_GPU && run->error.status == STATUS_OK;
+    if (run->outcome == OUTCOME_CANCELLED)
+        job_run_end_cancelled(run);
+    else
+        goes_back |= lacks_disk(run, next);
+    if (goes_back && run->outcome != OUTCOME_RETURNED)
+        job_run_decide(run, OUTCOME_RETURNED);
+    if (run->error.status != STATUS_OK || !job_run_is_open(run))
+        next = STAGE_ACK;
+    stages_move(run, next);
+    pipeline_pump(pipeline);
+}
+
+/* ---- on a worker ---------------------------------------------------------------------------- */
+
+/* On a worker: the stage that the job is at. */
+static void run_stage(struct job_run *run, struct worker_tools *tools)
+{
+    enum stage stage = atomic_load(&run->at);
+    uint64_t begin_ns = clock_now_ns();
+    job_run_start_clock(run);
+    fault_point("run", stage_name(stage), run->job.id);
+    stage_table[stage].run(run, tools);
+    uint64_t end_ns = clock_now_ns();
+    double *ms = &run->timing.ms[stage];
+    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read that found no room adds up */
+    trace_hooks_run(run, tools->number, begin_ns, end_ns);
+}
+
+/* On a worker: the job comes to the next stage, which this worker carries out as well. */
+static void carry_to(struct job_run *run, enum stage stage)
+{
+    atomic_store(&run->at, stage);
+    fault_point("enter", stage_name(stage), run->job.id);
+}
+
+static bool is_small(const struct job_run *run)
+{
+    return admission_need(run) <= SMALL_JOB_BYTES;
+}
+
+/* On a worker that has read: a small job passes admission here if nobody waits there. Any other
+ * one is in the line from now on. */
+static bool carry_through_admission(struct job_run *run)
+{
+    if (!engine_is_synchronous(run->pipeline->parts.engine) || !is_small(run)) {
+        admission_wait(run);
+        return false;
+    }
+    fault_point("enter", stage_name(STAGE_ADMIT), run->job.id);
+    if (!admission_pass(run) || run->error.status != STATUS_OK)
+        return false;
+    run->timing.ms[STAGE_ADMIT] = 0;
+    trace_hooks_carry(run);
+    carry_to(run, STAGE_DECODE);
+    return true;
+}
+
+/* false: there is nothing to compute. */
+static bool begin_compute(struct job_run *run)
+{
+    run->engine_task = (struct engine_task){
+        .plan = &run->plan,
+        .memory = &run->reserved.memory,
+        .deadline_ns = run->timing.deadline_ns,
+        .done = on_task_done,
+    };
+    return !run->plan.idle;
+}
+
+/* On a worker that has carried out a stage of its task: whether it goes on to the next stage
+ * itself, without a way over the loop. It must not if the loop has something to decide. */
+static bool carry_on(struct job_run *run, enum stage first)
+{
+    enum stage stage = atomic_load(&run->at);
+    if (run->error.status != STATUS_OK || stage == STAGE_ENCODE || !job_run_is_open(run) ||
+        atomic_load(&run->pipeline->failed))
+        return false;
+    if (stage == STAGE_READ)
+        return !job_run_lacks_room(run) && carry_through_admission(run);
+    if (first != STAGE_READ)
+        return false;
+    if (clock_now_ns() >= run->timing.deadline_ns) {
+        job_run_set_late(run);
+        return false;
+    }
+    carry_to(run, stage + 1);
+    if (stage == STAGE_DECODE && !begin_compute(run))
+        carry_to(run, STAGE_ENCODE);
+    return true;
+}
+
+void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
+{
+    struct job_run *run = container_of(task, struct job_run, worker_task);
+    enum stage first = atomic_load(&run->at);
+    do
+        run_stage(run, tools);
+    while (carry_on(run, first));
+    bool carried_out = first == STAGE_READ && atomic_load(&run->at) == STAGE_ENCODE;
+    if (carried_out)
+        job_run_drop_plan(run);
+    /* Its memory is free at once, though the loop may hear of it later. */
+    task->patient = carried_out && !admission_release(run);
+}
+
+/* ---- back on the loop ----------------------------------------------------------------------- */
+
+/* A job comes back from a worker or from the engine; false: it had been answered long ago. */
+static bool take_back(struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    if (run->owner != OWNER_ZOMBIE)
+        return true;
+    stages_recycle(run);
+    reads_recall(pipeline);
+    admits_recall(pipeline);
+    pipeline_pump(pipeline);
+    return false;
+}
+
+void job_run_task_done(struct worker_task *task)
+{
+    struct job_run *run = container_of(task, struct job_run, worker_task);
+    if (!take_back(run))
+        return;
+    if (run->stage == STAGE_READ && job_run_lacks_room(run) && job_run_is_open(run) &&
+        !run->pipeline->failed) {
+        job_run_move(run, STAGE_READ, OWNER_LOOP);
+        reads_refuse(run);
+        return;
+    }
+    if (!run->input.loaded)
+        reads_end_key(run);
+    trace_hooks_back(run);
+    leave_line(run);
+    job_run_move(run, atomic_load(&run->at), OWNER_LOOP); /* a worker may have carried it on */
+    stages_advance(run);
+}
+
+static void on_task_done(struct engine_task *task)
+{
+    struct job_run *run = container_of(task, struct job_run, engine_task);
+    trace_hooks_task(run);
+    if (!take_back(run))
+        return;
+    job_run_move(run, STAGE_GPU, OWNER_LOOP);
+    run->error = task->error;
+    /* A fault of the device, or of a neighbour on it, is not charged to this job. */
+    if (engine_fault(run->pipeline->parts.engine) && !task->on_device &&
+        run->error.status == STATUS_GPU_FAILED)
+        job_run_decide(run, OUTCOME_RETURNED);
+    stages_advance(run);
+}
+
+/* ---- to a worker or the engine -------------------------------------------------------------- */
+
+void job_run_start_task(struct job_run *run)
+{
+    job_run_move(run, run->stage, OWNER_WORKER);
+    run->worker_task.priority = stage_table[run->stage].priority;
+    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+}
+
+static void enter_on_worker(struct job_run *run)
+{
+    job_run_start_task(run);
+}
+
+static void enter_gpu(struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    if (!begin_compute(run)) {
+        stages_advance(run);
+        return;
+    }
+    if (engine_is_synchronous(pipeline->parts.engine)) {
+        job_run_start_task(run);
+        return;
+    }
+    job_run_move(run, STAGE_GPU, OWNER_ENGINE);
+    run->engine_task.alone = run->lease->alone;
+    engine_submit(pipeline->parts.engine, &run->engine_task);
+}
