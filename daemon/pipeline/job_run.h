@@ -44,7 +44,7 @@ enum owner {
     OWNER_COUNT
 };
 
-/* Until the outcome is RETURNED or LOST, run->error adds how the job went. */
+/* Unless it is RETURNED or LOST, run->error says how the job went. */
 enum outcome {
     OUTCOME_OPEN,      /* under way */
     OUTCOME_CANCELLED, /* a cancel came: the job ends with its current stage */

@@ -6,7 +6,6 @@
 #include "daemon/pipeline/fault.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
-static void enter_on_worker(struct job_run *run);
 static void enter_gpu(struct job_run *run);
 static void on_task_done(struct engine_task *task);
 
@@ -15,9 +14,9 @@ const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
     [STAGE_READ] = {reads_enter, job_run_read, 0},
     [STAGE_ADMIT] = {admission_wait, NULL, 0},
-    [STAGE_DECODE] = {enter_on_worker, job_run_decode, 1},
+    [STAGE_DECODE] = {job_run_start_task, job_run_decode, 1},
     [STAGE_GPU] = {enter_gpu, job_run_compute, 2},
-    [STAGE_ENCODE] = {enter_on_worker, job_run_encode, 3},
+    [STAGE_ENCODE] = {job_run_start_task, job_run_encode, 3},
     [STAGE_ACK] = {job_run_enter_ack, NULL, 0},
 };
 
@@ -103,7 +102,6 @@ void stages_advance(struct job_run *run)
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
-/* On a worker: the stage that the job is at. */
 static void run_stage(struct job_run *run, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&run->at);
@@ -117,7 +115,7 @@ static void run_stage(struct job_run *run, struct worker_tools *tools)
     trace_hooks_run(run, tools->number, begin_ns, end_ns);
 }
 
-/* On a worker: the job comes to the next stage, which this worker carries out as well. */
+/* The job comes to the next stage, and this worker carries it out as well. */
 static void carry_to(struct job_run *run, enum stage stage)
 {
     atomic_store(&run->at, stage);
@@ -129,8 +127,8 @@ static bool is_small(const struct job_run *run)
     return admission_need(run) <= SMALL_JOB_BYTES;
 }
 
-/* On a worker that has read: a small job passes admission here if nobody waits there. Any other
- * one is in the line from now on. */
+/* After the read: a small job passes admission here if nobody waits there. Any other job is in the
+ * line from now on. */
 static bool carry_through_admission(struct job_run *run)
 {
     if (!engine_is_synchronous(run->pipeline->parts.engine) || !is_small(run)) {
@@ -146,7 +144,7 @@ static bool carry_through_admission(struct job_run *run)
     return true;
 }
 
-/* false: there is nothing to compute. */
+/* On a worker or the loop. false: there is nothing to compute. */
 static bool begin_compute(struct job_run *run)
 {
     run->engine_task = (struct engine_task){
@@ -158,8 +156,8 @@ static bool begin_compute(struct job_run *run)
     return !run->plan.idle;
 }
 
-/* On a worker that has carried out a stage of its task: whether it goes on to the next stage
- * itself, without a way over the loop. It must not if the loop has something to decide. */
+/* After a stage: whether this worker goes on to the next stage, without the loop in between. It
+ * must not if the loop has something to decide. first: the stage at which its task began. */
 static bool carry_on(struct job_run *run, enum stage first)
 {
     enum stage stage = atomic_load(&run->at);
@@ -196,7 +194,7 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
 
 /* ---- back on the loop ----------------------------------------------------------------------- */
 
-/* A job comes back from a worker or from the engine; false: it had been answered long ago. */
+/* A job comes back from a worker or from the engine. false: it was a zombie, and is gone. */
 static bool take_back(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -250,11 +248,6 @@ void job_run_start_task(struct job_run *run)
     job_run_move(run, run->stage, OWNER_WORKER);
     run->worker_task.priority = stage_table[run->stage].priority;
     workers_submit(run->pipeline->parts.workers, &run->worker_task);
-}
-
-static void enter_on_worker(struct job_run *run)
-{
-    job_run_start_task(run);
 }
 
 static void enter_gpu(struct job_run *run)
