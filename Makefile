@@ -124,7 +124,7 @@ CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
-TEST_LIB = $(patsubst %.c,$(O)/%.o,$(wildcard tests/fixtures/*.c))
+TEST_LIB = $(patsubst %.c,$(O)/%.o,$(wildcard tests/fixtures/*.c tests/fixtures/*/*.c))
 TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/*/test_*.c tests/e2e/test_*.c \
              tests/scale/test_*.c)))
 FUZZ_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/fuzz/fuzz_*.c) tests/fuzz/replay.c,\
@@ -216,6 +216,8 @@ $(O)/gpu/ops/%.o: CFLAGS_ALL += -O3 -fno-math-errno \
                             $(if $(COUNT),-fprofile-update=single)
 
 $(O)/tests/%.o $(O)/tests/%.so: private COUNT =
+# cmocka passes each test a state that most do not use.
+$(O)/tests/%.o: private WARNINGS += -Wno-unused-parameter
 
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
@@ -298,9 +300,9 @@ $(O)/tests/cuda/gpu/%.o: gpu/%.c $(O)/flags
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
-$(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(STANDIN_LIB)
+$(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(TEST_LIB) $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
-$(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(STANDIN_LIB)
+$(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(TEST_LIB) $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
 # bench_gpu also times single copies and kernels, and NPP, if the toolkit has it.
@@ -489,5 +491,5 @@ clean:
 -include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
-         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))

@@ -4,7 +4,7 @@
 #ifndef GPUIMGD_TESTS_CUDA_JOBS_H
 #define GPUIMGD_TESTS_CUDA_JOBS_H
 
-#include "tests/unit/gpu/engine_job.h"
+#include "tests/fixtures/gpu/engine_job.h"
 
 #include <unistd.h>
 
@@ -29,138 +29,30 @@ struct jobs_how {
     bool alone;                 /* each takes a stream by itself */
 };
 
-static struct jobs *jobs_running;
+/* Those that jobs_on_done counts for. */
+extern struct jobs *jobs_running;
 
-static inline void jobs_on_done(struct engine_task *task)
-{
-    struct job *job = container_of(task, struct job, task);
-    unsigned number = (unsigned)(job - jobs_running->job);
-    jobs_running->done[number]++;
-    jobs_running->ended[jobs_running->answered++] = number;
-    test_done_count++;
-}
-
-static inline void jobs_set_fault(const char *at, int error, unsigned nth, unsigned times)
-{
-    struct cuda_fault fault = {.error = error, .nth = nth, .times = times, .devices = 1};
-    snprintf(fault.at, sizeof fault.at, "%s", at);
-    cuda_fault_set(&fault);
-}
-
-static inline void jobs_set_no_fault(int devices)
-{
-    cuda_fault_set(&(struct cuda_fault){.devices = devices ? devices : 1});
-}
-
-static inline struct engine *jobs_engine(const struct jobs_how *how)
-{
-    struct engine *engine = NULL;
-    struct error error = {0};
-    struct engine_config config = {.kind = "cuda", .devices = "all", .streams = how->streams,
-                                   .pinned_bytes = 128 * MIB, .device_bytes = 128 * MIB,
-                                   .hang_grace_s = how->hang_grace_s, .wake = bell_ring,
-                                   .wake_context = &test_bell};
-    if (engine_open(&config, &engine, &error) != STATUS_OK)
-        fail_msg("%s", error.text);
-    return engine;
-}
+void jobs_on_done(struct engine_task *task);
+void jobs_set_fault(const char *at, int error, unsigned nth, unsigned times);
+void jobs_set_no_fault(int devices);
+struct engine *jobs_engine(const struct jobs_how *how);
 
 /* A picture of its own for each job, all of them small. */
-static inline void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width,
-                                uint32_t height)
-{
-    struct job *job = &jobs->job[number];
-    job_open(job, width, height, 3, JOBS_OPS);
-    assert_int_equal(job_reserve(job, jobs->engine), ENGINE_RESERVED);
-    job->task.done = jobs_on_done;
-}
+void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t height);
 
 /* Opens the engine while nothing is wrong, and reserves for all jobs. */
-static inline void jobs_open(struct jobs *jobs, const struct jobs_how *how)
-{
-    jobs_set_no_fault(how->devices);
-    memset(jobs, 0, sizeof *jobs);
-    jobs_running = jobs;
-    jobs->engine = jobs_engine(how);
-    jobs->count = how->count;
-    for (unsigned i = 0; i < jobs->count; i++) {
-        jobs_prepare(jobs, i, 60 + i * 10, 70);
-        jobs->job[i].task.alone = how->alone;
-    }
-}
-
-static inline void jobs_submit(struct jobs *jobs, unsigned first, unsigned count)
-{
-    for (unsigned i = first; i < first + count; i++)
-        engine_submit(jobs->engine, &jobs->job[i].task);
-    engine_start(jobs->engine);
-}
+void jobs_open(struct jobs *jobs, const struct jobs_how *how);
+void jobs_submit(struct jobs *jobs, unsigned first, unsigned count);
 
 /* Until so many in all have been answered, ten seconds at most. */
-static inline void jobs_wait(struct jobs *jobs, unsigned wanted)
-{
-    uint64_t limit_ns = now_ns() + 10000000000ull;
-    while (jobs->answered < wanted && now_ns() < limit_ns) {
-        bell_wait(&test_bell);
-        engine_reap(jobs->engine);
-    }
-    if (jobs->answered != wanted)
-        fail_msg("%u jobs of %u were answered", jobs->answered, wanted);
-    for (unsigned i = 0; i < jobs->count && wanted == jobs->count; i++)
-        if (jobs->done[i] != 1)
-            fail_msg("job %u was answered %u times", i, jobs->done[i]);
-}
-
-static inline unsigned jobs_with(const struct jobs *jobs, enum status status)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < jobs->count; i++)
-        count += jobs->job[i].task.error.status == status;
-    return count;
-}
-
-static inline unsigned jobs_charged(const struct jobs *jobs)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < jobs->count; i++)
-        count += jobs->job[i].task.on_device;
-    return count;
-}
+void jobs_wait(struct jobs *jobs, unsigned wanted);
+unsigned jobs_with(const struct jobs *jobs, enum status status);
+unsigned jobs_charged(const struct jobs *jobs);
 
 /* After a fault nothing is begun: a new job is answered at once, and none gets memory. */
-static inline void jobs_check_latched(struct jobs *jobs)
-{
-    struct job late;
-    struct error error = {0};
-    assert_non_null(engine_fault(jobs->engine));
-    assert_int_equal(jobs_with(jobs, STATUS_OK) + jobs_with(jobs, STATUS_GPU_FAILED),
-                     jobs->count);
-    job_open(&late, 50, 50, 3, JOBS_OPS);
-    assert_int_equal(engine_reserve(jobs->engine, &late.plan, &late.memory, &error), ENGINE_WAIT);
-    assert_null(late.memory.input);
-    assert_int_equal(error.status, STATUS_OK);
-    late.memory = jobs->job[0].memory;
-    test_run(jobs->engine, &late.task);
-    assert_int_equal(late.task.error.status, STATUS_GPU_FAILED);
-    assert_false(late.task.on_device);
-    memset(&late.memory, 0, sizeof late.memory);
-    job_close(&late, jobs->engine);
-}
+void jobs_check_latched(struct jobs *jobs);
 
 /* All pictures that came out are those of the CPU engine, and all memory is given back. */
-static inline void jobs_close(struct jobs *jobs)
-{
-    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
-    for (unsigned i = 0; i < jobs->count; i++)
-        if (jobs->done[i] && jobs->job[i].task.error.status == STATUS_OK)
-            compare_with_cpu(cpu, &jobs->job[i], JOBS_OPS);
-    engine_close(cpu);
-    for (unsigned i = 0; i < jobs->count; i++)
-        job_close(&jobs->job[i], jobs->engine);
-    assert_int_equal(engine_pinned_usage(jobs->engine).used, 0);
-    assert_int_equal(engine_device_usage(jobs->engine).used, 0);
-    jobs_set_no_fault(1); /* the device is whole again, and all that it holds can be freed */
-    engine_close(jobs->engine);
-}
+void jobs_close(struct jobs *jobs);
 
 #endif

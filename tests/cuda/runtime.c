@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "conf/limits.h"
 #include "conf/list.h"
 #include "gpu/plan/pass.h"
@@ -313,13 +314,6 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 
 /* ---- a stream at work ------------------------------------------------------------------------ */
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void run_kernel(struct item *item, bool turn_a_bit)
 {
     for (size_t i = 0; i < item->count; i++) {
@@ -382,7 +376,7 @@ static bool work_on(struct CUstream_st *stream, struct item *item)
     if (broken[stream->device] || (strike && fault.error == cudaErrorNotReady && !fault.bit))
         return false;
     if (item->kind == RECORD) {
-        item->event->time_ns = now_ns();
+        item->event->time_ns = clock_now_ns();
         item->event->taken = true;
         return true;
     }

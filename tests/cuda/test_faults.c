@@ -172,7 +172,7 @@ static void never_reported(const char *at, int error)
     static struct jobs jobs;
     open_jobs(&jobs, 1, 0.15);
     jobs_set_fault(at, error, 1, 1);
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = clock_now_ns();
     for (unsigned i = 0; i < JOBS; i++)
         jobs.job[i].task.deadline_ns = start_ns + (i == 0 ? 50000000ull : 60000000000ull);
     jobs_submit(&jobs, 0, 1);
@@ -180,7 +180,7 @@ static void never_reported(const char *at, int error)
         usleep(1000);
     jobs_submit(&jobs, 1, JOBS - 1);
     jobs_wait(&jobs, JOBS);
-    assert_true(now_ns() - start_ns >= 200000000ull);
+    assert_true(clock_now_ns() - start_ns >= 200000000ull);
     jobs_check_latched(&jobs);
     assert_int_equal(jobs.job[0].task.error.status, STATUS_GPU_FAILED);
     assert_true(jobs.job[0].task.on_device);
@@ -280,7 +280,7 @@ static void test_a_device_that_cannot_be_opened(void **state)
                                         "cudaEventCreate", "cudaEventRecord",
                                         "cudaStreamSynchronize"};
     struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB,
-                                   .wake = bell_ring, .wake_context = &test_bell};
+                                   .wake = bell_ring};
     (void)state;
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
         for (unsigned nth = 1; nth <= 2; nth++) {

@@ -1,5 +1,5 @@
 /* The codec table, and what holds for every format: sinks, deadlines, reuse after failures. */
-#include "tests/unit/codecs/test_codec_rig.h"
+#include "tests/fixtures/codec_rig.h"
 
 static struct rig rig;
 
@@ -173,7 +173,7 @@ static void test_deadline_between_parts(void **state)
         file = file_of_parts(png, true);
         rig.limits.deadline_ns = 0;
         assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
-        rig.limits.deadline_ns = rig_now_ns() + 1000000;
+        rig.limits.deadline_ns = clock_now_ns() + 1000000;
         assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_DECODE_LIMIT);
         picture_free(&file);
     }
@@ -273,7 +273,7 @@ static void test_encode_deadline(void **state)
                                                      .progressive = variant == 1,
                                                      .compression = 6}};
         for (int soon = 0; soon < 2; soon++) {
-            request.deadline_ns = soon != 0 ? rig_now_ns() + 1000000 : 1;
+            request.deadline_ns = soon != 0 ? clock_now_ns() + 1000000 : 1;
             struct rig_sink sink = {.bytes_max = 0};
             assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink),
                              STATUS_TIMEOUT);

@@ -1,6 +1,6 @@
 /* The JPEG codec against djpeg and cjpeg, to the bit, and against broken files. */
 #include "tests/fixtures/reference.h"
-#include "tests/unit/codecs/test_codec_rig.h"
+#include "tests/fixtures/codec_rig.h"
 
 #include <jpeglib.h>
 
@@ -366,10 +366,10 @@ static void test_segment_limit(void **state)
                 {MANY, STATUS_DECODE_LIMIT}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 8, .height = 8});
-        uint64_t begin = rig_now_ns();
+        uint64_t begin = clock_now_ns();
         picture_insert(&file, 2, segments, rows[i].count * SEGMENT);
         expect(&file, rows[i].status, rows[i].status ? "more than 4096 APPn" : NULL);
-        assert_true(rig_now_ns() - begin < 5000000000u);
+        assert_true(clock_now_ns() - begin < 5000000000u);
         picture_free(&file);
     }
     free(segments);
@@ -524,11 +524,11 @@ static void test_flipped_bytes(void **state)
 {
     (void)state;
     uint32_t random = 20240607;
-    uint64_t end = rig_now_ns() + 3000000000u;
+    uint64_t end = clock_now_ns() + 3000000000u;
     rig.limits.side_max = 128; /* of a header that lies */
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_jpeg(&kinds[k]);
-        for (int i = 0; i < 250 && rig_now_ns() < end; i++) {
+        for (int i = 0; i < 250 && clock_now_ns() < end; i++) {
             struct picture_file bad = picture_cut(&file, file.length);
             for (uint32_t flips = picture_random(&random) % 4 + 1; flips > 0; flips--)
                 bad.bytes[picture_random(&random) % bad.length] = (uint8_t)picture_random(&random);
@@ -549,13 +549,13 @@ static void test_deadline(void **state)
     struct picture_jpeg options = {.width = 1200, .height = 1200, .progressive = true};
     for (int i = 0; i < 2; i++, options.progressive = false) {
         struct picture_file file = picture_jpeg(&options);
-        rig.limits.deadline_ns = rig_now_ns() + 1000000;
+        rig.limits.deadline_ns = clock_now_ns() + 1000000;
         enum status status = rig_probe(&rig, &file);
         if (status == STATUS_OK)
             expect(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed");
         rig.limits.deadline_ns = 1;
         expect(&file, STATUS_DECODE_LIMIT, "before its start");
-        rig.limits.deadline_ns = rig_now_ns() + 600000000000u;
+        rig.limits.deadline_ns = clock_now_ns() + 600000000000u;
         expect(&file, STATUS_OK, NULL);
         picture_free(&file);
     }

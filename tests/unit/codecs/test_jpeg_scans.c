@@ -1,6 +1,6 @@
 /* test_jpeg_scans.c - which scans of a progressive JPEG are left out, and that pixels stay. That
  * they are djpeg's is in test_jpeg.c. */
-#include "tests/unit/codecs/test_codec_rig.h"
+#include "tests/fixtures/codec_rig.h"
 
 #include "codecs/jpeg/scans.h"
 

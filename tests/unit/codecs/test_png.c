@@ -1,5 +1,5 @@
 /* The PNG codec against known pixels and libpng's simplified API, and against broken files. */
-#include "tests/unit/codecs/test_codec_rig.h"
+#include "tests/fixtures/codec_rig.h"
 
 #include <png.h>
 
@@ -270,7 +270,7 @@ static void test_flipped_bytes(void **state)
 {
     (void)state;
     uint32_t random = 20240608;
-    uint64_t end = rig_now_ns() + 3000000000u;
+    uint64_t end = clock_now_ns() + 3000000000u;
     rig.limits.side_max = 128;
     struct picture_file icc = picture_icc(400, "RGB ");
     for (int k = 0; k < kind_count; k++) {
@@ -280,7 +280,7 @@ static void test_flipped_bytes(void **state)
             options.icc_bytes = icc.length;
         }
         struct picture_file file = picture_png(&options);
-        for (int i = 0; i < 400 && rig_now_ns() < end; i++) {
+        for (int i = 0; i < 400 && clock_now_ns() < end; i++) {
             struct picture_file bad = picture_cut(&file, file.length);
             for (uint32_t flips = picture_random(&random) % 4 + 1; flips > 0; flips--) {
                 size_t among = i % 2 != 0 ? bad.length : 200; /* headers, more often */
@@ -302,11 +302,11 @@ static void test_deadline(void **state)
     (void)state;
     struct picture_png options = {.width = 1000, .height = 1000, .colour_type = 2, .level = 1};
     struct picture_file file = picture_png(&options);
-    rig.limits.deadline_ns = rig_now_ns() + 1000000;
+    rig.limits.deadline_ns = clock_now_ns() + 1000000;
     expect(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed");
     rig.limits.deadline_ns = 1;
     expect(&file, STATUS_DECODE_LIMIT, "before its start");
-    rig.limits.deadline_ns = rig_now_ns() + 600000000000u;
+    rig.limits.deadline_ns = clock_now_ns() + 600000000000u;
     expect(&file, STATUS_OK, NULL);
     picture_free(&file);
 }

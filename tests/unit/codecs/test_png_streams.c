@@ -4,7 +4,7 @@
  *
  * The streams are made here, of stored blocks (RFC 1950, RFC 1951), to be wrong where they should.
  */
-#include "tests/unit/codecs/test_codec_rig.h"
+#include "tests/fixtures/codec_rig.h"
 
 #include "tests/fixtures/picture_impl.h"
 #include "tests/fixtures/raster.h"

@@ -5,7 +5,7 @@
  * The seed is printed; GPUIMGD_TEST_SEED=N repeats it. Operations and their parameters come from
  * the table of operations.
  */
-#include "tests/unit/gpu/gpu_run.h"
+#include "tests/fixtures/gpu/gpu_run.h"
 
 #include <math.h>
 
@@ -542,7 +542,7 @@ static void check_flight(uint32_t first, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         engine_run(cpu, &here[i].task);
     while (test_done_count != expected) {
-        bell_wait(&test_bell);
+        bell_wait();
         engine_reap(cuda);
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -2,7 +2,9 @@
  * Tests of engine.h: opening, reserving, running on many threads or many streams, deadlines,
  * the figures. CUDA tests run where there is a device and are skipped elsewhere.
  */
-#include "tests/unit/gpu/engine_job.h"
+#include <pthread.h>
+
+#include "tests/fixtures/gpu/engine_job.h"
 
 static const char *const all_ops[] = {
     "[\"grayscale\"]", "[\"sobel\"]", "[]", "[\"grayscale\",\"sobel\"]",
@@ -79,10 +81,10 @@ static void test_cpu_deadline(void **state)
     struct job job;
     job_open(&job, 300, 200, 3, "[\"sobel\",\"sobel\"]");
     assert_int_equal(job_reserve(&job, cpu), ENGINE_RESERVED);
-    job.task.deadline_ns = now_ns() - 1;
+    job.task.deadline_ns = clock_now_ns() - 1;
     test_run(cpu, &job.task);
     assert_int_equal(job.task.error.status, STATUS_TIMEOUT);
-    job.task.deadline_ns = now_ns() + 60000000000ull;
+    job.task.deadline_ns = clock_now_ns() + 60000000000ull;
     job.task.error = (struct error){0};
     test_run(cpu, &job.task);
     assert_int_equal(job.task.error.status, STATUS_OK);
@@ -93,12 +95,10 @@ static void test_cpu_deadline(void **state)
 /* Seconds of this thread's own, which other programs do not lengthen. */
 static double run_s(struct engine *cpu, struct job *job, uint64_t deadline_ns)
 {
-    struct timespec start, end;
     job->task.deadline_ns = deadline_ns;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    uint64_t start_ns = clock_thread_cpu_ns();
     test_run(cpu, &job->task);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
+    return (double)(clock_thread_cpu_ns() - start_ns) * 1e-9;
 }
 
 /* A pass does not go on for long beyond the deadline. */
@@ -109,7 +109,7 @@ static void check_deadline_within(struct engine *cpu, const char *ops, const cha
     assert_int_equal(job_reserve(&job, cpu), ENGINE_RESERVED);
     double whole_s = run_s(cpu, &job, 0);
     assert_int_equal(job.task.error.status, STATUS_OK);
-    double late_s = run_s(cpu, &job, now_ns() + (uint64_t)(whole_s * 1e9 / 5));
+    double late_s = run_s(cpu, &job, clock_now_ns() + (uint64_t)(whole_s * 1e9 / 5));
     assert_int_equal(job.task.error.status, STATUS_TIMEOUT);
     if (!strstr(job.task.error.text, text))
         fail_msg("%s: \"%s\" instead of \"%s\"", ops, job.task.error.text, text);
@@ -213,8 +213,7 @@ static void test_a_wrong_engine_is_refused(void **state)
     struct engine *engine = NULL;
     struct error error = {0};
     struct engine_config config = {.kind = "cuda", .devices = "77", .streams = 1,
-                                   .pinned_bytes = MIB, .wake = bell_ring,
-                                   .wake_context = &test_bell};
+                                   .pinned_bytes = MIB, .wake = bell_ring};
     assert_int_equal(engine_open(&config, &engine, &error), STATUS_GPU_FAILED);
     assert_null(engine);
     assert_true(strlen(error.text) > 10);
@@ -272,7 +271,7 @@ static void many_jobs(uint32_t streams)
     }
     engine_start(cuda);
     while (test_done_count - before < count) {
-        bell_wait(&test_bell);
+        bell_wait();
         engine_reap(cuda);
     }
     double copied_ms = 0;
@@ -325,7 +324,7 @@ static void test_deadline_cuda(void **state)
     test_run(cuda, &job.task);
     assert_int_equal(job.task.error.status, STATUS_TIMEOUT);
     assert_null(engine_fault(cuda));
-    job.task.deadline_ns = now_ns() + 60000000000ull;
+    job.task.deadline_ns = clock_now_ns() + 60000000000ull;
     test_run(cuda, &job.task);
     assert_int_equal(job.task.error.status, STATUS_OK);
     job_close(&job, cuda);
@@ -342,9 +341,9 @@ static void test_times_over_seconds_cuda(void **state)
     uint64_t span_ns = test_quick() ? 500000000ull : 5000000000ull;
     job_open(&job, 2000, 1500, 3, "[\"sobel\"]");
     assert_int_equal(job_reserve(&job, cuda), ENGINE_RESERVED);
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = clock_now_ns();
     unsigned jobs = 0;
-    for (; now_ns() - start_ns < span_ns; jobs++) {
+    for (; clock_now_ns() - start_ns < span_ns; jobs++) {
         const struct timespec pause = {0, 20000000};
         test_run(cuda, &job.task);
         assert_int_equal(job.task.error.status, STATUS_OK);

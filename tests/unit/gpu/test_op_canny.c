@@ -2,8 +2,8 @@
  * Tests of canny: both engines against a reference that fills from the strong pixels, one at a
  * time; pictures made to be hard on it; what is refused; memory.
  */
-#include "tests/unit/gpu/behind.h"
-#include "tests/unit/gpu/both_engines.h"
+#include "tests/fixtures/gpu/behind.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include "gpu/plan/plan.h"
 

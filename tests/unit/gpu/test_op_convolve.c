@@ -1,5 +1,5 @@
 /* Tests of convolve: both engines against a sum of 64 bits a pixel. */
-#include "tests/unit/gpu/neighbours.h"
+#include "tests/fixtures/gpu/neighbours.h"
 
 #include <math.h>
 

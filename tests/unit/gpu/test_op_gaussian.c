@@ -1,6 +1,6 @@
 /* Tests of gaussian and unsharp: both engines against two sums a pixel, with weights that are made
  * here in long doubles. */
-#include "tests/unit/gpu/neighbours.h"
+#include "tests/fixtures/gpu/neighbours.h"
 
 #include <math.h>
 

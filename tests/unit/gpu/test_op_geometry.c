@@ -2,7 +2,7 @@
  * Tests of transpose, rotate, flip and crop: both engines, byte for byte, against a reference that
  * moves one pixel at a time; and of what a plan makes of them: one pass, or none.
  */
-#include "tests/unit/gpu/both_engines.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include "gpu/plan/pass.h"
 #include "tests/fixtures/raster.h"

@@ -1,5 +1,5 @@
 /* test_op_histogram.c - histogram and stats on both engines, and how values leave a plan. */
-#include "tests/unit/gpu/values_run.h"
+#include "tests/fixtures/gpu/values_run.h"
 
 #include "gpu/plan/pass.h"
 

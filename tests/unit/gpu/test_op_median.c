@@ -1,5 +1,5 @@
 /* Tests of median: both engines against sorting. */
-#include "tests/unit/gpu/neighbours.h"
+#include "tests/fixtures/gpu/neighbours.h"
 
 static int compare_ints(const void *a, const void *b)
 {

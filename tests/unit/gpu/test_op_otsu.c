@@ -1,5 +1,5 @@
 /* test_op_otsu.c - otsu and equalize on both engines, against OpenCV's definitions. */
-#include "tests/unit/gpu/values_run.h"
+#include "tests/fixtures/gpu/values_run.h"
 
 #include <float.h>
 #include <math.h>

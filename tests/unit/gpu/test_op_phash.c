@@ -2,7 +2,7 @@
  * test_op_phash.c - phash on both engines: against a reference in long doubles over what grayscale
  * and resize give, against hashes of Python's imagehash, and many of one job in one pass.
  */
-#include "tests/unit/gpu/values_run.h"
+#include "tests/fixtures/gpu/values_run.h"
 
 #include "gpu/ops/phash.h"
 #include "gpu/plan/pass.h"

@@ -2,7 +2,7 @@
  * Tests of invert, gamma, levels, threshold and color_matrix: alone and in chains that the plan
  * fuses, on both engines, against references that are applied one operation after the other.
  */
-#include "tests/unit/gpu/both_engines.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Tests of resize on both engines against a reference that is written here from the definition:
  * a table of doubles for each output pixel, rounded to 1/2^22, along the rows and then down. */
-#include "tests/unit/gpu/both_engines.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * Tests of the table of operations: each parameter is read as its row says, and each flag is true
  * of the plan that the operation becomes.
  */
-#include "tests/unit/gpu/gpu_run.h"
+#include "tests/fixtures/gpu/gpu_run.h"
 
 #include "gpu/plan/op.h"
 

@@ -2,7 +2,7 @@
  * Y, Cb and Cr to RGB and to Y alone: every one of the 2^24 colours against libjpeg's tables, and
  * the passes that chains get.
  */
-#include "tests/unit/gpu/both_engines.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include "gpu/plan/pass.h"
 #include "tests/fixtures/reference.h"

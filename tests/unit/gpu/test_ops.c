@@ -2,7 +2,7 @@
  * Tests of what the operations compute: both engines, byte for byte, against a reference that is
  * written here straight from the definitions, and shares no code with them.
  */
-#include "tests/unit/gpu/both_engines.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include <math.h>
 

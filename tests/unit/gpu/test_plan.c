@@ -1,7 +1,7 @@
 /* Tests of plan.c and op.c: what is refused and how, chains, fusion, and buffers. */
 #include <malloc.h>
 
-#include "tests/unit/gpu/gpu_run.h"
+#include "tests/fixtures/gpu/gpu_run.h"
 
 #include "gpu/plan/pass.h"
 #include "gpu/plan/plan.h"

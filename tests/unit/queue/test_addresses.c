@@ -1,5 +1,5 @@
 /* test_addresses.c - how the queue finds its Redis: several addresses of a name, a dead one. */
-#include "tests/unit/queue/queue_bench.h"
+#include "tests/fixtures/queue/queue_bench.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -3,7 +3,7 @@
  *
  * redis-server sees the clock of tests/faults/shim_clock.c.
  */
-#include "tests/unit/queue/queue_bench.h"
+#include "tests/fixtures/queue/queue_bench.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

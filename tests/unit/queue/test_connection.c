@@ -1,5 +1,5 @@
 /* test_connection.c - what the queue does when Redis is away, full, frozen or refuses it. */
-#include "tests/unit/queue/queue_bench.h"
+#include "tests/fixtures/queue/queue_bench.h"
 
 #include <unistd.h>
 

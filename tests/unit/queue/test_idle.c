@@ -5,7 +5,7 @@
  * Looks by the clock are an hour apart where a test does not say otherwise, so that only a wake-up
  * can find a job in time.
  */
-#include "tests/unit/queue/queue_bench.h"
+#include "tests/fixtures/queue/queue_bench.h"
 
 #define DAEMONS 12
 

@@ -1,5 +1,5 @@
 /* test_protocol.c - each script of the protocol against a real Redis, transition by transition. */
-#include "tests/unit/queue/script_bench.h"
+#include "tests/fixtures/queue/script_bench.h"
 
 #define LOOK_KEYS "t:jobs t:delayed t:alone t:alone:owner t:watcher t:paused t:woken"
 #define LEAVE_KEYS(inst) "t:inst t:alone:owner t:stats:" inst " t:leases:" inst " t:watcher t:wake"

@@ -1,5 +1,5 @@
 /* test_queue.c - leases: fetched, settled in batches, lost, tried again, drained. */
-#include "tests/unit/queue/queue_bench.h"
+#include "tests/fixtures/queue/queue_bench.h"
 
 static void test_fetches_and_acks_in_batches(void **state)
 {

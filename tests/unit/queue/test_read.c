@@ -1,5 +1,5 @@
 /* test_read.c - images that lie in Redis. */
-#include "tests/unit/queue/queue_bench.h"
+#include "tests/fixtures/queue/queue_bench.h"
 
 static void test_read(void **state)
 {

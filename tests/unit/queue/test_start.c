@@ -3,7 +3,7 @@
  * time, cancels of jobs that nobody has looked at, and the pause of all daemons.
  */
 #include "conf/limits.h"
-#include "tests/unit/queue/script_bench.h"
+#include "tests/fixtures/queue/script_bench.h"
 
 /* Redis's clock, Unix ms. */
 static long long now_ms(void)
