@@ -10,35 +10,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
-
-static struct world world;
-static struct world *const w = &world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_put_photo(w, "good.jpg", 50, 40);
-    world_start_with(w, 0, &(struct process_options){.unprivileged = true},
-                     (const char *[]){"--inflight=8", NULL});
-    return world_ready(&w->daemons[0]) ? 0 : -1;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
-
-static int settle(void **state)
-{
-    (void)state;
-    strcpy(w->ns, "gpuimgd");
-    return world_settle(w) ? 0 : -1;
-}
 
 /* ---- one bad job between two good ones ------------------------------------------------------- */
 
@@ -610,7 +583,7 @@ static void test_stop(void **state)
     check_clean(w);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, settle)
+#define TEST(name) cmocka_unit_test_setup(name, settle_world)
 
 int main(void)
 {
@@ -632,5 +605,7 @@ int main(void)
         TEST(test_many_bad_jobs),
         TEST(test_stop),
     };
+    world_options = &(struct world_options){
+        .photo = {"good.jpg", 50, 40}, .start = true, .unprivileged = true, .daemon = {"--inflight=8"}};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -10,37 +10,8 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
-
-static struct world world;
-static struct world *const w = &world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_put_photo(w, "p.jpg", 160, 120);
-    world_put_slow(w);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
-
-static int settle(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < WORLD_DAEMONS_MAX; i++)
-        if (w->daemons[i].pid > 0)
-            process_kill9(&w->daemons[i]);
-    freeReplyObject(redis_command(w->client, "FLUSHALL"));
-    return 0;
-}
 
 static struct process *start_one(void)
 {
@@ -363,7 +334,7 @@ static void test_paused_for_all(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, settle)
+#define TEST(name) cmocka_unit_test_setup(name, empty_world)
     const struct CMUnitTest tests[] = {
         TEST(test_not_before),
         TEST(test_relative_times),
@@ -377,5 +348,6 @@ int main(void)
         TEST(test_cancel_of_outputs_in_redis),
         TEST(test_paused_for_all),
     };
+    world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
     return cmocka_run_group_tests_name("conditions", tests, open_world, close_world);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/e2e/ctl_world.h"
+#include "tests/fixtures/ctl_world.h"
 #include "tests/fixtures/text_file.h"
 
 /* ---- the command line ---------------------------------------------------------------------- */
@@ -209,10 +209,10 @@ static void test_anything_in_redis(void **state)
             redis_command(w->client, "SET %s:stats:far:boot:ns:12:34 %s", w->ns, value));
         redis_integer(w->client, "LPUSH %s:dead %s", w->ns, value);
         redis_integer(w->client, "LPUSH %s:jobs %s", w->ns, value);
-        check_plain(-1, "ctl result $at x; ctl result $at x --json");
-        check_plain(0, "ctl status $at; ctl top $at -n 2 -i 0.05");
-        check_plain(0, "ctl status $at --json; ctl top $at -n 2 -i 0.05 --json");
-        check_plain(0, "ctl dead $at; ctl dead $at --json; ctl cancel $at x");
+        ctl_check_plain(-1, "ctl result $at x; ctl result $at x --json");
+        ctl_check_plain(0, "ctl status $at; ctl top $at -n 2 -i 0.05");
+        ctl_check_plain(0, "ctl status $at --json; ctl top $at -n 2 -i 0.05 --json");
+        ctl_check_plain(0, "ctl dead $at; ctl dead $at --json; ctl cancel $at x");
         cJSON_Delete(ctl_json(w, 0, "ctl dead $at --json; ctl status $at --json; "
                                     "ctl top $at -n 2 -i 0.05 --json; ctl cancel $at x --json"));
         struct ctl_run run = ctl_run(w, "ctl result $at x --json");
@@ -231,12 +231,13 @@ static void test_anything_in_redis(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, forget)
+#define TEST(name) cmocka_unit_test_setup(name, empty_world)
     const struct CMUnitTest tests[] = {
         TEST(test_help), TEST(test_wrong_arguments), TEST(test_ops), TEST(test_configuration_file),
         TEST(test_explain), TEST(test_redis_away), TEST(test_password),
         TEST(test_anything_in_redis),
     };
 #undef TEST
+    world_options = &(struct world_options){.fill = ctl_put_files};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/ctl_world.h"
+#include "tests/fixtures/ctl_world.h"
 #include "tests/fixtures/text_file.h"
 
 #define HEAP 143
@@ -59,7 +59,7 @@ static void test_status(void **state)
 static void test_top_piped(void **state)
 {
     (void)state;
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "ctl top $at -n 2 -i 0.1", "gpuimgctl top: unix:", "waiting 0   running 0",
                "since their start: done 0", NULL);
     cJSON *lines = ctl_json(w, 0, "ctl top $at -n 3 -i 0.1 --json");
@@ -68,7 +68,7 @@ static void test_top_piped(void **state)
     assert_int_equal(cJSON_GetArraySize(json_at(lines, "2.daemons")), 1);
     cJSON_Delete(lines);
     ctl_expect(w, 64, "ctl top $at -i 0", "--interval is \"0\"", NULL);
-    stop();
+    ctl_stop_daemon();
 }
 
 /* What a daemon publishes adds up to what it did, and goes when it goes. */
@@ -78,9 +78,9 @@ static void test_published(void **state)
     (void)state;
     for (unsigned i = 0; i < HEAP; i++) {
         snprintf(name, sizeof name, "heap/%u.png", i);
-        put_small(name, i);
+        put_small_png(name, i);
     }
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 1, "ctl submit $at -r in/heap in/broken.jpg -o p --ops invert --wait", NULL);
     struct ctl_run run = ctl_run(w, "until ctl status $at | grep -q ' cpu .* 143 .* 1 '; do "
                                     "sleep 0.1; done");
@@ -108,14 +108,14 @@ static void test_published(void **state)
     assert_non_null(strstr(run.out, "\"images_s\":"));
     ctl_clear(&run);
     assert_true(world_until(w, patience(60), 0, "ZCARD %s:lease", w->ns));
-    process_signal(daemon_0, SIGUSR2);
+    process_signal(ctl_daemon, SIGUSR2);
     run = ctl_run(w, "until ctl status $at | grep -q paused; do sleep 0.1; done");
     assert_int_equal(run.status, 0);
     ctl_clear(&run);
     redisReply *keys = redis_command(w->client, "KEYS %s:stats:*", w->ns);
     assert_int_equal(keys->elements, 1);
     assert_true(redis_integer(w->client, "PTTL %s", keys->element[0]->str) > 0);
-    stop();
+    ctl_stop_daemon();
     assert_int_equal(redis_integer(w->client, "EXISTS %s", keys->element[0]->str), 0);
     freeReplyObject(keys);
 }
@@ -181,7 +181,7 @@ static void test_dead(void **state)
     (void)state;
     ctl_expect(w, 0, "ctl dead $at", "there are no dead jobs", NULL);
     /* A folder that may not be written to is worth trying again, and so to the last. */
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
                      "ctl submit $at one.png -o wall/x.png --id walled --wait",
                "dead   ", "(write_failed)", ", 1 dead", NULL);
@@ -216,7 +216,7 @@ static void test_dead(void **state)
                                   "\"message\":\"m\"}}", w->ns));
     ctl_expect(w, 0, "ctl dead show $at old", "#1 old\ninput    a.png\nerror    m (c)\n", NULL);
     redis_integer(w->client, "DEL %s:dead", w->ns);
-    stop();
+    ctl_stop_daemon();
 }
 
 static void test_dead_many(void **state)
@@ -231,7 +231,7 @@ static void test_dead_many(void **state)
     ctl_expect(w, 0, "ctl dead $at retry '#2' j250 '#3'", "retried #2 j2: 2.png\n",
                "retried #250 j250: 250.png\n", "retried #3 j3: 3.png\n",
                "3 dead jobs retried", NULL);
-    char *jobs = queued();
+    char *jobs = ctl_queued();
     assert_string_equal(jobs, "{\"input\":\"2.png\",\"id\":\"j2\"}\n"
                               "{\"input\":\"250.png\",\"id\":\"j250\"}\n"
                               "{\"input\":\"3.png\",\"id\":\"j3\"}\n");
@@ -315,7 +315,7 @@ static void test_cancel(void **state)
     (void)state;
     ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id job-%i", "2 sent", NULL);
     ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: all waiting and running jobs", NULL);
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 1, "ctl result $at -w job-1 job-2", "cancelled job-1: ", "done   job-2", NULL);
     cJSON *lines = ctl_json(w, 1, "ctl cancel $at --json job-2 none");
     assert_string_equal(json_text(lines, "0.cancelled"), "job-2");
@@ -325,16 +325,16 @@ static void test_cancel(void **state)
     assert_true(cJSON_IsNull(json_at(lines, "1.result")));
     cJSON_Delete(lines);
     ctl_expect(w, 0, "ctl cancel $at job-2", "; an earlier one has ended (done)", NULL);
-    stop();
+    ctl_stop_daemon();
     struct process process = ctl_begin(w, "ctl submit $at one.png -o x --id late --wait");
     assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
     ctl_expect(w, 0, "ctl cancel $at late", "late: all waiting", NULL);
-    start();
+    ctl_start_daemon();
     struct ctl_run run = ctl_end(&process);
     assert_int_equal(run.status, 1);
     assert_non_null(strstr(run.out, ", 1 cancelled\n"));
     ctl_clear(&run);
-    stop();
+    ctl_stop_daemon();
 }
 
 /* Jobs are seen wherever they wait or run, and a cancel says so. */
@@ -381,7 +381,7 @@ static void test_cancel_says_what_it_found(void **state)
 static void test_pause(void **state)
 {
     (void)state;
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
     ctl_expect(w, 0, "ctl status $at", "paused     daemons fetch no jobs until ", NULL);
     ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 4",
@@ -398,14 +398,14 @@ static void test_pause(void **state)
     assert_true(json_number(lines, "0.paused_s") <= 600);
     cJSON_Delete(lines);
     ctl_expect(w, 0, "ctl top $at -n 1; ctl resume $at", "PAUSED", "fetch jobs again", NULL);
-    stop();
+    ctl_stop_daemon();
 }
 
 static void test_drain(void **state)
 {
     (void)state;
     world_put_slow(w);
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at slow.png --no-output "
                      "--set 'output={\"path\":\"s.png\",\"compression\":9}'", "1 sent", NULL);
     assert_true(world_until(w, patience(20), 0, "LLEN %s:jobs", w->ns));
@@ -415,12 +415,12 @@ static void test_drain(void **state)
     ctl_expect(w, 75, "ctl drain $at --timeout 0.1", "1 jobs still run", NULL);
     redis_integer(w->client, "ZREM %s:lease 77", w->ns);
     ctl_expect(w, 0, "ctl drain $at --json", "{\"paused\":true,\"running\":0}", NULL);
-    stop();
+    ctl_stop_daemon();
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, forget)
+#define TEST(name) cmocka_unit_test_setup(name, empty_world)
     const struct CMUnitTest tests[] = {
         TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_devices),
         TEST(test_devices_of_one_daemon), TEST(test_dead), TEST(test_dead_many),
@@ -429,5 +429,6 @@ int main(void)
         TEST(test_pause), TEST(test_drain),
     };
 #undef TEST
+    world_options = &(struct world_options){.fill = ctl_put_files};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -8,40 +8,20 @@
 #include <string.h>
 
 #include "tests/fixtures/ctl.h"
+#include "tests/fixtures/test_world.h"
 
 #define PICTURES 300
 
-static struct world world;
-static struct world *const w = &world;
 static struct ctl_terminal terminal;
 
-static int open_world(void **state)
+static void put_album(void)
 {
     char name[40];
-    (void)state;
-    world_open(w, redis_server_start(NULL));
     for (unsigned i = 0; i < PICTURES; i++) {
         snprintf(name, sizeof name, "album/%u.png", i);
-        world_put_picture(w, name, picture_png(&(struct picture_png){
-                                       .width = 8, .height = 8, .colour_type = 2, .seed = i}));
+        put_small_png(name, i);
     }
     world_put(w, "album/0.png", "no picture", 10);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
-
-static int forget(void **state)
-{
-    (void)state;
-    process_clear(&w->daemons[0]);
-    freeReplyObject(redis_command(w->client, "FLUSHALL"));
-    return 0;
 }
 
 static void shows(const char *text)
@@ -174,11 +154,12 @@ static void test_top_of_a_daemon_that_dies(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, forget)
+#define TEST(name) cmocka_unit_test_setup(name, empty_world)
     const struct CMUnitTest tests[] = {TEST(test_bar), TEST(test_narrow), TEST(test_interrupt),
                                        TEST(test_top),
         TEST(test_top_of_a_daemon_that_dies), TEST(test_interrupt_of_a_drawing),
                                        TEST(test_slow_terminal)};
 #undef TEST
+    world_options = &(struct world_options){.fill = put_album};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/ctl_world.h"
+#include "tests/fixtures/ctl_world.h"
 #include "tests/fixtures/text_file.h"
 
 #define MANY 1000
@@ -20,7 +20,7 @@ static void check_queued(const char *line, ...)
     const char *text;
     va_list texts;
     ctl_expect(w, 0, line, " sent\n", NULL);
-    char *jobs = queued();
+    char *jobs = ctl_queued();
     va_start(texts, line);
     while ((text = va_arg(texts, const char *)))
         if (!strstr(jobs, text))
@@ -67,7 +67,7 @@ static void test_order(void **state)
     (void)state;
     ctl_expect(w, 0, "ctl submit $at in/one.png in/cat.jpg -o x", "2 sent", NULL);
     ctl_expect(w, 0, "ctl submit $at in/album/a.png -o x --first", "1 sent", NULL);
-    char *jobs = queued();
+    char *jobs = ctl_queued();
     assert_true(strstr(jobs, "a.png") < strstr(jobs, "one.png"));
     assert_true(strstr(jobs, "one.png") < strstr(jobs, "cat.jpg"));
     free(jobs);
@@ -114,9 +114,9 @@ static void test_bad_files(void **state)
 static void test_same_names(void **state)
 {
     (void)state;
-    put_small("twin/cat.jpg", 1);
-    put_small("twin/cat.png", 2);
-    put_small("twin/deep/cat.png", 3);
+    put_small_png("twin/cat.jpg", 1);
+    put_small_png("twin/cat.png", 2);
+    put_small_png("twin/deep/cat.png", 3);
     check_queued("ctl submit $at in/twin/cat.jpg in/twin/cat.png -o x", "x/cat.jpg", "x/cat.png",
                  NULL);
     ctl_expect(w, 1, "ctl submit $at in/twin/cat.jpg in/twin/cat.png -o x --format jpeg",
@@ -130,11 +130,11 @@ static void test_same_names(void **state)
                NULL);
     ctl_expect(w, 1, "(seq 1 5000 | sed s,.*,one.png,; echo cat.jpg) | "
                      "ctl submit $at - -o %e/%n.%e", "2 sent, 4,999 not sent", NULL);
-    forget(state);
-    start();
+    empty_world(state);
+    ctl_start_daemon();
     ctl_expect(w, 1, "ctl submit $at -k in/twin/cat.jpg in/twin/cat.png -o twins --format png",
                "1 done in ", ", 1 not sent", NULL);
-    stop();
+    ctl_stop_daemon();
 }
 
 /* A name that would give a terminal another title, clear it, and end a line. */
@@ -142,20 +142,20 @@ static void test_names_that_a_terminal_obeys(void **state)
 {
     (void)state;
 #define EVIL "evil='" EVIL_BYTES "'; "
-    check_plain(66, EVIL "ctl submit $at \"$evil\" -o x");
-    check_plain(66, EVIL "mkdir -p \"in/$evil\"; ctl submit $at \"in/$evil\" -o x");
-    check_plain(64, EVIL "ctl submit $at in/one.png -o x --ops \"$evil\"");
-    check_plain(64, EVIL "ctl \"$evil\"");
-    check_plain(64, EVIL "ctl dead $at \"$evil\"");
-    check_plain(1, EVIL "ctl dead $at drop \"$evil\"");
-    check_plain(1, EVIL "ctl result $at \"$evil\"");
-    check_plain(1, EVIL "ctl cancel $at \"$evil\"; ctl cancel $at --json \"$evil\"");
-    start();
-    check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; ctl submit $at \"in/$evil.png\" -o x -w");
-    check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png");
-    check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got-2.png --json");
-    check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm -r in/*title*");
-    stop();
+    ctl_check_plain(66, EVIL "ctl submit $at \"$evil\" -o x");
+    ctl_check_plain(66, EVIL "mkdir -p \"in/$evil\"; ctl submit $at \"in/$evil\" -o x");
+    ctl_check_plain(64, EVIL "ctl submit $at in/one.png -o x --ops \"$evil\"");
+    ctl_check_plain(64, EVIL "ctl \"$evil\"");
+    ctl_check_plain(64, EVIL "ctl dead $at \"$evil\"");
+    ctl_check_plain(1, EVIL "ctl dead $at drop \"$evil\"");
+    ctl_check_plain(1, EVIL "ctl result $at \"$evil\"");
+    ctl_check_plain(1, EVIL "ctl cancel $at \"$evil\"; ctl cancel $at --json \"$evil\"");
+    ctl_start_daemon();
+    ctl_check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; ctl submit $at \"in/$evil.png\" -o x -w");
+    ctl_check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png");
+    ctl_check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got-2.png --json");
+    ctl_check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm -r in/*title*");
+    ctl_stop_daemon();
 #undef EVIL
 }
 
@@ -172,7 +172,7 @@ static size_t lines_of(const char *text, const char *begin)
 static void test_wait(void **state)
 {
     (void)state;
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at cat.jpg one.png -o edges/%n.png --ops grayscale,sobel --wait",
                "-> edges/cat.png 160x120 ", "-> edges/one.png 8x8 ", "2 done in ", NULL);
     struct raster edges = world_load_out(w, "edges/cat.png");
@@ -200,13 +200,13 @@ static void test_wait(void **state)
     redisReply *lists = redis_command(w->client, "KEYS %s:reply:*", w->ns);
     assert_int_equal(lists->elements, 0);
     freeReplyObject(lists);
-    stop();
+    ctl_stop_daemon();
 }
 
 static void test_keys(void **state)
 {
     (void)state;
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "mkdir -p far/deep; cp in/cat.jpg far; cp in/one.png far/deep; "
                      "ctl submit $at --keys -r far -o got --format png --ops invert",
                "2 done in ", "far/deep/one.png -> got/deep/one.png 8x8", NULL);
@@ -227,7 +227,7 @@ static void test_keys(void **state)
     assert_int_equal(left->elements, 1);
     assert_true(redis_integer(w->client, "TTL %s", left->element[0]->str) > 3000);
     freeReplyObject(left);
-    stop();
+    ctl_stop_daemon();
 }
 
 /* The only copy of a picture is what its user cares for: neither its name, nor another one for the
@@ -235,7 +235,7 @@ static void test_keys(void **state)
 static void test_pictures_are_kept(void **state)
 {
     (void)state;
-    start();
+    ctl_start_daemon();
 #define KEPT "; echo $?; cmp in/cat.jpg own/cat.jpg && cmp in/one.png own/1.png && echo kept"
     ctl_expect(w, 0, "mkdir -p own/hard own/soft; cp in/cat.jpg own; cp in/one.png own/1.png; "
                      "ln own/cat.jpg own/hard; ln -s ../cat.jpg own/soft", NULL);
@@ -256,7 +256,7 @@ static void test_pictures_are_kept(void **state)
                      "ctl submit $at --output_root=$PWD/in in/one.png -o other.png --wait; "
                      "status=$?; rm in/other.png; exit $status",
                "in/other.png is the input image in/one.png", NULL);
-    stop();
+    ctl_stop_daemon();
 #undef KEPT
 }
 
@@ -272,7 +272,7 @@ static void test_files_are_kept(void **state)
     struct process process = ctl_begin(w, "ctl submit $at in/one.png -k -o late.png --json");
     assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
     ctl_expect(w, 0, "echo mine > late.png", NULL);
-    start();
+    ctl_start_daemon();
     struct ctl_run run = ctl_end(&process);
     assert_int_equal(run.status, 1);
     assert_non_null(strstr(run.err, "the result cannot be written: late.png exists; --force "
@@ -294,7 +294,7 @@ static void test_files_are_kept(void **state)
                "1 done in ", "PNG", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --force", "has no effect without --keys",
                NULL);
-    stop();
+    ctl_stop_daemon();
 }
 
 /* The jobs of a submit that waits, as the daemon would answer: a list to push results to. */
@@ -336,7 +336,7 @@ static void test_results_as_they_come(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct process process = ctl_begin(w, lines[i]);
         assert_true(world_until(w, patience(20), 2, "LLEN %s:jobs", w->ns));
-        char *jobs = queued(), *rest = jobs;
+        char *jobs = ctl_queued(), *rest = jobs;
         const char *first = strtok_r(rest, "\n", &rest), *second = strtok_r(rest, "\n", &rest);
         answer_job(first, "done");
         bool came = printed(&process, 1), running = process_running(&process);
@@ -357,11 +357,11 @@ static void test_lines_are_whole(void **state)
     (void)state;
     for (unsigned i = 0; i < HELD; i++) {
         snprintf(name, sizeof name, "torn/%u.png", i);
-        put_small(name, i);
+        put_small_png(name, i);
     }
-    start();
+    ctl_start_daemon();
     struct ctl_run run = ctl_run(w, "ctl submit $at -k -r in/torn -o /proc/x --json 2>&1");
-    stop();
+    ctl_stop_daemon();
     for (char *rest = run.out, *line; (line = strtok_r(rest, "\n", &rest));) {
         cJSON *json = cJSON_ParseWithOpts(line, NULL, true);
         bool said = strncmp(line, "gpuimgctl: ", 11) == 0 && !strchr(line, '{');
@@ -384,7 +384,7 @@ static void test_ids(void **state)
     (void)state;
     struct ctl_run run = ctl_run(w, "ctl submit $at one.png cat.jpg -o x");
     struct ctl_run again = ctl_run(w, "ctl submit $at one.png -o x");
-    char *jobs = queued(), first[80] = "", second[80] = "", third[80] = "";
+    char *jobs = ctl_queued(), first[80] = "", second[80] = "", third[80] = "";
     assert_int_equal(sscanf(run.out, "%79s %79s %79s", first, second, third), 2);
     assert_int_equal(sscanf(again.out, "%79s %79s", third, third), 1);
     assert_string_not_equal(first, second);
@@ -407,11 +407,11 @@ static void test_ids(void **state)
     assert_int_equal(json_number(lines, "2.sent"), 2);
     assert_int_equal(json_number(lines, "2.not_sent"), 1);
     cJSON_Delete(lines);
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x | while read -r id; do "
                      "ctl result $at --wait \"$id\"; done",
                "-> x/one.png 8x8", "-> x/cat.jpg 160x120", NULL);
-    stop();
+    ctl_stop_daemon();
 }
 
 #define SIZES "{\"input\":\"tried.jpg\",\"meta\":{\"n\":12345678901234567890},\"outputs\":["       \
@@ -461,7 +461,7 @@ static void test_job_file_with_keys(void **state)
 {
     char path[128];
     (void)state;
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "mkdir -p trip; cp in/one.png in/cat.jpg trip; echo '" SIZES "' | "
                      "sed 's/\"meta\":[^}]*},//' > sizes.json; cd trip; "
                      "ctl submit $at *.png *.jpg -k -j ../sizes.json",
@@ -479,7 +479,7 @@ static void test_job_file_with_keys(void **state)
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
     assert_int_equal(left->elements, 1);
     freeReplyObject(left);
-    stop();
+    ctl_stop_daemon();
 }
 
 /* More than the places of those that travel by key, and than a batch. */
@@ -489,9 +489,9 @@ static void test_many(void **state)
     (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "many/%u/%u.png", i % 7, i);
-        put_small(name, i);
+        put_small_png(name, i);
     }
-    start();
+    ctl_start_daemon();
     struct ctl_run run = ctl_run(w, "ctl submit $at -r many -o made --ops invert --wait");
     assert_int_equal(run.status, 0);
     assert_int_equal(lines_of(run.out, "done   "), MANY);
@@ -504,7 +504,7 @@ static void test_many(void **state)
     count = ctl_run(w, "find fetched -type f | wc -l");
     assert_int_equal(atoi(count.out), 143);
     ctl_clear(&count);
-    stop();
+    ctl_stop_daemon();
 }
 
 static void test_result(void **state)
@@ -513,7 +513,7 @@ static void test_result(void **state)
     ctl_expect(w, 1, "ctl result $at first", "no result of first: ", NULL);
     ctl_expect(w, 75, "ctl result $at first --wait --timeout 0.2",
                "no result of first within --timeout", NULL);
-    start();
+    ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at one.png -o x --id first && ctl result $at first --wait",
                "1 sent\n", "done   first -> x/one.png 8x8 ", NULL);
     ctl_expect(w, 1, "ctl submit $at broken.jpg -o x --id second; ctl result $at -w second first",
@@ -522,7 +522,7 @@ static void test_result(void **state)
     assert_string_equal(json_text(lines, "0.id"), "first");
     assert_string_equal(json_text(lines, "1.error.code"), "unsupported_format");
     cJSON_Delete(lines);
-    stop();
+    ctl_stop_daemon();
 }
 
 static void test_no_daemon(void **state)
@@ -560,7 +560,7 @@ static void check_outage(const char *line, int queued_first)
     assert_true(world_until(w, patience(30), queued_first, "LLEN %s:jobs", w->ns));
     for (int i = 0; i < HELD; i++) /* so that it cannot be over before Redis dies */
         freeReplyObject(redis_command(w->client, "LMOVE %s:jobs held LEFT LEFT", w->ns));
-    start();
+    ctl_start_daemon();
     process_sleep(0.05); /* some are through */
     kill_redis();
     bool told = process_logged(&process, 0, "waiting until it is back", patience(30));
@@ -573,7 +573,7 @@ static void check_outage(const char *line, int queued_first)
     const char *first = strstr(run.err, "waiting until");
     assert_null(strstr(first + 1, "waiting until"));
     ctl_clear(&run);
-    stop();
+    ctl_stop_daemon();
 }
 
 static void test_redis_restarts(void **state)
@@ -627,17 +627,17 @@ static void test_redis_full(void **state)
     struct process process = ctl_begin(w, "ctl submit $at one.png -o x --wait --verbose");
     bool told = process_logged(&process, 0, "refuses LPUSH: OOM", patience(30));
     freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory 0"));
-    start();
+    ctl_start_daemon();
     struct ctl_run run = ctl_end(&process);
     assert_true(told);
     assert_int_equal(run.status, 0);
     ctl_clear(&run);
-    stop();
+    ctl_stop_daemon();
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, forget)
+#define TEST(name) cmocka_unit_test_setup(name, empty_world)
     const struct CMUnitTest tests[] = {
         TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
         TEST(test_same_names), TEST(test_names_that_a_terminal_obeys), TEST(test_wait),
@@ -649,5 +649,6 @@ int main(void)
         TEST(test_redis_full),
     };
 #undef TEST
+    world_options = &(struct world_options){.fill = ctl_put_files};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -5,28 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
-#include "tests/fixtures/world.h"
 
 #define GOOD 20
-
-static struct world world;
-static struct world *const w = &world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
 
 static void start_as_worker(void)
 {

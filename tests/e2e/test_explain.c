@@ -5,29 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-static struct world world;
-static struct world *const w = &world;
-
-static int open_world(void **state)
+static void put_images(void)
 {
-    (void)state;
-    world_open(w, NULL);
-    world_put_picture(w, "cat.jpg", picture_jpeg(&(struct picture_jpeg){.width = 640,
-                                                                        .height = 427,
-                                                                        .orientation = 6}));
+    world_put_picture(w, "cat.jpg", picture_jpeg(&(struct picture_jpeg){
+                                        .width = 640, .height = 427, .orientation = 6}));
     world_put_picture(w, "glass.png", picture_png(&(struct picture_png){
                                           .width = 100, .height = 10, .colour_type = 6}));
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
 }
 
 /* Runs a shell command in which $job is the job's file, $in and $out the folders. */
@@ -336,5 +322,6 @@ int main(void)
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_nothing_was_written),
     };
+    world_options = &(struct world_options){.servers = WORLD_NO_REDIS, .fill = put_images};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "conf/status.h"
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 /* No attack may keep its worker for longer than ANSWER_S: decode_timeout_s is 10. */
@@ -39,47 +39,7 @@
 #define RACE_BATCH 50
 #define RACE_BATCHES_MAX 40
 
-static struct world world;
-static struct world *const w = &world;
 static pid_t rival; /* the process that changes files; 0: none */
-
-static int open_world_with(const struct process_options *how)
-{
-    char grace[32];
-    snprintf(grace, sizeof grace, "--hang_grace_s=%g", patience(5));
-    world_open(w, redis_server_start(NULL, NULL));
-    world_put_photo(w, "good.jpg", 50, 40);
-    world_start_with(w, 0, how,
-                     (const char *[]){"--inflight=8", "--workers=2", "--pinned_bytes=256M", grace,
-                                      NULL});
-    return world_ready(&w->daemons[0]) ? 0 : -1;
-}
-
-static int open_world(void **state)
-{
-    (void)state;
-    return open_world_with(&(struct process_options){.unprivileged = true});
-}
-
-/* As under the unit, where the daemon walks paths by itself. */
-static int open_world_on_foot(void **state)
-{
-    (void)state;
-    return open_world_with(&(struct process_options){.unprivileged = true, .no_openat2 = true});
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
-
-static int settle(void **state)
-{
-    (void)state;
-    return world_settle(w) ? 0 : -1;
-}
 
 static int end_rival(void **state)
 {
@@ -549,8 +509,8 @@ static void test_stop(void **state)
     check_clean(w);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, settle)
-#define RACE(name) cmocka_unit_test_setup_teardown(name, settle, end_rival)
+#define TEST(name) cmocka_unit_test_setup(name, settle_world)
+#define RACE(name) cmocka_unit_test_setup_teardown(name, settle_world, end_rival)
 
 int main(void)
 {
@@ -573,6 +533,13 @@ int main(void)
         RACE(test_output_folder_becomes_a_link),
         TEST(test_stop),
     };
-    return cmocka_run_group_tests(tests, open_world, close_world) +
-           cmocka_run_group_tests(on_foot, open_world_on_foot, close_world);
+    char grace[32];
+    snprintf(grace, sizeof grace, "--hang_grace_s=%g", patience(5));
+    struct world_options options = {
+        .photo = {"good.jpg", 50, 40}, .start = true, .unprivileged = true,
+        .daemon = {"--inflight=8", "--workers=2", "--pinned_bytes=256M", grace}};
+    world_options = &options;
+    int failed = cmocka_run_group_tests(tests, open_world, close_world);
+    options.no_openat2 = true;
+    return failed + cmocka_run_group_tests(on_foot, open_world, close_world);
 }

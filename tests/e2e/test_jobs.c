@@ -10,17 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/e2e/on_engines.h"
 #include "tests/fixtures/reference.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 static const uint8_t white[3] = {255, 255, 255};
-
-static void start_world(const char *option)
-{
-    world_open(w, redis_server_start(NULL, NULL));
-    world_start(w, 0, option, NULL);
-}
 
 /* ---- the first job --------------------------------------------------------------------------- */
 
@@ -42,7 +36,7 @@ static void test_first_job(void **state)
     assert_null(json_at(result, "outputs.1"));
     assert_true(json_number(result, "attempt") == 1);
     assert_true(json_number(result, "job") >= 1);
-    assert_memory_equal(json_text(result, "engine"), engine, strlen(engine));
+    assert_memory_equal(json_text(result, "engine"), world_engine, strlen(world_engine));
     char pid[32];
     snprintf(pid, sizeof pid, ":%ld", (long)w->daemons[0].pid);
     assert_non_null(strstr(json_text(result, "daemon"), pid));
@@ -579,24 +573,26 @@ static void test_many_then_stop(void **state)
     check_clean(w);
 }
 
-#define ON(engine, test) {#test " on " engine, test, NULL, NULL, NULL}
-#define ALL(engine)                                                                                \
-    {                                                                                              \
-        ON(engine, test_first_job), ON(engine, test_jpeg_inputs), ON(engine, test_cmyk_inputs),    \
-            ON(engine, test_png_inputs), ON(engine, test_large_picture),                           \
-            ON(engine, test_orientations), ON(engine, test_output_formats),                        \
-            ON(engine, test_background), ON(engine, test_icc_profiles),                            \
-            ON(engine, test_several_outputs), ON(engine, test_one_of_several_fails),               \
-            ON(engine, test_keys), ON(engine, test_reply_to_and_id),                               \
-            ON(engine, test_meta_and_pushed), ON(engine, test_rpush_goes_first),                   \
-            ON(engine, test_many_then_stop),                                                       \
-    }
-
 int main(void)
 {
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
-    const struct CMUnitTest on_cpu[] = ALL("cpu");
-    const struct CMUnitTest on_cuda[] = ALL("cuda");
-    int failed = cmocka_run_group_tests(on_cpu, open_cpu, close_world);
-    return failed + cmocka_run_group_tests(on_cuda, open_cuda, close_world);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_job),
+        cmocka_unit_test(test_jpeg_inputs),
+        cmocka_unit_test(test_cmyk_inputs),
+        cmocka_unit_test(test_png_inputs),
+        cmocka_unit_test(test_large_picture),
+        cmocka_unit_test(test_orientations),
+        cmocka_unit_test(test_output_formats),
+        cmocka_unit_test(test_background),
+        cmocka_unit_test(test_icc_profiles),
+        cmocka_unit_test(test_several_outputs),
+        cmocka_unit_test(test_one_of_several_fails),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_reply_to_and_id),
+        cmocka_unit_test(test_meta_and_pushed),
+        cmocka_unit_test(test_rpush_goes_first),
+        cmocka_unit_test(test_many_then_stop),
+    };
+    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY"));
+    return run_on_engines(tests);
 }

@@ -13,32 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
 #include "tests/fixtures/http.h"
 #include "tests/fixtures/prometheus.h"
+#include "tests/fixtures/test_world.h"
 
 /* More than the server keeps open (server.c), so that its rule is needed. */
 #define CROWD 120
 
-static struct world world;
-static struct world *const w = &world;
 static char place[160]; /* of the daemon that start_listening started last */
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_put_photo(w, "p.jpg", 160, 120);
-    world_put_slow(w);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
 
 /* The last one said: the log holds those of daemons before, too. */
 static void read_place(struct process *daemon)
@@ -588,5 +570,6 @@ int main(void)
     (void)tests;
     return 0;
 #endif
+    world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
     return cmocka_run_group_tests_name("metrics over HTTP", tests, open_world, close_world);
 }

@@ -9,34 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 #define JOBS_MAX 400
-
-static struct world world;
-static struct world *const w = &world;
-
-static void put_pictures(void)
-{
-    world_put_photo(w, "p.jpg", 160, 120);
-    world_put_slow(w);
-}
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    put_pictures();
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
 
 static void push_jobs(int from, int to)
 {
@@ -126,16 +102,6 @@ static void test_result_is_posted_later(void **state)
 }
 
 /* ---- Redis says no --------------------------------------------------------------------------- */
-
-static int open_with_password(void **state)
-{
-    (void)state;
-    struct redis_server *redis = redis_server_start("--requirepass", "secret", NULL);
-    world_open(w, redis);
-    put_pictures();
-    freeReplyObject(redis_command(w->client, "AUTH secret"));
-    return 0;
-}
 
 static void test_password_file(void **state)
 {
@@ -375,6 +341,9 @@ static void test_frozen_daemon_loses_its_lease(void **state)
     finish(2);
 }
 
+static const struct world_options with_password = {.photo = {"p.jpg", 160, 120}, .slow = true,
+                                                   .password = "secret"};
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -383,7 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_redis_away_at_start),
         TEST(test_result_is_posted_later),
-        cmocka_unit_test_setup_teardown(test_password_file, open_with_password, close_world),
+        TEST_IN_WORLD(test_password_file, &with_password),
         TEST(test_acl_user),
         TEST(test_eviction_is_warned_of),
         TEST(test_results_are_trimmed),
@@ -394,5 +363,6 @@ int main(void)
         TEST(test_idle_daemon_answers_at_once),
         TEST(test_frozen_daemon_loses_its_lease),
     };
+    world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

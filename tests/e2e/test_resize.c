@@ -8,25 +8,7 @@
 
 #include <jpeglib.h>
 
-#include "tests/fixtures/check.h"
-
-static struct world world;
-static struct world *const w = &world;
-
-static int open_cpu(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_start(w, 0, "--engine=cpu", NULL);
-    return world_ready(&w->daemons[0]) ? 0 : -1;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
+#include "tests/fixtures/test_world.h"
 
 /* As djpeg -scale `eighths`/8. */
 static struct raster load_scaled(const char *name, unsigned eighths)
@@ -136,5 +118,6 @@ int main(void)
         cmocka_unit_test(test_lists_are_decoded_in_full),
         cmocka_unit_test(test_png),
     };
-    return cmocka_run_group_tests(tests, open_cpu, close_world);
+    world_options = &(struct world_options){.start = true};
+    return cmocka_run_group_tests(tests, open_world, close_world);
 }

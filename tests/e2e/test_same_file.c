@@ -11,30 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-static struct world world;
-static struct world *const w = &world;
 static struct picture_file photo; /* what in/cat.jpg holds */
 
-static int open_world(void **state)
+static void put_photo(void)
 {
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_put_photo(w, "cat.jpg", 64, 48);
-    char *path = world_in_path(w, "cat.jpg");
-    photo = picture_load(path);
-    free(path);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    picture_free(&photo);
-    return 0;
+    struct picture_jpeg how = {.width = 64, .height = 48};
+    photo = picture_jpeg(&how);
+    world_put(w, "cat.jpg", photo.bytes, photo.length);
 }
 
 static void start(const char *output_root)
@@ -179,5 +165,8 @@ int main(void)
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_two_outputs),
     };
-    return cmocka_run_group_tests_name("same file", tests, open_world, close_world);
+    world_options = &(struct world_options){.fill = put_photo};
+    int failed = cmocka_run_group_tests_name("same file", tests, open_world, close_world);
+    picture_free(&photo);
+    return failed;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/e2e/on_engines.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 #define ROUNDS 10 /* jobs with several outputs, a file */
@@ -18,15 +18,12 @@
 
 static uint32_t random_state;
 
-static void start_world(const char *option)
+static void seed_random(void)
 {
     const char *given = getenv("GPUIMGD_TEST_SEED");
     uint32_t seed = given && *given ? (uint32_t)strtoul(given, NULL, 10) : 1;
     print_message("GPUIMGD_TEST_SEED=%u\n", seed);
     random_state = seed * 2654435761u + 1;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_start_with(w, 0, &(struct process_options){.unprivileged = true},
-                     (const char *const[]){option, NULL});
 }
 
 /* ---- what is put together -------------------------------------------------------------------- */
@@ -344,19 +341,16 @@ static void test_none_is_left(void **state)
     check_failed(result, "bad_op", "outputs[0].ops[0] crop", NULL);
 }
 
-#define ON(engine, test) {#test " on " engine, test, NULL, NULL, NULL}
-#define ALL(engine)                                                                                \
-    {                                                                                              \
-        ON(engine, test_alone_and_together), ON(engine, test_failures_stay_alone),                 \
-            ON(engine, test_refused_after_reading), ON(engine, test_unwritable_beside_good),       \
-            ON(engine, test_none_is_left),                                                         \
-    }
-
 int main(void)
 {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone_and_together),
+        cmocka_unit_test(test_failures_stay_alone),
+        cmocka_unit_test(test_refused_after_reading),
+        cmocka_unit_test(test_unwritable_beside_good),
+        cmocka_unit_test(test_none_is_left),
+    };
     cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY"));
-    const struct CMUnitTest on_cpu[] = ALL("cpu");
-    const struct CMUnitTest on_cuda[] = ALL("cuda");
-    int failed = cmocka_run_group_tests(on_cpu, open_cpu, close_world);
-    return failed + cmocka_run_group_tests(on_cuda, open_cuda, close_world);
+    world_options = &(struct world_options){.fill = seed_random, .unprivileged = true};
+    return run_on_engines(tests);
 }

@@ -9,28 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 #define JOB "{'id':'%d','input':'p.jpg','output':'%d.png','ops':['sobel']}"
-
-static struct world world;
-static struct world *const w = &world;
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
-    world_put_photo(w, "p.jpg", 100, 80);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
-}
 
 static void push_slow(int id)
 {
@@ -631,5 +613,6 @@ int main(void)
         TEST(test_no_device_is_said_once),
         TEST(test_two_daemons_share),
     };
+    world_options = &(struct world_options){.photo = {"p.jpg", 100, 80}};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,20 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/trace_file.h"
 
 #define JOBS 24
 
-static struct world world;
-static struct world *const w = &world;
 static char trace[128], timeline[128], trace_option[160], timeline_option[160];
 
-static int open_world(void **state)
+static void put_files(void)
 {
-    (void)state;
-    world_open(w, redis_server_start(NULL, NULL));
     snprintf(trace, sizeof trace, "%s/t.json", w->folder);
     snprintf(timeline, sizeof timeline, "%s/t.svg", w->folder);
     snprintf(trace_option, sizeof trace_option, "--trace=%s", trace);
@@ -30,14 +26,6 @@ static int open_world(void **state)
     world_put_photo(w, "b.jpg", 1200, 800);
     world_put(w, "bad.jpg", "\xff\xd8\xff\xe0 and no more", 16);
     world_put_slow(w);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    world_close(w);
-    return 0;
 }
 
 static void push_jobs(void)
@@ -260,5 +248,6 @@ int main(void)
         cmocka_unit_test(test_sharing_a_stream),  cmocka_unit_test(test_killed),
         cmocka_unit_test(test_full_and_drawn_meanwhile), cmocka_unit_test(test_refused),
     };
+    world_options = &(struct world_options){.fill = put_files};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

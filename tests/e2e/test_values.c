@@ -4,14 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/on_engines.h"
 #include "tests/fixtures/reference.h"
-
-static void start_world(const char *option)
-{
-    world_open(w, redis_server_start(NULL, NULL));
-    world_start(w, 0, option, NULL);
-}
+#include "tests/fixtures/test_world.h"
 
 static void check_counts(const cJSON *result, const char *place, const struct raster *raster,
                          uint32_t channel)
@@ -124,18 +118,14 @@ static void test_no_values_no_picture(void **state)
     check_failed(check_answer(w, "{'input':'d.jpg'}"), "bad_job", "the job has no output", NULL);
 }
 
-#define ON(engine, test) {#test " on " engine, test, NULL, NULL, NULL}
-#define ALL(engine)                                                                                \
-    {                                                                                              \
-        ON(engine, test_values_without_a_picture), ON(engine, test_values_beside_a_picture),       \
-            ON(engine, test_several), ON(engine, test_hash),                                       \
-            ON(engine, test_no_values_no_picture),                                                 \
-    }
-
 int main(void)
 {
-    const struct CMUnitTest on_cpu[] = ALL("cpu");
-    const struct CMUnitTest on_cuda[] = ALL("cuda");
-    int failed = cmocka_run_group_tests(on_cpu, open_cpu, close_world);
-    return failed + cmocka_run_group_tests(on_cuda, open_cuda, close_world);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_without_a_picture),
+        cmocka_unit_test(test_values_beside_a_picture),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_no_values_no_picture),
+    };
+    return run_on_engines(tests);
 }

@@ -7,51 +7,22 @@
 #include <string.h>
 
 #include "tests/fixtures/ctl.h"
-#include "tests/fixtures/redis_fleet.h"
+#include "tests/fixtures/test_world.h"
 
 #define PICTURES 300
 
-static struct world world;
-static struct world *const w = &world;
-static struct redis_fleet fleet;
-
-static void open_world(const char *ns)
+static void put_album(void)
 {
     char name[40];
-    world_open(w, NULL);
-    snprintf(w->ns, sizeof w->ns, "%s", ns);
-    setenv("TMPDIR", w->folder, 1); /* the servers' folders go with it */
     for (unsigned i = 0; i < PICTURES; i++) {
         snprintf(name, sizeof name, "album/%u.png", i);
-        world_put_picture(w, name, picture_png(&(struct picture_png){
-                                       .width = 8, .height = 8, .colour_type = 2, .seed = i}));
+        put_small_png(name, i);
     }
 }
 
-static int open_sentinels(void **state)
-{
-    (void)state;
-    open_world("gpuimgd");
-    fleet_start_sentinels(&fleet, 2, w->ns);
-    return 0;
-}
-
-static int open_cluster(void **state)
-{
-    (void)state;
-    open_world("{gpuimgd}");
-    fleet_start_cluster(&fleet, 0, w->ns);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fleet_stop(&fleet);
-    unsetenv("TMPDIR");
-    world_close(w);
-    return 0;
-}
+static const struct world_options sentinels = {.servers = WORLD_SENTINELS, .replicas = 2,
+                                               .fill = put_album};
+static const struct world_options cluster = {.servers = WORLD_CLUSTER, .fill = put_album};
 
 static void start_daemon(const char *redis)
 {
@@ -111,8 +82,8 @@ static void test_another_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_master_dies, open_sentinels, close_world),
-        cmocka_unit_test_setup_teardown(test_another_node, open_cluster, close_world),
+        TEST_IN_WORLD(test_master_dies, &sentinels),
+        TEST_IN_WORLD(test_another_node, &cluster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

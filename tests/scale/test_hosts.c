@@ -10,33 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/fixtures/check.h"
-#include "tests/fixtures/redis_fleet.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 #define DAEMONS 3
 
-static struct world world;
-static struct world *const w = &world;
-static struct redis_fleet fleet;
-
-static int open_world(void **state)
+static void bind_addresses(void)
 {
-    (void)state;
-    world_open(w, NULL);
-    setenv("TMPDIR", w->folder, 1); /* the server's folder goes with it */
-    fleet_start_one(&fleet, w->ns);
     fleet_order(&fleet, 0, "CONFIG SET bind %s", "127.0.0.1 127.0.0.2 127.0.0.3");
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fleet_stop(&fleet);
-    unsetenv("TMPDIR");
-    world_close(w);
-    return 0;
 }
 
 static void start_host(size_t index)
@@ -65,8 +46,7 @@ static unsigned results_of(const struct process *daemon)
 
 static void test_three_hosts_share_keys_alone(void **state)
 {
-    const char *scale = getenv("GPUIMGD_SCALE");
-    unsigned jobs = scale && strcmp(scale, "full") == 0 ? 6000 : 600;
+    unsigned jobs = scale_full() ? 6000 : 600;
     struct process *victim = &w->daemons[DAEMONS - 1];
     (void)state;
     for (size_t i = 0; i < DAEMONS; i++)
@@ -94,5 +74,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_three_hosts_share_keys_alone, open_world,
                                         close_world),
     };
+    world_options = &(struct world_options){.servers = WORLD_ONE, .fill = bind_addresses};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

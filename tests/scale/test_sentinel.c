@@ -8,56 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/fixtures/check.h"
-#include "tests/fixtures/redis_fleet.h"
+#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
-
-static struct world world;
-static struct world *const w = &world;
-static struct redis_fleet fleet;
-
-static bool full(void)
-{
-    const char *scale = getenv("GPUIMGD_SCALE");
-    return scale && strcmp(scale, "full") == 0;
-}
-
-static int open_world(void **state)
-{
-    (void)state;
-    world_open(w, NULL);
-    setenv("TMPDIR", w->folder, 1); /* the servers' folders go with it */
-    fleet_start_sentinels(&fleet, 2, w->ns);
-    return 0;
-}
-
-static int close_world(void **state)
-{
-    (void)state;
-    fleet_stop(&fleet);
-    unsetenv("TMPDIR");
-    world_close(w);
-    return 0;
-}
-
-/* It takes few jobs at once, so that some are left when a server dies. */
-static struct process *start_daemon(size_t index, const char *redis)
-{
-    char option[320];
-    snprintf(option, sizeof option, "--redis=%s", redis);
-    struct process *daemon = world_start(w, index, option, "--inflight=4", NULL);
-    check_ready(daemon);
-    return daemon;
-}
-
-static void finish(size_t daemons)
-{
-    assert_int_equal(load_check(&fleet), 0);
-    for (size_t i = 0; i < daemons; i++)
-        check_stop(&w->daemons[i]);
-    w->client = redis_server_connect(fleet.nodes[fleet.owner]);
-    check_clean(w);
-}
 
 /* Waits until it has connected so often. */
 static bool has_moved(const struct process *daemon, size_t times)
@@ -70,11 +22,11 @@ static bool has_moved(const struct process *daemon, size_t times)
 
 static void test_failover_under_load(void **state)
 {
-    unsigned jobs = full() ? 1000 : 150;
-    int rounds = full() ? 3 : 1;
+    unsigned jobs = scale_full() ? 1000 : 150;
+    int rounds = scale_full() ? 3 : 1;
     (void)state;
-    start_daemon(0, fleet.address);
-    start_daemon(1, fleet.address);
+    scale_start(0, fleet.address, NULL);
+    scale_start(1, fleet.address, NULL);
     for (int round = 0; round < rounds; round++) {
         load_push(&fleet, jobs);
         assert_true(load_wait(&fleet, fleet.pushed - jobs + jobs / 5));
@@ -88,7 +40,7 @@ static void test_failover_under_load(void **state)
     assert_true(load_wait(&fleet, fleet.pushed));
     for (size_t i = 0; i < 2; i++) /* the other one may have done all the jobs meanwhile */
         assert_true(has_moved(&w->daemons[i], 1 + (size_t)rounds));
-    finish(2);
+    scale_finish(2);
 }
 
 static void test_dead_sentinels_are_passed_over(void **state)
@@ -96,17 +48,17 @@ static void test_dead_sentinels_are_passed_over(void **state)
     char address[300];
     (void)state;
     redis_server_kill9(fleet.sentinels[0]);
-    struct process *daemon = start_daemon(0, fleet.address);
+    struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 5);
     assert_true(load_wait(&fleet, 5));
     assert_int_equal(process_log_count(daemon, 0, "cannot connect: connection refused"), 1);
     /* A Sentinel that does not know the master's name, and none at all, are said too. */
     snprintf(address, sizeof address, "sentinel://others@%s", fleet.sentinels[1]->tcp);
-    struct process *other = start_daemon(1, address);
+    struct process *other = scale_start(1, address, NULL);
     assert_true(process_logged(other, 0, "it knows no master named others", 10));
     assert_true(process_noted(other, 0, "no Sentinel has named the master", 10));
     redis_server_restart(fleet.sentinels[0]);
-    finish(2);
+    scale_finish(2);
 }
 
 /* What the Sentinels say at first is a replica: the daemon hears it from ROLE and asks again. */
@@ -119,7 +71,7 @@ static void test_replica_is_not_taken_for_the_master(void **state)
     freeReplyObject(redis_command(sentinel, "SENTINEL REMOVE " FLEET_MASTER));
     freeReplyObject(redis_command(sentinel, "SENTINEL MONITOR " FLEET_MASTER " 127.0.0.1 %d 2",
                                   fleet.nodes[1]->port));
-    struct process *daemon = start_daemon(0, fleet.address);
+    struct process *daemon = scale_start(0, fleet.address, NULL);
     assert_true(process_logged(daemon, 0, "it is not the master", 10));
     assert_int_equal(process_log_count(daemon, 0, "connected to"), 0);
     freeReplyObject(redis_command(sentinel, "SENTINEL REMOVE " FLEET_MASTER));
@@ -130,7 +82,7 @@ static void test_replica_is_not_taken_for_the_master(void **state)
     redis_server_restart(fleet.sentinels[1]);
     redis_server_restart(fleet.sentinels[2]);
     load_push(&fleet, 5);
-    finish(1);
+    scale_finish(1);
 }
 
 static void test_sentinels_have_their_own_password(void **state)
@@ -159,14 +111,14 @@ static void test_sentinels_have_their_own_password(void **state)
     check_ready(daemon);
     assert_true(process_logged(daemon, 0, "no Sentinel has named the master yet: WRONGPASS", 10));
     assert_true(process_logged(daemon, 0, "see sentinel_username and sentinel_password_file", 10));
-    finish(2);
+    scale_finish(2);
 }
 
 /* A failover by hand leaves the old master alive: +switch-master tells. */
 static void test_switch_by_hand(void **state)
 {
     (void)state;
-    struct process *daemon = start_daemon(0, fleet.address);
+    struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 50);
     size_t before = fleet.owner;
     redisContext *sentinel = redis_server_connect(fleet.sentinels[0]);
@@ -180,23 +132,21 @@ static void test_switch_by_hand(void **state)
     assert_true(process_logged(daemon, 0, fleet.nodes[fleet.owner]->tcp, 10));
     load_push(&fleet, 50);
     assert_true(load_wait(&fleet, 100));
-    finish(1);
+    scale_finish(1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
 {
-    const struct CMUnitTest quick[] = {
+    const struct CMUnitTest tests[] = {
         TEST(test_failover_under_load),
-    };
-    const struct CMUnitTest all[] = {
-        TEST(test_failover_under_load),
+        /* And in full: */
         TEST(test_dead_sentinels_are_passed_over),
         TEST(test_replica_is_not_taken_for_the_master),
         TEST(test_sentinels_have_their_own_password),
         TEST(test_switch_by_hand),
     };
-    return full() ? cmocka_run_group_tests(all, NULL, NULL)
-                  : cmocka_run_group_tests(quick, NULL, NULL);
+    world_options = &(struct world_options){.servers = WORLD_SENTINELS, .replicas = 2};
+    return run_scale_tests(tests, 1);
 }
