@@ -35,7 +35,6 @@ static uint32_t slot_of(const struct jobs *jobs, unsigned number)
 static void test_those_that_wait_share_a_stream(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 + WAITING, .streams = 2});
     hold("cudaLaunchHostFunc", 1);
     jobs_submit(&jobs, 0, 1);
@@ -55,7 +54,6 @@ static void test_those_that_wait_share_a_stream(void **state)
 static void test_a_batch_has_its_bound(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 * BATCH_TASKS_MAX + 3, .streams = 8});
     hold("cudaLaunchHostFunc", 1);
     jobs_submit(&jobs, 0, jobs.count);
@@ -73,7 +71,6 @@ static void test_large_ones_go_alone_and_in_order(void **state)
 {
     static const unsigned order[] = {0, 1, 3, 2, 4};
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.streams = 1});
     jobs.count = 5;
     for (unsigned i = 0; i < 5; i++)
@@ -94,7 +91,6 @@ static void test_large_ones_go_alone_and_in_order(void **state)
 static void test_a_batch_is_one_devices(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 10, .streams = 2, .devices = 2});
     hold("cudaLaunchHostFunc", 2);
     jobs_submit(&jobs, 0, 10);
@@ -121,7 +117,6 @@ static void test_calls_a_batch_makes(void **state)
                 {"cudaMemcpyAsync", 0, 2},      {"cudaLaunchHostFunc", 1, 0},
                 {"cudaEventElapsedTime", 4, 0}, {"report", 1, 0}};
     static struct jobs jobs;
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (unsigned batches = 1; batches <= BATCH_TASKS_MAX; batches += BATCH_TASKS_MAX - 1) {
             struct jobs_how how = {.count = BATCH_TASKS_MAX, .streams = 2, .alone = batches > 1};
@@ -207,7 +202,6 @@ static unsigned launches_of_hashes(unsigned count, bool alone)
 /* Three of four have hashes, of one or of several pictures, and passes before and behind. */
 static void test_hashes_share_a_launch(void **state)
 {
-    (void)state;
     assert_int_equal(launches_of_hashes(12, false), launches_of_hashes(12, true) - 9 + 1);
     assert_int_equal(launches_of_hashes(1, false), launches_of_hashes(1, true));
 }
@@ -234,7 +228,6 @@ static unsigned failed_hashes(unsigned nth, unsigned times)
 static void test_a_shared_launch_that_is_refused(void **state)
 {
     unsigned launches = launches_of_hashes(8, false), shared = 0;
-    (void)state;
     for (unsigned nth = 1; nth <= launches; nth++) {
         unsigned failed = failed_hashes(nth, 1);
         assert_true(failed <= 1);
@@ -259,7 +252,6 @@ static void test_shares_of_the_time(void **state)
 {
     static struct jobs jobs;
     uint64_t begin_ns = clock_now_ns();
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 8, .streams = 1});
     jobs_submit(&jobs, 0, 8);
     jobs_wait(&jobs, 8);
@@ -324,7 +316,6 @@ static void test_a_lasting_error_is_all_the_batchs(void **state)
     } rows[] = {{"cudaSetDevice", 1},      {"cudaEventRecord", 4}, {"cudaMemcpyAsync", 10},
                 {"launch", 5},             {"copy", 10},           {"kernel", 5},
                 {"cudaLaunchHostFunc", 1}, {"cudaStreamQuery", 1}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (unsigned nth = 1; nth <= rows[i].times; nth++)
             lasting_error(rows[i].at, nth);
@@ -339,7 +330,6 @@ static void test_an_error_of_one_call_is_one_jobs(void **state)
     } rows[] = {{"cudaMemcpyAsync", 12, 1}, {"launch", 6, 1}, {"cudaEventRecord", 4, 0},
                 {"cudaSetDevice", 1, 6}};
     static struct jobs jobs;
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (unsigned nth = 1; nth <= rows[i].times; nth++) {
             jobs_open(&jobs, &(struct jobs_how){.count = 6, .streams = 2});
@@ -366,7 +356,6 @@ static void test_an_error_of_one_call_is_one_jobs(void **state)
 static void test_those_too_late_do_not_start(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 5, .streams = 1});
     hold("launch", 1);
     jobs_submit(&jobs, 0, 1);
@@ -390,7 +379,6 @@ static void test_those_too_late_do_not_start(void **state)
 static void test_one_is_late_and_the_others_are_not(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
     hold("launch", 1);
     jobs.job[0].task.deadline_ns = clock_now_ns() + 200000000ull;
@@ -415,7 +403,6 @@ static void test_one_is_late_and_the_others_are_not(void **state)
 static void test_a_batch_that_hangs(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 2, .hang_grace_s = 0.15});
     jobs_set_fault("kernel", cudaErrorNotReady, 1, 1);
     uint64_t start_ns = clock_now_ns();
@@ -434,7 +421,6 @@ static void test_a_batch_that_hangs(void **state)
 static void test_those_that_wait_end(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
     hold("launch", 1);
     jobs_submit(&jobs, 0, 1);

@@ -48,7 +48,6 @@ static void test_each_lasting_error_at_each_call(void **state)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaEventRecord", "cudaMemcpyAsync",
                                         "launch", "cudaLaunchHostFunc", "cudaStreamQuery"};
-    (void)state;
     for (size_t e = 0; e < LASTING_COUNT; e++)
         for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
             lasting_error(calls[c], lasting[e], 1);
@@ -57,7 +56,6 @@ static void test_each_lasting_error_at_each_call(void **state)
 /* A job makes four records, two copies and three launches (it is turned, too). */
 static void test_a_lasting_error_at_the_nth_call(void **state)
 {
-    (void)state;
     for (unsigned nth = 1; nth <= 3 * 4; nth++)
         lasting_error("cudaEventRecord", 700, nth);
     for (unsigned nth = 1; nth <= 3 * 2; nth++)
@@ -69,7 +67,6 @@ static void test_a_lasting_error_at_the_nth_call(void **state)
 static void test_each_lasting_error_on_the_device(void **state)
 {
     static const char *const places[] = {"copy", "kernel"};
-    (void)state;
     for (size_t e = 0; e < LASTING_COUNT; e++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++)
             lasting_error(places[p], lasting[e], 1 + (unsigned)e % 3);
@@ -79,7 +76,6 @@ static void test_each_lasting_error_on_the_device(void **state)
 static void test_the_other_device_is_not_charged(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     struct cuda_fault fault = {.at = "kernel", .error = 719, .nth = 1, .times = 1, .devices = 2};
     open_jobs(&jobs, 2, 0);
     snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
@@ -106,7 +102,6 @@ static void test_a_condemned_engine(void **state)
 {
     static struct jobs jobs;
     struct cuda_fault fault = {.devices = 1};
-    (void)state;
     open_jobs(&jobs, 1, 0);
     snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
     fclose(fopen(hold_path, "w"));
@@ -133,7 +128,6 @@ static void test_an_error_of_one_call_is_one_jobs(void **state)
     static const int errors[] = {cudaErrorInvalidValue, cudaErrorMemoryAllocation,
                                  cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources};
     static struct jobs jobs;
-    (void)state;
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
         for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
             open_jobs(&jobs, 1, 0);
@@ -159,7 +153,6 @@ static void test_an_error_of_one_call_is_one_jobs(void **state)
 static void test_an_error_of_the_report_is_a_fault(void **state)
 {
     static const char *const calls[] = {"cudaLaunchHostFunc", "cudaStreamQuery"};
-    (void)state;
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
         lasting_error(calls[c], cudaErrorInvalidValue, 1);
 }
@@ -191,13 +184,11 @@ static void never_reported(const char *at, int error)
 
 static void test_a_kernel_that_never_ends(void **state)
 {
-    (void)state;
     never_reported("kernel", cudaErrorNotReady);
 }
 
 static void test_a_report_that_never_comes(void **state)
 {
-    (void)state;
     never_reported("report", cudaSuccess);
 }
 
@@ -206,7 +197,6 @@ static void test_a_report_that_never_comes(void **state)
 static void test_no_pinned_memory(void **state)
 {
     static struct jobs jobs;
-    (void)state;
     jobs_set_fault("cudaHostAlloc", cudaErrorMemoryAllocation, 1, 0);
     memset(&jobs, 0, sizeof jobs);
     jobs_running = &jobs;
@@ -226,7 +216,6 @@ static void test_no_device_memory(void **state)
 {
     struct job job;
     struct error error = {0};
-    (void)state;
     jobs_set_fault("cudaMalloc", cudaErrorMemoryAllocation, 1, 0);
     struct engine *engine = open_engine();
     job_open(&job, 300, 200, 3, JOBS_OPS);
@@ -264,7 +253,6 @@ static void refused_for_good(const char *call, int lasting_error)
 
 static void test_a_lasting_error_for_want_of_memory(void **state)
 {
-    (void)state;
     for (size_t e = 0; e < LASTING_COUNT; e++) {
         refused_for_good("cudaMalloc", lasting[e]);
         refused_for_good("cudaHostAlloc", lasting[e]);
@@ -281,7 +269,6 @@ static void test_a_device_that_cannot_be_opened(void **state)
                                         "cudaStreamSynchronize"};
     struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB,
                                    .wake = bell_ring};
-    (void)state;
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
         for (unsigned nth = 1; nth <= 2; nth++) {
             struct engine *engine = NULL;
@@ -307,7 +294,6 @@ static void test_streams_of_a_device(void **state)
         uint32_t streams, slots;
         int copiers;
     } rows[] = {{0, 8, 2}, {0, 8, 3}, {0, 4, 1}, {3, 3, 2}, {64, 64, 1}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct engine *engine = NULL;
         struct error error = {0};
@@ -341,7 +327,6 @@ static void test_no_device_to_be_had(void **state)
     };
     struct engine_config config = {.devices = "all", .streams = STREAMS, .pinned_bytes = 64 * MIB,
                                    .device_bytes = 64 * MIB};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct engine *engine = NULL;
         struct error error = {0};

@@ -62,7 +62,6 @@ static void run_bad(const struct bad *bad, size_t count)
 
 static void test_bad_json(void **state)
 {
-    (void)state;
     static const struct bad jobs[] = {
         {"", "bad_json", NULL},
         {"hello", "bad_json", NULL},
@@ -91,7 +90,6 @@ static void test_bad_json(void **state)
 /* Who reads the log or the results knows which job is meant, and nobody writes their lines. */
 static void test_bad_jobs_are_named(void **state)
 {
-    (void)state;
     static const struct {
         const char *job, *place, *name, *line;
     } rows[] = {
@@ -131,7 +129,6 @@ static void test_bad_jobs_are_named(void **state)
 
 static void test_too_long_job(void **state)
 {
-    (void)state;
     size_t length = 64 * 1024 + 1;
     char *job = malloc(length + 1);
     assert_non_null(job);
@@ -155,7 +152,6 @@ static void test_too_long_job(void **state)
 
 static void test_bad_keys(void **state)
 {
-    (void)state;
     static const struct bad jobs[] = {
         {"[1]", "bad_job", NULL},
         {"7", "bad_job", NULL},
@@ -219,7 +215,6 @@ static void test_bad_keys(void **state)
 
 static void test_bad_job_keeps_its_id(void **state)
 {
-    (void)state;
     cJSON *result = check_answer(w, "{'id':'mine','meta':{'a':1},'input':'good.jpg',"
                                     "'output':'x.png','opps':[]}");
     assert_string_equal(json_text(result, "id"), "mine");
@@ -236,7 +231,6 @@ static void test_bad_job_keeps_its_id(void **state)
 
 static void test_bad_operations(void **state)
 {
-    (void)state;
     static const struct bad jobs[] = {
         {"{'input':'good.jpg','output':'x.png','ops':['sobell']}", "unknown_op", "sobell"},
         {"{'input':'good.jpg','output':'x.png','ops':['Sobel']}", "unknown_op", "Sobel"},
@@ -278,7 +272,6 @@ static void make_link(const char *to, const char *at, bool in)
 
 static void test_refused_paths(void **state)
 {
-    (void)state;
     char *path = world_in_path(w, "sub/x");
     world_put(w, "sub/x", "", 0);
     free(path);
@@ -329,7 +322,6 @@ static void test_refused_paths(void **state)
 
 static void test_missing_inputs(void **state)
 {
-    (void)state;
     static const struct bad jobs[] = {
         {"{'input':'none.jpg','output':'x.png'}", "input_missing", "none.jpg"},
         {"{'input':'none/at/all.jpg','output':'x.png'}", "input_missing", "none/at/all.jpg"},
@@ -386,7 +378,6 @@ static void put_bad_files(void)
 
 static void test_bad_files(void **state)
 {
-    (void)state;
     put_bad_files();
     static const struct {
         const char *name, *code, *word;
@@ -427,7 +418,6 @@ static void test_bad_files(void **state)
 
 static void test_unwritable_output(void **state)
 {
-    (void)state;
     char *folder = world_out_path(w, "locked");
     assert_int_equal(mkdir(folder, 0555), 0);
     long long dead = redis_integer(w->client, "LLEN gpuimgd:dead");
@@ -473,7 +463,6 @@ static void test_unwritable_output(void **state)
 
 static void test_output_is_a_folder(void **state)
 {
-    (void)state;
     char *folder = world_out_path(w, "folder.png");
     assert_int_equal(mkdir(folder, 0755), 0);
     free(folder);
@@ -488,7 +477,6 @@ static void test_output_is_a_folder(void **state)
 
 static void test_over_budget(void **state)
 {
-    (void)state;
     world_put_picture(w, "big.png", picture_png(&(struct picture_png){
                                         .width = 1500, .height = 1000, .colour_type = 2}));
     strcpy(w->ns, "small");
@@ -516,7 +504,6 @@ static void test_over_budget(void **state)
 /* Sides and time that the user lowered. */
 static void test_lowered_limits(void **state)
 {
-    (void)state;
     strcpy(w->ns, "strict");
     world_put_picture(w, "side.png", picture_png(&(struct picture_png){.width = 101, .height = 5}));
     world_put_picture(w, "area.png", picture_png(&(struct picture_png){.width = 90, .height = 90}));
@@ -539,7 +526,6 @@ static void test_lowered_limits(void **state)
 /* Two thousand bad jobs cost no memory: what the first five hundred took is all there is. */
 static void test_many_bad_jobs(void **state)
 {
-    (void)state;
     static const char *const jobs[] = {
         "{'input':'half.jpg','output':'x.png','ops':['sobel']}",
         "{'input':'half.png','output':'x.png'}",
@@ -576,7 +562,6 @@ static void test_many_bad_jobs(void **state)
 
 static void test_stop(void **state)
 {
-    (void)state;
     redis_integer(w->client, "DEL gpuimgd:img:list");
     check_stop(&w->daemons[0]);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);

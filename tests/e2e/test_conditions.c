@@ -58,7 +58,6 @@ static bool is_there(const char *name)
 
 static void test_not_before(void **state)
 {
-    (void)state;
     struct process *daemon = start_one();
     double due = redis_now() + patience(1.5);
     freeReplyObject(redis_command(w->client, "CONFIG RESETSTAT"));
@@ -84,7 +83,6 @@ static void test_not_before(void **state)
 /* Seconds from when a daemon first has the job. */
 static void test_relative_times(void **state)
 {
-    (void)state;
     struct process *daemon = start_one();
     double wait = patience(1.5), pushed = redis_now();
     world_push(w, "{'id':'inawhile','input':'p.jpg','output':'inawhile.png',"
@@ -107,7 +105,6 @@ static void test_relative_times(void **state)
 
 static void test_expires(void **state)
 {
-    (void)state;
     struct process *daemon = start_one();
     check_failed(check_answer(w, "{'input':'p.jpg','output':'late.png','expires':%.3f}",
                               redis_now() - 1),
@@ -143,7 +140,6 @@ static void check_expires_before_its_retry(const char *expires, const char *says
 static void test_expires_before_its_retry(void **state)
 {
     char text[32];
-    (void)state;
     snprintf(text, sizeof text, "%.3f", redis_now() + patience(1.5));
     check_expires_before_its_retry(text, "the job was not started before ");
 }
@@ -151,7 +147,6 @@ static void test_expires_before_its_retry(void **state)
 static void test_relative_end_before_its_retry(void **state)
 {
     char text[32];
-    (void)state;
     snprintf(text, sizeof text, "'+%.3f'", patience(1.5));
     check_expires_before_its_retry(text, " s after a daemon first took it, when it expired");
 }
@@ -166,7 +161,6 @@ static void check_same_as(cJSON *result, double number)
 
 static void test_the_second_gets_the_first_ones_result(void **state)
 {
-    (void)state;
     world_push(w, "{'id':'u','unique':true,'meta':1,'input':'slow.png','output':'u1.png'}");
     for (int i = 2; i <= 4; i++)
         world_push(w, "{'id':'u','unique':true,'meta':%d,'reply_to':'gpuimgd:reply:%d',"
@@ -213,7 +207,6 @@ static void test_the_second_gets_the_first_ones_result(void **state)
 
 static void test_cancel_among_many_that_wait(void **state)
 {
-    (void)state;
     enum { JOBS = 300 };
     for (int i = 0; i < JOBS; i++)
         world_push(w, "{'id':'%d','input':'p.jpg','output':'m%d.png'}", i, i);
@@ -247,7 +240,6 @@ static void test_cancel_among_many_that_wait(void **state)
 
 static void test_cancel_before_its_time(void **state)
 {
-    (void)state;
     struct process *daemon = start_one();
     world_push(w, "{'id':'far','input':'p.jpg','output':'far.png','not_before':90000000000}");
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
@@ -259,7 +251,6 @@ static void test_cancel_before_its_time(void **state)
 /* Sixteen slow outputs: those that are in their places when the cancel is heard stay. */
 static void test_cancel_while_it_runs(void **state)
 {
-    (void)state;
     char job[4096] = "{'id':'run','input':'slow.png','outputs':[";
     for (int i = 0; i < 16; i++) {
         size_t used = strlen(job);
@@ -290,7 +281,6 @@ static void test_cancel_while_it_runs(void **state)
 /* Keys come with the result, so none of a cancelled job is there. */
 static void test_cancel_of_outputs_in_redis(void **state)
 {
-    (void)state;
     struct process *daemon = start_one();
     world_push(w, "{'id':'keys','input':'slow.png','outputs':["
                   "{'output':{'key':'gpuimgd:img:a','format':'png','compression':9},'ops':[]},"
@@ -308,7 +298,6 @@ static void test_cancel_of_outputs_in_redis(void **state)
 
 static void test_paused_for_all(void **state)
 {
-    (void)state;
     struct process *first = start_one();
     freeReplyObject(redis_command(w->client, "SET gpuimgd:paused 1"));
     assert_true(process_logged(first, 0, "gpuimgd:paused is set", 20));

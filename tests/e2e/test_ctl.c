@@ -14,7 +14,6 @@ static void test_help(void **state)
 {
     static const char *const commands[] = {"submit", "result", "status", "top",   "dead",
                                            "cancel", "pause",  "resume", "drain", "explain"};
-    (void)state;
     ctl_expect(w, 0, "ctl -h", "usage: gpuimgctl COMMAND", "Commands:", "--json", NULL);
     ctl_expect(w, 64, "ctl", "usage: gpuimgctl COMMAND", NULL);
     ctl_expect(w, 0, "ctl --version", "gpuimgctl " GPUIMGD_VERSION "\n", NULL);
@@ -29,7 +28,6 @@ static void test_help(void **state)
 
 static void test_wrong_arguments(void **state)
 {
-    (void)state;
     ctl_expect(w, 64, "ctl sumbit", "there is no command \"sumbit\"; did you mean submit?", NULL);
     ctl_expect(w, 64, "ctl xyzzy", "there is no command \"xyzzy\"\n", NULL);
     ctl_expect(w, 64, "ctl --json status", "put the command before \"--json\"", NULL);
@@ -78,7 +76,6 @@ static void test_wrong_arguments(void **state)
 
 static void test_ops(void **state)
 {
-    (void)state;
 #define OPS "ctl submit $at in/one.png -o x --ops "
     ctl_expect(w, 64, OPS "gryscale", "no operation \"gryscale\"; did you mean grayscale?", NULL);
     ctl_expect(w, 64, OPS "width=5", "\"width=5\" has no operation before it", NULL);
@@ -107,7 +104,6 @@ static void test_ops(void **state)
 static void test_configuration_file(void **state)
 {
     char text[700], path[128];
-    (void)state;
     snprintf(text, sizeof text, "redis = %s\nnamespace = elsewhere\ninput_root = %s\n",
              w->redis->tcp, w->in);
     snprintf(path, sizeof path, "%s/ctl.conf", w->folder);
@@ -120,7 +116,6 @@ static void test_configuration_file(void **state)
 
 static void test_explain(void **state)
 {
-    (void)state;
 #define JOB "echo '{\"input\":\"one.png\",\"output\":\"o.png\",\"ops\":[\"sobel\"]}' > job.json; " \
             "roots=\"--input_root=$PWD/in --output_root=$PWD/out\"; "
     struct ctl_run ours = ctl_run(w, JOB "ctl explain $roots job.json");
@@ -147,7 +142,6 @@ static void test_explain(void **state)
 
 static void test_redis_away(void **state)
 {
-    (void)state;
     ctl_expect(w, 69, "ctl status --redis=127.0.0.1:1",
                "cannot reach Redis at 127.0.0.1:1: connection refused; is redis-server running?",
                NULL);
@@ -171,7 +165,6 @@ static void test_redis_away(void **state)
 
 static void test_password(void **state)
 {
-    (void)state;
     freeReplyObject(redis_command(w->client, "CONFIG SET requirepass secret"));
     ctl_expect(w, 69, "ctl status $at --redis_password_file=/nowhere",
                "cannot read the password file /nowhere: No such file or directory; "
@@ -197,7 +190,6 @@ static void test_anything_in_redis(void **state)
         "{\"status\":\"done\",\"outputs\":[{\"path\":\"" ESC "\",\"width\":1e300,\"bytes\":9,"
         "\"values\":{\"" ESC "\":\"" ESC "\"}}],\"ms\":{\"total\":-1e999}}",
     };
-    (void)state;
     redis_integer(w->client, "ZADD %s:inst inf far:boot:ns:12:34", w->ns);
     redis_integer(w->client, "ZADD %s:inst 99999999999999 %s", w->ns, ESC);
     redis_integer(w->client, "ZADD %s:delayed inf " ESC, w->ns);

@@ -17,7 +17,6 @@
 
 static void test_status(void **state)
 {
-    (void)state;
     ctl_expect(w, 0, "ctl submit $at one.png one.png -o x/%i.png && ctl status $at",
                "waiting    2, the next one for ", "dead       0\n", "no gpuimgd is running",
                NULL);
@@ -58,7 +57,6 @@ static void test_status(void **state)
 
 static void test_top_piped(void **state)
 {
-    (void)state;
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl top $at -n 2 -i 0.1", "gpuimgctl top: unix:", "waiting 0   running 0",
                "since their start: done 0", NULL);
@@ -75,7 +73,6 @@ static void test_top_piped(void **state)
 static void test_published(void **state)
 {
     char name[40];
-    (void)state;
     for (unsigned i = 0; i < HEAP; i++) {
         snprintf(name, sizeof name, "heap/%u.png", i);
         put_small_png(name, i);
@@ -123,7 +120,6 @@ static void test_published(void **state)
 /* What GPUs did, of a daemon on the tests' own CUDA runtime. */
 static void test_devices(void **state)
 {
-    (void)state;
     const char *program = getenv("GPUIMGD_STANDIN");
     const char *const options[] = {"--engine=cuda", "--pinned_bytes=64M", NULL};
     if (!program || access(program, X_OK) != 0)
@@ -153,7 +149,6 @@ static void test_devices(void **state)
 /* Two devices have a line of their own; shares are those between two looks. */
 static void test_devices_of_one_daemon(void **state)
 {
-    (void)state;
 #define DEVICE(name, busy, part, seconds)                                                         \
     "{\"name\":\"" name "\",\"busy_s\":" busy ",\"" part "\":" seconds "}"
 #define SAY(up, busy, parts)                                                                       \
@@ -178,7 +173,6 @@ static void test_devices_of_one_daemon(void **state)
 
 static void test_dead(void **state)
 {
-    (void)state;
     ctl_expect(w, 0, "ctl dead $at", "there are no dead jobs", NULL);
     /* A folder that may not be written to is worth trying again, and so to the last. */
     ctl_start_daemon();
@@ -221,7 +215,6 @@ static void test_dead(void **state)
 
 static void test_dead_many(void **state)
 {
-    (void)state;
     for (int i = 1; i <= 250; i++) /* number 1 is the last */
         redis_integer(w->client, "LPUSH %s:dead {\"input\":\"%d.png\",\"id\":\"j%d\"}", w->ns,
                       251 - i, 251 - i);
@@ -253,7 +246,6 @@ static void test_dead_many(void **state)
 /* An id of digits is an id; the list's numbers have their sign; what is gone is named. */
 static void test_dead_ids_of_digits(void **state)
 {
-    (void)state;
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"1\"}", w->ns);
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"b.png\",\"id\":\"2\"}", w->ns);
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"c.png\"}", w->ns);
@@ -283,7 +275,6 @@ static void test_hostile_texts(void **state)
     static const char wild[] = "{\"status\":\"\\u001b[5m\",\"error\":{\"code\":\"\\u001b[7m\","
                                "\"message\":\"\\u009b2J\"},\"outputs\":[{\"error\":{},"
                                "\"values\":{\"\\u007f\\u009b\":1}}]}";
-    (void)state;
     freeReplyObject(redis_command(w->client, "SET %s:result:torn \033[2J{", w->ns));
     freeReplyObject(redis_command(w->client, "SET %s:result:list []", w->ns));
     freeReplyObject(redis_command(w->client, "SET %s:result:wild %s", w->ns, wild));
@@ -312,7 +303,6 @@ static void test_hostile_texts(void **state)
 
 static void test_cancel(void **state)
 {
-    (void)state;
     ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id job-%i", "2 sent", NULL);
     ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: all waiting and running jobs", NULL);
     ctl_start_daemon();
@@ -342,7 +332,6 @@ static void test_cancel_says_what_it_found(void **state)
 {
     static const char *const jobs[] = {"ready", "delayed", "alone", "leased"};
     char line[120], said[120];
-    (void)state;
     ctl_expect(w, 1, "ctl cancel $at nosuch", "nosuch: no job with this id waits or runs, and no "
                "result is stored", NULL);
     freeReplyObject(redis_command(w->client, "DEL %s:jobs %s:cancel", w->ns, w->ns));
@@ -380,7 +369,6 @@ static void test_cancel_says_what_it_found(void **state)
 
 static void test_pause(void **state)
 {
-    (void)state;
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
     ctl_expect(w, 0, "ctl status $at", "paused     daemons fetch no jobs until ", NULL);
@@ -403,7 +391,6 @@ static void test_pause(void **state)
 
 static void test_drain(void **state)
 {
-    (void)state;
     world_put_slow(w);
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at slow.png --no-output "

@@ -40,7 +40,6 @@ static void check_width(size_t columns)
 
 static void test_bar(void **state)
 {
-    (void)state;
     ctl_open_terminal(&terminal, w, 80, "ctl submit $at -r in/album -o x --wait");
     shows("[------------------------] 0/300 done"); /* before there is anybody who does them */
     check_ready(world_start(w, 0, NULL));
@@ -57,7 +56,6 @@ static void test_bar(void **state)
 
 static void test_narrow(void **state)
 {
-    (void)state;
     check_ready(world_start(w, 0, NULL));
     ctl_open_terminal(&terminal, w, 30, "ctl submit $at in/album/1.png -o x -w -v");
     shows("done   in/album/1.png -> x/1.png 8x8");
@@ -71,7 +69,6 @@ static void test_narrow(void **state)
 
 static void test_interrupt(void **state)
 {
-    (void)state;
     ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" submit $at -r in/album -o x --wait");
     shows("] 0/300 done");
     shows("no gpuimgd is running");
@@ -84,7 +81,6 @@ static void test_interrupt(void **state)
 
 static void test_top(void **state)
 {
-    (void)state;
     check_ready(world_start(w, 0, NULL));
     ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.2");
     shows("(q ends)");
@@ -107,7 +103,6 @@ static void test_top(void **state)
 /* Ctrl-S holds the screen, in the middle of a drawing: then Ctrl-C comes while it is written. */
 static void test_interrupt_of_a_drawing(void **state)
 {
-    (void)state;
     ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.05");
     shows("waiting 0");
     ctl_type(&terminal, "\023");
@@ -121,7 +116,6 @@ static void test_interrupt_of_a_drawing(void **state)
 /* A terminal that is slow, or held, is waited for; and the shell gets it back as it was. */
 static void test_slow_terminal(void **state)
 {
-    (void)state;
     ctl_open_terminal(&terminal, w, 160, "ctl top $at -n 20 -i 0.05; echo \"exit $?\"; "
                       "grep flags: /proc/self/fdinfo/0");
     shows("waiting 0");
@@ -138,7 +132,6 @@ static void test_slow_terminal(void **state)
 /* No line of top is longer than the screen, and a daemon that dies leaves it. */
 static void test_top_of_a_daemon_that_dies(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
     ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" top $at -i 0.2");

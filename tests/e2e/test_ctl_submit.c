@@ -31,7 +31,6 @@ static void check_queued(const char *line, ...)
 
 static void test_patterns(void **state)
 {
-    (void)state;
     check_queued("ctl submit $at in/one.png -o edges", "\"input\":\"one.png\"",
                  "\"output\":\"edges/one.png\"", NULL);
     check_queued("ctl submit $at one.png -o edges.png", "\"output\":\"edges.png\"", NULL);
@@ -64,7 +63,6 @@ static void test_patterns(void **state)
 
 static void test_order(void **state)
 {
-    (void)state;
     ctl_expect(w, 0, "ctl submit $at in/one.png in/cat.jpg -o x", "2 sent", NULL);
     ctl_expect(w, 0, "ctl submit $at in/album/a.png -o x --first", "1 sent", NULL);
     char *jobs = ctl_queued();
@@ -75,7 +73,6 @@ static void test_order(void **state)
 
 static void test_names_on_stdin(void **state)
 {
-    (void)state;
     check_queued("printf 'in/one.png\\n\\ncat.jpg' | ctl submit $at - -o x", "x/one.png",
                  "x/cat.jpg", NULL);
     check_queued("printf 'in/one.png\\0cat.jpg\\0' | ctl submit $at -0 - -o x", "x/one.png",
@@ -96,7 +93,6 @@ static void test_names_on_stdin(void **state)
 
 static void test_bad_files(void **state)
 {
-    (void)state;
     ctl_expect(w, 66, "ctl submit $at none.png -o x", "none.png: No such file", NULL);
     ctl_expect(w, 66, "ctl submit $at in -o x", "in: is a folder; -r sends", NULL);
     ctl_expect(w, 66, "cp in/one.png far.png; ctl submit $at far.png -o x",
@@ -113,7 +109,6 @@ static void test_bad_files(void **state)
 /* One result would be written over the other, and nobody would know. */
 static void test_same_names(void **state)
 {
-    (void)state;
     put_small_png("twin/cat.jpg", 1);
     put_small_png("twin/cat.png", 2);
     put_small_png("twin/deep/cat.png", 3);
@@ -140,7 +135,6 @@ static void test_same_names(void **state)
 /* A name that would give a terminal another title, clear it, and end a line. */
 static void test_names_that_a_terminal_obeys(void **state)
 {
-    (void)state;
 #define EVIL "evil='" EVIL_BYTES "'; "
     ctl_check_plain(66, EVIL "ctl submit $at \"$evil\" -o x");
     ctl_check_plain(66, EVIL "mkdir -p \"in/$evil\"; ctl submit $at \"in/$evil\" -o x");
@@ -171,7 +165,6 @@ static size_t lines_of(const char *text, const char *begin)
 
 static void test_wait(void **state)
 {
-    (void)state;
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at cat.jpg one.png -o edges/%n.png --ops grayscale,sobel --wait",
                "-> edges/cat.png 160x120 ", "-> edges/one.png 8x8 ", "2 done in ", NULL);
@@ -205,7 +198,6 @@ static void test_wait(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     ctl_start_daemon();
     ctl_expect(w, 0, "mkdir -p far/deep; cp in/cat.jpg far; cp in/one.png far/deep; "
                      "ctl submit $at --keys -r far -o got --format png --ops invert",
@@ -234,7 +226,6 @@ static void test_keys(void **state)
  * same file, nor --force lets a result replace it. */
 static void test_pictures_are_kept(void **state)
 {
-    (void)state;
     ctl_start_daemon();
 #define KEPT "; echo $?; cmp in/cat.jpg own/cat.jpg && cmp in/one.png own/1.png && echo kept"
     ctl_expect(w, 0, "mkdir -p own/hard own/soft; cp in/cat.jpg own; cp in/one.png own/1.png; "
@@ -263,7 +254,6 @@ static void test_pictures_are_kept(void **state)
 /* Neither is any other file, without --force. */
 static void test_files_are_kept(void **state)
 {
-    (void)state;
     ctl_expect(w, 1, "echo mine > kept.png; ctl submit $at in/one.png -k -o kept.png",
                "in/one.png: kept.png exists; --force replaces it", ", 1 not sent", NULL);
     ctl_expect(w, 0, "cat kept.png", "mine\n", NULL);
@@ -332,7 +322,6 @@ static void test_results_as_they_come(void **state)
     static const char *const lines[] = {
         "ctl submit $at one.png cat.jpg -o x --wait | cat",
         "ctl submit $at one.png cat.jpg -o x --wait --json | cat"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct process process = ctl_begin(w, lines[i]);
         assert_true(world_until(w, patience(20), 2, "LLEN %s:jobs", w->ns));
@@ -354,7 +343,6 @@ static void test_lines_are_whole(void **state)
 {
     char name[40];
     size_t errors = 0, results = 0;
-    (void)state;
     for (unsigned i = 0; i < HELD; i++) {
         snprintf(name, sizeof name, "torn/%u.png", i);
         put_small_png(name, i);
@@ -381,7 +369,6 @@ static void test_lines_are_whole(void **state)
 /* Who does not wait has ids to ask with: on standard output nothing else. */
 static void test_ids(void **state)
 {
-    (void)state;
     struct ctl_run run = ctl_run(w, "ctl submit $at one.png cat.jpg -o x");
     struct ctl_run again = ctl_run(w, "ctl submit $at one.png -o x");
     char *jobs = ctl_queued(), first[80] = "", second[80] = "", third[80] = "";
@@ -421,7 +408,6 @@ static void test_ids(void **state)
 
 static void test_job_file(void **state)
 {
-    (void)state;
     check_queued("echo '" SIZES "' > sizes.json; ctl submit $at -r in/album -j sizes.json",
                  "{\"input\":\"album/deep/b.PNG\",\"outputs\":[{\"output\":\"deep/b-4.PNG\","
                  "\"ops\":[{\"op\":\"resize\",\"width\":4}]},{\"output\":{\"path\":\"gray/",
@@ -460,7 +446,6 @@ static void test_job_file(void **state)
 static void test_job_file_with_keys(void **state)
 {
     char path[128];
-    (void)state;
     ctl_start_daemon();
     ctl_expect(w, 0, "mkdir -p trip; cp in/one.png in/cat.jpg trip; echo '" SIZES "' | "
                      "sed 's/\"meta\":[^}]*},//' > sizes.json; cd trip; "
@@ -486,7 +471,6 @@ static void test_job_file_with_keys(void **state)
 static void test_many(void **state)
 {
     char name[40];
-    (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "many/%u/%u.png", i % 7, i);
         put_small_png(name, i);
@@ -509,7 +493,6 @@ static void test_many(void **state)
 
 static void test_result(void **state)
 {
-    (void)state;
     ctl_expect(w, 1, "ctl result $at first", "no result of first: ", NULL);
     ctl_expect(w, 75, "ctl result $at first --wait --timeout 0.2",
                "no result of first within --timeout", NULL);
@@ -527,7 +510,6 @@ static void test_result(void **state)
 
 static void test_no_daemon(void **state)
 {
-    (void)state;
     ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 3.5",
                "no gpuimgd is running", "the --timeout is over: 0 of 1 jobs",
                "1 go on in the background", NULL);
@@ -578,13 +560,11 @@ static void check_outage(const char *line, int queued_first)
 
 static void test_redis_restarts(void **state)
 {
-    (void)state;
     check_outage("ctl submit $at -r in/many/2 in/many/3 -o again --wait", 286);
 }
 
 static void test_redis_restarts_while_pictures_travel(void **state)
 {
-    (void)state;
     check_outage("ctl submit $at -k -r in/many/2 in/many/3 -o fetched-again", 64);
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
     assert_int_equal(left->elements, 0);
@@ -593,7 +573,6 @@ static void test_redis_restarts_while_pictures_travel(void **state)
 
 static void test_interrupt_without_redis(void **state)
 {
-    (void)state;
     struct process process =
         ctl_begin(w, "exec \"$GPUIMGCTL\" submit $at one.png -o x --wait --id late");
     assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
@@ -621,7 +600,6 @@ static void test_interrupt_without_redis(void **state)
 /* What Redis refuses for a time is waited for. */
 static void test_redis_full(void **state)
 {
-    (void)state;
     freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory 1"));
     ctl_expect(w, 69, "ctl submit $at one.png -o x", "OOM", NULL);
     struct process process = ctl_begin(w, "ctl submit $at one.png -o x --wait --verbose");

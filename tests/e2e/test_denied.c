@@ -61,7 +61,6 @@ static void check_denied(const cJSON *result)
 static void test_the_others_of_the_batch_are_done(void **state)
 {
     unsigned good = 0, denied = 0, unanswered = 0;
-    (void)state;
     struct picture_png how = {.width = 8, .height = 8, .colour_type = 2};
     world_put_picture(w, "p.png", picture_png(&how));
     push_all();

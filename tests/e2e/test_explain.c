@@ -76,7 +76,6 @@ static void check_lines(char *out, ...)
 
 static void test_luma(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'cat.jpg','output':'e.png','ops':['grayscale','sobel']}\n", 0,
                         ""),
                 "input    cat.jpg: jpeg, 640 x 427 x 3, EXIF orientation 6, ",
@@ -90,7 +89,6 @@ static void test_luma(void **state)
 
 static void test_colour(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'cat.jpg','orient':false,'outputs':[{'output':'e.png','ops':"
                         "['sobel']},{'output':'same.jpg'}]}", 0, ""),
                 "EXIF orientation 6 (ignored)",
@@ -107,7 +105,6 @@ static void test_colour(void **state)
 /* Passes beside the chain, and hashes that one pass makes for all outputs. */
 static void test_aside(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'glass.png','outputs':[{'ops':['phash']},{'output':'o.png','ops':"
                         "['phash','flip']}]}", 0, ""),
                 "pass 1  grayscale ", "reads 4160 of input, writes 1280 of scratch\n",
@@ -122,7 +119,6 @@ static void test_aside(void **state)
 
 static void test_decoded_smaller(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'cat.jpg','output':'s.png','ops':[{'op':'resize','width':100}]}",
                         0, ""),
                 "decode   colour, at 4/8: 320 x 214 x 3, 205440 bytes\n",
@@ -137,7 +133,6 @@ static void test_decoded_smaller(void **state)
 /* What is fused is one pass, and the bytes are those that the buffers have. */
 static void test_fused(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'glass.png','output':'o.jpg','ops':['invert',{'op':'gamma',"
                         "'gamma':2},{'op':'color_matrix','matrix':[[0,1,0,0],[0,0,1,0],[1,0,0,0]]"
                         "},'levels','invert']}", 0, ""),
@@ -162,7 +157,6 @@ static void test_fused(void **state)
 /* A rectangle is read where it lies: by a pass, or by the encoder. */
 static void test_cropped(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':[{'op':'crop',"
                         "'x':3,'y':2,'width':50,'height':7}]},{'output':'b.png','ops':['rotate',"
                         "{'op':'crop','x':1,'y':60,'width':9,'height':40}]}]}", 0, ""),
@@ -175,7 +169,6 @@ static void test_cropped(void **state)
 
 static void test_standard_input(void **state)
 {
-    (void)state;
     char *out, *err;
     int status = run("printf '{\"input\":\"glass.png\",\"output\":\"o.png\",\"ops\":[]}' |"
                      " \"$GPUIMGD\" $in --explain -", &out, &err);
@@ -187,7 +180,6 @@ static void test_standard_input(void **state)
 
 static void test_what_would_fail(void **state)
 {
-    (void)state;
     check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':['edges']},"
                         "{'output':'b.png','ops':['invert']}]}", 1, "unknown_op"),
                 "output   a.png: unknown_op: outputs[0].ops[0]: ", "output   b.png: png",
@@ -213,7 +205,6 @@ static void test_what_would_fail(void **state)
 /* The same as one line for programs, also of a job that would fail. */
 static void test_json(void **state)
 {
-    (void)state;
     char *out, *err;
     free(explain("{'input':'cat.jpg','outputs':[{'output':'e.png','ops':['grayscale','sobel']},"
                  "{'output':{'key':'gpuimgd:img:x','format':'png'},'ops':['edges']}]}", 1,
@@ -258,7 +249,6 @@ static void test_json(void **state)
 /* A job's names are its author's. */
 static void test_names_that_a_terminal_obeys(void **state)
 {
-    (void)state;
     char *out, *err;
     free(explain("{'input':'glass.png','output':'\342\200\256gnp.o'}", 0, ""));
     assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job", &out, &err), 0);
@@ -273,7 +263,6 @@ static void test_names_that_a_terminal_obeys(void **state)
 
 static void test_usage(void **state)
 {
-    (void)state;
     static const struct {
         const char *command;
         int status;
@@ -301,7 +290,6 @@ static void test_usage(void **state)
 /* After all of the above. */
 static void test_nothing_was_written(void **state)
 {
-    (void)state;
     assert_int_equal(text_file_count(w->out, ""), 0);
     assert_int_equal(text_file_count(w->in, ""), 2);
 }

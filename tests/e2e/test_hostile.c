@@ -43,7 +43,6 @@ static pid_t rival; /* the process that changes files; 0: none */
 
 static int end_rival(void **state)
 {
-    (void)state;
     if (rival > 0) {
         kill(rival, SIGKILL);
         waitpid(rival, NULL, 0);
@@ -272,7 +271,6 @@ static void check_attack(cJSON *result, size_t row)
 
 static void test_each_is_refused(void **state)
 {
-    (void)state;
     make_long_names();
     make_long_works();
     put_pictures();
@@ -318,7 +316,6 @@ static void run_round(void)
  * when more attacks than before happen to be in flight at once. */
 static void test_nothing_piles_up(void **state)
 {
-    (void)state;
     struct process *daemon = &w->daemons[0];
     size_t warm = 0, peak = 0, descriptors = 0, before = 0, least_growth = SIZE_MAX;
     for (int round = 0; round < ROUNDS; round++) {
@@ -351,7 +348,6 @@ static void test_nothing_piles_up(void **state)
 
 static void test_long_header(void **state)
 {
-    (void)state;
     put_segments("long-header.jpg", 0xE0, 5000000);
     world_push(w, "{'id':'h','input':'long-header.jpg','output':'x.png','timeout_s':0.02}");
     check_failed(check_next(w), "timeout", NULL);
@@ -361,7 +357,6 @@ static void test_long_header(void **state)
 
 static void test_cut_anywhere(void **state)
 {
-    (void)state;
     struct picture_file files[] = {
         picture_jpeg(&(struct picture_jpeg){.width = 200, .height = 150}),
         picture_png(&(struct picture_png){.width = 200, .height = 150, .colour_type = 2})};
@@ -445,7 +440,6 @@ static struct tally race_until_mixed(const char *job)
 
 static void test_input_becomes_a_link(void **state)
 {
-    (void)state;
     world_put_photo(w, "swapped.jpg", 50, 40);
     put_link("../secret.png", w->in, "swapped-link");
     start_swapping(w->in, "swapped.jpg", "swapped-link");
@@ -454,7 +448,6 @@ static void test_input_becomes_a_link(void **state)
 
 static void test_folder_becomes_a_link(void **state)
 {
-    (void)state;
     world_put_photo(w, "swapped/secret.png", 50, 40);
     put_link("..", w->in, "swapped-out");
     start_swapping(w->in, "swapped", "swapped-out");
@@ -481,7 +474,6 @@ static void test_output_folder_becomes_a_link(void **state)
 /* The picture stands at the front of a file that is cut to half its length, and is whole again. */
 static void test_input_shrinks_and_grows(void **state)
 {
-    (void)state;
     enum { whole_bytes = 8 << 20 };
     char *path = world_in_path(w, "shrinking.jpg");
     world_put_photo(w, "shrinking.jpg", 50, 40);
@@ -500,7 +492,6 @@ static void test_input_shrinks_and_grows(void **state)
 
 static void test_stop(void **state)
 {
-    (void)state;
     struct process *daemon = &w->daemons[0];
     check_done(check_answer(w, "{'input':'good.jpg','output':'good.png','ops':['sobel']}"));
     assert_int_equal(process_log_count(daemon, 0, "hangs"), 0);

@@ -20,7 +20,6 @@ static const uint8_t white[3] = {255, 255, 255};
 
 static void test_first_job(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "cat.jpg", 640, 427);
     cJSON *result = check_answer(w, "{'input':'cat.jpg','output':'cat-edges.png',"
@@ -134,7 +133,6 @@ static void run_chains(const char *input, int orientation, int limit)
 
 static void test_jpeg_inputs(void **state)
 {
-    (void)state;
     need_engine();
     static const struct {
         const char *name;
@@ -164,7 +162,6 @@ static void test_jpeg_inputs(void **state)
  * only colour and gray are compared (edges would multiply it). */
 static void test_cmyk_inputs(void **state)
 {
-    (void)state;
     need_engine();
     for (int ycck = 0; ycck < 2; ycck++) {
         world_put_picture(w, "cmyk.jpg",
@@ -188,7 +185,6 @@ static void test_cmyk_inputs(void **state)
 
 static void test_png_inputs(void **state)
 {
-    (void)state;
     need_engine();
     static const struct {
         const char *name;
@@ -223,7 +219,6 @@ static void test_png_inputs(void **state)
 /* Larger than any tile of a kernel and any run of a vector loop, with sides that fit none. */
 static void test_large_picture(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "large.jpg", 2047, 1531);
     run_chains("large.jpg", 1, 0);
@@ -231,7 +226,6 @@ static void test_large_picture(void **state)
 
 static void test_orientations(void **state)
 {
-    (void)state;
     need_engine();
     for (int orientation = 1; orientation <= 8; orientation++) {
         char name[32];
@@ -267,7 +261,6 @@ static double out_size(const char *name)
 
 static void test_output_formats(void **state)
 {
-    (void)state;
     need_engine();
     world_put_picture(w, "f.jpg", picture_jpeg(&(struct picture_jpeg){.width = 320, .height = 200,
                                                                        .subsampling = 444}));
@@ -321,7 +314,6 @@ static void test_output_formats(void **state)
 
 static void test_background(void **state)
 {
-    (void)state;
     need_engine();
     static const uint8_t orange[3] = {250, 120, 10};
     world_put_picture(w, "glass.png", picture_png(&(struct picture_png){.width = 120, .height = 90,
@@ -349,7 +341,6 @@ static size_t icc_of(const char *name)
 
 static void test_icc_profiles(void **state)
 {
-    (void)state;
     need_engine();
     struct picture_file rgb = picture_icc(560, "RGB "), gray = picture_icc(560, "GRAY");
     world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){
@@ -383,7 +374,6 @@ static void test_icc_profiles(void **state)
 
 static void test_several_outputs(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "s.jpg", 300, 200);
     cJSON *result = check_answer(w, "{'input':'s.jpg','outputs':["
@@ -414,7 +404,6 @@ static void test_several_outputs(void **state)
 
 static void test_one_of_several_fails(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "s.jpg", 80, 50);
     char *link = world_out_path(w, "elsewhere");
@@ -436,7 +425,6 @@ static void test_one_of_several_fails(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     need_engine();
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 90, .height = 70});
     struct raster luma = raster_decode(file.bytes, file.length, RASTER_LUMA);
@@ -470,7 +458,6 @@ static void test_keys(void **state)
 
 static void test_reply_to_and_id(void **state)
 {
-    (void)state;
     need_engine();
     world_put_picture(w, "r.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
     world_push(w, "{'id':'order-7','reply_to':'gpuimgd:reply:me','input':'r.png',"
@@ -505,7 +492,6 @@ static void test_reply_to_and_id(void **state)
 
 static void test_meta_and_pushed(void **state)
 {
-    (void)state;
     need_engine();
     static const char meta[] = "{\"a\":[1,2.5,-0.125,\"\\u00fc \\\"quoted\\\"\",null],\"b\":"
                                "{\"c\":true,\"d\":{}},\"big\":12345678901}";
@@ -530,7 +516,6 @@ static void test_meta_and_pushed(void **state)
 
 static void test_rpush_goes_first(void **state)
 {
-    (void)state;
     need_engine();
     world_put_picture(w, "o.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
     strcpy(w->ns, "order"); /* a queue of its own, filled before its daemon starts */
@@ -553,7 +538,6 @@ static void test_rpush_goes_first(void **state)
 /* Two hundred jobs at once: each has its own result, and the daemon ends leaving nothing. */
 static void test_many_then_stop(void **state)
 {
-    (void)state;
     need_engine();
     bool seen[200] = {false};
     world_put_photo(w, "n.jpg", 160, 120);

@@ -130,7 +130,6 @@ static void check_refused(const char *method, const char *path, int status)
 
 static void documents(void **state)
 {
-    (void)state;
     struct process *daemon = start_listening("0");
     check_document("/", "text/html; charset=utf-8", "<title>gpuimgd</title>");
     check_document("/metrics", "text/plain; version=0.0.4; charset=utf-8", "gpuimgd_jobs_total");
@@ -152,7 +151,6 @@ static void documents(void **state)
 /* What the page asks for is there, and it asks for nothing from elsewhere. */
 static void the_page_stands_alone(void **state)
 {
-    (void)state;
     struct process *daemon = start_listening("0");
     struct http_reply page = get("/");
     const char *policy = http_header(&page, "Content-Security-Policy");
@@ -171,7 +169,6 @@ static void the_page_stands_alone(void **state)
 
 static void other_places(void **state)
 {
-    (void)state;
     char socket[120];
     struct stat info;
     snprintf(socket, sizeof socket, "unix:%s/http.sock", w->folder);
@@ -222,7 +219,6 @@ static void check_host(const char *host, int status)
 /* A foreign page whose name has been made to point here is told nothing. */
 static void foreign_names_are_refused(void **state)
 {
-    (void)state;
     struct process *daemon = start_listening("localhost:0");
     static const char *const good[] = {"localhost", "LocalHost:8080", "127.0.0.1", "192.0.2.7:80",
                                        "[::1]", "[2001:db8::7]:9464"};
@@ -334,7 +330,6 @@ static void scrape_until(const char *name, double value)
 
 static void the_lists_are_measured(void **state)
 {
-    (void)state;
     strcpy(w->ns, "lists");
     struct process *daemon = start_listening_with("0", "--results_max=1000");
     struct prometheus read = scrape();
@@ -356,7 +351,6 @@ static void the_lists_are_measured(void **state)
 
 static void counters_follow_the_jobs(void **state)
 {
-    (void)state;
     struct process *daemon = start_listening("127.0.0.1:0");
     struct prometheus before = scrape();
     assert_true(VALUE(before, "gpuimgd_attempts_total") == 0);
@@ -392,7 +386,6 @@ static void counters_follow_the_jobs(void **state)
 
 static void readiness(void **state)
 {
-    (void)state;
     struct process *daemon = start_listening("0");
     assert_true(says("/readyz", 200, "running"));
     process_signal(daemon, SIGUSR2);
@@ -450,7 +443,6 @@ static void *dawdle(void *context)
  * and the daemon's files are bounded. */
 static void a_crowd_that_dawdles(void **state)
 {
-    (void)state;
     static const char *const words[] = {"", "G", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
                                         "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
                                         "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -499,7 +491,6 @@ static void check_answer_to(const char *text, size_t length, int status)
 
 static void requests_that_are_none(void **state)
 {
-    (void)state;
     struct process *daemon = start_listening("0");
     check_answer_to("GET / HTTP/1.0\r\n\r\n", 18, 200);
     check_answer_to("GET / HTTP/1.1\r\n\r\n", 18, 400); /* 1.1 without a Host */
@@ -539,7 +530,6 @@ static size_t thread_count(const struct process *process)
 
 static void off_costs_no_thread_and_no_socket(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 1, NULL);
     check_ready(daemon);
     size_t threads = thread_count(daemon);

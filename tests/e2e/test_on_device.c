@@ -68,7 +68,6 @@ static void check_whole(struct process *daemon, const char *id)
 
 static void test_cancelled(void **state)
 {
-    (void)state;
     struct process *daemon = start_with_held_job("cancelled", "");
     redisReply *reply =
         redis_command(w->client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
@@ -87,7 +86,6 @@ static void test_cancelled(void **state)
 static void test_too_late(void **state)
 {
     char more[48];
-    (void)state;
     snprintf(more, sizeof more, ",'timeout_s':%g", patience(0.6));
     struct process *daemon = start_with_held_job("late", more);
     process_sleep(patience(0.7));
@@ -101,7 +99,6 @@ static void test_too_late(void **state)
 
 static void test_lost(void **state)
 {
-    (void)state;
     struct process *daemon = start_with_held_job("lost", "");
     size_t mark = process_log_mark(daemon);
     redisReply *lease = redis_command(w->client, "ZPOPMIN gpuimgd:lease");
@@ -116,7 +113,6 @@ static void test_lost(void **state)
 /* A second SIGTERM gives the job back at once, and the next daemon does it. */
 static void test_given_back(void **state)
 {
-    (void)state;
     struct process *daemon = start_with_held_job("back", "");
     size_t mark = process_log_mark(daemon);
     process_signal(daemon, SIGTERM);

@@ -53,7 +53,6 @@ static void finish(size_t daemons)
 
 static void test_redis_away_at_start(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     redis_server_kill9(w->redis);
     struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
@@ -73,7 +72,6 @@ static void test_redis_away_at_start(void **state)
 
 static void test_result_is_posted_later(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
     push_slow(1);
@@ -105,7 +103,6 @@ static void test_result_is_posted_later(void **state)
 
 static void test_password_file(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     char path[128], option[160];
     snprintf(path, sizeof path, "%s/password", w->folder);
@@ -134,7 +131,6 @@ static void test_password_file(void **state)
 
 static void test_acl_user(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     char path[128], option[160];
     freeReplyObject(redis_command(
@@ -151,7 +147,6 @@ static void test_acl_user(void **state)
 /* By CONFIG GET, and by INFO where the ACL forbids that. */
 static void test_eviction_is_warned_of(void **state)
 {
-    (void)state;
     const char *warning = "Redis has maxmemory-policy allkeys-lru: it may throw jobs";
     char path[128], option[160];
     freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory-policy allkeys-lru"));
@@ -186,7 +181,6 @@ static void wait_for_renewals(int count)
 
 static void test_results_are_trimmed(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     struct process *daemon = world_start(w, 0, "--results_max=5", "--inflight=2", NULL);
     check_ready(daemon);
@@ -215,7 +209,6 @@ static void push_three(void)
 
 static void test_results_by_id_or_none(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, "--results=id", NULL);
     check_ready(daemon);
     push_three();
@@ -239,7 +232,6 @@ static void test_results_by_id_or_none(void **state)
  * well below that. */
 static void test_results_that_nobody_reads(void **state)
 {
-    (void)state;
     static const char warning[] = "gpuimgd:results holds ";
     static const char full[] = " of at most 100 results (results_max)";
     struct process *daemon = world_start(w, 0, "--results_max=100", "--renew_s=0.05", NULL);
@@ -266,7 +258,6 @@ static void test_results_that_nobody_reads(void **state)
 /* A label of a name has 63 letters at most, so that no server is asked for this one. */
 static void test_host_that_is_not_found(void **state)
 {
-    (void)state;
     char option[128] = "--redis=";
     memset(option + strlen(option), 'n', 64);
     strcat(option, ":6379");
@@ -279,7 +270,6 @@ static void test_host_that_is_not_found(void **state)
 
 static void test_namespace_of_a_cluster_slot(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     strcpy(w->ns, "{gpuimgd}");
     check_ready(world_start(w, 0, NULL));
@@ -293,7 +283,6 @@ static void test_namespace_of_a_cluster_slot(void **state)
 
 static void test_idle_daemon_answers_at_once(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     check_ready(world_start(w, 0, NULL));
     process_sleep(0.5);
@@ -311,7 +300,6 @@ static void test_idle_daemon_answers_at_once(void **state)
 
 static void test_frozen_daemon_loses_its_lease(void **state)
 {
-    (void)state;
     bool seen[JOBS_MAX] = {false};
     char lease[32], renew[32];
     snprintf(lease, sizeof lease, "--lease_s=%g", patience(1));

@@ -72,7 +72,6 @@ static void check_shrink(uint32_t width, const char *more, unsigned eighths, uin
 
 static void test_decoded_smaller(void **state)
 {
-    (void)state;
     world_put_photo(w, "p.jpg", 640, 448);
     check_shrink(160, "", 4, 2);
     check_shrink(80, "", 2, 2);
@@ -84,7 +83,6 @@ static void test_decoded_smaller(void **state)
 /* Where an output could have others beside it the decode is in full, whoever they are. */
 static void test_lists_are_decoded_in_full(void **state)
 {
-    (void)state;
     world_put_photo(w, "p.jpg", 640, 448);
     check_done(check_answer(w, "{'input':'p.jpg','outputs':[{'output':'a.png','ops':[" SHRINK
                                "]}]}", 160, ",'fast_shrink':true"));
@@ -102,7 +100,6 @@ static void test_lists_are_decoded_in_full(void **state)
 /* A PNG has no smaller self. */
 static void test_png(void **state)
 {
-    (void)state;
     world_put_picture(w, "p.png", picture_png(&(struct picture_png){
                                       .width = 64, .height = 32, .colour_type = 2,
                                       .bit_depth = 8, .level = 1, .seed = 5}));

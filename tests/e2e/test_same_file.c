@@ -44,7 +44,6 @@ static void check_input_is_whole(void)
 
 static void test_same_path_below_two_roots(void **state)
 {
-    (void)state;
     start(w->out);
     check_done(check_answer(w, SAME));
     check_input_is_whole();
@@ -56,7 +55,6 @@ static void test_same_path_below_two_roots(void **state)
 
 static void test_one_root(void **state)
 {
-    (void)state;
     start(w->in);
     check_failed(check_answer(w, SAME), "bad_job",
                  "input and output are both \"cat.jpg\", and input_root is output_root", NULL);
@@ -67,7 +65,6 @@ static void test_one_root(void **state)
 static void test_one_root_by_a_link(void **state)
 {
     char link[128];
-    (void)state;
     snprintf(link, sizeof link, "%s/link", w->folder);
     assert_int_equal(symlink(w->in, link), 0);
     start(link);
@@ -79,7 +76,6 @@ static void test_one_root_by_a_link(void **state)
 /* output_root holds input_root, so that other paths lead to the same file. */
 static void test_root_in_root(void **state)
 {
-    (void)state;
     start(w->folder);
     const char *name = strrchr(w->in, '/') + 1;
     check_failed(check_answer(w, "{'input':'cat.jpg','output':'%s/cat.jpg','ops':['invert']}",
@@ -97,7 +93,6 @@ static void test_links(void **state)
     char *from = world_in_path(w, "cat.jpg"), *hard = world_out_path(w, "hard.jpg"),
          *soft = world_out_path(w, "soft.jpg");
     struct stat info;
-    (void)state;
     assert_int_equal(link(from, hard), 0);
     assert_int_equal(symlink(from, soft), 0);
     start(w->out);
@@ -121,7 +116,6 @@ static void test_links(void **state)
 static void test_two_outputs(void **state)
 {
     char *one = world_out_path(w, "one"), *two = world_out_path(w, "two");
-    (void)state;
     assert_int_equal(mkdir(one, 0755), 0);
     assert_int_equal(mkdir(two, 0755), 0);
     bool bound = unshare(CLONE_NEWNS) == 0 &&

@@ -206,7 +206,6 @@ static void check_single(const char *input, size_t v)
 
 static void test_alone_and_together(void **state)
 {
-    (void)state;
     need_engine();
     put_inputs();
     for (size_t f = 0; f < INPUTS; f++) {
@@ -248,7 +247,6 @@ static void check_errors(const cJSON *result, const char *const *codes, size_t c
 /* Whatever is wrong with the others, by their names, their parameters or this picture's sides. */
 static void test_failures_stay_alone(void **state)
 {
-    (void)state;
     static const char *const codes[] = {"bad_job", "",       "unknown_op",      "bad_op",
                                         "bad_op",  "",       "bad_op",          "image_too_large",
                                         "path_refused", "write_failed"};
@@ -290,7 +288,6 @@ static void test_failures_stay_alone(void **state)
 /* The key does not fit the format, which is that of the input. */
 static void test_refused_after_reading(void **state)
 {
-    (void)state;
     static const char *const codes[] = {"", "bad_job", ""};
     need_engine();
     put_inputs();
@@ -308,7 +305,6 @@ static void test_refused_after_reading(void **state)
 /* Where it is worth trying again, the others are there all the same when the job is given up. */
 static void test_unwritable_beside_good(void **state)
 {
-    (void)state;
     static const char *const codes[] = {"write_failed", "", ""};
     need_engine();
     put_inputs();
@@ -329,7 +325,6 @@ static void test_unwritable_beside_good(void **state)
 /* All of them: the job says what is wrong with the first. */
 static void test_none_is_left(void **state)
 {
-    (void)state;
     static const char *const codes[] = {"bad_op", "image_too_large"};
     need_engine();
     put_inputs();

@@ -79,7 +79,6 @@ static struct process *start_with_config(void)
 
 static void test_command_line(void **state)
 {
-    (void)state;
     check_run("-V", NULL, 0, "gpuimgd", true);
     check_run("-h", NULL, 0, "stats_interval_s", true);
     check_run("-h", NULL, 0, "HUP", true);
@@ -98,7 +97,6 @@ static void test_command_line(void **state)
 
 static void test_check_of_configuration(void **state)
 {
-    (void)state;
     char option[160];
     snprintf(option, sizeof option, "-c%s/gpuimgd.conf", w->folder);
     write_config("stats_interval_s = 5\n");
@@ -118,7 +116,6 @@ static void test_check_of_configuration(void **state)
 
 static void test_term_drains(void **state)
 {
-    (void)state;
     world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--inflight=4", NULL);
     check_ready(daemon);
@@ -152,7 +149,6 @@ static void test_term_drains(void **state)
 
 static void test_second_term_gives_back_at_once(void **state)
 {
-    (void)state;
     world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8", NULL);
     check_ready(daemon);
@@ -182,7 +178,6 @@ static void test_second_term_gives_back_at_once(void **state)
 
 static void test_drain_has_an_end(void **state)
 {
-    (void)state;
     world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8",
                                          "--drain_timeout_s=0.05", NULL);
@@ -199,7 +194,6 @@ static void test_drain_has_an_end(void **state)
 
 static void test_interrupt_is_as_term(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
     process_signal(daemon, SIGINT);
@@ -209,7 +203,6 @@ static void test_interrupt_is_as_term(void **state)
 /* Before its handlers stand a signal ends it as any process; from then on it must be heard. */
 static void test_signals_while_it_starts(void **state)
 {
-    (void)state;
     static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     for (int i = 0; i < 16; i++) {
         int signal = signals[i % 4];
@@ -255,7 +248,6 @@ static void check_stats_line(const char *text)
 
 static void test_usr1_prints_stats(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
     check_ready(daemon);
     assert_int_equal(process_log_count(daemon, 0, "stats interval_s="), 0);
@@ -303,7 +295,6 @@ static void wait_for_scripts(int count)
 
 static void test_an_idle_daemon_is_quiet(void **state)
 {
-    (void)state;
     struct process *daemon =
         world_start(w, 0, "--stats_interval_s=0.05", "--renew_s=0.1", NULL);
     check_ready(daemon);
@@ -326,7 +317,6 @@ static void test_an_idle_daemon_is_quiet(void **state)
 
 static void test_stats_log(void **state)
 {
-    (void)state;
     char path[160], option[200], moved[200];
     snprintf(path, sizeof path, "%s/stats.log", w->folder);
     snprintf(option, sizeof option, "--stats_log=%s", path);
@@ -360,7 +350,6 @@ static void test_stats_log(void **state)
 
 static void test_usr2_pauses(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
     world_push(w, JOB, 0, 0);
@@ -383,7 +372,6 @@ static void test_usr2_pauses(void **state)
 
 static void test_reload(void **state)
 {
-    (void)state;
     write_config("stats_interval_s = 0\nlog_level = info\n");
     struct process *daemon = start_with_config();
     assert_int_equal(process_log_count(daemon, 0, "stats interval_s="), 0);
@@ -419,7 +407,6 @@ static void test_reload(void **state)
 
 static void test_bad_reload_runs_on(void **state)
 {
-    (void)state;
     write_config("stats_interval_s = 0\n");
     struct process *daemon = start_with_config();
     static const char *const wrong[] = {"stats_interval_s = soon\n", "no_such_key = 1\n",
@@ -448,7 +435,6 @@ static void test_bad_reload_runs_on(void **state)
 
 static void test_notifications(void **state)
 {
-    (void)state;
     struct process_options how = {.watchdog_s = 0.6};
     const char *none[] = {NULL};
     struct process *daemon = world_start_with(w, 0, &how, none);
@@ -466,7 +452,6 @@ static void test_notifications(void **state)
 
 static void test_notifications_to_an_abstract_name(void **state)
 {
-    (void)state;
     struct process_options how = {.abstract_notify = true};
     const char *none[] = {NULL};
     struct process *daemon = world_start_with(w, 0, &how, none);
@@ -508,7 +493,6 @@ static bool await_unread(bool (*comes)(struct process *daemon), struct process *
 /* Jobs and signals go on as usual, and who reads again hears how things stand by then. */
 static void test_notifications_that_nobody_reads(void **state)
 {
-    (void)state;
     struct process_options how = {.watchdog_s = 0.03};
     const char *none[] = {NULL};
     struct process *daemon = world_start_with(w, 0, &how, none);
@@ -536,7 +520,6 @@ static void test_notifications_that_nobody_reads(void **state)
 
 static void test_no_device_is_said_once(void **state)
 {
-    (void)state;
     setenv("CUDA_VISIBLE_DEVICES", "-1", 1); /* hides those that there may be */
     struct process *daemon = world_start(w, 0, "--engine=auto", NULL);
     check_ready(daemon);
@@ -557,7 +540,6 @@ static void test_no_device_is_said_once(void **state)
 
 static void test_two_daemons_share(void **state)
 {
-    (void)state;
     bool seen[120] = {false};
     int by_daemon[2] = {0, 0};
     char pids[2][32];

@@ -101,7 +101,6 @@ static void check_stages(cJSON **results, bool cuda)
 
 static void test_on_the_cpu_engine(void **state)
 {
-    (void)state;
     static const char *const words[] = {"worker 0", "worker 1", "decode", "encode", "kernel",
                                         "jobs in flight", "25 jobs ended", NULL};
     cJSON *results[JOBS];
@@ -117,7 +116,6 @@ static void test_on_the_cpu_engine(void **state)
 
 static void test_on_streams(void **state)
 {
-    (void)state;
     static const char *const words[] = {"stream 0", "stream 1", "cuda:0", "H2D", "D2H", "overlap",
                                         "all kernels", NULL};
     const char *program = getenv("GPUIMGD_STANDIN");
@@ -140,7 +138,6 @@ static void test_on_streams(void **state)
 /* While the only stream is held the others come to wait for it, and then have it together. */
 static void test_sharing_a_stream(void **state)
 {
-    (void)state;
     char held[128], fault[160];
     const char *program = getenv("GPUIMGD_STANDIN");
     const char *const options[] = {trace_option, "--engine=cuda", "--streams=1",
@@ -176,7 +173,6 @@ static void test_sharing_a_stream(void **state)
 
 static void test_killed(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, trace_option, NULL);
     check_ready(daemon);
     check_done(check_answer(w, "{'input':'a.jpg','output':'k.png'}"));
@@ -205,7 +201,6 @@ static void test_killed(void **state)
 
 static void test_full_and_drawn_meanwhile(void **state)
 {
-    (void)state;
     struct process *daemon =
         world_start(w, 0, trace_option, timeline_option, "--trace_bytes_max=64K", NULL);
     static const char *const nothing[] = {"no job has ended yet", NULL};
@@ -229,7 +224,6 @@ static void test_full_and_drawn_meanwhile(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     struct process *daemon = world_start(w, 0, "--trace=/does/not/exist/t.json", NULL);
     assert_int_equal(process_wait(daemon, 20), 78);
     assert_true(process_logged(daemon, 0, "option trace is \"/does/not/exist/t.json\"", 1));

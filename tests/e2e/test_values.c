@@ -23,7 +23,6 @@ static void check_counts(const cJSON *result, const char *place, const struct ra
 
 static void test_values_without_a_picture(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "a.jpg", 333, 222);
     cJSON *result = check_answer(w, "{'input':'a.jpg','ops':['histogram','stats','otsu']}");
@@ -45,7 +44,6 @@ static void test_values_without_a_picture(void **state)
 
 static void test_values_beside_a_picture(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "b.jpg", 200, 100);
     cJSON *result = check_answer(w, "{'input':'b.jpg','output':'b.png',"
@@ -62,7 +60,6 @@ static void test_values_beside_a_picture(void **state)
  * looked at it. */
 static void test_several(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "c.jpg", 64, 48);
     cJSON *result = check_answer(
@@ -90,7 +87,6 @@ static void test_several(void **state)
  * JPEG's colours, not of its Y channel, and beside other outputs with a hash of their own. */
 static void test_hash(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "e.jpg", 640, 427);
     cJSON *result = check_answer(
@@ -110,7 +106,6 @@ static void test_hash(void **state)
 
 static void test_no_values_no_picture(void **state)
 {
-    (void)state;
     need_engine();
     world_put_photo(w, "d.jpg", 64, 48);
     check_failed(check_answer(w, "{'input':'d.jpg','ops':['sobel']}"), "bad_job",

@@ -20,7 +20,6 @@ static void test_slot_moves_under_load(void **state)
 {
     unsigned jobs = scale_full() ? 600 : 150;
     size_t from = fleet.owner, to = (from + 1) % 3, other = (from + 2) % 3, moved = 0;
-    (void)state;
     scale_start(0, fleet.address, NULL);
     struct process *daemon = scale_start(1, fleet.nodes[other]->tcp, NULL);
     load_push(&fleet, jobs);
@@ -50,7 +49,6 @@ static void test_no_script_begins_in_a_moving_slot(void **state)
     static const char *const left[] = {"results", "delayed", "alone", "alone:owner", "lease",
                                        "job:1000001"};
     size_t from = fleet.owner, to = (from + 1) % 3;
-    (void)state;
     struct process *daemon = scale_start(0, fleet.address, "--block_s=0.1");
     load_push(&fleet, 1);
     assert_true(load_wait(&fleet, 1));
@@ -81,7 +79,6 @@ static void test_no_script_begins_in_a_moving_slot(void **state)
 
 static void test_namespace_needs_a_hash_tag(void **state)
 {
-    (void)state;
     struct process *daemon = scale_start(0, fleet.address, "--namespace=plain");
     assert_true(process_logged(daemon, 0, "set namespace = {plain}", 10));
     assert_true(process_logged(daemon, 0, "CROSSSLOT", 10));
@@ -91,7 +88,6 @@ static void test_namespace_needs_a_hash_tag(void **state)
 
 static void test_master_dies_under_load(void **state)
 {
-    (void)state;
     scale_start(0, fleet.address, NULL);
     scale_start(1, fleet.address, NULL);
     for (int round = 0; round < 3; round++) {
@@ -107,7 +103,6 @@ static void test_master_dies_under_load(void **state)
 
 static void test_failover_by_hand_under_load(void **state)
 {
-    (void)state;
     struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 300);
     assert_true(load_wait(&fleet, 50));

@@ -34,7 +34,6 @@ static void start_daemon(const char *redis)
 static void test_master_dies(void **state)
 {
     char line[500];
-    (void)state;
     snprintf(line, sizeof line, "ctl submit $at --redis=%s -r in/album -o x --wait", fleet.address);
     struct process process = ctl_begin(w, line);
     double end = process_now() + patience(30);
@@ -57,7 +56,6 @@ static void test_master_dies(void **state)
 static void test_another_node(void **state)
 {
     char line[700], at[300];
-    (void)state;
     assert_int_equal(fleet_integer(&fleet, "DEL %s:jobs", w->ns), 0); /* finds the owner */
     size_t other = fleet.owner == 0 ? 1 : 0;
     snprintf(at, sizeof at, "$at --redis=%s", fleet.nodes[other]->tcp);

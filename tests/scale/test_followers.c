@@ -41,7 +41,6 @@ static void test_each_follower_has_one_result(void **state)
 {
     static unsigned char seen[FOLLOWERS];
     struct process *victim = &w->daemons[DAEMONS - 1];
-    (void)state;
     struct picture_png how = {.width = 8, .height = 8, .colour_type = 2};
     world_put_picture(w, "p.png", picture_png(&how));
     for (size_t i = 0; i < DAEMONS; i++)

@@ -48,7 +48,6 @@ static void test_three_hosts_share_keys_alone(void **state)
 {
     unsigned jobs = scale_full() ? 6000 : 600;
     struct process *victim = &w->daemons[DAEMONS - 1];
-    (void)state;
     for (size_t i = 0; i < DAEMONS; i++)
         start_host(i);
     load_push(&fleet, jobs / 2);

@@ -24,7 +24,6 @@ static void test_failover_under_load(void **state)
 {
     unsigned jobs = scale_full() ? 1000 : 150;
     int rounds = scale_full() ? 3 : 1;
-    (void)state;
     scale_start(0, fleet.address, NULL);
     scale_start(1, fleet.address, NULL);
     for (int round = 0; round < rounds; round++) {
@@ -46,7 +45,6 @@ static void test_failover_under_load(void **state)
 static void test_dead_sentinels_are_passed_over(void **state)
 {
     char address[300];
-    (void)state;
     redis_server_kill9(fleet.sentinels[0]);
     struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 5);
@@ -64,7 +62,6 @@ static void test_dead_sentinels_are_passed_over(void **state)
 /* What the Sentinels say at first is a replica: the daemon hears it from ROLE and asks again. */
 static void test_replica_is_not_taken_for_the_master(void **state)
 {
-    (void)state;
     redis_server_kill9(fleet.sentinels[1]);
     redis_server_kill9(fleet.sentinels[2]);
     redisContext *sentinel = redis_server_connect(fleet.sentinels[0]);
@@ -88,7 +85,6 @@ static void test_replica_is_not_taken_for_the_master(void **state)
 static void test_sentinels_have_their_own_password(void **state)
 {
     char right[128], wrong[128], right_option[160], wrong_option[160], address[320];
-    (void)state;
     for (size_t i = 0; i < FLEET_SENTINELS; i++) {
         redisContext *sentinel = redis_server_connect(fleet.sentinels[i]);
         freeReplyObject(redis_command(sentinel, "ACL SETUSER watcher on >secret allchannels "
@@ -117,7 +113,6 @@ static void test_sentinels_have_their_own_password(void **state)
 /* A failover by hand leaves the old master alive: +switch-master tells. */
 static void test_switch_by_hand(void **state)
 {
-    (void)state;
     struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 50);
     size_t before = fleet.owner;

@@ -5,14 +5,12 @@ static struct rig rig;
 
 static int setup(void **state)
 {
-    (void)state;
     rig_open(&rig);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     rig_close(&rig);
     return 0;
 }
@@ -33,7 +31,6 @@ static struct picture_file png_file(uint32_t seed)
 /* As the files of these formats begin, by their specifications. */
 static void test_foreign_formats(void **state)
 {
-    (void)state;
 #define FOREIGN(name, text) {name, text, sizeof text - 1}
     static const struct {
         const char *name, *bytes;
@@ -80,7 +77,6 @@ static void test_foreign_formats(void **state)
 /* What only looks a little like one. */
 static void test_unknown_formats(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"BMW, a list of cars and their years", "P7", "P8\n2 2",
                                         "<p>", "a <svg> in a text", "RIFF____WAVEfmt ", "GIF9",
                                         "x"};
@@ -99,7 +95,6 @@ static void test_unknown_formats(void **state)
 
 static void test_sniff(void **state)
 {
-    (void)state;
     struct picture_file jpeg = jpeg_file(0), png = png_file(0);
     assert_ptr_equal(codec_sniff(jpeg.bytes, jpeg.length), format_by_name("jpeg"));
     assert_ptr_equal(codec_sniff(png.bytes, png.length), format_by_name("png"));
@@ -113,7 +108,6 @@ static void test_sniff(void **state)
 
 static void test_no_picture(void **state)
 {
-    (void)state;
     struct picture_file files[] = {picture_empty(), picture_text(), picture_garbage(5000, 1)};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         assert_int_equal(rig_probe(&rig, &files[i]), STATUS_UNSUPPORTED_FORMAT);
@@ -126,7 +120,6 @@ static void test_no_picture(void **state)
 /* Magic bytes and nothing that follows from them. */
 static void test_magic_and_garbage(void **state)
 {
-    (void)state;
     static const char *const magic[] = {"\xFF\xD8\xFF", "\x89PNG\r\n\x1A\n"};
     for (int m = 0; m < 2; m++)
         for (uint32_t seed = 0; seed < 100; seed++) {
@@ -161,7 +154,6 @@ static struct picture_file file_of_parts(bool png, bool behind)
 
 static void test_deadline_between_parts(void **state)
 {
-    (void)state;
     for (int png = 0; png < 2; png++) {
         struct picture_file file = file_of_parts(png, false);
         rig.limits.deadline_ns = 0;
@@ -184,7 +176,6 @@ static void test_deadline_between_parts(void **state)
 /* After any failure the next picture is decoded and encoded as if nothing had happened. */
 static void test_reuse_after_failure(void **state)
 {
-    (void)state;
     struct picture_file good[] = {jpeg_file(1), png_file(1)};
     struct picture_file bad[] = {picture_cut_at(&good[0], 0.6), picture_cut_at(&good[1], 0.6),
                                  picture_cut(&good[0], 40), picture_cut(&good[1], 40),
@@ -208,7 +199,6 @@ static void test_reuse_after_failure(void **state)
 
 static void test_destroy_nothing(void **state)
 {
-    (void)state;
     codec_context_destroy(NULL);
     struct image_info info = {0};
     image_info_clear(&info);
@@ -251,7 +241,6 @@ static void check_sinks(struct image *image, const struct encode_request *reques
 
 static void test_sinks(void **state)
 {
-    (void)state;
     struct image image = rig_picture(200, 150, 3, 5);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 95};
     check_sinks(&image, &request);
@@ -265,7 +254,6 @@ static void test_sinks(void **state)
 
 static void test_encode_deadline(void **state)
 {
-    (void)state;
     struct image image = rig_picture(1500, 1500, 3, 5);
     for (int variant = 0; variant < 3; variant++) {
         struct encode_request request = {.format = format_by_name(variant == 2 ? "png" : "jpeg"),
@@ -286,7 +274,6 @@ static void test_encode_deadline(void **state)
 /* A side that JPEG's 16-bit fields cannot hold as libjpeg bounds them. */
 static void test_encode_too_wide(void **state)
 {
-    (void)state;
     struct image image = rig_picture(65501, 1, 1, 5);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 85};
     struct rig_sink sink = {.bytes_max = 0};
@@ -299,7 +286,6 @@ static void test_encode_too_wide(void **state)
 /* What no coder makes smaller, in any pixels: below what is reserved for it before. */
 static void test_encoded_bytes(void **state)
 {
-    (void)state;
     static const uint32_t sides[][2] = {{1, 1}, {17, 9}, {300, 200}, {1, 2000}, {2000, 1}};
     static const int qualities[] = {1, 85, 90, 100};
     uint32_t random = 7;
@@ -328,7 +314,6 @@ static void test_encoded_bytes(void **state)
 /* A profile that was dropped is read again; where there is none, nothing is. */
 static void test_profile_again(void **state)
 {
-    (void)state;
     struct picture_file icc = picture_icc(70000, "RGB ");
     struct picture_file files[] = {
         picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2,

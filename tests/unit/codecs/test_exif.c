@@ -5,7 +5,6 @@
 
 static void test_blob(void **state)
 {
-    (void)state;
     for (int i = 0; i < 4; i++)
         for (int orientation = 0; orientation <= 10; orientation++) {
             struct picture_file exif = picture_exif(orientation, i % 2 != 0, i / 2 != 0);
@@ -20,7 +19,6 @@ static void test_blob(void **state)
 
 static void test_broken_blob(void **state)
 {
-    (void)state;
     struct picture_file exif = picture_exif(6, true, false);
     for (size_t length = 0; length < exif.length; length++) {
         struct picture_file part = picture_cut(&exif, length);
@@ -47,7 +45,6 @@ static void test_broken_blob(void **state)
 /* Directories that point at each other in a circle: whoever follows them is long on the way. */
 static void test_circles(void **state)
 {
-    (void)state;
     enum { ENTRIES = 5000, ENTRY = 12 };
     uint8_t *blob = calloc(1, 10 + ENTRIES * ENTRY);
     assert_non_null(blob);
@@ -66,7 +63,6 @@ static void test_circles(void **state)
 
 static void test_size_of_blob(void **state)
 {
-    (void)state;
     for (size_t more = 0; more < 2; more++) {
         struct picture_file exif = picture_exif(6, false, false);
         struct picture_file tail = picture_garbage(EXIF_BYTES_MAX + more - exif.length, 1);
@@ -86,7 +82,6 @@ static void expect_in_file(struct rig *rig, struct picture_file *file, int orien
 
 static void test_in_files(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     for (int orientation = 0; orientation <= 9; orientation++) {
@@ -109,7 +104,6 @@ static void test_in_files(void **state)
 
 static void test_behind_the_end(void **state)
 {
-    (void)state;
     struct rig rig;
     rig_open(&rig);
     struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
@@ -124,7 +118,6 @@ static void test_behind_the_end(void **state)
 /* Another APP1 (XMP) comes first in many files. */
 static void test_behind_xmp(void **state)
 {
-    (void)state;
     static const char xmp[] = "\xFF\xE1\0\x22http://ns.adobe.com/xap/1.0/\0abc";
     struct rig rig;
     rig_open(&rig);
@@ -137,7 +130,6 @@ static void test_behind_xmp(void **state)
 
 static void test_broken_in_files(void **state)
 {
-    (void)state;
     static const uint8_t broken[] = "Exif\0\0II*\0\377\377\377\377";
     struct rig rig;
     rig_open(&rig);

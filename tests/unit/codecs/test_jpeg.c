@@ -8,14 +8,12 @@ static struct rig rig;
 
 static int setup(void **state)
 {
-    (void)state;
     rig_open(&rig);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     rig_close(&rig);
     return 0;
 }
@@ -83,7 +81,6 @@ static void compare_options(const struct picture_jpeg *options)
 
 static void test_scales(void **state)
 {
-    (void)state;
     static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {7, 9},    {8, 8},    {15, 17},
                                         {16, 16}, {17, 15}, {127, 65}, {300, 211}};
     static const int subsamplings[] = {444, 422, 420};
@@ -111,7 +108,6 @@ static void test_scales(void **state)
 
 static void test_sizes_and_subsamplings(void **state)
 {
-    (void)state;
     static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {33, 1},  {7, 9},    {8, 8},
                                         {15, 17}, {16, 16}, {17, 15}, {127, 65}, {300, 211}};
     static const int subsamplings[] = {444, 422, 420};
@@ -164,7 +160,6 @@ static struct picture_file flat_blocks(uint8_t luma)
 /* The conversion of the libjpeg that is linked, vector code and all, is the one of its tables. */
 static void test_ycc_of_libjpeg(void **state)
 {
-    (void)state;
     static const uint8_t lumas[] = {0, 1, 16, 77, 128, 200, 254, 255};
     for (size_t i = 0; i < sizeof lumas; i++) {
         struct picture_file file = flat_blocks(lumas[i]);
@@ -187,7 +182,6 @@ static void test_ycc_of_libjpeg(void **state)
 
 static void test_colour_spaces(void **state)
 {
-    (void)state;
     static const enum picture_colour colours[] = {PICTURE_GRAY, PICTURE_RGB, PICTURE_CMYK,
                                                   PICTURE_YCCK};
     if (!rig_have("djpeg"))
@@ -202,7 +196,6 @@ static void test_colour_spaces(void **state)
 
 static void test_kinds_of_coding(void **state)
 {
-    (void)state;
     if (!rig_have("djpeg"))
         skip();
     compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .arithmetic = true});
@@ -218,7 +211,6 @@ static void test_kinds_of_coding(void **state)
  * the next at every byte. */
 static void test_across_pieces(void **state)
 {
-    (void)state;
     enum { segment_bytes = 2 + 65535, segments = 4 };
     if (!rig_have("djpeg"))
         skip();
@@ -245,7 +237,6 @@ static void test_across_pieces(void **state)
 /* Samplings that few encoders write: chroma finer than luma, thirds, each component its own. */
 static void test_odd_samplings(void **state)
 {
-    (void)state;
     static const char *const samplings[] = {"4x1",         "1x2",         "1x4",
                                             "2x2,2x1,1x2", "1x1,2x2,2x2", "2x1,2x2,1x1",
                                             "3x1",         "3x2,1x1,1x1"};
@@ -272,7 +263,6 @@ static void test_odd_samplings(void **state)
 /* C*K/255 to the nearest, from the inks as libjpeg gives them in a nearly lossless file. */
 static void test_cmyk_arithmetic(void **state)
 {
-    (void)state;
     struct picture_jpeg options = {
         .width = 40, .height = 24, .colour = PICTURE_CMYK, .quality = 100, .seed = 3};
     struct picture_file file = picture_jpeg(&options);
@@ -302,7 +292,6 @@ static void expect(const struct picture_file *file, enum status wanted, const ch
 
 static void test_size_limits(void **state)
 {
-    (void)state;
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 40, .height = 30});
     rig.limits.pixels_max = 40 * 30;
     rig.limits.side_max = 40;
@@ -320,7 +309,6 @@ static void test_size_limits(void **state)
 
 static void test_scan_limit(void **state)
 {
-    (void)state;
     struct picture_jpeg options = {.width = 32, .height = 32, .scans = 20};
     struct picture_file file = picture_jpeg(&options);
     rig.limits.jpeg_scans_max = 20;
@@ -337,7 +325,6 @@ static void test_scan_limit(void **state)
 
 static void test_warning_limit(void **state)
 {
-    (void)state;
     static const uint8_t noise_and_comment[] = {0x55, 0xFF, 0xFE, 0, 2};
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
     rig.limits.jpeg_warnings_max = 5;
@@ -353,7 +340,6 @@ static void test_warning_limit(void **state)
 /* Empty segments cost libjpeg a walk over all those before: a file of 400 KB, half a minute. */
 static void test_segment_limit(void **state)
 {
-    (void)state;
     enum { SEGMENT = 4, MANY = 1000000 };
     uint8_t *segments = malloc((size_t)MANY * SEGMENT);
     assert_non_null(segments);
@@ -378,7 +364,6 @@ static void test_segment_limit(void **state)
 /* Large segments cost memory before a job is admitted: only so much of them is kept. */
 static void test_kept_segments(void **state)
 {
-    (void)state;
     enum { segment_bytes = 2 + 65535, many = 2 * JPEG_KEPT_BYTES_MAX / segment_bytes };
     struct picture_file icc = picture_icc(400, "RGB ");
     uint8_t *segments = calloc(many, segment_bytes);
@@ -400,7 +385,6 @@ static void test_kept_segments(void **state)
 
 static void test_unsupported(void **state)
 {
-    (void)state;
     struct picture_jpeg options = {.width = 32, .height = 32, .colour = PICTURE_TWO};
     struct picture_file file = picture_jpeg(&options);
     expect(&file, STATUS_UNSUPPORTED_FORMAT, "2 components");
@@ -423,7 +407,6 @@ static void test_unsupported(void **state)
 /* Tables of one file must not serve the next. */
 static void test_no_tables(void **state)
 {
-    (void)state;
     struct picture_file good = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
     struct picture_file bad = picture_cut(&good, good.length);
     size_t table = picture_jpeg_marker(&bad, 0xDB);
@@ -450,7 +433,6 @@ enum { kind_count = sizeof kinds / sizeof kinds[0] };
 
 static void test_truncated(void **state)
 {
-    (void)state;
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_jpeg(&kinds[k]);
         for (size_t length = 0; length < file.length; length += length < 700 ? 7 : 31) {
@@ -470,7 +452,6 @@ static void test_truncated(void **state)
 
 static void test_truncated_names_the_row(void **state)
 {
-    (void)state;
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 400});
     struct picture_file part = picture_cut_at(&file, 0.7);
     expect(&part, STATUS_DECODE_FAILED, " of 400 rows (at byte ");
@@ -483,7 +464,6 @@ static void test_truncated_names_the_row(void **state)
 
 static void test_lenient(void **state)
 {
-    (void)state;
     if (!rig_have("djpeg"))
         skip();
     for (int k = 0; k < kind_count; k++) {
@@ -506,7 +486,6 @@ static void test_lenient(void **state)
 
 static void test_corrupt_data(void **state)
 {
-    (void)state;
     struct picture_jpeg options = {.width = 200, .height = 160, .restart_rows = 1};
     struct picture_file file = picture_jpeg(&options);
     size_t scan = picture_jpeg_marker(&file, 0xDA);
@@ -522,7 +501,6 @@ static void test_corrupt_data(void **state)
 
 static void test_flipped_bytes(void **state)
 {
-    (void)state;
     uint32_t random = 20240607;
     uint64_t end = clock_now_ns() + 3000000000u;
     rig.limits.side_max = 128; /* of a header that lies */
@@ -545,7 +523,6 @@ static void test_flipped_bytes(void **state)
 
 static void test_deadline(void **state)
 {
-    (void)state;
     struct picture_jpeg options = {.width = 1200, .height = 1200, .progressive = true};
     for (int i = 0; i < 2; i++, options.progressive = false) {
         struct picture_file file = picture_jpeg(&options);
@@ -578,7 +555,6 @@ static struct picture_file pnm_of(const struct image *image)
 
 static void test_encode_like_cjpeg(void **state)
 {
-    (void)state;
     static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
     static const int qualities[] = {1, 50, 85, 100};
     if (!rig_have("cjpeg"))
@@ -611,7 +587,6 @@ static void test_encode_like_cjpeg(void **state)
 /* A progressive picture's own Huffman tables must not serve the next. */
 static void test_encode_is_stateless(void **state)
 {
-    (void)state;
     struct image image = rig_picture(50, 40, 3, 1);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 80};
     struct picture_file first = rig_encode(&rig, &image, &request);
@@ -629,7 +604,6 @@ static void test_encode_is_stateless(void **state)
 
 static void test_profile(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {132, 3144, 200000}; /* the last one takes several markers */
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct picture_file icc = picture_icc(sizes[i], "RGB ");
@@ -658,7 +632,6 @@ static void test_profile(void **state)
 
 static void test_profile_dropped(void **state)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct picture_file icc = picture_icc(500, i == 0 ? "GRAY" : i == 1 ? "CMYK" : "RGB ");
         if (i == 2)

@@ -26,7 +26,6 @@ static size_t marker_from(size_t at)
 
 static int setup(void **state)
 {
-    (void)state;
     rig_open(&rig);
     file = picture_jpeg(&(struct picture_jpeg){
         .width = 149, .height = 83, .progressive = true, .subsampling = 420});
@@ -46,7 +45,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     picture_free(&file);
     rig_close(&rig);
     return 0;
@@ -88,7 +86,6 @@ static bool holds(const struct jpeg_scans *chosen, const struct scan *scan)
 
 static void test_luma_alone(void **state)
 {
-    (void)state;
     struct jpeg_scans chosen;
     size_t kept = 1; /* the first */
     assert_true(choose(JCS_GRAYSCALE, 8, 100, &chosen));
@@ -106,7 +103,6 @@ static void test_luma_alone(void **state)
 /* At 1/8 luma is its DC coefficients alone; 4:2:0 chroma is taken at 2/8 then. */
 static void test_an_eighth(void **state)
 {
-    (void)state;
     struct jpeg_scans chosen;
     assert_true(choose(JCS_RGB, 1, 100, &chosen));
     for (size_t i = 1; i < scan_count; i++)
@@ -118,7 +114,6 @@ static void test_an_eighth(void **state)
 
 static void test_all_wanted(void **state)
 {
-    (void)state;
     struct jpeg_scans chosen;
     assert_false(choose(JCS_GRAYSCALE, 8, 0, &chosen));
     assert_false(choose(JCS_RGB, 8, 100, &chosen));
@@ -127,7 +122,6 @@ static void test_all_wanted(void **state)
 /* What libjpeg has to find fault with is left as it is. */
 static void test_not_in_order(void **state)
 {
-    (void)state;
     struct jpeg_scans chosen;
     assert_false(choose(JCS_GRAYSCALE, 8, scans_of_libjpeg - 1, &chosen));
     assert_true(choose(JCS_GRAYSCALE, 8, scans_of_libjpeg, &chosen));
@@ -161,7 +155,6 @@ static void test_not_in_order(void **state)
 
 static void test_truncated(void **state)
 {
-    (void)state;
     struct jpeg_scans chosen;
     for (size_t full = file.length; file.length > scans[0].header; file.length--) {
         if (file.length < full)
@@ -174,7 +167,6 @@ static void test_truncated(void **state)
 /* Damage in what is left out changes nothing; elsewhere it is found. */
 static void test_damage(void **state)
 {
-    (void)state;
     assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
     size_t row = rig.image.width, found = 0, passed = 0;
     uint8_t *sound = malloc(row * rig.image.height);

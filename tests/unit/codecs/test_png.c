@@ -7,14 +7,12 @@ static struct rig rig;
 
 static int setup(void **state)
 {
-    (void)state;
     rig_open(&rig);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     rig_close(&rig);
     return 0;
 }
@@ -50,7 +48,6 @@ enum { type_count = sizeof types / sizeof types[0] };
 
 static void test_every_type_and_size(void **state)
 {
-    (void)state;
     static const uint32_t sides[][2] = {{1, 1},   {1, 21},  {21, 1},  {2, 3},   {5, 7},   {15, 17},
                                         {16, 16}, {17, 15}, {33, 31}, {64, 64}, {131, 77}};
     for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
@@ -87,7 +84,6 @@ static uint8_t *read_simply(const struct picture_file *file, uint32_t *channels)
 
 static void test_like_the_simple_reader(void **state)
 {
-    (void)state;
     static const int colour_types[] = {0, 2, 6};
     for (int i = 0; i < 6; i++) {
         struct picture_png options = {.width = 201,
@@ -106,7 +102,6 @@ static void test_like_the_simple_reader(void **state)
 
 static void test_gray_request(void **state)
 {
-    (void)state;
     struct picture_png options = {.width = 20, .height = 10, .colour_type = 0};
     struct picture_file file = picture_png(&options);
     assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
@@ -118,7 +113,6 @@ static void test_gray_request(void **state)
 
 static void test_size_limits(void **state)
 {
-    (void)state;
     struct picture_png options = {.width = 40, .height = 30, .colour_type = 2};
     struct picture_file file = picture_png(&options);
     rig.limits.pixels_max = 40 * 30;
@@ -146,7 +140,6 @@ static void test_size_limits(void **state)
 /* Chunks that inflate to megabytes cost the chunk, not the picture, nor the memory. */
 static void test_bombs(void **state)
 {
-    (void)state;
     struct picture_png options = {.width = 8, .height = 8, .colour_type = 2};
     struct picture_file file = picture_png_ztxt_bomb();
     expect_right_pixels(&options, &file);
@@ -159,7 +152,6 @@ static void test_bombs(void **state)
 
 static void test_crc_errors(void **state)
 {
-    (void)state;
     static const char *const chunks[] = {"IHDR", "tEXt", "tRNS", "IDAT", "zzZz", "IEND"};
     struct picture_png options = {.width = 30, .height = 20, .colour_type = 0, .transparent = true};
     struct picture_file file = picture_png(&options);
@@ -178,7 +170,6 @@ static void test_crc_errors(void **state)
 /* What comes behind IEND is no part of the picture, and chunks of APNG show the first frame. */
 static void test_extra_bytes(void **state)
 {
-    (void)state;
     static const uint8_t control[8] = {0, 0, 0, 2, 0, 0, 0, 0};
     struct picture_png options = {.width = 30, .height = 20, .colour_type = 6};
     struct picture_file file = picture_png(&options);
@@ -191,7 +182,6 @@ static void test_extra_bytes(void **state)
 
 static void test_unknown_critical_chunk(void **state)
 {
-    (void)state;
     struct picture_file file = picture_png(&(struct picture_png){.width = 8, .height = 8});
     picture_png_insert(&file, "IDAT", "ZZZZ", "critical", 8);
     expect(&file, STATUS_DECODE_FAILED, NULL);
@@ -200,7 +190,6 @@ static void test_unknown_critical_chunk(void **state)
 
 static void test_gamma_is_ignored(void **state)
 {
-    (void)state;
     static const uint8_t linear[4] = {0, 1, 0x86, 0xA0}; /* 1.0 */
     struct picture_png options = {.width = 30, .height = 20, .colour_type = 2, .bit_depth = 16};
     struct picture_file file = picture_png(&options);
@@ -222,7 +211,6 @@ enum { kind_count = sizeof kinds / sizeof kinds[0] };
 
 static void test_truncated(void **state)
 {
-    (void)state;
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_png(&kinds[k]);
         for (size_t length = 0; length < file.length;
@@ -238,7 +226,6 @@ static void test_truncated(void **state)
 
 static void test_truncated_names_the_row(void **state)
 {
-    (void)state;
     struct picture_png options = {.width = 300, .height = 400, .colour_type = 2};
     for (int i = 0; i < 2; i++, options.interlaced = true) {
         struct picture_file file = picture_png(&options), part = picture_cut_at(&file, 0.9);
@@ -257,7 +244,6 @@ static void test_truncated_names_the_row(void **state)
 /* Too few rows in a stream that is otherwise right. */
 static void test_too_few_rows(void **state)
 {
-    (void)state;
     struct picture_file file =
         picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
     file.bytes[8 + 8 + 7] = 21; /* the height in IHDR */
@@ -268,7 +254,6 @@ static void test_too_few_rows(void **state)
 
 static void test_flipped_bytes(void **state)
 {
-    (void)state;
     uint32_t random = 20240608;
     uint64_t end = clock_now_ns() + 3000000000u;
     rig.limits.side_max = 128;
@@ -299,7 +284,6 @@ static void test_flipped_bytes(void **state)
 
 static void test_deadline(void **state)
 {
-    (void)state;
     struct picture_png options = {.width = 1000, .height = 1000, .colour_type = 2, .level = 1};
     struct picture_file file = picture_png(&options);
     rig.limits.deadline_ns = clock_now_ns() + 1000000;
@@ -315,7 +299,6 @@ static void test_deadline(void **state)
 
 static void test_encode(void **state)
 {
-    (void)state;
     static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
     static const uint32_t channels[] = {1, 3, 4};
     for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
@@ -342,7 +325,6 @@ static void test_encode(void **state)
 
 static void test_profile(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {400, 3000, 200000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct picture_file icc = picture_icc(sizes[i], "RGB ");
@@ -368,7 +350,6 @@ static void test_profile(void **state)
 /* A profile that is no RGB profile, or beside gray, or broken: the picture stays. */
 static void test_profile_dropped(void **state)
 {
-    (void)state;
     static const uint8_t broken[] = "name\0\0this is not deflated";
     struct picture_file icc = picture_icc(500, "GRAY");
     struct picture_png options = {
@@ -414,7 +395,6 @@ static void expect_no_profile(struct picture_file icc)
 
 static void test_encode_bad_profile(void **state)
 {
-    (void)state;
     struct picture_file icc = picture_icc(1000, "RGB ");
     icc.bytes[3]++; /* a length that it does not have */
     expect_no_profile(icc);

@@ -16,14 +16,12 @@ static struct rig rig;
 
 static int setup(void **state)
 {
-    (void)state;
     rig_open(&rig);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     rig_close(&rig);
     return 0;
 }
@@ -165,7 +163,6 @@ static void expect_failure(const char *what, struct picture_file file)
 
 static void test_data_behind_the_stream(void **state)
 {
-    (void)state;
     expect_picture("nothing", file_with(height, 0, true));
     expect_picture("a byte", file_with(height, 1, true));
     expect_picture("many bytes", file_with(height, garbage_bytes, true));
@@ -183,7 +180,6 @@ static void test_data_behind_the_stream(void **state)
 
 static void test_a_second_stream(void **state)
 {
-    (void)state;
     struct picture_file file = file_with(height, 0, true), stream = stream_of(height, true);
     add_data(&file, stream.bytes, stream.length);
     expect_picture("a second stream", file);
@@ -192,7 +188,6 @@ static void test_a_second_stream(void **state)
 
 static void test_rows_behind_the_last(void **state)
 {
-    (void)state;
     expect_picture("a row", file_with(height + 1, 0, true));
     expect_picture("many rows", file_with(height + 2000, 0, true));
     expect_picture("a row and bytes", file_with(height + 1, 5, true));
@@ -202,7 +197,6 @@ static void test_rows_behind_the_last(void **state)
 
 static void test_chunks_out_of_place(void **state)
 {
-    (void)state;
     struct picture_file file = file_with(height, 0, true);
     picture_png_insert(&file, "IEND", "tEXt", "Comment\0hello", 13);
     add_garbage(&file, 9);
@@ -222,7 +216,6 @@ static void test_chunks_out_of_place(void **state)
 /* All kinds of pictures, with the streams that libpng writes. */
 static void test_every_type(void **state)
 {
-    (void)state;
     static const int types[][2] = {{0, 1}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 2},
                                    {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
@@ -246,7 +239,6 @@ static void test_every_type(void **state)
 /* Pixels that are no entry of the palette: libpng's palette goes on in black. */
 static void test_palette_too_short(void **state)
 {
-    (void)state;
     struct picture_png options = {.width = 33, .height = 21, .colour_type = 3, .bit_depth = 4};
     struct picture_file file = picture_png(&options);
     const uint8_t *chunk = memmem(file.bytes, file.length, "PLTE", 4);
@@ -263,7 +255,6 @@ static void test_palette_too_short(void **state)
 
 static void test_stream_in_doubt(void **state)
 {
-    (void)state;
     struct picture_file file = file_with(height, 0, true);
     const uint8_t *data = memmem(file.bytes, file.length, "IDAT", 4);
     assert_non_null(data);
@@ -283,7 +274,6 @@ static void test_stream_in_doubt(void **state)
 /* All rows, in a stream that goes on after them in a manner that it cannot. */
 static void test_stream_without_an_end(void **state)
 {
-    (void)state;
     static const uint8_t wrong_block[] = {7, 0, 0, 0}, wrong_length[] = {1, 5, 0, 5, 0};
     static const struct {
         const char *what;

@@ -11,7 +11,6 @@
 
 static void test_names(void **state)
 {
-    (void)state;
     for (int i = 0; i < FORMAT_COUNT; i++) {
         assert_ptr_equal(format_by_name(formats[i].name), &formats[i]);
         assert_non_null(strchr(formats[i].noun, ' '));
@@ -33,7 +32,6 @@ static void test_names(void **state)
 
 static void test_suffixes(void **state)
 {
-    (void)state;
     static const struct {
         const char *path, *name, *foreign;
     } cases[] = {
@@ -63,7 +61,6 @@ static void test_suffixes(void **state)
 
 static void test_parameters(void **state)
 {
-    (void)state;
     struct encoder_settings settings = encoder_defaults;
     assert_int_equal(settings.quality, 85);
     assert_int_equal(settings.compression, 3);
@@ -86,7 +83,6 @@ static void test_parameters(void **state)
 
 static void test_lists(void **state)
 {
-    (void)state;
     char text[FORMAT_LIST_BYTES];
     assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text), "<jpeg> or <png>");
     assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text), "JPEG and PNG");

@@ -23,7 +23,6 @@ static struct options fresh(void)
 
 static void defaults_are_the_documented_ones(void **state)
 {
-    (void)state;
     struct options options = fresh();
     struct error error = {0};
     assert_string_equal(options.redis, "127.0.0.1:6379");
@@ -45,7 +44,6 @@ static void defaults_are_the_documented_ones(void **state)
 /* Each row: a setting, and a part of the sentence that refuses it; NULL: it is taken. */
 static void values_are_checked(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *value, *refusal;
     } rows[] = {
@@ -88,7 +86,6 @@ static void values_are_checked(void **state)
 
 static void suffixes_are_powers_of_1024(void **state)
 {
-    (void)state;
     struct options options = fresh();
     struct error error = {0};
     assert_true(options_set(&options, "pinned_bytes", "3m", &error));
@@ -100,7 +97,6 @@ static void suffixes_are_powers_of_1024(void **state)
 
 static void relations_are_checked(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *value, *refusal;
     } rows[] = {
@@ -136,7 +132,6 @@ static void write_file(const char *path, const char *text)
 
 static void files_are_read_in_order(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128], command[160];
     assert_non_null(mkdtemp(folder));
     struct options options = fresh();
@@ -198,7 +193,6 @@ static void files_are_read_in_order(void **state)
 
 static void reload_takes_what_it_may(void **state)
 {
-    (void)state;
     struct options live = fresh(), next = fresh();
     struct error error = {0};
     options_resolve(&live);
@@ -231,7 +225,6 @@ static char *read_all(FILE *file)
 
 static void sample_file_is_up_to_date(void **state)
 {
-    (void)state;
     FILE *made = tmpfile(), *kept = fopen("conf/gpuimgd.conf", "r");
     assert_non_null(made);
     assert_non_null(kept);

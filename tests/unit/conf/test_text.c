@@ -17,7 +17,6 @@
 
 static void utf8_follows_rfc_3629(void **state)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t length;
@@ -37,7 +36,6 @@ static void utf8_follows_rfc_3629(void **state)
 
 static void escaped_text_is_printable_and_bounded(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *front, *end; /* within 11 bytes */
     } rows[] = {
@@ -67,7 +65,6 @@ static void escaped_text_is_printable_and_bounded(void **state)
 
 static void unprintable_bytes_become_question_marks(void **state)
 {
-    (void)state;
     char text[] = "a\nb\x1b[1m \xc3\xa9 \xff\xe2\x82";
     text_make_printable(text);
     assert_string_equal(text, "a?b?[1m \xc3\xa9 ???");
@@ -93,7 +90,6 @@ static void texts_that_look_like_others_are_unprintable(void **state)
         "\xf0\x9f\x98\x80", "\xf3\x9f\xbf\xbd",
     };
     char text[16];
-    (void)state;
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
         snprintf(text, sizeof text, "a%sz", hidden[i]);
         text_make_printable(text);
@@ -122,7 +118,6 @@ static void json_is_escaped_rather_than_changed(void **state)
         {"\"\xf3\xa0\x80\x81\"", "\"\\udb40\\udc01\""},
         {"\"\xff\xe2\x82\"", "\"\\ufffd\\ufffd\\ufffd\""}, {"\xff", "\\ufffd"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = text_printable_json(rows[i].json);
         assert_string_equal(text, rows[i].printable);
@@ -141,7 +136,6 @@ static void a_typing_mistake_has_a_nearest_name(void **state)
         {"o", NULL}, {"", NULL}, {"xyz", NULL}, {"inlet", NULL}, {"sobel", NULL},
         {"a word that is longer than any name could be, and so near none of them", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *nearest = text_nearest(rows[i].word, names, 4);
         if (!nearest != !rows[i].nearest || (nearest && strcmp(nearest, rows[i].nearest) != 0))
@@ -151,7 +145,6 @@ static void a_typing_mistake_has_a_nearest_name(void **state)
 
 static void the_first_error_is_kept(void **state)
 {
-    (void)state;
     struct error error = {0};
     assert_int_equal(error_set(&error, STATUS_BAD_OP, "radius is %d\n", 7), STATUS_BAD_OP);
     assert_int_equal(error_set(&error, STATUS_TIMEOUT, "later"), STATUS_BAD_OP);
@@ -166,7 +159,6 @@ static void the_first_error_is_kept(void **state)
 
 static void every_status_has_a_name_and_a_meaning(void **state)
 {
-    (void)state;
     for (int i = 0; i < STATUS_COUNT; i++) {
         assert_true(strlen(status_name((enum status)i)) > 1);
         assert_true(strlen(status_meaning((enum status)i)) > 10);
@@ -211,7 +203,6 @@ static void say_things(void)
 
 static void journal_lines_have_a_priority(void **state)
 {
-    (void)state;
     char *text = captured(say_things, NULL);
     assert_string_equal(text, "<4>two?lines\n");
     free(text);
@@ -219,7 +210,6 @@ static void journal_lines_have_a_priority(void **state)
 
 static void other_lines_have_a_time(void **state)
 {
-    (void)state;
     char *text = captured(say_things, "1:2");
     int year, month, day, hour, minute, end = 0;
     float second;
@@ -232,7 +222,6 @@ static void other_lines_have_a_time(void **state)
 static void numbers_have_their_digits(void **state)
 {
     static const uint64_t some[] = {0, 1, 9, 10, 99, 100, 4294967295u, 9999999999u, UINT64_MAX};
-    (void)state;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         char wanted[32], made[TEXT_DIGITS_MAX + 1];
         snprintf(wanted, sizeof wanted, "%llu", (unsigned long long)some[i]);

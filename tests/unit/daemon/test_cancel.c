@@ -27,7 +27,6 @@ static enum status end(struct job_run *run)
 
 static void what_is_complete_is_done(void **state)
 {
-    (void)state;
     struct job_run run = run_at(STAGE_ENCODE);
     cJSON *values = cJSON_CreateArray();
     assert_int_equal(end(&run), STATUS_CANCELLED);
@@ -46,7 +45,6 @@ static void what_is_complete_is_done(void **state)
 
 static void values_alone(void **state)
 {
-    (void)state;
     struct job_run run = run_at(STAGE_ENCODE);
     cJSON *values = cJSON_CreateArray();
     run.job.output_count = 1;
@@ -61,7 +59,6 @@ static void values_alone(void **state)
 /* A key is set in the same step as the result, so there is always something left to withhold. */
 static void keys_are_withheld(void **state)
 {
-    (void)state;
     struct job_run run = run_at(STAGE_ENCODE);
     uint8_t byte = 0;
     run.job.output_count = 1;
@@ -72,7 +69,6 @@ static void keys_are_withheld(void **state)
 
 static void an_error_that_is_final_stays(void **state)
 {
-    (void)state;
     struct job_run run = run_at(STAGE_DECODE);
     run.error.status = STATUS_DECODE_FAILED;
     job_run_end_cancelled(&run);

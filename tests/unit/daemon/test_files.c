@@ -599,7 +599,6 @@ static void the_temporary_folder_is_ours_alone(void **state)
 
 static void roots_must_be_there(void **state)
 {
-    (void)state;
     struct files files;
     struct error error = {0};
     assert_false(files_open(&files, "/nonexistent/in", "/tmp", "x", &error));
@@ -610,7 +609,6 @@ static void roots_must_be_there(void **state)
 
 static int lose_openat2(void **state)
 {
-    (void)state;
     bool lost = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && call_refuse(SYS_openat2, ENOSYS);
     return lost && syscall(SYS_openat2, AT_FDCWD, ".", NULL, 0) == -1 && errno == ENOSYS ? 0 : -1;
 }

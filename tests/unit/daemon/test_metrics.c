@@ -53,7 +53,6 @@ static struct metrics_job job_of(double total_ms)
 
 static void the_reader_refuses(void **state)
 {
-    (void)state;
     static const char *const bad[] = {
         "",
         "# HELP a b\n# TYPE a gauge\na 1",
@@ -105,7 +104,6 @@ static char unit_of(struct prometheus_row row)
 
 static void rows_follow_the_conventions(void **state)
 {
-    (void)state;
     assert_true(prometheus_rows() > 40);
     for (size_t i = 0; i < prometheus_rows(); i++) {
         struct prometheus_row row = prometheus_row(i);
@@ -128,7 +126,6 @@ static void rows_follow_the_conventions(void **state)
 
 static void a_daemon_that_starts_shows_every_metric(void **state)
 {
-    (void)state;
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     snapshot_read_process(snapshot);
     struct prometheus read = read_exposition(snapshot, 0);
@@ -145,7 +142,6 @@ static void a_daemon_that_starts_shows_every_metric(void **state)
 
 static void labels_are_escaped(void **state)
 {
-    (void)state;
     static const char hostile[] = "a\\b\"c\nd} 1\n# TYPE x gauge";
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     strcpy(snapshot->engine, hostile);
@@ -171,7 +167,6 @@ static void labels_are_escaped(void **state)
 /* The labels that METRICS.md names are those of the samples; if it lists values, it lists all. */
 static void labels_are_documented(void **state)
 {
-    (void)state;
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     snapshot->device_count = snapshot->streams = 1;
     struct prometheus read = read_exposition(snapshot, 0);
@@ -200,7 +195,6 @@ static void labels_are_documented(void **state)
 
 static void ends_are_counted_by_outcome_and_code(void **state)
 {
-    (void)state;
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     struct error error = {0};
     struct metrics_job job = job_of(4);
@@ -241,7 +235,6 @@ static void ends_are_counted_by_outcome_and_code(void **state)
 
 static void durations_fall_into_their_buckets(void **state)
 {
-    (void)state;
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     double sum_s = 0;
     for (size_t i = 1; i < METRICS_BUCKETS; i++) {
@@ -270,7 +263,6 @@ static void durations_fall_into_their_buckets(void **state)
 
 static void the_latest_errors_are_kept(void **state)
 {
-    (void)state;
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     for (uint64_t i = 1; i <= METRICS_RECENT_MAX + 3; i++) {
         struct error error = {0};
@@ -300,7 +292,6 @@ static void the_latest_errors_are_kept(void **state)
 /* What PROTOCOL.md says of the text that gpuimgctl reads. */
 static void the_heartbeat_has_its_keys(void **state)
 {
-    (void)state;
     struct snapshot *s = calloc(1, sizeof *s);
     struct metrics_job job = job_of(8); /* 2 ms each in read, decode and encode */
     s->began_ns = 5 * NS_PER_S;
@@ -352,7 +343,6 @@ static void check_verdict(const struct snapshot *snapshot, uint64_t now_ns, bool
 
 static void health_and_readiness(void **state)
 {
-    (void)state;
     const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (SNAPSHOT_STALL_S + 1) * NS_PER_S;
     struct snapshot *m = calloc(1, sizeof *m);
     m->taken_ns = taken;
@@ -385,7 +375,6 @@ static void health_and_readiness(void **state)
 
 static void history_is_bounded(void **state)
 {
-    (void)state;
     struct history *history = calloc(1, sizeof *history);
     struct snapshot *m = calloc(1, sizeof *m);
     m->device_count = 1;
@@ -426,7 +415,6 @@ static void history_is_bounded(void **state)
 
 static void addresses_are_taken_or_refused(void **state)
 {
-    (void)state;
     static const char *const good[] = {"9464", "0", "65535", "127.0.0.1:9464", "localhost:9464",
                                        "0.0.0.0:0", "[::1]:9464", "[::]:9464", "unix:/run/x.sock"};
     static const char *const bad[] = {"no", "65536", "-1", "99999999999", ":9464", "host:",
@@ -461,7 +449,6 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
 
 static void localhost_is_not_looked_up(void **state)
 {
-    (void)state;
     struct listener listener;
     struct error error = {0};
     struct sockaddr_in address;
@@ -481,7 +468,6 @@ static void localhost_is_not_looked_up(void **state)
 
 static void hosts_are_taken_or_refused(void **state)
 {
-    (void)state;
     static const char *const good[] = {"gpu7.example", "GPU7.Example:9464", "localhost:1",
                                        "10.0.0.1", "[::1]:9464", "[fe80::1]", NULL};
     static const char *const bad[] = {"gpu7.example.evil", "gpu7", "gpu7.example:x", "10.0.0",
@@ -500,7 +486,6 @@ static void hosts_are_taken_or_refused(void **state)
 
 static void without_the_option_nothing_is_asked(void **state)
 {
-    (void)state;
     struct error error = {0};
     assert_true(web_check("", &error));
 #ifndef GPUIMGD_HTTP
@@ -514,7 +499,6 @@ static void without_the_option_nothing_is_asked(void **state)
 
 static void an_abandoned_socket_is_replaced(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/gpuimgd-listener.XXXXXX", option[64], path[64];
     struct listener first, second;
     struct error error = {0};

@@ -28,7 +28,6 @@ static bool line(uint32_t in_flight, uint64_t queue_length)
 
 static void test_an_idle_daemon_says_so_once(void **state)
 {
-    (void)state;
     stats_begin(&stats, &now);
     assert_true(line(0, 0));
     for (int i = 0; i < 3; i++)
@@ -74,7 +73,6 @@ static void check_value(const char *key, double expected, double tolerance)
 /* 100 jobs of 1 to 100 ms in 2 s, after some of which the line must not know any more. */
 static void test_a_line_has_what_came_since_the_last_one(void **state)
 {
-    (void)state;
     struct metrics_job job = {.outcome = METRICS_DEAD, .total_ms = 5000, .images = 50,
                               .ms = {100, 100, 100, 100, 100, 100, 100}};
     now = (struct snapshot){.engine = "cpu", .device_count = 2, .taken_ns = 1000000000,

@@ -31,7 +31,6 @@ static char chrome[64], timeline[64], old[64];
 
 static int make_folder(void **state)
 {
-    (void)state;
     if (!folder[0] || !mkdtemp(folder))
         return -1;
     snprintf(chrome, sizeof chrome, "%s/t.json", folder);
@@ -42,7 +41,6 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     text_file_remove_folder(folder);
     return 0;
 }
@@ -115,7 +113,6 @@ static cJSON *read_good(const char *path, bool wanted_whole)
 
 static void slices_waits_and_counters_come_back(void **state)
 {
-    (void)state;
     struct trace_config config = config_of(chrome, "");
     struct trace *trace = open_good(&config);
     put_jobs(trace, 1, 200, 30 * MS);
@@ -140,7 +137,6 @@ static void slices_waits_and_counters_come_back(void **state)
 /* The check is one that can fail. */
 static void the_check_finds_overlap_and_disorder(void **state)
 {
-    (void)state;
     for (int fault = 0; fault < 4; fault++) {
         struct trace_config config = config_of(chrome, "");
         struct trace *trace = open_good(&config);
@@ -169,7 +165,6 @@ static void the_check_finds_overlap_and_disorder(void **state)
 
 static void a_full_file_says_what_is_missing(void **state)
 {
-    (void)state;
     struct trace_config config = config_of(chrome, "");
     config.bytes_max = 100000;
     struct trace *trace = open_good(&config);
@@ -189,7 +184,6 @@ static void a_full_file_says_what_is_missing(void **state)
 /* More at once than the ring holds: whatever the thread missed is counted. */
 static void a_flood_is_counted(void **state)
 {
-    (void)state;
     struct trace_config config = config_of(chrome, timeline);
     struct trace *trace = open_good(&config);
     put_jobs(trace, 1, 10000, 30 * MS);
@@ -203,7 +197,6 @@ static void a_flood_is_counted(void **state)
 
 static void too_many_slices_are_counted(void **state)
 {
-    (void)state;
     struct trace_config config = config_of(chrome, timeline);
     struct trace *trace = open_good(&config);
     struct trace_job job = {.number = 7, .end = "done", .begin_ns = ORIGIN, .end_ns = 2 * ORIGIN};
@@ -245,7 +238,6 @@ static void leave_behind(bool full_disk)
 
 static void a_killed_process_leaves_whole_events(void **state)
 {
-    (void)state;
     unlink(chrome);
     leave_behind(false);
     cJSON *events = read_good(chrome, false);
@@ -267,7 +259,6 @@ static void a_killed_process_leaves_whole_events(void **state)
 
 static void a_full_disk_leaves_whole_events(void **state)
 {
-    (void)state;
     leave_behind(true);
     bool whole;
     cJSON *events = trace_file_read(chrome, &whole);
@@ -306,7 +297,6 @@ static unsigned count_of(const char *text, const char *word)
 
 static void the_picture_has_what_it_must(void **state)
 {
-    (void)state;
     static const char *const words[] = {
         "worker 2", "stream 1", "cuda:0", "prefers-color-scheme", "job 17: decode 2.000 ms",
         "job 17: H2D 1.000 ms", "job 17: D2H", "all kernels", "jobs in flight", "640 x 480",
@@ -327,7 +317,6 @@ static void the_picture_has_what_it_must(void **state)
 
 static void the_picture_is_bounded(void **state)
 {
-    (void)state;
     char *text = draw(6000, 10 * MS, 100);
     assert_in_range(count_of(text, "<g class=\"j\">"), TIMELINE_WINDOW_JOBS,
                     TIMELINE_WINDOW_JOBS + 4);
@@ -347,7 +336,6 @@ static void the_picture_is_bounded(void **state)
 /* 300 slow jobs, in the middle of which 100 come at three times the pace. */
 static void the_busiest_moment_is_drawn(void **state)
 {
-    (void)state;
     struct trace_config config = config_of("", timeline);
     struct timeline *made = NULL;
     struct error error = {0};
@@ -387,7 +375,6 @@ static void check_refused(const char *trace_path, const char *timeline_path, con
 
 static void places_that_cannot_be_written_are_refused(void **state)
 {
-    (void)state;
     char pipe[64];
     snprintf(pipe, sizeof pipe, "%s/pipe", folder);
     assert_int_equal(mkfifo(pipe, 0600), 0);

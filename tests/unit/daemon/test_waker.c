@@ -59,7 +59,6 @@ static void count(void *context)
 static void test_once_for_many(void **state)
 {
     struct bench bench;
-    (void)state;
     open_bench(&bench, count);
     uv_run(&bench.loop, UV_RUN_NOWAIT);
     assert_int_equal(bench.calls, 0);
@@ -85,7 +84,6 @@ static void wake_again(void *context)
 static void test_woken_by_its_callback(void **state)
 {
     struct bench bench;
-    (void)state;
     open_bench(&bench, wake_again);
     waker_wake(&bench.waker);
     uv_run(&bench.loop, UV_RUN_DEFAULT);
@@ -120,7 +118,6 @@ static void add_up(void *context)
 static void test_no_wake_is_lost(void **state)
 {
     struct bench bench;
-    (void)state;
     open_bench(&bench, add_up);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&bench.threads[i], NULL, wake_often, &bench), 0);
@@ -138,7 +135,6 @@ static void test_no_descriptor_left(void **state)
     struct rlimit before, none;
     struct waker waker;
     uv_loop_t loop;
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     getrlimit(RLIMIT_NOFILE, &before);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};

@@ -81,7 +81,6 @@ static void bench_end(struct bench *bench)
 
 static void what_is_nearest_its_end_goes_first(void **state)
 {
-    (void)state;
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
                 b = note_of(bench, 'b', 3, false), c = note_of(bench, 'c', 1, false),
@@ -99,7 +98,6 @@ static void what_is_nearest_its_end_goes_first(void **state)
 
 static void a_task_not_begun_can_be_withdrawn(void **state)
 {
-    (void)state;
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 2, false);
     workers_submit(bench->workers, &gate.task);
@@ -116,7 +114,6 @@ static void a_task_not_begun_can_be_withdrawn(void **state)
 
 static void a_worker_that_hangs_is_replaced(void **state)
 {
-    (void)state;
     struct bench *bench = bench_create(1);
     struct note stuck = note_of(bench, 's', 0, true), a = note_of(bench, 'a', 0, false);
     workers_submit(bench->workers, &stuck.task);
@@ -135,7 +132,6 @@ static void a_worker_that_hangs_is_replaced(void **state)
 /* Its news waits for that of the next one; where that does not come, somebody has to ask. */
 static void news_that_can_wait_does_not_get_lost(void **state)
 {
-    (void)state;
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
                 long_one = note_of(bench, 'l', 0, true);
@@ -157,7 +153,6 @@ static void news_that_can_wait_does_not_get_lost(void **state)
 
 static void patient_tasks_all_come_back(void **state)
 {
-    (void)state;
     struct bench *bench = bench_create(3);
     enum { COUNT = 2000 };
     struct note *notes = calloc(COUNT, sizeof *notes);
@@ -174,7 +169,6 @@ static void patient_tasks_all_come_back(void **state)
 
 static void many_tasks_all_come_back(void **state)
 {
-    (void)state;
     struct bench *bench = bench_create(4);
     enum { COUNT = 2000 };
     struct note *notes = calloc(COUNT, sizeof *notes);

@@ -505,7 +505,6 @@ static uint32_t chain_count(void)
 
 static void test_one_plan_or_many(void **state)
 {
-    (void)state;
     for (uint32_t i = 0; i < chain_count(); i++) {
         struct chain_case c;
         struct carried fused;
@@ -563,7 +562,6 @@ static void check_flight(uint32_t first, uint32_t count)
 
 static void test_engines_agree_cuda(void **state)
 {
-    (void)state;
     if (!cuda)
         skip();
     uint32_t count = chain_count();
@@ -575,7 +573,6 @@ static void test_engines_agree_cuda(void **state)
 
 static void test_every_operation_was_drawn(void **state)
 {
-    (void)state;
     assert_true(op_count >= 22 && op_count <= sizeof(drawn) / sizeof(drawn[0]));
     for (size_t i = 0; i < op_count; i++)
         if (drawn[i] == 0)
@@ -586,7 +583,6 @@ static void test_every_operation_was_drawn(void **state)
 
 static int open_engines(void **state)
 {
-    (void)state;
     const char *given = getenv("GPUIMGD_TEST_SEED");
     seed = given && *given ? (uint32_t)strtoul(given, NULL, 10) : 20;
     print_message("GPUIMGD_TEST_SEED=%u\n", seed);
@@ -597,7 +593,6 @@ static int open_engines(void **state)
 
 static int close_engines(void **state)
 {
-    (void)state;
     engine_close(cpu);
     engine_close(cuda);
     return 0;

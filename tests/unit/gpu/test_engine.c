@@ -16,7 +16,6 @@ static const char *const all_ops[] = {
 
 static void test_auto_gives_an_engine(void **state)
 {
-    (void)state;
     struct engine *engine = test_engine_open("auto", 2, 64 * MIB, 64 * MIB);
     assert_non_null(engine);
     assert_true(strlen(engine_description(engine)) > 3);
@@ -28,7 +27,6 @@ static void test_auto_gives_an_engine(void **state)
 
 static void test_cpu_names(void **state)
 {
-    (void)state;
     struct engine *cpu = test_engine_open("cpu", 4, 64 * MIB, 0);
     assert_true(engine_is_synchronous(cpu));
     assert_string_equal(engine_name(cpu, 0), "cpu");
@@ -68,7 +66,6 @@ static void check_shortage(struct engine *engine)
 
 static void test_cpu_shortage(void **state)
 {
-    (void)state;
     struct engine *cpu = test_engine_open("cpu", 1, 10 * MIB, 0);
     check_shortage(cpu);
     engine_close(cpu);
@@ -76,7 +73,6 @@ static void test_cpu_shortage(void **state)
 
 static void test_cpu_deadline(void **state)
 {
-    (void)state;
     struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
     struct job job;
     job_open(&job, 300, 200, 3, "[\"sobel\",\"sobel\"]");
@@ -123,7 +119,6 @@ static void check_deadline_within(struct engine *cpu, const char *ops, const cha
 
 static void test_cpu_deadline_within_a_pass(void **state)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"[{\"op\":\"convolve\",\"kernel\":[" ONES_5 "," ONES_5 "," ONES_5 "]}]",
          "convolve, pass 1 of 1"},
@@ -188,7 +183,6 @@ static void *work(void *argument)
 
 static void test_cpu_many_threads(void **state)
 {
-    (void)state;
     struct engine *cpu = test_engine_open("cpu", 1, 256 * MIB, 0);
     struct worker workers[THREADS];
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -209,7 +203,6 @@ static void test_cpu_many_threads(void **state)
 
 static void test_a_wrong_engine_is_refused(void **state)
 {
-    (void)state;
     struct engine *engine = NULL;
     struct error error = {0};
     struct engine_config config = {.kind = "cuda", .devices = "77", .streams = 1,
@@ -231,7 +224,6 @@ static struct engine *open_cuda(uint32_t streams, size_t pinned, size_t device)
 
 static void test_names_cuda(void **state)
 {
-    (void)state;
     struct engine *cuda = open_cuda(3, 64 * MIB, 64 * MIB);
     assert_false(engine_is_synchronous(cuda));
     assert_int_equal(strncmp(engine_name(cuda, 0), "cuda:", 5), 0);
@@ -243,7 +235,6 @@ static void test_names_cuda(void **state)
 
 static void test_shortage_cuda(void **state)
 {
-    (void)state;
     struct engine *pinned = open_cuda(1, 6 * MIB, 64 * MIB);
     check_shortage(pinned);
     engine_close(pinned);
@@ -297,25 +288,21 @@ static void many_jobs(uint32_t streams)
 
 static void test_one_stream_cuda(void **state)
 {
-    (void)state;
     many_jobs(1);
 }
 
 static void test_four_streams_cuda(void **state)
 {
-    (void)state;
     many_jobs(4);
 }
 
 static void test_eight_streams_cuda(void **state)
 {
-    (void)state;
     many_jobs(8);
 }
 
 static void test_deadline_cuda(void **state)
 {
-    (void)state;
     struct engine *cuda = open_cuda(1, 64 * MIB, 64 * MIB);
     struct job job;
     job_open(&job, 640, 480, 3, "[\"sobel\"]");
@@ -334,7 +321,6 @@ static void test_deadline_cuda(void **state)
 /* Several seconds of jobs with pauses: the clock's base is renewed meanwhile. */
 static void test_times_over_seconds_cuda(void **state)
 {
-    (void)state;
     struct engine *cuda = open_cuda(2, 128 * MIB, 128 * MIB);
     struct job job;
     double sum_s = 0;

@@ -272,7 +272,6 @@ static void all_parameters(struct engine *engine)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const char *const refusals[][2] = {
         {"[{\"op\":\"canny\",\"low\":-1}]", "low is -1; it must be 0 to 1530"},
         {"[{\"op\":\"canny\",\"high\":1530.5}]", "high is 1530.5; it must be 0 to 1530"},
@@ -296,7 +295,6 @@ static void test_refused(void **state)
 /* A JPEG's Y channel serves it; of gray it is one pass, of colour two. */
 static void test_gray(void **state)
 {
-    (void)state;
     cJSON *ops = test_ops("[\"canny\"]");
     struct plan_target target = {.ops = ops};
     assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);

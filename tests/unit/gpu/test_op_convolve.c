@@ -128,7 +128,6 @@ ON_BOTH(behind_gray)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct neighbours_refusal refusals[] = {
         {"[\"convolve\"]", "kernel is missing; it must be an array of rows"},
         {"[{\"op\":\"convolve\",\"kernel\":3}]", "kernel is a number; it must be an array"},

@@ -129,7 +129,6 @@ ON_BOTH(behind_gray)
 /* Kernels that differ from one pixel are a pass; the others cost nothing. */
 static void test_narrow_ones_are_nothing(void **state)
 {
-    (void)state;
     static const char *const names[] = {"gaussian", "unsharp"};
     for (int i = 0; i < 4; i++) {
         char ops[100];
@@ -148,7 +147,6 @@ static void test_narrow_ones_are_nothing(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct neighbours_refusal refusals[] = {
         {"[{\"op\":\"gaussian\",\"ksize\":4}]", "ksize is 4; it must be an odd integer of 3 to 31"},
         {"[{\"op\":\"gaussian\",\"ksize\":5.5}]", "ksize is 5.5; it must be an odd integer"},

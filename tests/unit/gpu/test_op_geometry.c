@@ -463,7 +463,6 @@ static void check_shape(const struct shape *shape)
 
 static void test_plans(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         check_shape(&shapes[i]);
 }
@@ -517,7 +516,6 @@ static const struct refusal misfits[] = {
 
 static void test_refused_parameters(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         struct error error = {0};
         cJSON *ops = test_ops(refusals[i].ops);
@@ -531,7 +529,6 @@ static void test_refused_parameters(void **state)
 
 static void test_refused_rectangles(void **state)
 {
-    (void)state;
     struct plan_source source = {.width = 300, .height = 200, .channels = 3, .orientation = 1};
     for (size_t i = 0; i < sizeof(misfits) / sizeof(misfits[0]); i++) {
         struct error error = {0};

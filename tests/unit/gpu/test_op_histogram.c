@@ -145,7 +145,6 @@ static void all_chains(struct engine *engine)
 
 static void test_plans(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
@@ -183,7 +182,6 @@ static void test_plans(void **state)
 
 static void test_parameters(void **state)
 {
-    (void)state;
     values_refused("[{\"op\":\"histogram\",\"gray\":1}]",
                    "ops[0] histogram: gray is a number; it must be true or false");
     values_refused("[{\"op\":\"histogram\",\"bins\":16}]", "there is no parameter \"bins\"");

@@ -49,7 +49,6 @@ ON_BOTH(behind_gray)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct neighbours_refusal refusals[] = {
         {"[{\"op\":\"median\",\"size\":4}]", "size is 4; it must be 3 or 5"},
         {"[{\"op\":\"median\",\"size\":3.5}]", "size is 3.5; it must be 3 or 5"},

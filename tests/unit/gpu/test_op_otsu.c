@@ -120,7 +120,6 @@ static void all_large(struct engine *engine)
 
 static void test_parameters(void **state)
 {
-    (void)state;
     values_refused("[{\"op\":\"otsu\",\"threshold\":1}]", "it has none");
     values_refused("[{\"op\":\"equalize\",\"gray\":true}]", "it has none");
 }
@@ -128,7 +127,6 @@ static void test_parameters(void **state)
 /* One pass each, whatever stands before it; a JPEG's Y channel serves them. */
 static void test_fusion(void **state)
 {
-    (void)state;
     static const char *const chains[] = {"[\"otsu\"]", "[\"grayscale\",\"otsu\"]",
                                          "[\"grayscale\",\"equalize\"]"};
     for (int i = 0; i < 3; i++) {

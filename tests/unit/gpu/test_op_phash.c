@@ -256,7 +256,6 @@ static const struct shape shapes[] = {
 
 static void test_plans(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *shape = &shapes[i];
         struct plan_source source = {.width = 100, .height = 10, .channels = shape->channels,
@@ -287,7 +286,6 @@ static void test_plans(void **state)
  * that first. */
 static void test_decoding(void **state)
 {
-    (void)state;
     struct plan_source source = {.width = 4000, .height = 3000, .channels = 3, .orientation = 1};
     struct plan_target target = {.ops = test_ops("[\"phash\"," TO_32 "]")};
     assert_int_equal(plan_decode_as(&target, 1), DECODE_COLOUR);
@@ -301,7 +299,6 @@ static void test_decoding(void **state)
 
 static void test_parameters(void **state)
 {
-    (void)state;
     values_refused("[{\"op\":\"phash\",\"size\":8}]", "it has none");
 }
 

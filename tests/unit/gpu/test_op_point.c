@@ -333,7 +333,6 @@ static const struct refusal {
 
 static void test_point_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         char text[300], json[300];
         struct error error = {0};
@@ -349,7 +348,6 @@ static void test_point_refused(void **state)
 /* A threshold needs no colour, whatever its value; the others do. */
 static void test_point_wants_gray(void **state)
 {
-    (void)state;
     static const struct {
         const char *ops;
         bool gray;

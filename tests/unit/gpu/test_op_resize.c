@@ -332,7 +332,6 @@ static const struct outcome outcomes[] = {
 /* The sides are the same however the source was decoded, in all orientations. */
 static void test_geometry(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
         const struct outcome *o = &outcomes[i];
         char json[300];
@@ -365,7 +364,6 @@ static void test_geometry(void **state)
 /* Only a reduction that comes first, gray aside, has the source decoded smaller. */
 static void test_what_comes_first(void **state)
 {
-    (void)state;
     static const struct {
         const char *ops;
         uint32_t eighths;
@@ -388,7 +386,6 @@ static void test_what_comes_first(void **state)
 
 static void test_bytes(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};
@@ -412,7 +409,6 @@ static void test_bytes(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *parameters, *text;
     } table[] = {
@@ -443,7 +439,6 @@ static void test_refused(void **state)
 
 static void test_too_large(void **state)
 {
-    (void)state;
     static const char *const table[] = {
         "[{\"op\":\"resize\",\"width\":2001,\"height\":5,\"fit\":\"exact\"}]",
         "[{\"op\":\"resize\",\"width\":1000,\"height\":1001,\"fit\":\"exact\"}]",
@@ -465,7 +460,6 @@ static void test_too_large(void **state)
 /* One resize of the largest picture per output is fine, the most that a job can hold are not. */
 static void test_too_many_tables(void **state)
 {
-    (void)state;
     char many[2048] = "[";
     for (int i = 0; i < JOB_OPS_MAX; i++)
         sprintf(many + strlen(many), "%s{\"op\":\"resize\",\"width\":%d,\"enlarge\":true}",

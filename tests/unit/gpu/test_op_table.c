@@ -87,7 +87,6 @@ static void expect_words(const struct op *op, const struct op_param *param)
 
 static void test_parameters(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         op_each_param (param, op) {
@@ -116,7 +115,6 @@ static cJSON *default_of(const struct op_param *param)
 /* A default that is given changes nothing. */
 static void test_defaults(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         op_each_param (param, op) {
@@ -135,7 +133,6 @@ static void test_defaults(void **state)
 
 static void test_required(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         op_each_param (param, op) {
@@ -177,7 +174,6 @@ static void check_fused(const struct op *op)
 
 static void test_flags(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         struct plan plan;
@@ -201,7 +197,6 @@ static void test_flags(void **state)
 
 static void test_texts(void **state)
 {
-    (void)state;
     assert_true(op_count >= 22);
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];

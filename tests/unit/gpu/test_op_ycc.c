@@ -103,7 +103,6 @@ static const struct {
 
 static void test_passes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         struct plan_source source = {.width = 70, .height = 40, .channels = 3, .ycc = true,
                                      .orientation = shapes[i].orientation};
@@ -132,7 +131,6 @@ static void test_passes(void **state)
 /* Where nothing but values is wanted, colours are made for those alone that look at them. */
 static void test_values_alone(void **state)
 {
-    (void)state;
     static const char *const passes[][2] = {{"[\"stats\",\"invert\"]", "ycc to rgb"},
                                             {"[\"otsu\"]", "otsu"}};
     for (size_t i = 0; i < 2; i++) {

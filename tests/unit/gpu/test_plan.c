@@ -54,7 +54,6 @@ static const struct refusal refusals[] = {
 
 static void test_refused_operations(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         const struct refusal *refusal = &refusals[i];
         struct error error = {0};
@@ -76,7 +75,6 @@ static void test_refused_operations(void **state)
 
 static void test_places_in_messages(void **state)
 {
-    (void)state;
     struct error one = {0}, many = {0};
     cJSON *ops = test_ops("[\"sobel\",{\"op\":\"sobel\",\"x\":1}]");
     assert_int_equal(plan_check_ops(ops, -1, &one), STATUS_BAD_OP);
@@ -88,7 +86,6 @@ static void test_places_in_messages(void **state)
 
 static void test_accepted_operations(void **state)
 {
-    (void)state;
     static const char *const accepted[] = {
         "[]", "[\"grayscale\"]", "[\"sobel\"]", "[{\"op\":\"sobel\"}]",
         "[{\"op\":\"grayscale\",\"weights\":[65536,0,0]},\"sobel\"]",
@@ -106,7 +103,6 @@ static void test_accepted_operations(void **state)
 
 static void test_too_many_operations(void **state)
 {
-    (void)state;
     struct error error = {0};
     cJSON *ops = cJSON_CreateArray();
     for (int i = 0; i < JOB_OPS_MAX; i++)
@@ -219,7 +215,6 @@ static const struct shape shapes[] = {
 
 static void test_chains_and_fusion(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *shape = &shapes[i];
         struct plan plan;
@@ -251,7 +246,6 @@ static void test_chains_and_fusion(void **state)
 
 static void test_bytes(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
@@ -312,7 +306,6 @@ static void test_bytes(void **state)
 /* Where gray is made on the way, the source has three channels, and all else has one. */
 static void test_bytes_of_gray(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
@@ -343,7 +336,6 @@ static void test_bytes_of_gray(void **state)
 
 static void test_limits_of_results(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 100, .height = 50, .channels = 3, .orientation = 6};
@@ -368,7 +360,6 @@ static void test_limits_of_results(void **state)
  * that takes colours. */
 static void test_decode_as(void **state)
 {
-    (void)state;
     static const struct {
         const char *ops;
         bool luma;
@@ -458,7 +449,6 @@ static void run_variants(struct engine *engine)
 
 static void test_variants_cpu(void **state)
 {
-    (void)state;
     struct engine *engine = test_engine_open("cpu", 1, 64 * MIB, 0);
     run_variants(engine);
     engine_close(engine);
@@ -466,7 +456,6 @@ static void test_variants_cpu(void **state)
 
 static void test_variants_cuda(void **state)
 {
-    (void)state;
     struct engine *engine = test_engine_open("cuda", 1, 64 * MIB, 64 * MIB);
     if (!engine)
         skip();
@@ -478,7 +467,6 @@ static void test_variants_cuda(void **state)
  * not keep the others from being built. */
 static void test_a_bad_variant(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
@@ -520,7 +508,6 @@ static void test_a_bad_variant(void **state)
 /* A plan counts its tables; they are computed where they are to lie, over whatever was there. */
 static void test_constants(void **state)
 {
-    (void)state;
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};

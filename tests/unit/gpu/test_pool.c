@@ -51,7 +51,6 @@ static struct pool *open_pool(size_t budget, size_t segment)
 
 static void test_blocks_are_aligned_and_apart(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(MIB, 64 * KIB);
     struct pool_block blocks[16];
     for (size_t i = 0; i < 16; i++) {
@@ -71,7 +70,6 @@ static void test_blocks_are_aligned_and_apart(void **state)
 
 static void test_steady_use_stays_off_the_backend(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(MIB, 256 * KIB);
     struct pool_block blocks[4];
     unsigned after_first = 0;
@@ -90,7 +88,6 @@ static void test_steady_use_stays_off_the_backend(void **state)
 
 static void test_budget_is_never_passed(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(100 * KIB, 64 * KIB);
     struct pool_block first, second, third;
     bool exhausted;
@@ -114,7 +111,6 @@ static void test_budget_is_never_passed(void **state)
 
 static void test_idle_segments_make_room_for_a_larger_one(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(300 * KIB, 64 * KIB);
     struct pool_block blocks[4], large;
     for (size_t i = 0; i < 4; i++)
@@ -135,7 +131,6 @@ static void test_idle_segments_make_room_for_a_larger_one(void **state)
 
 static void test_a_gap_is_filled_at_the_lowest_address(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(64 * KIB, 64 * KIB);
     struct pool_block blocks[8], again;
     for (size_t i = 0; i < 8; i++)
@@ -157,7 +152,6 @@ static void test_a_gap_is_filled_at_the_lowest_address(void **state)
 
 static void test_a_backend_without_memory(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(MIB, 256 * KIB);
     struct pool_block first, second;
     bool exhausted;
@@ -176,7 +170,6 @@ static void test_a_backend_without_memory(void **state)
 
 static void test_nothing_and_pages(void **state)
 {
-    (void)state;
     struct pool_block block;
     struct pool *pool = pool_create("pages", 8 * MIB, 4 * MIB, &pool_backend_pages);
     assert_true(pool_take(pool, 0, &block, NULL));
@@ -213,7 +206,6 @@ static void *churn(void *argument)
 
 static void test_threads(void **state)
 {
-    (void)state;
     struct pool *pool = open_pool(200 * KIB, 64 * KIB);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)

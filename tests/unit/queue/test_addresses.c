@@ -89,7 +89,6 @@ static void test_each_address_of_a_name_is_tried(void **state)
     };
     struct redis_server *server = redis_server_start(NULL);
     int fds[4];
-    (void)state;
     open_black_hole("127.0.0.2", server->port, fds);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[128];
@@ -111,7 +110,6 @@ static void test_each_address_of_a_name_is_tried(void **state)
 static void test_a_dead_resolver_delays_no_exit(void **state)
 {
     struct bench *bench = set_up(NULL);
-    (void)state;
     bench->config.redis = DEAD_NAME;
     bench->config.connect_timeout_s = 0.05;
     start_queue(bench);
@@ -147,7 +145,6 @@ static void test_addresses(void **state)
         {master_128, false},
     };
     uv_loop_t loop;
-    (void)state;
     snprintf(host_256, sizeof host_256, "%0256d:1", 0);
     snprintf(hosts_256, sizeof hosts_256, "a:1,%0256d:1", 0);
     snprintf(host_too_long, sizeof host_too_long, "%0300d:1", 0);

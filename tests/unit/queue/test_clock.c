@@ -17,7 +17,6 @@ static volatile int64_t *step_ms;
 
 static int open_clock(void **state)
 {
-    (void)state;
     strcpy(clock_path, "/tmp/gpuimgd-clock-XXXXXX");
     int fd = mkstemp(clock_path);
     if (fd < 0 || ftruncate(fd, sizeof *step_ms) != 0)
@@ -30,7 +29,6 @@ static int open_clock(void **state)
 
 static int close_clock(void **state)
 {
-    (void)state;
     munmap((void *)step_ms, sizeof *step_ms);
     return unlink(clock_path);
 }
@@ -132,7 +130,6 @@ static void finish(struct bench *bench, struct bench *reaper)
 static void test_a_step_forward_takes_no_live_lease(void **state)
 {
     struct bench *bench = set_up_holder(), *reaper = start_reaper(bench);
-    (void)state;
     add_lost_lease(bench, 50, redis_ms(bench) + 60000);
     step_after_renewal(bench, STEP_MS);
     run_until(bench, redis_integer(bench->redis, "LLEN t:jobs") > 0);
@@ -148,7 +145,6 @@ static void test_a_step_forward_takes_no_live_lease(void **state)
 static void test_a_step_back_takes_no_live_lease(void **state)
 {
     struct bench *bench = set_up_holder(), *reaper = start_reaper(bench);
-    (void)state;
     *step_ms = STEP_MS;
     long long looks = calls(bench, "zcount");
     run_until(bench, calls(bench, "zcount") >= looks + 3);
@@ -162,7 +158,6 @@ static void test_a_step_back_takes_no_live_lease(void **state)
 static void test_after_a_step_a_lone_job_stays_alone(void **state)
 {
     struct bench *bench = set_up_holder();
-    (void)state;
     while (bench->lease_count)
         done(bench, bench->leases[0]);
     run_until(bench, bench->settled == 3);

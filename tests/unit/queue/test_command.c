@@ -29,7 +29,6 @@ static void test_lengths(void **state)
 {
     static const size_t around[] = {0, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     char *text = malloc(10000001);
-    (void)state;
     for (size_t i = 0; i < 10000001; i++)
         text[i] = (char)(i * 2654435761u >> 24);
     for (size_t i = 0; i < sizeof around / sizeof *around; i++)
@@ -46,7 +45,6 @@ static void test_counts(void **state)
     static const char bytes[] = "a\0b\r\n$3\r\n*1\r\n\xff\x80";
     const char *words[most];
     size_t lengths[most];
-    (void)state;
     for (size_t i = 0; i < most; i++) {
         words[i] = bytes + i % 3;
         lengths[i] = i * 7 % (sizeof bytes - 3);

@@ -8,7 +8,6 @@
 static void test_survives_redis_kill_and_restart(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 20);
     queue_set_places(bench->queue, 20);
     run_until(bench, bench->leased == 20);
@@ -36,7 +35,6 @@ static void test_survives_redis_kill_and_restart(void **state)
 static void test_scripts_are_loaded_again(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     bench->finish_at_once = true;
     queue_set_places(bench->queue, 64);
     push(bench, 1);
@@ -58,7 +56,6 @@ static void test_waits_out_loading(void **state)
 {
     struct bench *bench =
         set_up(redis_server_start("--key-load-delay", "200", NULL)); /* us a command */
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     push(bench, 4000); /* it looks at its connections after each 1024 */
     start_queue(bench);
@@ -83,7 +80,6 @@ static void test_wrong_password_then_right(void **state)
 {
     char path[256];
     struct bench *bench = set_up(redis_server_start("--requirepass", "right", NULL));
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     freeReplyObject(redis_command(bench->redis, "AUTH right"));
     push(bench, 1);
@@ -105,7 +101,6 @@ static void test_acl_user_database_and_tcp(void **state)
 {
     char path[256];
     struct bench *bench = set_up(redis_server_start(NULL));
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:* +@read "
                                                 "+@write +@scripting +@connection +@blocking "
@@ -172,7 +167,6 @@ static void test_a_denied_key_fails_its_job_alone(void **state)
     struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
     struct queue_value theirs[] = {value_of("t:img:ours"), value_of("t:img:theirs")};
     struct queue_value ours = value_of("t:img:ours");
-    (void)state;
     queue_done(bench->queue, bench->leases[0],
                &(struct queue_answer){
                    .result = strdup("{\"job\":1,\"status\":\"done\",\"meta\":" META ",\"outputs\":["
@@ -215,7 +209,6 @@ static void test_a_denied_reply_of_dead_jobs(void **state)
 {
     char path[256];
     struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_NONE);
-    (void)state;
     for (int i = 0; i < 3; i++)
         queue_retry(bench->queue, bench->leases[i],
                     &(struct queue_answer){.result = strdup(i == 1 ? "to nobody" : "to us"),
@@ -233,7 +226,6 @@ static void test_rights_taken_away_deny_no_job(void **state)
 {
     char path[256];
     struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
-    (void)state;
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -@scripting"));
     for (int i = 0; i < 3; i++)
         queue_done(bench->queue, bench->leases[i],
@@ -250,7 +242,6 @@ static void test_rights_taken_away_deny_no_job(void **state)
 static void test_cut_connection_and_resume(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 2);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
@@ -276,7 +267,6 @@ static void test_cut_connection_and_resume(void **state)
 static void test_frozen_redis_is_left_and_come_back_to(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     bench->config.command_timeout_s = 0.3;
     bench->config.connect_timeout_s = 0.3;
@@ -298,7 +288,6 @@ static void test_frozen_redis_is_left_and_come_back_to(void **state)
 static void test_full_redis_drains(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 50);
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
     freeReplyObject(redis_command(bench->redis, "CONFIG SET maxmemory 1"));
@@ -315,7 +304,6 @@ static void test_full_redis_drains(void **state)
 static void test_wrongtype_is_waited_out(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 1);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
@@ -336,7 +324,6 @@ static void test_large_done_over_a_slow_line(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
-    (void)state;
     struct line *line = line_open(bench->server->socket);
     line_slow(line, 2000); /* half a second at least for the whole of it */
     bench->redis = redis_server_connect(bench->server);
@@ -360,7 +347,6 @@ static void test_large_done_over_a_slow_line(void **state)
 static void test_close_while_redis_is_down(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 2);
     queue_set_places(bench->queue, 2);
     run_until(bench, bench->leased == 2);
@@ -413,7 +399,6 @@ static void test_reconnects_are_spread(void **state)
 {
     struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
     struct pauses pauses = {.count = 0};
-    (void)state;
     first->redis = redis_server_connect(first->server);
     first->config.lease_s = 3600; /* no other timer is due soon */
     first->config.renew_s = first->config.reap_s = first->config.block_s = 600;

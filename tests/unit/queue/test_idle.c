@@ -102,7 +102,6 @@ static void test_a_push_wakes_one_daemon(void **state)
 {
     struct fleet *fleet = start_fleet(3600, 4, true);
     struct bench *first = fleet->all[0];
-    (void)state;
     long long before = calls(first, "zrange"), scripts = calls(first, "evalsha");
     for (size_t i = 1; i <= 100; i++) {
         push(first, 1);
@@ -127,7 +126,6 @@ static void test_waiting_writes_nothing(void **state)
 {
     struct fleet *fleet = start_fleet(0.05, 4, true);
     struct bench *first = fleet->all[0];
-    (void)state;
     long long bytes = bytes_written(fleet);
     long long waits = calls(first, "blmove") + calls(first, "blpop"), looks = calls(first, "llen");
     run_until(first, calls(first, "blmove") + calls(first, "blpop") >= waits + 5 * DAEMONS &&
@@ -141,7 +139,6 @@ static void test_a_burst_wakes_as_many_as_it_needs(void **state)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
     struct bench *first = fleet->all[0];
-    (void)state;
     freeReplyObject(redis_command(fleet->redis, "LPUSH t:jobs 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 "
                                                 "16 17 18 19 20 21 22"));
     run_until(first, sum_leased(fleet) == 22);
@@ -162,7 +159,6 @@ static void test_the_watcher_dies(void **state)
 {
     struct fleet *fleet = start_fleet(0.2, 4, true);
     struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
-    (void)state;
     queue_destroy(watcher->queue);
     watcher->queue = NULL;
     run_until(first, blocked(fleet) == DAEMONS - 1);
@@ -179,7 +175,6 @@ static void test_a_watcher_that_stops_hands_on(void **state)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
     struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
-    (void)state;
     queue_set_places(watcher->queue, 0);
     run_until(first, waiting_in(fleet, "blmove") == 2); /* it waits on, but does not matter */
     push(first, 1);
@@ -204,7 +199,6 @@ static void test_a_word_for_a_full_daemon_goes_on(void **state)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
     struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
-    (void)state;
     struct bench *last = fleet->all[watcher == fleet->all[DAEMONS - 1] ? 0 : DAEMONS - 1];
     for (int i = 0; i < DAEMONS; i++)
         if (fleet->all[i] != watcher && fleet->all[i] != last)
@@ -222,7 +216,6 @@ static void test_beside_an_older_version(void **state)
     struct bench *first = fleet->all[0];
     redisContext *older = redis_server_connect(first->server);
     void *reply = NULL;
-    (void)state;
     assert_int_equal(redisAppendCommand(older, "BLMOVE t:jobs t:jobs RIGHT RIGHT 0"), REDIS_OK);
     int sent = 0;
     assert_int_equal(redisBufferWrite(older, &sent), REDIS_OK);

@@ -17,7 +17,6 @@ static void test_self(void **state)
 {
     char inst[INSTANCE_BYTES_MAX], again[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
     char pid[32];
-    (void)state;
     assert_true(instance_self(inst, daemon));
     assert_true(instance_self(again, daemon));
     assert_string_equal(inst, again);
@@ -37,7 +36,6 @@ static void test_child(void **state)
 {
     char self[INSTANCE_BYTES_MAX], child[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
     int fds[2];
-    (void)state;
     assert_true(instance_self(self, daemon));
     assert_int_equal(pipe(fds), 0);
     pid_t pid = fork();
@@ -71,7 +69,6 @@ static void test_others(void **state)
         {"h:b:n:1", INSTANCE_ELSEWHERE}, {"h:b:n:1:1:1", INSTANCE_ELSEWHERE},
         {"", INSTANCE_ELSEWHERE}, {"::::", INSTANCE_ELSEWHERE}, {"garbage", INSTANCE_ELSEWHERE},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (instance_life(cases[i].inst, "h:b:n:2:2") != cases[i].life)
             fail_msg("%s", cases[i].inst);
@@ -84,7 +81,6 @@ static void test_names(void **state)
                                       "h:b:1:2:", "h:b:n:2:3", "h:b:1:x:3", "h:b:1:2:-3",
                                       "h:b:1:2:03", "h h:b:1:2:3", "h/h:b:1:2:3"};
     char self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
-    (void)state;
     assert_true(instance_self(self, daemon));
     assert_true(instance_is_name(self));
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)

@@ -56,7 +56,6 @@ static void test_defaults(void **state)
     static const char text[] = "{\"input\":\"a.jpg\",\"output\":\"b/c.png\"}";
     struct job job;
     struct error error = {0};
-    (void)state;
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     assert_string_equal(job.input.path, "a.jpg");
     assert_null(job.input.key);
@@ -93,7 +92,6 @@ static void test_everything(void **state)
         "\"pushed\":1.5e9,\"not_before\":1600000000.5,\"expires\":1e11,\"unique\":true}";
     struct job job;
     struct error error = {0};
-    (void)state;
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     assert_string_equal(job.input.key, "ns:img:in");
     assert_int_equal(job.output_count, 2);
@@ -127,7 +125,6 @@ static void test_relative_times(void **state)
                                "\"expires\":\"+90.5\"}";
     struct job job;
     struct error error = {0};
-    (void)state;
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     assert_true(job.not_before.seconds == 60 && job.not_before.relative);
     assert_true(job.expires.seconds == 90.5 && job.expires.relative);
@@ -181,7 +178,6 @@ static void test_shape(void **state)
         {"{\"input\":{\"path\":1},\"output\":\"b\"}", STATUS_BAD_JOB, "input.path is 1"},
         {"{\"input\":{\"key\":1},\"output\":\"b\"}", STATUS_BAD_JOB, "input.key is 1"},
     };
-    (void)state;
     run("%s", rows);
 }
 
@@ -203,7 +199,6 @@ static void test_paths(void **state)
         {"a\\u007f", STATUS_PATH_REFUSED, "control"},
         {"a\\u0085", STATUS_PATH_REFUSED, "control"},
     };
-    (void)state;
     run("{\"input\":\"%s\",\"output\":\"out\"}", rows);
     run("{\"output\":\"%s\",\"input\":\"in\"}", rows);
     run("{\"outputs\":[{\"output\":\"x\"},{\"output\":{\"path\":\"%s\"}}],\"input\":\"in\"}", rows);
@@ -234,7 +229,6 @@ static void test_keys(void **state)
         {"ns:results", STATUS_PATH_REFUSED, "reply_to"},
         {"ns:img:a", STATUS_PATH_REFUSED, "reply_to"},
     };
-    (void)state;
     run("{\"input\":{\"key\":\"%s\"},\"output\":\"out\"}", rows);
     run("{\"input\":\"a\",\"output\":{\"key\":\"%s\"}}", rows);
     run("{\"input\":\"a\",\"output\":\"b\",\"reply_to\":\"%s\"}", replies);
@@ -271,7 +265,6 @@ static void test_output_options(void **state)
         {"\"ttl_s\":0.5", STATUS_BAD_JOB, "ttl_s"},
         {"\"qualtiy\":1", STATUS_BAD_JOB, "did you mean \"quality\"?"},
     };
-    (void)state;
     run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);
     expect("{\"input\":\"a\",\"output\":{\"path\":\"b\",\"ttl_s\":%s}}", "1", STATUS_BAD_JOB,
            "path");
@@ -290,7 +283,6 @@ static void test_ops(void **state)
         {"[{\"op\":1}]", STATUS_BAD_JOB, "[0]"},
         {"[[]]", STATUS_BAD_JOB, "[0]"},
     };
-    (void)state;
     run("{\"input\":\"a\",\"output\":\"b\",\"ops\":%s}", rows);
     run("{\"input\":\"a\",\"outputs\":[{\"output\":\"b\",\"ops\":%s}]}", rows);
     for (size_t count = JOB_OPS_MAX; count <= JOB_OPS_MAX + 1; count++) {
@@ -322,7 +314,6 @@ static void test_outputs(void **state)
          STATUS_BAD_JOB, "two outputs"},
         {"[{\"output\":{\"key\":\"ns:img:a\"}},{\"output\":\"ns:img:a\"}]", STATUS_OK, NULL},
     };
-    (void)state;
     run("{\"input\":\"a\",\"outputs\":%s}", rows);
     expect("{\"input\":{\"key\":\"ns:img:a\"},\"output\":{\"key\":\"ns:img:%s\"}}", "a",
            STATUS_BAD_JOB, "both keys are \"ns:img:a\"; the output must");
@@ -396,7 +387,6 @@ static void test_the_rest(void **state)
         {"\"id\":\"a\\u0080\"", STATUS_BAD_JOB, "control"},
         {"\"id\":\"\\u00a0\"", STATUS_OK, NULL},
     };
-    (void)state;
     run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
     for (size_t length = JOB_ID_BYTES_MAX; length <= JOB_ID_BYTES_MAX + 1; length++) {
         char *id = repeat("i", length, "");
@@ -410,7 +400,6 @@ static void test_size(void **state)
 {
     static const char job_text[] = "{\"input\":\"a\",\"output\":\"b\"}";
     char text[JOB_BYTES_MAX + 1];
-    (void)state;
     memset(text, ' ', sizeof text);
     memcpy(text, job_text, strlen(job_text));
     for (size_t length = JOB_BYTES_MAX; length <= JOB_BYTES_MAX + 1; length++) {
@@ -432,7 +421,6 @@ static void test_bad_job_gives_back_id_meta_reply(void **state)
         "{\"zebra\":1,\"id\":\"i\",\"meta\":0.10,\"reply_to\":\"ns:reply:r\"}",
         "{\"id\":\"i\",\"input\":\"/\",\"meta\":0.10,\"reply_to\":\"ns:reply:r\",\"output\":\"x\"}",
     };
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct job job;
         struct error error = {0};
@@ -467,7 +455,6 @@ static void test_pack_small(void **state)
     static const char text[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":[1,{\"x\":[2]}]}";
     struct job job;
     struct error error = {0};
-    (void)state;
     cJSON_Delete(parsed(&job, text));
     assert_true(job_pack(&job, strlen(text)));
     assert_non_null(job.root);
@@ -486,7 +473,6 @@ static void test_pack_large(void **state)
     char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
     struct job job;
     struct error error = {0};
-    (void)state;
     static const char format[] =
         "{\"id\":\"\\u00e9\",\"reply_to\":\"ns:reply:r\",\"input\":{\"key\":\"ns:img:i\"},"
         "\"outputs\":[{\"output\":{\"path\":\"a.png\",\"format\":\"png\"}},{\"output\":{\"key\":"
@@ -527,7 +513,6 @@ static void test_pack_bad(void **state)
     char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
     struct job job;
     struct error error = {0};
-    (void)state;
     static const char format[] = "{\"id\":\"i\",\"meta\":5,\"ops\":[%s],\"input\":\"a\"}";
     assert_true(asprintf(&text, format, zeros) > 0);
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_BAD_JOB);

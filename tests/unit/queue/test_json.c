@@ -59,7 +59,6 @@ static const struct {
 
 static void test_good(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct error error = {0};
         cJSON *tree = json_parse(good[i], strlen(good[i]), NULL, &error);
@@ -71,7 +70,6 @@ static void test_good(void **state)
 
 static void test_bad(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error error = {0};
         char where[40];
@@ -85,7 +83,6 @@ static void test_bad(void **state)
 static void test_nul_bytes(void **state)
 {
     struct error error = {0};
-    (void)state;
     assert_int_equal(json_check("{}\0", 3, &error), STATUS_BAD_JSON);
     error = (struct error){0};
     assert_int_equal(json_check("\"a\0b\"", 5, &error), STATUS_BAD_JSON);
@@ -94,7 +91,6 @@ static void test_nul_bytes(void **state)
 static void test_number_length(void **state)
 {
     char text[80];
-    (void)state;
     for (size_t length = JSON_NUMBER_BYTES_MAX; length <= JSON_NUMBER_BYTES_MAX + 1; length++) {
         struct error error = {0};
         memset(text, '1', length);
@@ -109,7 +105,6 @@ static void test_many_keys(void **state)
     char *text = malloc(JOB_BYTES_MAX + 64);
     size_t used = 1;
     struct error error = {0};
-    (void)state;
     text[0] = '{';
     for (unsigned i = 0; used + 16 < JOB_BYTES_MAX; i++)
         used += (size_t)sprintf(text + used, "%s\"%x\":0", i ? "," : "", i);
@@ -122,7 +117,6 @@ static void test_raw_member(void **state)
 {
     static const char text[] = "{\"x\":{\"meta\":1.0},\"me\\u0074a\" : [1.0, 2] ,\"y\":0}";
     struct error error = {0};
-    (void)state;
     cJSON *tree = json_parse(text, strlen(text), "meta", &error);
     char *printed = cJSON_PrintUnformatted(tree);
     assert_string_equal(printed, "{\"x\":{\"meta\":1},\"meta\":[1.0, 2],\"y\":0}");
@@ -139,7 +133,6 @@ static void test_raw_member(void **state)
 static void test_set(void **state)
 {
     cJSON *object = cJSON_CreateObject();
-    (void)state;
     assert_true(json_set(object, "a", cJSON_CreateNumber(1)));
     assert_true(json_set(object, "A", cJSON_CreateNumber(2)));
     assert_true(json_set(object, "a", cJSON_CreateNumber(3)));

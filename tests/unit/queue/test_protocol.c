@@ -21,7 +21,6 @@ static void expire(const char *number)
 
 static void test_fetch_takes_in_order(void **state)
 {
-    (void)state;
     expect("3", "LPUSH t:jobs a b c");
     expect("4", "RPUSH t:jobs first");
     fetch("A", 1, 2, 1, 0, "2 -1 0 0 1 1 first 2 1 a");
@@ -40,7 +39,6 @@ static void test_fetch_takes_in_order(void **state)
 
 static void test_fetch_drops_forged_entries(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs real");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 real");
     /* One that is leased, ones that are not there, one of another type. */
@@ -54,7 +52,6 @@ static void test_fetch_drops_forged_entries(void **state)
 
 static void test_fetch_bounds_forged_entries_a_call(void **state)
 {
-    (void)state;
     for (int i = 0; i < 200; i++)
         redis_integer(redis, "LPUSH t:jobs @77");
     fetch("A", 1, 1, 1, 0, "134 -1 66 0");
@@ -63,7 +60,6 @@ static void test_fetch_bounds_forged_entries_a_call(void **state)
 
 static void test_fetch_of_an_oversized_job_tells_its_length_and_beginning(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:jobs aaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaa");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21 aaaaaaaaaaaaaaaaaaaaa");
     expect("21", "HSTRLEN t:job:2 raw");
@@ -71,7 +67,6 @@ static void test_fetch_of_an_oversized_job_tells_its_length_and_beginning(void *
 
 static void test_numbers_in_use_are_skipped(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:jobs a b");
     redis_integer(redis, "HSET t:job:1 raw x state ready attempt 0");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 2 1 a 3 1 b");
@@ -83,7 +78,6 @@ static void test_numbers_in_use_are_skipped(void **state)
 
 static void test_renew(void **state)
 {
-    (void)state;
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expire("1");
@@ -98,7 +92,6 @@ static void test_renew(void **state)
 
 static void test_renew_of_the_right_to_run_alone(void **state)
 {
-        (void)state;
     expect("OK", "SET t:alone:owner A PX 100");
     expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none"), "keep", "1 -1 -1");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
@@ -110,7 +103,6 @@ static void test_renew_of_the_right_to_run_alone(void **state)
 
 static void test_resume_gives_back_what_is_unknown(void **state)
 {
-    (void)state;
     expect("4", "LPUSH t:jobs a b c d");
     fetch("A", 1, 1, 1, 0, "3 -1 0 0 1 1 a");
     fetch("A", 2, 1, 1, 0, "2 -1 0 0 2 1 b");
@@ -130,7 +122,6 @@ static void test_resume_gives_back_what_is_unknown(void **state)
 
 static void test_done(void **state)
 {
-    (void)state;
     expect("4", "LPUSH t:jobs a b c d");
     fetch("A", 1, 4, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
     redis_integer(redis, "HSET t:job:3 token B:7");
@@ -157,7 +148,6 @@ static void test_done(void **state)
 
 static void test_done_twice_changes_nothing(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     for (int i = 0; i < 2; i++)
@@ -168,7 +158,6 @@ static void test_done_twice_changes_nothing(void **state)
 
 static void test_results_are_trimmed_and_counted(void **state)
 {
-    (void)state;
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:job:2 t:job:3",
@@ -179,7 +168,6 @@ static void test_results_are_trimmed_and_counted(void **state)
 /* Nobody may ever read them. */
 static void test_reply_lists_are_trimmed_and_counted(void **state)
 {
-    (void)state;
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expect("2", "LPUSH t:reply:r old older");
@@ -196,7 +184,6 @@ static void test_reply_lists_are_trimmed_and_counted(void **state)
 
 static void test_a_reply_key_that_is_no_list(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     expect("OK", "SET t:reply:r oops");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -207,7 +194,6 @@ static void test_a_reply_key_that_is_no_list(void **state)
 
 static void test_nack_back_returns_the_attempt(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 1, 1, 0, "1 -1 0 0 1 1 a");
     nack("1", "B:1", "back", "0 0");
@@ -219,7 +205,6 @@ static void test_nack_back_returns_the_attempt(void **state)
 
 static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     nack("1", "A:1", "retry", "0 1");
@@ -257,7 +242,6 @@ static void test_the_delay_ends_at_an_hour(void **state)
         int attempt;
         long long most_ms;
     } cases[] = {{1, 1000}, {6, 1024000}, {7, 3600000}, {2000, 3600000}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         freeReplyObject(redis_command(redis, "FLUSHALL"));
         redis_integer(redis, "HSET t:job:1 raw a state leased attempt %d token A:1",
@@ -272,7 +256,6 @@ static void test_the_delay_ends_at_an_hour(void **state)
 
 static void test_dead_is_trimmed(void **state)
 {
-    (void)state;
     for (int i = 1; i <= 3; i++) {
         redis_integer(redis, "HSET t:job:%d raw dead%d state leased attempt 3 token A:1", i, i);
         char number[16];
@@ -314,7 +297,6 @@ static void expect_dead(int place, const char *text, const char *error)
 
 static void test_the_error_of_a_dead_job(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:dead old new"); /* by an older daemon */
     die("x", 1, 3);
     expect_dead(0, "x3", "x3");
@@ -347,7 +329,6 @@ static void test_the_error_of_a_dead_job(void **state)
 
 static void test_errors_of_dead_jobs_that_were_moved_by_hand(void **state)
 {
-    (void)state;
     die("x", 1, 5);
     expect("x1", "LMOVE t:dead t:jobs RIGHT LEFT");
     expect("1", "LREM t:dead 1 x4");
@@ -371,7 +352,6 @@ static void test_errors_of_dead_jobs_that_were_moved_by_hand(void **state)
 /* Of jobs with the same text each has its own. */
 static void test_errors_of_equal_dead_jobs(void **state)
 {
-    (void)state;
     for (int i = 1; i <= 3; i++) {
         char args[128];
         redis_integer(redis, "HSET t:job:1 raw same state leased attempt 3 token A:1");
@@ -388,7 +368,6 @@ static void test_errors_of_equal_dead_jobs(void **state)
 
 static void test_alone(void **state)
 {
-    (void)state;
     redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
     redis_integer(redis, "HSET t:job:2 raw two state alone attempt 2");
     expect("4", "LPUSH t:alone 1 99 @1 2");
@@ -407,7 +386,6 @@ static void test_alone(void **state)
 
 static void test_alone_is_released_when_it_may_not_go_on(void **state)
 {
-    (void)state;
     expect("OK", "SET t:alone:owner A");
     redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
     expect("1", "LPUSH t:alone 1");
@@ -418,7 +396,6 @@ static void test_alone_is_released_when_it_may_not_go_on(void **state)
 
 static void test_with_one_attempt_nothing_runs_alone(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
                  "0 -1 0 0 -1 0 2 1 1 a");
@@ -429,7 +406,6 @@ static void test_with_one_attempt_nothing_runs_alone(void **state)
 
 static void test_reap_expired(void **state)
 {
-    (void)state;
     expect("4", "LPUSH t:jobs a b c d");
     fetch("A", 1, 4, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
     redis_integer(redis, "HSET t:job:2 attempt 2");
@@ -463,7 +439,6 @@ static void test_reap_expired(void **state)
 /* What had ended by the first look is taken, unless the clock has gone back since. */
 static void test_reap_takes_what_had_ended_by_the_first_look(void **state)
 {
-    (void)state;
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expect("0", "ZADD t:lease 1000 1 2000 2");
@@ -484,7 +459,6 @@ static void test_reap_takes_what_had_ended_by_the_first_look(void **state)
 
 static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     redis_integer(redis, "HSET t:job:1 attempt 3");
@@ -497,7 +471,6 @@ static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
 
 static void test_reap_of_a_dead_daemon(void **state)
 {
-    (void)state;
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 1, 1, 0, "2 -1 0 0 1 1 a");
     fetch("B", 1, 1, 1, 0, "1 -1 0 0 2 1 b");
@@ -513,7 +486,6 @@ static void test_reap_of_a_dead_daemon(void **state)
 
 static void test_reap_says_when_there_is_more(void **state)
 {
-    (void)state;
     for (int i = 1; i <= 70; i++) {
         redis_integer(redis, "HSET t:job:%d raw x state leased attempt 1 owner A token A:1", i);
         redis_integer(redis, "ZADD t:lease 1 %d", i);
@@ -525,7 +497,6 @@ static void test_reap_says_when_there_is_more(void **state)
 /* In each step NS:leases:INST has just the leases of that daemon. */
 static void test_each_daemon_has_a_set_of_its_leases(void **state)
 {
-    (void)state;
     expect("7", "LPUSH t:jobs a b c d e f g");
     fetch("A", 1, 6, 1, 0, "1 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d 5 1 e 6 1 f");
     fetch("B", 1, 1, 1, 0, "0 -1 0 0 7 1 g");
@@ -555,7 +526,6 @@ static void test_each_daemon_has_a_set_of_its_leases(void **state)
 static void test_a_set_of_leases_is_put_right(void **state)
 {
     static const char renew[] = RENEW_KEYS " t:job:1 t:job:2";
-    (void)state;
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
     for (int i = 0; i < 2; i++) {
@@ -582,7 +552,6 @@ static void test_a_set_of_leases_is_put_right(void **state)
 
 static void test_resume_gives_back_in_batches(void **state)
 {
-    (void)state;
     for (int i = 0; i < 100; i++)
         redis_integer(redis, "LPUSH t:jobs x");
     freeReplyObject(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 100 10000 3 20 1 0"));
@@ -607,7 +576,6 @@ static long long lookups(void)
 /* What RESUME and REAP cost depends on what they take, and not on the leases of others. */
 static void test_leases_of_others_cost_nothing(void **state)
 {
-    (void)state;
     freeReplyObject(redis_command(
         redis, "EVAL %s 0", "for n = 1001, 101000 do "
                             "redis.call('HSET', 't:job:' .. n, 'raw', 'x', 'state', 'leased', "
@@ -646,7 +614,6 @@ static void fetch_watch(const char *inst, const char *part, int watches, const c
 
 static void test_one_daemon_watches(void **state)
 {
-    (void)state;
     fetch_watch("A", "none", 2, "A", ""); /* there is no other one */
     expect("1", "LPUSH t:jobs a");
     fetch_watch("A", "watch", 2, "A", "");
@@ -690,7 +657,6 @@ static void renew_watch(const char *inst, const char *word, int watches, const c
 
 static void test_the_watch_is_kept_by_renewal(void **state)
 {
-    (void)state;
     renew_watch("A", "none", -1, "nil");
     renew_watch("A", "keep", 2, "A");
     expect("1", "PEXPIRE t:watcher 1000");
@@ -725,7 +691,6 @@ static void look(const char *expected)
 
 static void test_look(void **state)
 {
-    (void)state;
     look("1 0 -1 0"); /* nobody watches */
     expect("OK", "SET t:watcher A");
     look("0 0 -1 0");
@@ -757,7 +722,6 @@ static void test_look(void **state)
 
 static void test_leave(void **state)
 {
-    (void)state;
     expect("2", "ZADD t:inst 1 A 1 B");
     expect("OK", "SET t:alone:owner B");
     expect("OK", "SET t:stats:B {}");
@@ -807,7 +771,6 @@ static void lay_out(void)
 
 static void test_wrong_types_refuse_before_any_write(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SCRIPT_CALLS; i++) {
         char typed[256], *save;
         strcpy(typed, script_calls[i].typed);
@@ -833,7 +796,6 @@ static void test_wrong_types_refuse_before_any_write(void **state)
 
 static void test_all_work_over_maxmemory(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < SCRIPT_CALLS; i++) {
         lay_out();
         freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 1"));
@@ -852,7 +814,6 @@ static void test_all_work_over_maxmemory(void **state)
 /* What a script did is in the append-only file as one step. */
 static void test_transitions_survive_a_kill(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
     expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 99999 1 A:1 r 0 0 0"),

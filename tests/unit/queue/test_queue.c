@@ -4,7 +4,6 @@
 static void test_fetches_and_acks_in_batches(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     push(bench, 1000);
     bench->finish_at_once = true;
@@ -24,7 +23,6 @@ static void test_fetches_and_acks_in_batches(void **state)
 static void test_wakes_up_when_idle(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     bench->config.block_s = 5;
     start_queue(bench);
@@ -46,7 +44,6 @@ static void test_wakes_up_when_idle(void **state)
 static void test_fetches_no_more_than_places(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 10);
     queue_set_places(bench->queue, 3);
     run_until(bench, bench->leased == 3);
@@ -65,7 +62,6 @@ static void test_fetches_no_more_than_places(void **state)
 static void test_retry_waits_and_ends_dead(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 1);
     queue_set_places(bench->queue, 4);
     for (uint32_t attempt = 1; attempt <= 3; attempt++) {
@@ -98,7 +94,6 @@ static void test_retry_waits_and_ends_dead(void **state)
 static void test_alone_runs_with_nothing_beside(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     /* A neighbour runs while a job on its last attempt waits. */
     push(bench, 1);
     queue_set_places(bench->queue, 8);
@@ -125,7 +120,6 @@ static void test_alone_runs_with_nothing_beside(void **state)
 static void test_lost_lease(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 2);
     queue_set_places(bench->queue, 2);
     run_until(bench, bench->leased == 2);
@@ -145,7 +139,6 @@ static void test_key_outputs_and_reply(void **state)
     struct bench *bench = set_up_started();
     struct queue_value values[2] = {{.key = "t:img:a", .bytes = 3, .ttl_s = 100},
                                     {.key = "t:img:b", .bytes = 0}};
-    (void)state;
     push(bench, 1);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
@@ -167,7 +160,6 @@ static void test_key_outputs_and_reply(void **state)
 static void test_drain(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 5);
     queue_set_places(bench->queue, 3);
     run_until(bench, bench->leased == 3);
@@ -196,7 +188,6 @@ static void test_drain(void **state)
 static void test_destroy_without_close(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     push(bench, 1);
     queue_set_places(bench->queue, 2);
     run_until(bench, bench->leased == 1);
@@ -220,7 +211,6 @@ static void test_offers_from_inside_leased(void **state)
     struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled,
                                   on_start_decided};
     struct error error = {0};
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     push(bench, 20);
     bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
@@ -240,7 +230,6 @@ static void test_dead_neighbour_is_taken_over_at_once(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     char gone[INSTANCE_BYTES_MAX], *last;
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     strcpy(gone, bench->inst);
     last = strrchr(gone, ':');
@@ -296,7 +285,6 @@ static void test_start_leaves_expired_leases_alone(void **state)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     char gone[INSTANCE_BYTES_MAX];
-    (void)state;
     bench->redis = redis_server_connect(bench->server);
     add_gone(bench, gone);
     add_leases(bench, gone, 1, 70, "99999999999999");
@@ -328,7 +316,6 @@ static void ask(struct bench *bench, struct lease *lease, struct queue_condition
 static void test_start_is_asked_in_batches(void **state)
 {
     struct bench *bench = set_up_with_jobs(20);
-    (void)state;
     for (size_t i = 0; i < 20; i++)
         ask(bench, bench->leases[i], (struct queue_conditions){.expires = {i < 5 ? 1e9 : 9e10}});
     run_until(bench,
@@ -345,7 +332,6 @@ static void test_start_is_asked_in_batches(void **state)
 static void test_a_job_that_waits_comes_back(void **state)
 {
     struct bench *bench = set_up_with_jobs(1);
-    (void)state;
     redisReply *time = redis_command(bench->redis, "TIME");
     double due = atof(time->element[0]->str) + atof(time->element[1]->str) / 1e6 + 0.4;
     freeReplyObject(time);
@@ -368,7 +354,6 @@ static void test_a_job_that_waits_comes_back(void **state)
 static void test_an_ended_lease_gets_no_start_decision(void **state)
 {
     struct bench *bench = set_up_with_jobs(3);
-    (void)state;
     ask(bench, bench->leases[0], (struct queue_conditions){.expires = {9e10}});
     done(bench, bench->leases[0]); /* before it was asked about */
     struct lease *lease = bench->leases[0];
@@ -393,7 +378,6 @@ static void test_an_ended_lease_gets_no_start_decision(void **state)
 static void test_a_cancel_while_they_run(void **state)
 {
     struct bench *bench = set_up_with_jobs(3);
-    (void)state;
     bench->leases[0]->id = "a";
     bench->leases[1]->id = "b";
     redis_integer(bench->redis, "ZADD t:cancel 9 a 2 other");
@@ -459,7 +443,6 @@ static void check_results(enum queue_results results, bool fails, int listed, in
 
 static void test_where_results_go(void **state)
 {
-    (void)state;
     for (int fails = 0; fails < 2; fails++) {
         check_results(QUEUE_RESULTS_LIST, fails, 4, 2);
         /* One whose reply list is none goes to the list, whatever the option says. */
@@ -471,7 +454,6 @@ static void test_where_results_go(void **state)
 static void test_lengths_are_counted(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     redis_integer(bench->redis, "RPUSH t:results a b c");
     redis_integer(bench->redis, "RPUSH t:dead a b");
     redis_integer(bench->redis, "ZADD t:delayed 99999999999999 7");
@@ -490,7 +472,6 @@ static void test_lengths_are_counted(void **state)
 static void test_paused_it_looks_seldom(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     freeReplyObject(redis_command(bench->redis, "SET t:paused 1"));
     push(bench, 1);
     queue_set_places(bench->queue, 4);

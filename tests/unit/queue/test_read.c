@@ -4,7 +4,6 @@
 static void test_read(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     freeReplyObject(redis_command(bench->redis, "SET t:img:a %b", "\0\1\2\3", (size_t)4));
     redis_integer(bench->redis, "LPUSH t:img:list x");
     struct {
@@ -49,7 +48,6 @@ static void test_read(void **state)
 static void test_refused_reads_wait_for_their_own_retry(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     freeReplyObject(redis_command(bench->redis, "SET t:img:a x"));
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER default -getrange"));
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
@@ -70,7 +68,6 @@ static void test_large_reads_take_turns(void **state)
     struct bench *bench = set_up_started();
     char *large = calloc(1, QUEUE_READ_LARGE);
     void *last = NULL;
-    (void)state;
     freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
                                   (size_t)QUEUE_READ_LARGE));
     freeReplyObject(redis_command(bench->redis, "SET t:img:small %b", large,
@@ -119,7 +116,6 @@ static void test_bytes_take_turns(void **state)
     struct bench *bench = set_up_started();
     const size_t part = READS_LARGE_BYTES / 5 * 2, whole = READS_LARGE_BYTES + 1;
     char *bytes = calloc(1, whole);
-    (void)state;
     freeReplyObject(redis_command(bench->redis, "SET t:img:part %b", bytes, part));
     freeReplyObject(redis_command(bench->redis, "SET t:img:whole %b", bytes, whole));
     for (int i = 0; i < 3; i++)
@@ -149,7 +145,6 @@ static void test_bytes_take_turns(void **state)
 static void test_small_reads_take_turns(void **state)
 {
     struct bench *bench = set_up_started();
-    (void)state;
     redis_integer(bench->redis, "SETRANGE t:img:small 0 12345");
     for (int i = 0; i < READS_SMALL_MAX + 3; i++)
         queue_read(bench->queue, "t:img:small", MIB, on_read, bench);

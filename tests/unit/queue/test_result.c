@@ -33,7 +33,6 @@ static void test_done(void **state)
                                "\"meta\":{\"x\":1.10,\"y\":[ ]}}";
     struct job job;
     struct error error = {0};
-    (void)state;
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     struct result_output outputs[2] = {
         {&job.outputs[0].place, "png", 10, 20, 300, NULL, NULL},
@@ -61,7 +60,6 @@ static void test_done(void **state)
 static void test_failed(void **state)
 {
     struct error error = {0}, inner = {0};
-    (void)state;
     error_set(&error, STATUS_GPU_FAILED, "a \"b\"\n\xff");
     error_set(&inner, STATUS_WRITE_FAILED, "no space");
     struct job_place place = {.path = "o"};
@@ -78,7 +76,6 @@ static void test_failed(void **state)
 /* Values stand in their output, with a picture or alone, and stay the caller's. */
 static void test_values(void **state)
 {
-    (void)state;
     struct job_place place = {.path = "o"}, none = {0};
     cJSON *values = cJSON_Parse("{\"stats\":{\"mean\":[0.1]}}");
     cJSON_AddItemToObject(values, "histogram", cJSON_CreateRaw("[1,2]"));
@@ -98,7 +95,6 @@ static void test_values(void **state)
 static void test_nothing_known(void **state)
 {
     struct job job = {0};
-    (void)state;
     struct result result = {.job = &job, .number = 1, .status = "failed", .daemon = "h:1",
                             .attempt = 1, .ms = {-1, -1, -1, -1, -1, -1, -1, -1, 0.25}};
     expect(&result, "{\"job\":1,\"status\":\"failed\",\"outputs\":[],\"attempt\":1,"
@@ -122,7 +118,6 @@ static void test_input_of_bad_jobs(void **state)
         {"no\tJSON \\ \xff", "\"text\":\"no\\\\x09JSON \\\\\\\\ \\\\xff\","},
         {"", "\"text\":\"\","},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct job job;
         struct error error = {0};
@@ -145,7 +140,6 @@ static void test_excerpt_is_bounded(void **state)
     char text[5000] = "{\"input\":\"", excerpt[JOB_EXCERPT_BYTES_MAX + 1] = "";
     struct job job;
     struct error error = {0};
-    (void)state;
     memset(text + strlen(text), 'x', sizeof text - strlen(text) - 1);
     memcpy(text + sizeof text - 3, "\"}", 3);
     /* A name that no path may have is none. */
@@ -166,7 +160,6 @@ static void test_excerpt_is_bounded(void **state)
 
 static void test_escapes(void **state)
 {
-    (void)state;
     expect(&(struct result){.number = UINT64_MAX, .status = "done",
                             .daemon = "\"\\/\b\f\n\r\t\x01\x1f\x7f\xc3\xa9",
                             .ms = {.queue = 0, .read = 0.0004, .admit = 0.0005, .decode = 1e300,
@@ -195,7 +188,6 @@ static void expect_repeat(const char *kept, const char *own, const char *expecte
 
 static void test_repeat(void **state)
 {
-    (void)state;
     static const char bare[] = "{\"input\":\"a\",\"output\":\"b\"}";
     static const char with_meta[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":1.50}";
     expect_repeat("{\"id\":\"i\",\"job\":999999999999999,\"status\":\"done\",\"meta\":[1],"
@@ -220,7 +212,6 @@ static void test_deny(void **state)
                                   "\"retryable\":false}";
     struct error error = {STATUS_PATH_REFUSED, "\"no\""};
     char *meta = NULL, *result = NULL, *expected = NULL;
-    (void)state;
     assert_true(asprintf(&meta, "\"meta\":[1.50,12345678901234567890,\"%0*d\"]",
                          (int)JOB_BYTES_MAX - 100, 0) > 0);
     assert_true(asprintf(&result, "%s\"done\",%s,%s,\"width\":1,\"height\":2,\"bytes\":3,"
@@ -243,7 +234,6 @@ static void test_deny(void **state)
 /* The writer's members that results do not have. */
 static void test_decimals_and_restart(void **state)
 {
-    (void)state;
     struct writer w = {0};
     writer_open(&w, NULL, '[');
     writer_text(&w, NULL, "gone");

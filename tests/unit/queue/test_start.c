@@ -79,7 +79,6 @@ static void cancel(const char *id, const char *expected)
 
 static void test_without_conditions_it_goes(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_timed("1", "A:1", "''", 0, -1, -1, "1 ");
@@ -89,7 +88,6 @@ static void test_without_conditions_it_goes(void **state)
 
 static void test_before_its_time_it_waits_and_keeps_its_attempt(void **state)
 {
-    (void)state;
     long long due = now_ms() + 60000;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -111,7 +109,6 @@ static void test_before_its_time_it_waits_and_keeps_its_attempt(void **state)
 
 static void test_after_its_time_it_has_expired(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     long long late = now_ms() + 60000;
@@ -123,7 +120,6 @@ static void test_after_its_time_it_has_expired(void **state)
 
 static void test_a_retry_waits_no_longer_than_it_lasts(void **state)
 {
-    (void)state;
     long long end = now_ms() + 30000;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -154,7 +150,6 @@ static void let_time_pass(void)
 
 static void test_a_relative_time_begins_at_the_first_start(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     long long before = now_ms();
@@ -177,7 +172,6 @@ static void test_a_relative_time_begins_at_the_first_start(void **state)
 
 static void test_a_retry_does_not_postpone_a_relative_end(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_texts("1", "A:1", "''", 0, "-1", "+30000", "1 ");
@@ -199,7 +193,6 @@ static void test_a_retry_does_not_postpone_a_relative_end(void **state)
 /* One that waits for the first with its id has its end from then on. */
 static void test_a_follower_has_its_relative_end(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
     start("1", "A:1", "x", "1 ");
@@ -232,7 +225,6 @@ static void lay_out_two(void)
 
 static void test_the_second_is_answered_by_the_first(void **state)
 {
-    (void)state;
     lay_out_two();
     done("1", "A:1", "x", "done", "0 1");
     expect("0", "EXISTS t:unique:x");
@@ -251,7 +243,6 @@ static void test_the_second_is_answered_by_the_first(void **state)
 
 static void test_a_first_one_that_failed_answers_too(void **state)
 {
-    (void)state;
     lay_out_two();
     done("1", "A:1", "x", "failed", "0 1");
     fetch("B", 1, 2, 1, 0, "0 -1 0 0 2 1 b");
@@ -261,7 +252,6 @@ static void test_a_first_one_that_failed_answers_too(void **state)
 /* Those that waited for it are answered; one that is pushed later is meant to be tried again. */
 static void test_a_first_one_that_died(void **state)
 {
-    (void)state;
     lay_out_two();
     bury("1", "A:1", "x", "0 2");
     expect("0", "EXISTS t:unique:x");
@@ -274,7 +264,6 @@ static void test_a_first_one_that_died(void **state)
 
 static void test_the_daemon_of_the_first_dies(void **state)
 {
-    (void)state;
     lay_out_two();
     expect("0", "ZADD t:lease XX 1 1");
     reap("B", 1, "", "1 0");
@@ -294,7 +283,6 @@ static void test_the_daemon_of_the_first_dies(void **state)
 
 static void test_a_first_one_that_is_not_there_holds_nothing(void **state)
 {
-    (void)state;
     lay_out_two();
     expect("1", "DEL t:job:1");
     expect("0", "ZADD t:delayed XX 0 2");
@@ -347,7 +335,6 @@ static long long commands(void)
 /* A script's cost must not grow with the number of jobs that wait for its job. */
 static void test_the_end_of_the_first_costs_the_same_for_many(void **state)
 {
-    (void)state;
     long long costs[2];
     for (int i = 0; i < 2; i++) {
         empty(NULL);
@@ -378,7 +365,6 @@ static void test_the_end_of_the_first_costs_the_same_for_many(void **state)
  * meanwhile waits for those in the list, not for all that are to come. */
 static void test_followers_are_woken_in_parts(void **state)
 {
-    (void)state;
     lay_out_two();
     put_followers(1000);
     done("1", "A:1", "x", "done", "0 1");
@@ -417,7 +403,6 @@ static void test_followers_are_woken_in_parts(void **state)
 /* Jobs that were pushed before the followers were woken come first. */
 static void test_followers_do_not_jump_the_queue(void **state)
 {
-    (void)state;
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
     done("1", "A:1", "x", "done", "0 1");
@@ -435,7 +420,6 @@ static void test_followers_do_not_jump_the_queue(void **state)
 /* A new first one while the followers of the last one are woken: each is woken once, and waits. */
 static void test_one_that_waits_again_is_not_woken_again(void **state)
 {
-    (void)state;
     lay_out_two();
     put_followers(200);
     done("1", "A:1", "x", "cancelled", "0 1");
@@ -459,7 +443,6 @@ static void test_one_that_waits_again_is_not_woken_again(void **state)
 
 static void test_an_older_result_does_not_stop_the_first(void **state)
 {
-    (void)state;
     lay_out_two();
     expect("OK", "SET t:result:x {\"id\":\"x\",\"job\":9,\"status\":\"failed\"}");
     start("1", "A:1", "x", "1 ");
@@ -469,7 +452,6 @@ static void test_an_older_result_does_not_stop_the_first(void **state)
 
 static void test_cancel_of_what_nobody_has_looked_at(void **state)
 {
-    (void)state;
     expect("2", "LPUSH t:jobs a b");
     cancel("x", "nil");
     expect("4", "LPUSH t:jobs c");
@@ -491,7 +473,6 @@ static void test_cancel_of_what_nobody_has_looked_at(void **state)
 
 static void test_a_second_cancel_reaches_further(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     cancel("x", "nil");
     expect("3", "LPUSH t:jobs b");
@@ -507,7 +488,6 @@ static void test_a_second_cancel_reaches_further(void **state)
 
 static void test_a_fence_that_is_gone(void **state)
 {
-    (void)state;
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     cancel("x", "nil");
@@ -525,7 +505,6 @@ static void test_a_fence_that_is_gone(void **state)
 
 static void test_cancel_wakes_what_waits(void **state)
 {
-    (void)state;
     lay_out_two();
     start_timed("1", "A:1", "x", 1, now_ms() + 60000, -1, "2 ");
     cancel("x", "nil");
@@ -547,7 +526,6 @@ static void test_cancel_wakes_what_waits(void **state)
 /* They only need their answer: they go before jobs that wait, but take no more than their part. */
 static void test_cancelled_ones_are_answered_first(void **state)
 {
-    (void)state;
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
     cancel("x", "nil");
@@ -572,7 +550,6 @@ static void test_cancelled_ones_are_answered_first(void **state)
 /* A bad one that never passed START, and one that waited, wake nobody; the first one does. */
 static void test_only_the_end_of_the_first_wakes(void **state)
 {
-    (void)state;
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
     fetch_some("t A 2 2 10000 3 20 1 0", 2);
@@ -594,7 +571,6 @@ static void test_only_the_end_of_the_first_wakes(void **state)
 
 static void test_cancel_of_what_has_ended(void **state)
 {
-    (void)state;
     expect("OK", "SET t:result:x kept");
     cancel("x", "kept");
     redisReply *reply =
@@ -613,7 +589,6 @@ static void test_cancel_of_what_has_ended(void **state)
 
 static void test_old_cancels_make_room(void **state)
 {
-    (void)state;
     for (int i = 0; i < 10000; i++)
         redisAppendCommand(redis, "ZADD t:cancel %d id%d", i + 1, i);
     for (int i = 0; i < 10000; i++) {
@@ -631,7 +606,6 @@ static void test_old_cancels_make_room(void **state)
 
 static void test_paused_nothing_is_taken(void **state)
 {
-    (void)state;
     expect("OK", "SET t:paused 1");
     expect("OK", "SET t:alone:owner A");
     expect("1", "LPUSH t:jobs a");
