@@ -1,13 +1,8 @@
 /* The table of formats: names, suffixes, encoder parameters, and the lists of them in messages. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "conf/format.h"
+#include "tests/fixtures/cmocka.h"
 
 static void test_names(void **state)
 {

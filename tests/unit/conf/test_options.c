@@ -1,10 +1,4 @@
 /* The option table: values, files, checks, reload, and the sample file made from it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include <unistd.h>
 
 #include "conf/options.h"
+#include "tests/fixtures/cmocka.h"
 
 static struct options fresh(void)
 {

@@ -1,10 +1,4 @@
 /* Text from outside, errors and log lines. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "conf/log.h"
 #include "conf/status.h"
 #include "conf/text.h"
+#include "tests/fixtures/cmocka.h"
 
 static void utf8_follows_rfc_3629(void **state)
 {

@@ -1,13 +1,8 @@
 /* test_admission.c - memory to the byte, and nobody overtakes one who waits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
+#include "tests/fixtures/cmocka.h"
 
 #define LANE_BYTES 1000
 #define PINNED_BYTES (128 * MIB)

@@ -1,13 +1,7 @@
 /* test_cancel.c - what a cancelled job comes to at the end of a stage. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "codecs/codec.h"
 #include "daemon/pipeline/pipeline_impl.h"
+#include "tests/fixtures/cmocka.h"
 
 /* A job with two outputs at the end of a stage: the first wants values alone, the second a file. */
 static struct job_run run_at(enum stage stage)

@@ -1,10 +1,4 @@
 /* Paths from jobs are hostile; outputs are whole or absent; leftovers of the dead are swept. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +13,7 @@
 
 #include "daemon/files/files.h"
 #include "tests/fixtures/call_filter.h"
+#include "tests/fixtures/cmocka.h"
 #include "tests/fixtures/text_file.h"
 
 /* Room for any path that these tests make. */

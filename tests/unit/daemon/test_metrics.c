@@ -1,12 +1,6 @@
 /*
  * test_metrics.c - counting, the text format, verdicts on health, and where HTTP may listen.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <math.h>
@@ -24,6 +18,7 @@
 #include "daemon/telemetry/history.h"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
+#include "tests/fixtures/cmocka.h"
 #include "tests/fixtures/prometheus.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"

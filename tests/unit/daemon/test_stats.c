@@ -1,10 +1,4 @@
 /* test_stats.c - what the stats line says, and when that is news. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +6,7 @@
 
 #include "conf/status.h"
 #include "daemon/telemetry/stats.h"
+#include "tests/fixtures/cmocka.h"
 
 static struct stats stats;
 static struct snapshot now = {.engine = "cpu"};

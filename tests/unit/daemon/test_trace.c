@@ -1,11 +1,5 @@
 /* The trace and the timeline of made-up jobs: what is in the files, and what becomes of them when
  * they are full, cannot be written, or lose their process. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +12,7 @@
 
 #include "daemon/telemetry/timeline.h"
 #include "daemon/telemetry/trace.h"
+#include "tests/fixtures/cmocka.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/trace_file.h"
 

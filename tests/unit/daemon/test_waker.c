@@ -1,15 +1,10 @@
 /* The loop, woken by other threads: once for many wakes, and no wake is lost. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "daemon/pipeline/waker.h"
+#include "tests/fixtures/cmocka.h"
 
 #define THREADS 4
 #define WAKES   50000

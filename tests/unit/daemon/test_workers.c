@@ -1,15 +1,10 @@
 /* The worker threads: priorities, withdrawal, and a worker that does not come back. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/pipeline/workers.h"
+#include "tests/fixtures/cmocka.h"
 
 struct bench {
     uv_loop_t loop;

@@ -1,17 +1,11 @@
 /* Tests of pool.c: budget, reuse, fragmentation, and that steady use stays off the backend. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf/limits.h"
 #include "gpu/engine/pool.h"
+#include "tests/fixtures/cmocka.h"
 
 /* A backend that counts, and that can be told to have no more. */
 struct counter {

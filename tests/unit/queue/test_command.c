@@ -1,13 +1,11 @@
 /* test_command.c - commands have the bytes that hiredis gives them. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <hiredis/hiredis.h>
 
 #include "queue/redis/command.h"
+#include "tests/fixtures/cmocka.h"
 
 static void check(size_t count, const char **words, const size_t *lengths)
 {

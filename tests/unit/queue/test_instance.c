@@ -1,10 +1,4 @@
 /* test_instance.c - who a daemon is, and whether another one lives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include <unistd.h>
 
 #include "queue/job/instance.h"
+#include "tests/fixtures/cmocka.h"
 
 static void test_self(void **state)
 {

@@ -1,15 +1,10 @@
 /* test_job.c - every rule of a job, both sides of each bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/job/job.h"
+#include "tests/fixtures/cmocka.h"
 
 static const struct job_rules rules = {"ns", 60};
 

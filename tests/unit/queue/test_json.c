@@ -1,10 +1,4 @@
 /* test_json.c - what is JSON, and where it stops being so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "queue/job/json.h"
+#include "tests/fixtures/cmocka.h"
 
 static const char *const good[] = {
     "{}", "[]", " \t\r\n{ } \n", "0", "-0", "-1.5e+10", "1E-2", "0.0", "true", "false", "null",

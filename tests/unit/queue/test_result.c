@@ -1,10 +1,4 @@
 /* test_result.c - the completion message, key by key. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +9,7 @@
 #include "conf/text.h"
 #include "queue/job/result.h"
 #include "queue/job/writer.h"
+#include "tests/fixtures/cmocka.h"
 
 #define NO_TIMES {-1, -1, -1, -1, -1, -1, -1, -1, -1}
 
