@@ -32,7 +32,7 @@ static uint32_t slot_of(const struct jobs *jobs, unsigned number)
 
 /* Two take the two streams, the others wait meanwhile; then they go together, once a stream is
  * free. */
-static void test_those_that_wait_share_a_stream(void **state)
+TEST(test_those_that_wait_share_a_stream)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 + WAITING, .streams = 2});
@@ -51,7 +51,7 @@ static void test_those_that_wait_share_a_stream(void **state)
     jobs_close(&jobs);
 }
 
-static void test_a_batch_has_its_bound(void **state)
+TEST(test_a_batch_has_its_bound)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 * BATCH_TASKS_MAX + 3, .streams = 8});
@@ -67,7 +67,7 @@ static void test_a_batch_has_its_bound(void **state)
 }
 
 /* With one stream: a large one, one that is to be alone, and small ones before, between, behind. */
-static void test_large_ones_go_alone_and_in_order(void **state)
+TEST(test_large_ones_go_alone_and_in_order)
 {
     static const unsigned order[] = {0, 1, 3, 2, 4};
     static struct jobs jobs;
@@ -88,7 +88,7 @@ static void test_large_ones_go_alone_and_in_order(void **state)
     jobs_close(&jobs);
 }
 
-static void test_a_batch_is_one_devices(void **state)
+TEST(test_a_batch_is_one_devices)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 10, .streams = 2, .devices = 2});
@@ -108,7 +108,7 @@ static void test_a_batch_is_one_devices(void **state)
 /* ---- what it saves --------------------------------------------------------------------------- */
 
 /* Calls for sixteen jobs that share a stream, and that do not. An event more is the clock's. */
-static void test_calls_a_batch_makes(void **state)
+TEST(test_calls_a_batch_makes)
 {
     static const struct {
         const char *call;
@@ -200,7 +200,7 @@ static unsigned launches_of_hashes(unsigned count, bool alone)
 }
 
 /* Three of four have hashes, of one or of several pictures, and passes before and behind. */
-static void test_hashes_share_a_launch(void **state)
+TEST(test_hashes_share_a_launch)
 {
     assert_int_equal(launches_of_hashes(12, false), launches_of_hashes(12, true) - 9 + 1);
     assert_int_equal(launches_of_hashes(1, false), launches_of_hashes(1, true));
@@ -225,7 +225,7 @@ static unsigned failed_hashes(unsigned nth, unsigned times)
 
 /* Each launch in turn is refused: of the one that six jobs share none fails, since each is tried by
  * itself then; where that is refused, too, it is one job's. Any other launch is its own job's. */
-static void test_a_shared_launch_that_is_refused(void **state)
+TEST(test_a_shared_launch_that_is_refused)
 {
     unsigned launches = launches_of_hashes(8, false), shared = 0;
     for (unsigned nth = 1; nth <= launches; nth++) {
@@ -248,7 +248,7 @@ static uint64_t end_ns(uint64_t begin_ns, double ms)
 }
 
 /* Shares follow the bytes and stand one behind the other: copies in, kernels, copies out. */
-static void test_shares_of_the_time(void **state)
+TEST(test_shares_of_the_time)
 {
     static struct jobs jobs;
     uint64_t begin_ns = clock_now_ns();
@@ -308,7 +308,7 @@ static void lasting_error(const char *at, unsigned nth)
     jobs_close(&jobs);
 }
 
-static void test_a_lasting_error_is_all_the_batchs(void **state)
+TEST(test_a_lasting_error_is_all_the_batchs)
 {
     static const struct {
         const char *at;
@@ -322,7 +322,7 @@ static void test_a_lasting_error_is_all_the_batchs(void **state)
 }
 
 /* Whichever of the jobs' calls is refused: that job fails, the others go on. */
-static void test_an_error_of_one_call_is_one_jobs(void **state)
+TEST(test_an_error_of_one_call_is_one_jobs)
 {
     static const struct {
         const char *call;
@@ -353,7 +353,7 @@ static void test_an_error_of_one_call_is_one_jobs(void **state)
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
 /* Behind one that is held, two of four run out of time: nothing of them is put on the stream. */
-static void test_those_too_late_do_not_start(void **state)
+TEST(test_those_too_late_do_not_start)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 5, .streams = 1});
@@ -376,7 +376,7 @@ static void test_those_too_late_do_not_start(void **state)
 }
 
 /* The first one's deadline goes by while the batch is held: that one is late, and no more. */
-static void test_one_is_late_and_the_others_are_not(void **state)
+TEST(test_one_is_late_and_the_others_are_not)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
@@ -400,7 +400,7 @@ static void test_one_is_late_and_the_others_are_not(void **state)
 }
 
 /* A kernel never ends: that is found out by the earliest deadline, here the last job's. */
-static void test_a_batch_that_hangs(void **state)
+TEST(test_a_batch_that_hangs)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 2, .hang_grace_s = 0.15});
@@ -418,7 +418,7 @@ static void test_a_batch_that_hangs(void **state)
 }
 
 /* Small tasks wait for the only stream, which is held: one expires, a fault ends the others. */
-static void test_those_that_wait_end(void **state)
+TEST(test_those_that_wait_end)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
@@ -438,24 +438,8 @@ static void test_those_that_wait_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_those_that_wait_share_a_stream),
-        cmocka_unit_test(test_a_batch_has_its_bound),
-        cmocka_unit_test(test_large_ones_go_alone_and_in_order),
-        cmocka_unit_test(test_a_batch_is_one_devices),
-        cmocka_unit_test(test_calls_a_batch_makes),
-        cmocka_unit_test(test_hashes_share_a_launch),
-        cmocka_unit_test(test_a_shared_launch_that_is_refused),
-        cmocka_unit_test(test_shares_of_the_time),
-        cmocka_unit_test(test_a_lasting_error_is_all_the_batchs),
-        cmocka_unit_test(test_an_error_of_one_call_is_one_jobs),
-        cmocka_unit_test(test_those_too_late_do_not_start),
-        cmocka_unit_test(test_one_is_late_and_the_others_are_not),
-        cmocka_unit_test(test_a_batch_that_hangs),
-        cmocka_unit_test(test_those_that_wait_end),
-    };
     snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-batch-%ld", (long)getpid());
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_all();
     unlink(hold_path);
     return failed;
 }

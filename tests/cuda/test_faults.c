@@ -44,7 +44,7 @@ static void lasting_error(const char *at, int error, unsigned nth)
     jobs_close(&jobs);
 }
 
-static void test_each_lasting_error_at_each_call(void **state)
+TEST(test_each_lasting_error_at_each_call)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaEventRecord", "cudaMemcpyAsync",
                                         "launch", "cudaLaunchHostFunc", "cudaStreamQuery"};
@@ -54,7 +54,7 @@ static void test_each_lasting_error_at_each_call(void **state)
 }
 
 /* A job makes four records, two copies and three launches (it is turned, too). */
-static void test_a_lasting_error_at_the_nth_call(void **state)
+TEST(test_a_lasting_error_at_the_nth_call)
 {
     for (unsigned nth = 1; nth <= 3 * 4; nth++)
         lasting_error("cudaEventRecord", 700, nth);
@@ -64,7 +64,7 @@ static void test_a_lasting_error_at_the_nth_call(void **state)
         lasting_error("launch", 700, nth);
 }
 
-static void test_each_lasting_error_on_the_device(void **state)
+TEST(test_each_lasting_error_on_the_device)
 {
     static const char *const places[] = {"copy", "kernel"};
     for (size_t e = 0; e < LASTING_COUNT; e++)
@@ -73,7 +73,7 @@ static void test_each_lasting_error_on_the_device(void **state)
 }
 
 /* Of two devices one fails: jobs on the other are not charged with it. */
-static void test_the_other_device_is_not_charged(void **state)
+TEST(test_the_other_device_is_not_charged)
 {
     static struct jobs jobs;
     struct cuda_fault fault = {.at = "kernel", .error = 719, .nth = 1, .times = 1, .devices = 2};
@@ -98,7 +98,7 @@ static void test_the_other_device_is_not_charged(void **state)
 }
 
 /* What somebody else found out about the engine is charged to no job. */
-static void test_a_condemned_engine(void **state)
+TEST(test_a_condemned_engine)
 {
     static struct jobs jobs;
     struct cuda_fault fault = {.devices = 1};
@@ -121,7 +121,7 @@ static void test_a_condemned_engine(void **state)
 /* ---- errors of one call ---------------------------------------------------------------------- */
 
 /* Without an event it is only not known how long the job took. */
-static void test_an_error_of_one_call_is_one_jobs(void **state)
+TEST(test_an_error_of_one_call_is_one_jobs)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaMemcpyAsync", "launch",
                                         "cudaEventRecord"};
@@ -150,7 +150,7 @@ static void test_an_error_of_one_call_is_one_jobs(void **state)
 }
 
 /* A stream that cannot be asked to report, or says that it failed, is not to be trusted. */
-static void test_an_error_of_the_report_is_a_fault(void **state)
+TEST(test_an_error_of_the_report_is_a_fault)
 {
     static const char *const calls[] = {"cudaLaunchHostFunc", "cudaStreamQuery"};
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
@@ -182,19 +182,19 @@ static void never_reported(const char *at, int error)
     jobs_close(&jobs);
 }
 
-static void test_a_kernel_that_never_ends(void **state)
+TEST(test_a_kernel_that_never_ends)
 {
     never_reported("kernel", cudaErrorNotReady);
 }
 
-static void test_a_report_that_never_comes(void **state)
+TEST(test_a_report_that_never_comes)
 {
     never_reported("report", cudaSuccess);
 }
 
 /* ---- memory that is refused ------------------------------------------------------------------ */
 
-static void test_no_pinned_memory(void **state)
+TEST(test_no_pinned_memory)
 {
     static struct jobs jobs;
     jobs_set_fault("cudaHostAlloc", cudaErrorMemoryAllocation, 1, 0);
@@ -212,7 +212,7 @@ static void test_no_pinned_memory(void **state)
     jobs_close(&jobs);
 }
 
-static void test_no_device_memory(void **state)
+TEST(test_no_device_memory)
 {
     struct job job;
     struct error error = {0};
@@ -251,7 +251,7 @@ static void refused_for_good(const char *call, int lasting_error)
     engine_close(engine);
 }
 
-static void test_a_lasting_error_for_want_of_memory(void **state)
+TEST(test_a_lasting_error_for_want_of_memory)
 {
     for (size_t e = 0; e < LASTING_COUNT; e++) {
         refused_for_good("cudaMalloc", lasting[e]);
@@ -261,7 +261,7 @@ static void test_a_lasting_error_for_want_of_memory(void **state)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static void test_a_device_that_cannot_be_opened(void **state)
+TEST(test_a_device_that_cannot_be_opened)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaMemGetInfo",
                                         "cudaDeviceGetAttribute", "cudaStreamCreateWithFlags",
@@ -288,7 +288,7 @@ static void test_a_device_that_cannot_be_opened(void **state)
 }
 
 /* Unless their number is given: 8 streams where copies go both ways at once. */
-static void test_streams_of_a_device(void **state)
+TEST(test_streams_of_a_device)
 {
     static const struct {
         uint32_t streams, slots;
@@ -308,7 +308,7 @@ static void test_streams_of_a_device(void **state)
 }
 
 /* Each reason has a sentence that says what to do; auto goes on with the CPU. */
-static void test_no_device_to_be_had(void **state)
+TEST(test_no_device_to_be_had)
 {
     static const struct {
         int error, driver;
@@ -350,25 +350,8 @@ static void test_no_device_to_be_had(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_lasting_error_at_each_call),
-        cmocka_unit_test(test_a_lasting_error_at_the_nth_call),
-        cmocka_unit_test(test_each_lasting_error_on_the_device),
-        cmocka_unit_test(test_the_other_device_is_not_charged),
-        cmocka_unit_test(test_a_condemned_engine),
-        cmocka_unit_test(test_an_error_of_one_call_is_one_jobs),
-        cmocka_unit_test(test_an_error_of_the_report_is_a_fault),
-        cmocka_unit_test(test_a_kernel_that_never_ends),
-        cmocka_unit_test(test_a_report_that_never_comes),
-        cmocka_unit_test(test_no_pinned_memory),
-        cmocka_unit_test(test_no_device_memory),
-        cmocka_unit_test(test_a_lasting_error_for_want_of_memory),
-        cmocka_unit_test(test_a_device_that_cannot_be_opened),
-        cmocka_unit_test(test_streams_of_a_device),
-        cmocka_unit_test(test_no_device_to_be_had),
-    };
     snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-%ld", (long)getpid());
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run_all();
     unlink(hold_path);
     return failed;
 }

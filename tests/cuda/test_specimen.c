@@ -84,7 +84,7 @@ static bool launched_by(const struct pass_type *type, const struct launcher *lau
     return launcher->one ? type->cuda == launcher->one : type->cuda_many == launcher->many;
 }
 
-static void test_a_wrong_bit_of_each_kernel_is_found(void **state)
+TEST(test_a_wrong_bit_of_each_kernel_is_found)
 {
     struct check check;
     bool found[64] = {false};
@@ -107,8 +107,5 @@ static void test_a_wrong_bit_of_each_kernel_is_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_wrong_bit_of_each_kernel_is_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

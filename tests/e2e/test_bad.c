@@ -60,7 +60,7 @@ static void run_bad(const struct bad *bad, size_t count)
 }
 #define RUN_BAD(table) run_bad(table, sizeof table / sizeof *table)
 
-static void test_bad_json(void **state)
+TEST(test_bad_json)
 {
     static const struct bad jobs[] = {
         {"", "bad_json", NULL},
@@ -88,7 +88,7 @@ static void test_bad_json(void **state)
 }
 
 /* Who reads the log or the results knows which job is meant, and nobody writes their lines. */
-static void test_bad_jobs_are_named(void **state)
+TEST(test_bad_jobs_are_named)
 {
     static const struct {
         const char *job, *place, *name, *line;
@@ -127,7 +127,7 @@ static void test_bad_jobs_are_named(void **state)
     assert_true(process_logged(&w->daemons[0], mark, "end.jpg) failed: input_missing: ", 20));
 }
 
-static void test_too_long_job(void **state)
+TEST(test_too_long_job)
 {
     size_t length = 64 * 1024 + 1;
     char *job = malloc(length + 1);
@@ -150,7 +150,7 @@ static void test_too_long_job(void **state)
     free(job);
 }
 
-static void test_bad_keys(void **state)
+TEST(test_bad_keys)
 {
     static const struct bad jobs[] = {
         {"[1]", "bad_job", NULL},
@@ -213,7 +213,7 @@ static void test_bad_keys(void **state)
     RUN_BAD(jobs);
 }
 
-static void test_bad_job_keeps_its_id(void **state)
+TEST(test_bad_job_keeps_its_id)
 {
     cJSON *result = check_answer(w, "{'id':'mine','meta':{'a':1},'input':'good.jpg',"
                                     "'output':'x.png','opps':[]}");
@@ -229,7 +229,7 @@ static void test_bad_job_keeps_its_id(void **state)
                  "128", NULL);
 }
 
-static void test_bad_operations(void **state)
+TEST(test_bad_operations)
 {
     static const struct bad jobs[] = {
         {"{'input':'good.jpg','output':'x.png','ops':['sobell']}", "unknown_op", "sobell"},
@@ -270,7 +270,7 @@ static void make_link(const char *to, const char *at, bool in)
     free(path);
 }
 
-static void test_refused_paths(void **state)
+TEST(test_refused_paths)
 {
     char *path = world_in_path(w, "sub/x");
     world_put(w, "sub/x", "", 0);
@@ -320,7 +320,7 @@ static void test_refused_paths(void **state)
                      "device.png", NULL);
 }
 
-static void test_missing_inputs(void **state)
+TEST(test_missing_inputs)
 {
     static const struct bad jobs[] = {
         {"{'input':'none.jpg','output':'x.png'}", "input_missing", "none.jpg"},
@@ -376,7 +376,7 @@ static void put_bad_files(void)
     free(path);
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
     put_bad_files();
     static const struct {
@@ -416,7 +416,7 @@ static void test_bad_files(void **state)
 
 /* ---- outputs that cannot be written ---------------------------------------------------------- */
 
-static void test_unwritable_output(void **state)
+TEST(test_unwritable_output)
 {
     char *folder = world_out_path(w, "locked");
     assert_int_equal(mkdir(folder, 0555), 0);
@@ -461,7 +461,7 @@ static void test_unwritable_output(void **state)
     free(folder);
 }
 
-static void test_output_is_a_folder(void **state)
+TEST(test_output_is_a_folder)
 {
     char *folder = world_out_path(w, "folder.png");
     assert_int_equal(mkdir(folder, 0755), 0);
@@ -475,7 +475,7 @@ static void test_output_is_a_folder(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void test_over_budget(void **state)
+TEST(test_over_budget)
 {
     world_put_picture(w, "big.png", picture_png(&(struct picture_png){
                                         .width = 1500, .height = 1000, .colour_type = 2}));
@@ -502,7 +502,7 @@ static void test_over_budget(void **state)
 }
 
 /* Sides and time that the user lowered. */
-static void test_lowered_limits(void **state)
+TEST(test_lowered_limits)
 {
     strcpy(w->ns, "strict");
     world_put_picture(w, "side.png", picture_png(&(struct picture_png){.width = 101, .height = 5}));
@@ -524,7 +524,7 @@ static void test_lowered_limits(void **state)
 }
 
 /* Two thousand bad jobs cost no memory: what the first five hundred took is all there is. */
-static void test_many_bad_jobs(void **state)
+TEST(test_many_bad_jobs)
 {
     static const char *const jobs[] = {
         "{'input':'half.jpg','output':'x.png','ops':['sobel']}",
@@ -560,7 +560,7 @@ static void test_many_bad_jobs(void **state)
     check_done(check_next(w));
 }
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
     redis_integer(w->client, "DEL gpuimgd:img:list");
     check_stop(&w->daemons[0]);
@@ -568,29 +568,10 @@ static void test_stop(void **state)
     check_clean(w);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, settle_world)
-
 int main(void)
 {
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
-    const struct CMUnitTest tests[] = {
-        TEST(test_bad_json),
-        TEST(test_bad_jobs_are_named),
-        TEST(test_too_long_job),
-        TEST(test_bad_keys),
-        TEST(test_bad_job_keeps_its_id),
-        TEST(test_bad_operations),
-        TEST(test_refused_paths),
-        TEST(test_missing_inputs),
-        TEST(test_bad_files),
-        TEST(test_unwritable_output),
-        TEST(test_output_is_a_folder),
-        TEST(test_over_budget),
-        TEST(test_lowered_limits),
-        TEST(test_many_bad_jobs),
-        TEST(test_stop),
-    };
     world_options = &(struct world_options){
-        .photo = {"good.jpg", 50, 40}, .start = true, .unprivileged = true, .daemon = {"--inflight=8"}};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+        .photo = {"good.jpg", 50, 40}, .start = true, .unprivileged = true,
+        .daemon = {"--inflight=8"}};
+    return run_all(.setup = open_world, .teardown = close_world, .each_setup = settle_world);
 }

@@ -56,7 +56,7 @@ static bool is_there(const char *name)
 
 /* ---- times -------------------------------------------------------------------------------- */
 
-static void test_not_before(void **state)
+TEST(test_not_before)
 {
     struct process *daemon = start_one();
     double due = redis_now() + patience(1.5);
@@ -81,7 +81,7 @@ static void test_not_before(void **state)
 }
 
 /* Seconds from when a daemon first has the job. */
-static void test_relative_times(void **state)
+TEST(test_relative_times)
 {
     struct process *daemon = start_one();
     double wait = patience(1.5), pushed = redis_now();
@@ -103,7 +103,7 @@ static void test_relative_times(void **state)
     stop(daemon);
 }
 
-static void test_expires(void **state)
+TEST(test_expires)
 {
     struct process *daemon = start_one();
     check_failed(check_answer(w, "{'input':'p.jpg','output':'late.png','expires':%.3f}",
@@ -137,14 +137,14 @@ static void check_expires_before_its_retry(const char *expires, const char *says
     stop(daemon);
 }
 
-static void test_expires_before_its_retry(void **state)
+TEST(test_expires_before_its_retry)
 {
     char text[32];
     snprintf(text, sizeof text, "%.3f", redis_now() + patience(1.5));
     check_expires_before_its_retry(text, "the job was not started before ");
 }
 
-static void test_relative_end_before_its_retry(void **state)
+TEST(test_relative_end_before_its_retry)
 {
     char text[32];
     snprintf(text, sizeof text, "'+%.3f'", patience(1.5));
@@ -159,7 +159,7 @@ static void check_same_as(cJSON *result, double number)
     check_done(result);
 }
 
-static void test_the_second_gets_the_first_ones_result(void **state)
+TEST(test_the_second_gets_the_first_ones_result)
 {
     world_push(w, "{'id':'u','unique':true,'meta':1,'input':'slow.png','output':'u1.png'}");
     for (int i = 2; i <= 4; i++)
@@ -205,7 +205,7 @@ static void test_the_second_gets_the_first_ones_result(void **state)
 
 /* ---- cancels ------------------------------------------------------------------------------ */
 
-static void test_cancel_among_many_that_wait(void **state)
+TEST(test_cancel_among_many_that_wait)
 {
     enum { JOBS = 300 };
     for (int i = 0; i < JOBS; i++)
@@ -238,7 +238,7 @@ static void test_cancel_among_many_that_wait(void **state)
     stop(daemon);
 }
 
-static void test_cancel_before_its_time(void **state)
+TEST(test_cancel_before_its_time)
 {
     struct process *daemon = start_one();
     world_push(w, "{'id':'far','input':'p.jpg','output':'far.png','not_before':90000000000}");
@@ -249,7 +249,7 @@ static void test_cancel_before_its_time(void **state)
 }
 
 /* Sixteen slow outputs: those that are in their places when the cancel is heard stay. */
-static void test_cancel_while_it_runs(void **state)
+TEST(test_cancel_while_it_runs)
 {
     char job[4096] = "{'id':'run','input':'slow.png','outputs':[";
     for (int i = 0; i < 16; i++) {
@@ -279,7 +279,7 @@ static void test_cancel_while_it_runs(void **state)
 }
 
 /* Keys come with the result, so none of a cancelled job is there. */
-static void test_cancel_of_outputs_in_redis(void **state)
+TEST(test_cancel_of_outputs_in_redis)
 {
     struct process *daemon = start_one();
     world_push(w, "{'id':'keys','input':'slow.png','outputs':["
@@ -296,7 +296,7 @@ static void test_cancel_of_outputs_in_redis(void **state)
 
 /* ---- the pause ---------------------------------------------------------------------------- */
 
-static void test_paused_for_all(void **state)
+TEST(test_paused_for_all)
 {
     struct process *first = start_one();
     freeReplyObject(redis_command(w->client, "SET gpuimgd:paused 1"));
@@ -323,20 +323,7 @@ static void test_paused_for_all(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty_world)
-    const struct CMUnitTest tests[] = {
-        TEST(test_not_before),
-        TEST(test_relative_times),
-        TEST(test_expires),
-        TEST(test_expires_before_its_retry),
-        TEST(test_relative_end_before_its_retry),
-        TEST(test_the_second_gets_the_first_ones_result),
-        TEST(test_cancel_among_many_that_wait),
-        TEST(test_cancel_before_its_time),
-        TEST(test_cancel_while_it_runs),
-        TEST(test_cancel_of_outputs_in_redis),
-        TEST(test_paused_for_all),
-    };
     world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
-    return cmocka_run_group_tests_name("conditions", tests, open_world, close_world);
+    return run_all(.name = "conditions", .setup = open_world, .teardown = close_world,
+                   .each_setup = empty_world);
 }

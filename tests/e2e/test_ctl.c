@@ -10,7 +10,7 @@
 
 /* ---- the command line ---------------------------------------------------------------------- */
 
-static void test_help(void **state)
+TEST(test_help)
 {
     static const char *const commands[] = {"submit", "result", "status", "top",   "dead",
                                            "cancel", "pause",  "resume", "drain", "explain"};
@@ -26,7 +26,7 @@ static void test_help(void **state)
     }
 }
 
-static void test_wrong_arguments(void **state)
+TEST(test_wrong_arguments)
 {
     ctl_expect(w, 64, "ctl sumbit", "there is no command \"sumbit\"; did you mean submit?", NULL);
     ctl_expect(w, 64, "ctl xyzzy", "there is no command \"xyzzy\"\n", NULL);
@@ -74,7 +74,7 @@ static void test_wrong_arguments(void **state)
     assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
 }
 
-static void test_ops(void **state)
+TEST(test_ops)
 {
 #define OPS "ctl submit $at in/one.png -o x --ops "
     ctl_expect(w, 64, OPS "gryscale", "no operation \"gryscale\"; did you mean grayscale?", NULL);
@@ -101,7 +101,7 @@ static void test_ops(void **state)
     free(oldest);
 }
 
-static void test_configuration_file(void **state)
+TEST(test_configuration_file)
 {
     char text[700], path[128];
     snprintf(text, sizeof text, "redis = %s\nnamespace = elsewhere\ninput_root = %s\n",
@@ -114,7 +114,7 @@ static void test_configuration_file(void **state)
     ctl_expect(w, 0, "ctl status -c ctl.conf --namespace=other", "waiting    0", NULL);
 }
 
-static void test_explain(void **state)
+TEST(test_explain)
 {
 #define JOB "echo '{\"input\":\"one.png\",\"output\":\"o.png\",\"ops\":[\"sobel\"]}' > job.json; " \
             "roots=\"--input_root=$PWD/in --output_root=$PWD/out\"; "
@@ -140,7 +140,7 @@ static void test_explain(void **state)
 
 /* ---- Redis --------------------------------------------------------------------------------- */
 
-static void test_redis_away(void **state)
+TEST(test_redis_away)
 {
     ctl_expect(w, 69, "ctl status --redis=127.0.0.1:1",
                "cannot reach Redis at 127.0.0.1:1: connection refused; is redis-server running?",
@@ -163,7 +163,7 @@ static void test_redis_away(void **state)
     ctl_expect(w, 69, "ctl status $at", "refuses LLEN: WRONGTYPE", NULL);
 }
 
-static void test_password(void **state)
+TEST(test_password)
 {
     freeReplyObject(redis_command(w->client, "CONFIG SET requirepass secret"));
     ctl_expect(w, 69, "ctl status $at --redis_password_file=/nowhere",
@@ -179,7 +179,7 @@ static void test_password(void **state)
 }
 
 /* What stands in Redis is anybody's: it neither reaches a terminal raw nor breaks --json. */
-static void test_anything_in_redis(void **state)
+TEST(test_anything_in_redis)
 {
 #define ESC EVIL_BYTES
     static const char *const values[] = {
@@ -223,13 +223,6 @@ static void test_anything_in_redis(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty_world)
-    const struct CMUnitTest tests[] = {
-        TEST(test_help), TEST(test_wrong_arguments), TEST(test_ops), TEST(test_configuration_file),
-        TEST(test_explain), TEST(test_redis_away), TEST(test_password),
-        TEST(test_anything_in_redis),
-    };
-#undef TEST
     world_options = &(struct world_options){.fill = ctl_put_files};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
 }

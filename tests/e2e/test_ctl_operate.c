@@ -15,7 +15,7 @@
 
 /* ---- what is there ------------------------------------------------------------------------- */
 
-static void test_status(void **state)
+TEST(test_status)
 {
     ctl_expect(w, 0, "ctl submit $at one.png one.png -o x/%i.png && ctl status $at",
                "waiting    2, the next one for ", "dead       0\n", "no gpuimgd is running",
@@ -55,7 +55,7 @@ static void test_status(void **state)
     cJSON_Delete(lines);
 }
 
-static void test_top_piped(void **state)
+TEST(test_top_piped)
 {
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl top $at -n 2 -i 0.1", "gpuimgctl top: unix:", "waiting 0   running 0",
@@ -70,7 +70,7 @@ static void test_top_piped(void **state)
 }
 
 /* What a daemon publishes adds up to what it did, and goes when it goes. */
-static void test_published(void **state)
+TEST(test_published)
 {
     char name[40];
     for (unsigned i = 0; i < HEAP; i++) {
@@ -118,7 +118,7 @@ static void test_published(void **state)
 }
 
 /* What GPUs did, of a daemon on the tests' own CUDA runtime. */
-static void test_devices(void **state)
+TEST(test_devices)
 {
     const char *program = getenv("GPUIMGD_STANDIN");
     const char *const options[] = {"--engine=cuda", "--pinned_bytes=64M", NULL};
@@ -147,7 +147,7 @@ static void test_devices(void **state)
 }
 
 /* Two devices have a line of their own; shares are those between two looks. */
-static void test_devices_of_one_daemon(void **state)
+TEST(test_devices_of_one_daemon)
 {
 #define DEVICE(name, busy, part, seconds)                                                         \
     "{\"name\":\"" name "\",\"busy_s\":" busy ",\"" part "\":" seconds "}"
@@ -171,7 +171,7 @@ static void test_devices_of_one_daemon(void **state)
 
 /* ---- dead jobs ----------------------------------------------------------------------------- */
 
-static void test_dead(void **state)
+TEST(test_dead)
 {
     ctl_expect(w, 0, "ctl dead $at", "there are no dead jobs", NULL);
     /* A folder that may not be written to is worth trying again, and so to the last. */
@@ -213,7 +213,7 @@ static void test_dead(void **state)
     ctl_stop_daemon();
 }
 
-static void test_dead_many(void **state)
+TEST(test_dead_many)
 {
     for (int i = 1; i <= 250; i++) /* number 1 is the last */
         redis_integer(w->client, "LPUSH %s:dead {\"input\":\"%d.png\",\"id\":\"j%d\"}", w->ns,
@@ -244,7 +244,7 @@ static void test_dead_many(void **state)
 }
 
 /* An id of digits is an id; the list's numbers have their sign; what is gone is named. */
-static void test_dead_ids_of_digits(void **state)
+TEST(test_dead_ids_of_digits)
 {
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"1\"}", w->ns);
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"b.png\",\"id\":\"2\"}", w->ns);
@@ -266,7 +266,7 @@ static void test_dead_ids_of_digits(void **state)
 }
 
 /* Who may write to Redis shall not write to the operator's terminal. */
-static void test_hostile_texts(void **state)
+TEST(test_hostile_texts)
 {
     static const char *const lines[] = {
         "ctl result $at torn", "ctl result $at wild", "ctl cancel $at wild", "ctl dead list $at",
@@ -301,7 +301,7 @@ static void test_hostile_texts(void **state)
 
 /* ---- what is to be done -------------------------------------------------------------------- */
 
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
     ctl_expect(w, 0, "ctl submit $at one.png cat.jpg -o x --id job-%i", "2 sent", NULL);
     ctl_expect(w, 0, "ctl cancel $at job-1", "job-1: all waiting and running jobs", NULL);
@@ -328,7 +328,7 @@ static void test_cancel(void **state)
 }
 
 /* Jobs are seen wherever they wait or run, and a cancel says so. */
-static void test_cancel_says_what_it_found(void **state)
+TEST(test_cancel_says_what_it_found)
 {
     static const char *const jobs[] = {"ready", "delayed", "alone", "leased"};
     char line[120], said[120];
@@ -367,7 +367,7 @@ static void test_cancel_says_what_it_found(void **state)
     cJSON_Delete(lines);
 }
 
-static void test_pause(void **state)
+TEST(test_pause)
 {
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
@@ -389,7 +389,7 @@ static void test_pause(void **state)
     ctl_stop_daemon();
 }
 
-static void test_drain(void **state)
+TEST(test_drain)
 {
     world_put_slow(w);
     ctl_start_daemon();
@@ -407,15 +407,6 @@ static void test_drain(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty_world)
-    const struct CMUnitTest tests[] = {
-        TEST(test_status), TEST(test_top_piped), TEST(test_published), TEST(test_devices),
-        TEST(test_devices_of_one_daemon), TEST(test_dead), TEST(test_dead_many),
-        TEST(test_dead_ids_of_digits), TEST(test_hostile_texts), TEST(test_cancel),
-        TEST(test_cancel_says_what_it_found),
-        TEST(test_pause), TEST(test_drain),
-    };
-#undef TEST
     world_options = &(struct world_options){.fill = ctl_put_files};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
 }

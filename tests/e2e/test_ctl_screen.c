@@ -38,7 +38,7 @@ static void check_width(size_t columns)
             assert_true(strcspn(at, "\033\r\n") < columns);
 }
 
-static void test_bar(void **state)
+TEST(test_bar)
 {
     ctl_open_terminal(&terminal, w, 80, "ctl submit $at -r in/album -o x --wait");
     shows("[------------------------] 0/300 done"); /* before there is anybody who does them */
@@ -54,7 +54,7 @@ static void test_bar(void **state)
     check_width(80);
 }
 
-static void test_narrow(void **state)
+TEST(test_narrow)
 {
     check_ready(world_start(w, 0, NULL));
     ctl_open_terminal(&terminal, w, 30, "ctl submit $at in/album/1.png -o x -w -v");
@@ -67,7 +67,7 @@ static void test_narrow(void **state)
     assert_int_equal(ctl_close_terminal(&terminal), 0);
 }
 
-static void test_interrupt(void **state)
+TEST(test_interrupt)
 {
     ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" submit $at -r in/album -o x --wait");
     shows("] 0/300 done");
@@ -79,7 +79,7 @@ static void test_interrupt(void **state)
     assert_int_equal(redis_integer(w->client, "LLEN %s:jobs", w->ns), 300);
 }
 
-static void test_top(void **state)
+TEST(test_top)
 {
     check_ready(world_start(w, 0, NULL));
     ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.2");
@@ -101,7 +101,7 @@ static void test_top(void **state)
 }
 
 /* Ctrl-S holds the screen, in the middle of a drawing: then Ctrl-C comes while it is written. */
-static void test_interrupt_of_a_drawing(void **state)
+TEST(test_interrupt_of_a_drawing)
 {
     ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.05");
     shows("waiting 0");
@@ -114,7 +114,7 @@ static void test_interrupt_of_a_drawing(void **state)
 }
 
 /* A terminal that is slow, or held, is waited for; and the shell gets it back as it was. */
-static void test_slow_terminal(void **state)
+TEST(test_slow_terminal)
 {
     ctl_open_terminal(&terminal, w, 160, "ctl top $at -n 20 -i 0.05; echo \"exit $?\"; "
                       "grep flags: /proc/self/fdinfo/0");
@@ -130,7 +130,7 @@ static void test_slow_terminal(void **state)
 }
 
 /* No line of top is longer than the screen, and a daemon that dies leaves it. */
-static void test_top_of_a_daemon_that_dies(void **state)
+TEST(test_top_of_a_daemon_that_dies)
 {
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
@@ -147,12 +147,6 @@ static void test_top_of_a_daemon_that_dies(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty_world)
-    const struct CMUnitTest tests[] = {TEST(test_bar), TEST(test_narrow), TEST(test_interrupt),
-                                       TEST(test_top),
-        TEST(test_top_of_a_daemon_that_dies), TEST(test_interrupt_of_a_drawing),
-                                       TEST(test_slow_terminal)};
-#undef TEST
     world_options = &(struct world_options){.fill = put_album};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
 }

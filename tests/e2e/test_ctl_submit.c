@@ -29,7 +29,7 @@ static void check_queued(const char *line, ...)
     free(jobs);
 }
 
-static void test_patterns(void **state)
+TEST(test_patterns)
 {
     check_queued("ctl submit $at in/one.png -o edges", "\"input\":\"one.png\"",
                  "\"output\":\"edges/one.png\"", NULL);
@@ -61,7 +61,7 @@ static void test_patterns(void **state)
                "the format is jpeg, but the output photo.PNG ends in .PNG", NULL);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     ctl_expect(w, 0, "ctl submit $at in/one.png in/cat.jpg -o x", "2 sent", NULL);
     ctl_expect(w, 0, "ctl submit $at in/album/a.png -o x --first", "1 sent", NULL);
@@ -71,7 +71,7 @@ static void test_order(void **state)
     free(jobs);
 }
 
-static void test_names_on_stdin(void **state)
+TEST(test_names_on_stdin)
 {
     check_queued("printf 'in/one.png\\n\\ncat.jpg' | ctl submit $at - -o x", "x/one.png",
                  "x/cat.jpg", NULL);
@@ -91,7 +91,7 @@ static void test_names_on_stdin(void **state)
     ctl_clear(&run);
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
     ctl_expect(w, 66, "ctl submit $at none.png -o x", "none.png: No such file", NULL);
     ctl_expect(w, 66, "ctl submit $at in -o x", "in: is a folder; -r sends", NULL);
@@ -107,7 +107,7 @@ static void test_bad_files(void **state)
 }
 
 /* One result would be written over the other, and nobody would know. */
-static void test_same_names(void **state)
+TEST(test_same_names)
 {
     put_small_png("twin/cat.jpg", 1);
     put_small_png("twin/cat.png", 2);
@@ -133,7 +133,7 @@ static void test_same_names(void **state)
 }
 
 /* A name that would give a terminal another title, clear it, and end a line. */
-static void test_names_that_a_terminal_obeys(void **state)
+TEST(test_names_that_a_terminal_obeys)
 {
 #define EVIL "evil='" EVIL_BYTES "'; "
     ctl_check_plain(66, EVIL "ctl submit $at \"$evil\" -o x");
@@ -145,7 +145,8 @@ static void test_names_that_a_terminal_obeys(void **state)
     ctl_check_plain(1, EVIL "ctl result $at \"$evil\"");
     ctl_check_plain(1, EVIL "ctl cancel $at \"$evil\"; ctl cancel $at --json \"$evil\"");
     ctl_start_daemon();
-    ctl_check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; ctl submit $at \"in/$evil.png\" -o x -w");
+    ctl_check_plain(-1, EVIL "cp in/one.png \"in/$evil.png\"; "
+                             "ctl submit $at \"in/$evil.png\" -o x -w");
     ctl_check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got.png");
     ctl_check_plain(0, EVIL "ctl submit $at -k \"in/$evil.png\" -o got-2.png --json");
     ctl_check_plain(-1, EVIL "ctl submit $at -k in/broken.jpg -o \"$evil.png\"; rm -r in/*title*");
@@ -163,7 +164,7 @@ static size_t lines_of(const char *text, const char *begin)
     return count;
 }
 
-static void test_wait(void **state)
+TEST(test_wait)
 {
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl submit $at cat.jpg one.png -o edges/%n.png --ops grayscale,sobel --wait",
@@ -196,7 +197,7 @@ static void test_wait(void **state)
     ctl_stop_daemon();
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     ctl_start_daemon();
     ctl_expect(w, 0, "mkdir -p far/deep; cp in/cat.jpg far; cp in/one.png far/deep; "
@@ -224,7 +225,7 @@ static void test_keys(void **state)
 
 /* The only copy of a picture is what its user cares for: neither its name, nor another one for the
  * same file, nor --force lets a result replace it. */
-static void test_pictures_are_kept(void **state)
+TEST(test_pictures_are_kept)
 {
     ctl_start_daemon();
 #define KEPT "; echo $?; cmp in/cat.jpg own/cat.jpg && cmp in/one.png own/1.png && echo kept"
@@ -252,7 +253,7 @@ static void test_pictures_are_kept(void **state)
 }
 
 /* Neither is any other file, without --force. */
-static void test_files_are_kept(void **state)
+TEST(test_files_are_kept)
 {
     ctl_expect(w, 1, "echo mine > kept.png; ctl submit $at in/one.png -k -o kept.png",
                "in/one.png: kept.png exists; --force replaces it", ", 1 not sent", NULL);
@@ -317,7 +318,7 @@ static bool printed(struct process *process, size_t lines)
 }
 
 /* A program that reads from a pipe has each result when it comes. */
-static void test_results_as_they_come(void **state)
+TEST(test_results_as_they_come)
 {
     static const char *const lines[] = {
         "ctl submit $at one.png cat.jpg -o x --wait | cat",
@@ -339,7 +340,7 @@ static void test_results_as_they_come(void **state)
 }
 
 /* What goes to one file on both ways has a line of the one or the other, never parts of both. */
-static void test_lines_are_whole(void **state)
+TEST(test_lines_are_whole)
 {
     char name[40];
     size_t errors = 0, results = 0;
@@ -367,7 +368,7 @@ static void test_lines_are_whole(void **state)
 /* ---- ids, and jobs from a file ------------------------------------------------------------- */
 
 /* Who does not wait has ids to ask with: on standard output nothing else. */
-static void test_ids(void **state)
+TEST(test_ids)
 {
     struct ctl_run run = ctl_run(w, "ctl submit $at one.png cat.jpg -o x");
     struct ctl_run again = ctl_run(w, "ctl submit $at one.png -o x");
@@ -406,7 +407,7 @@ static void test_ids(void **state)
               "{\"output\":{\"path\":\"gray/%i-%n.png\",\"compression\":9},"                      \
               "\"ops\":[\"grayscale\"]},{\"ops\":[\"stats\"]}],\"id\":\"%n of %i\"}"
 
-static void test_job_file(void **state)
+TEST(test_job_file)
 {
     check_queued("echo '" SIZES "' > sizes.json; ctl submit $at -r in/album -j sizes.json",
                  "{\"input\":\"album/deep/b.PNG\",\"outputs\":[{\"output\":\"deep/b-4.PNG\","
@@ -443,7 +444,7 @@ static void test_job_file(void **state)
 }
 
 /* Every result of a picture that travels comes to its own place. */
-static void test_job_file_with_keys(void **state)
+TEST(test_job_file_with_keys)
 {
     char path[128];
     ctl_start_daemon();
@@ -468,7 +469,7 @@ static void test_job_file_with_keys(void **state)
 }
 
 /* More than the places of those that travel by key, and than a batch. */
-static void test_many(void **state)
+TEST(test_many)
 {
     char name[40];
     for (unsigned i = 0; i < MANY; i++) {
@@ -491,7 +492,7 @@ static void test_many(void **state)
     ctl_stop_daemon();
 }
 
-static void test_result(void **state)
+TEST(test_result)
 {
     ctl_expect(w, 1, "ctl result $at first", "no result of first: ", NULL);
     ctl_expect(w, 75, "ctl result $at first --wait --timeout 0.2",
@@ -508,7 +509,7 @@ static void test_result(void **state)
     ctl_stop_daemon();
 }
 
-static void test_no_daemon(void **state)
+TEST(test_no_daemon)
 {
     ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 3.5",
                "no gpuimgd is running", "the --timeout is over: 0 of 1 jobs",
@@ -558,12 +559,12 @@ static void check_outage(const char *line, int queued_first)
     ctl_stop_daemon();
 }
 
-static void test_redis_restarts(void **state)
+TEST(test_redis_restarts)
 {
     check_outage("ctl submit $at -r in/many/2 in/many/3 -o again --wait", 286);
 }
 
-static void test_redis_restarts_while_pictures_travel(void **state)
+TEST(test_redis_restarts_while_pictures_travel)
 {
     check_outage("ctl submit $at -k -r in/many/2 in/many/3 -o fetched-again", 64);
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
@@ -571,7 +572,7 @@ static void test_redis_restarts_while_pictures_travel(void **state)
     freeReplyObject(left);
 }
 
-static void test_interrupt_without_redis(void **state)
+TEST(test_interrupt_without_redis)
 {
     struct process process =
         ctl_begin(w, "exec \"$GPUIMGCTL\" submit $at one.png -o x --wait --id late");
@@ -598,7 +599,7 @@ static void test_interrupt_without_redis(void **state)
 }
 
 /* What Redis refuses for a time is waited for. */
-static void test_redis_full(void **state)
+TEST(test_redis_full)
 {
     freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory 1"));
     ctl_expect(w, 69, "ctl submit $at one.png -o x", "OOM", NULL);
@@ -615,18 +616,6 @@ static void test_redis_full(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty_world)
-    const struct CMUnitTest tests[] = {
-        TEST(test_patterns), TEST(test_order), TEST(test_names_on_stdin), TEST(test_bad_files),
-        TEST(test_same_names), TEST(test_names_that_a_terminal_obeys), TEST(test_wait),
-        TEST(test_keys), TEST(test_pictures_are_kept), TEST(test_files_are_kept),
-        TEST(test_results_as_they_come), TEST(test_lines_are_whole), TEST(test_ids),
-        TEST(test_job_file), TEST(test_job_file_with_keys), TEST(test_many), TEST(test_result),
-        TEST(test_no_daemon), TEST(test_redis_restarts),
-        TEST(test_redis_restarts_while_pictures_travel), TEST(test_interrupt_without_redis),
-        TEST(test_redis_full),
-    };
-#undef TEST
     world_options = &(struct world_options){.fill = ctl_put_files};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
 }

@@ -58,7 +58,7 @@ static void check_denied(const cJSON *result)
     assert_string_equal(json_text(result, "outputs.0.error.code"), "path_refused");
 }
 
-static void test_the_others_of_the_batch_are_done(void **state)
+TEST(test_the_others_of_the_batch_are_done)
 {
     unsigned good = 0, denied = 0, unanswered = 0;
     struct picture_png how = {.width = 8, .height = 8, .colour_type = 2};
@@ -99,9 +99,5 @@ static void test_the_others_of_the_batch_are_done(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_others_of_the_batch_are_done, open_world,
-                                        close_world),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(.each_setup = open_world, .each_teardown = close_world);
 }

@@ -74,7 +74,7 @@ static void check_lines(char *out, ...)
     free(out);
 }
 
-static void test_luma(void **state)
+TEST(test_luma)
 {
     check_lines(explain("{'input':'cat.jpg','output':'e.png','ops':['grayscale','sobel']}\n", 0,
                         ""),
@@ -87,7 +87,7 @@ static void test_luma(void **state)
                 "input 273280, results 286720\n", "scratch  286720 bytes", "device ", NULL);
 }
 
-static void test_colour(void **state)
+TEST(test_colour)
 {
     check_lines(explain("{'input':'cat.jpg','orient':false,'outputs':[{'output':'e.png','ops':"
                         "['sobel']},{'output':'same.jpg'}]}", 0, ""),
@@ -103,7 +103,7 @@ static void test_colour(void **state)
 }
 
 /* Passes beside the chain, and hashes that one pass makes for all outputs. */
-static void test_aside(void **state)
+TEST(test_aside)
 {
     check_lines(explain("{'input':'glass.png','outputs':[{'ops':['phash']},{'output':'o.png','ops':"
                         "['phash','flip']}]}", 0, ""),
@@ -117,7 +117,7 @@ static void test_aside(void **state)
                 NULL);
 }
 
-static void test_decoded_smaller(void **state)
+TEST(test_decoded_smaller)
 {
     check_lines(explain("{'input':'cat.jpg','output':'s.png','ops':[{'op':'resize','width':100}]}",
                         0, ""),
@@ -131,7 +131,7 @@ static void test_decoded_smaller(void **state)
 }
 
 /* What is fused is one pass, and the bytes are those that the buffers have. */
-static void test_fused(void **state)
+TEST(test_fused)
 {
     check_lines(explain("{'input':'glass.png','output':'o.jpg','ops':['invert',{'op':'gamma',"
                         "'gamma':2},{'op':'color_matrix','matrix':[[0,1,0,0],[0,0,1,0],[1,0,0,0]]"
@@ -155,7 +155,7 @@ static void test_fused(void **state)
 }
 
 /* A rectangle is read where it lies: by a pass, or by the encoder. */
-static void test_cropped(void **state)
+TEST(test_cropped)
 {
     check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':[{'op':'crop',"
                         "'x':3,'y':2,'width':50,'height':7}]},{'output':'b.png','ops':['rotate',"
@@ -167,7 +167,7 @@ static void test_cropped(void **state)
                 "results\n", NULL);
 }
 
-static void test_standard_input(void **state)
+TEST(test_standard_input)
 {
     char *out, *err;
     int status = run("printf '{\"input\":\"glass.png\",\"output\":\"o.png\",\"ops\":[]}' |"
@@ -178,7 +178,7 @@ static void test_standard_input(void **state)
                 NULL);
 }
 
-static void test_what_would_fail(void **state)
+TEST(test_what_would_fail)
 {
     check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':['edges']},"
                         "{'output':'b.png','ops':['invert']}]}", 1, "unknown_op"),
@@ -203,7 +203,7 @@ static void test_what_would_fail(void **state)
 }
 
 /* The same as one line for programs, also of a job that would fail. */
-static void test_json(void **state)
+TEST(test_json)
 {
     char *out, *err;
     free(explain("{'input':'cat.jpg','outputs':[{'output':'e.png','ops':['grayscale','sobel']},"
@@ -247,7 +247,7 @@ static void test_json(void **state)
 }
 
 /* A job's names are its author's. */
-static void test_names_that_a_terminal_obeys(void **state)
+TEST(test_names_that_a_terminal_obeys)
 {
     char *out, *err;
     free(explain("{'input':'glass.png','output':'\342\200\256gnp.o'}", 0, ""));
@@ -261,7 +261,7 @@ static void test_names_that_a_terminal_obeys(void **state)
     free(err);
 }
 
-static void test_usage(void **state)
+TEST(test_usage)
 {
     static const struct {
         const char *command;
@@ -288,7 +288,7 @@ static void test_usage(void **state)
 }
 
 /* After all of the above. */
-static void test_nothing_was_written(void **state)
+TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);
     assert_int_equal(text_file_count(w->in, ""), 2);
@@ -296,20 +296,6 @@ static void test_nothing_was_written(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_luma),
-        cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_aside),
-        cmocka_unit_test(test_decoded_smaller),
-        cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_cropped),
-        cmocka_unit_test(test_standard_input),
-        cmocka_unit_test(test_what_would_fail),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_names_that_a_terminal_obeys),
-        cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_nothing_was_written),
-    };
     world_options = &(struct world_options){.servers = WORLD_NO_REDIS, .fill = put_images};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world);
 }

@@ -500,29 +500,29 @@ static void test_stop(void **state)
     check_clean(w);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, settle_world)
+#define SETTLED(name) cmocka_unit_test_setup(name, settle_world)
 #define RACE(name) cmocka_unit_test_setup_teardown(name, settle_world, end_rival)
 
 int main(void)
 {
     cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_input* */
     const struct CMUnitTest tests[] = {
-        TEST(test_each_is_refused),
-        TEST(test_nothing_piles_up),
-        TEST(test_long_header),
-        TEST(test_cut_anywhere),
+        SETTLED(test_each_is_refused),
+        SETTLED(test_nothing_piles_up),
+        SETTLED(test_long_header),
+        SETTLED(test_cut_anywhere),
         RACE(test_input_becomes_a_link),
         RACE(test_folder_becomes_a_link),
         RACE(test_output_folder_becomes_a_link),
         RACE(test_input_shrinks_and_grows),
-        TEST(test_stop),
+        SETTLED(test_stop),
     };
     const struct CMUnitTest on_foot[] = {
-        TEST(test_each_is_refused),
+        SETTLED(test_each_is_refused),
         RACE(test_input_becomes_a_link),
         RACE(test_folder_becomes_a_link),
         RACE(test_output_folder_becomes_a_link),
-        TEST(test_stop),
+        SETTLED(test_stop),
     };
     char grace[32];
     snprintf(grace, sizeof grace, "--hang_grace_s=%g", patience(5));

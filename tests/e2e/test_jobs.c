@@ -18,7 +18,7 @@ static const uint8_t white[3] = {255, 255, 255};
 
 /* ---- the first job --------------------------------------------------------------------------- */
 
-static void test_first_job(void **state)
+TEST(test_first_job)
 {
     need_engine();
     world_put_photo(w, "cat.jpg", 640, 427);
@@ -131,7 +131,7 @@ static void run_chains(const char *input, int orientation, int limit)
     }
 }
 
-static void test_jpeg_inputs(void **state)
+TEST(test_jpeg_inputs)
 {
     need_engine();
     static const struct {
@@ -160,7 +160,7 @@ static void test_jpeg_inputs(void **state)
 
 /* R = C * K / 255 of inverted inks: how it is rounded is the codec's, so one level is allowed, and
  * only colour and gray are compared (edges would multiply it). */
-static void test_cmyk_inputs(void **state)
+TEST(test_cmyk_inputs)
 {
     need_engine();
     for (int ycck = 0; ycck < 2; ycck++) {
@@ -183,7 +183,7 @@ static void test_cmyk_inputs(void **state)
     }
 }
 
-static void test_png_inputs(void **state)
+TEST(test_png_inputs)
 {
     need_engine();
     static const struct {
@@ -217,14 +217,14 @@ static void test_png_inputs(void **state)
 }
 
 /* Larger than any tile of a kernel and any run of a vector loop, with sides that fit none. */
-static void test_large_picture(void **state)
+TEST(test_large_picture)
 {
     need_engine();
     world_put_photo(w, "large.jpg", 2047, 1531);
     run_chains("large.jpg", 1, 0);
 }
 
-static void test_orientations(void **state)
+TEST(test_orientations)
 {
     need_engine();
     for (int orientation = 1; orientation <= 8; orientation++) {
@@ -259,7 +259,7 @@ static double out_size(const char *name)
     return size;
 }
 
-static void test_output_formats(void **state)
+TEST(test_output_formats)
 {
     need_engine();
     world_put_picture(w, "f.jpg", picture_jpeg(&(struct picture_jpeg){.width = 320, .height = 200,
@@ -312,7 +312,7 @@ static void test_output_formats(void **state)
     raster_clear(&edges);
 }
 
-static void test_background(void **state)
+TEST(test_background)
 {
     need_engine();
     static const uint8_t orange[3] = {250, 120, 10};
@@ -339,7 +339,7 @@ static size_t icc_of(const char *name)
     return raster.icc_bytes;
 }
 
-static void test_icc_profiles(void **state)
+TEST(test_icc_profiles)
 {
     need_engine();
     struct picture_file rgb = picture_icc(560, "RGB "), gray = picture_icc(560, "GRAY");
@@ -372,7 +372,7 @@ static void test_icc_profiles(void **state)
 
 /* ---- several outputs ------------------------------------------------------------------------- */
 
-static void test_several_outputs(void **state)
+TEST(test_several_outputs)
 {
     need_engine();
     world_put_photo(w, "s.jpg", 300, 200);
@@ -402,7 +402,7 @@ static void test_several_outputs(void **state)
     check_output(w, "s/copy.png", colour, 0);
 }
 
-static void test_one_of_several_fails(void **state)
+TEST(test_one_of_several_fails)
 {
     need_engine();
     world_put_photo(w, "s.jpg", 80, 50);
@@ -423,7 +423,7 @@ static void test_one_of_several_fails(void **state)
 
 /* ---- what travels with a job ----------------------------------------------------------------- */
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     need_engine();
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 90, .height = 70});
@@ -456,7 +456,7 @@ static void test_keys(void **state)
     picture_free(&file);
 }
 
-static void test_reply_to_and_id(void **state)
+TEST(test_reply_to_and_id)
 {
     need_engine();
     world_put_picture(w, "r.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
@@ -490,7 +490,7 @@ static void test_reply_to_and_id(void **state)
     assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:result:order-9"), 1);
 }
 
-static void test_meta_and_pushed(void **state)
+TEST(test_meta_and_pushed)
 {
     need_engine();
     static const char meta[] = "{\"a\":[1,2.5,-0.125,\"\\u00fc \\\"quoted\\\"\",null],\"b\":"
@@ -514,7 +514,7 @@ static void test_meta_and_pushed(void **state)
     cJSON_Delete(wanted);
 }
 
-static void test_rpush_goes_first(void **state)
+TEST(test_rpush_goes_first)
 {
     need_engine();
     world_put_picture(w, "o.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
@@ -536,7 +536,7 @@ static void test_rpush_goes_first(void **state)
 }
 
 /* Two hundred jobs at once: each has its own result, and the daemon ends leaving nothing. */
-static void test_many_then_stop(void **state)
+TEST(test_many_then_stop)
 {
     need_engine();
     bool seen[200] = {false};
@@ -559,24 +559,5 @@ static void test_many_then_stop(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_job),
-        cmocka_unit_test(test_jpeg_inputs),
-        cmocka_unit_test(test_cmyk_inputs),
-        cmocka_unit_test(test_png_inputs),
-        cmocka_unit_test(test_large_picture),
-        cmocka_unit_test(test_orientations),
-        cmocka_unit_test(test_output_formats),
-        cmocka_unit_test(test_background),
-        cmocka_unit_test(test_icc_profiles),
-        cmocka_unit_test(test_several_outputs),
-        cmocka_unit_test(test_one_of_several_fails),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_reply_to_and_id),
-        cmocka_unit_test(test_meta_and_pushed),
-        cmocka_unit_test(test_rpush_goes_first),
-        cmocka_unit_test(test_many_then_stop),
-    };
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY"));
-    return run_on_engines(tests);
+    return run_on_engines();
 }

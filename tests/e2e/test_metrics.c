@@ -128,7 +128,7 @@ static void check_refused(const char *method, const char *path, int status)
     http_free(&reply);
 }
 
-static void documents(void **state)
+TEST(documents)
 {
     struct process *daemon = start_listening("0");
     check_document("/", "text/html; charset=utf-8", "<title>gpuimgd</title>");
@@ -149,7 +149,7 @@ static void documents(void **state)
 }
 
 /* What the page asks for is there, and it asks for nothing from elsewhere. */
-static void the_page_stands_alone(void **state)
+TEST(the_page_stands_alone)
 {
     struct process *daemon = start_listening("0");
     struct http_reply page = get("/");
@@ -167,7 +167,7 @@ static void the_page_stands_alone(void **state)
     check_stop(daemon);
 }
 
-static void other_places(void **state)
+TEST(other_places)
 {
     char socket[120];
     struct stat info;
@@ -217,7 +217,7 @@ static void check_host(const char *host, int status)
 }
 
 /* A foreign page whose name has been made to point here is told nothing. */
-static void foreign_names_are_refused(void **state)
+TEST(foreign_names_are_refused)
 {
     struct process *daemon = start_listening("localhost:0");
     static const char *const good[] = {"localhost", "LocalHost:8080", "127.0.0.1", "192.0.2.7:80",
@@ -328,7 +328,7 @@ static void scrape_until(const char *name, double value)
         fail_msg("%s is %g", name, got);
 }
 
-static void the_lists_are_measured(void **state)
+TEST(the_lists_are_measured)
 {
     strcpy(w->ns, "lists");
     struct process *daemon = start_listening_with("0", "--results_max=1000");
@@ -349,7 +349,7 @@ static void the_lists_are_measured(void **state)
     strcpy(w->ns, "gpuimgd");
 }
 
-static void counters_follow_the_jobs(void **state)
+TEST(counters_follow_the_jobs)
 {
     struct process *daemon = start_listening("127.0.0.1:0");
     struct prometheus before = scrape();
@@ -384,7 +384,7 @@ static void counters_follow_the_jobs(void **state)
 
 /* ---- health ---------------------------------------------------------------------------------- */
 
-static void readiness(void **state)
+TEST(readiness)
 {
     struct process *daemon = start_listening("0");
     assert_true(says("/readyz", 200, "running"));
@@ -441,7 +441,7 @@ static void *dawdle(void *context)
 
 /* Heads that never end and answers that are never read: who comes after is served, jobs are done,
  * and the daemon's files are bounded. */
-static void a_crowd_that_dawdles(void **state)
+TEST(a_crowd_that_dawdles)
 {
     static const char *const words[] = {"", "G", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
                                         "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
@@ -489,7 +489,7 @@ static void check_answer_to(const char *text, size_t length, int status)
     http_free(&reply);
 }
 
-static void requests_that_are_none(void **state)
+TEST(requests_that_are_none)
 {
     struct process *daemon = start_listening("0");
     check_answer_to("GET / HTTP/1.0\r\n\r\n", 18, 200);
@@ -528,7 +528,7 @@ static size_t thread_count(const struct process *process)
     return count;
 }
 
-static void off_costs_no_thread_and_no_socket(void **state)
+TEST(off_costs_no_thread_and_no_socket)
 {
     struct process *daemon = world_start(w, 1, NULL);
     check_ready(daemon);
@@ -543,23 +543,10 @@ static void off_costs_no_thread_and_no_socket(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents),
-        cmocka_unit_test(the_page_stands_alone),
-        cmocka_unit_test(other_places),
-        cmocka_unit_test(foreign_names_are_refused),
-        cmocka_unit_test(the_lists_are_measured),
-        cmocka_unit_test(counters_follow_the_jobs),
-        cmocka_unit_test(readiness),
-        cmocka_unit_test(a_crowd_that_dawdles),
-        cmocka_unit_test(requests_that_are_none),
-        cmocka_unit_test(off_costs_no_thread_and_no_socket),
-    };
 #ifndef GPUIMGD_HTTP
     puts("1..1\nok 1 - metrics over HTTP # SKIP built without libmicrohttpd");
-    (void)tests;
     return 0;
 #endif
     world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
-    return cmocka_run_group_tests_name("metrics over HTTP", tests, open_world, close_world);
+    return run_all(.name = "metrics over HTTP", .setup = open_world, .teardown = close_world);
 }

@@ -66,7 +66,7 @@ static void check_whole(struct process *daemon, const char *id)
     check_stop(daemon);
 }
 
-static void test_cancelled(void **state)
+TEST(test_cancelled)
 {
     struct process *daemon = start_with_held_job("cancelled", "");
     redisReply *reply =
@@ -83,7 +83,7 @@ static void test_cancelled(void **state)
 }
 
 /* The device is not taken to hang yet. */
-static void test_too_late(void **state)
+TEST(test_too_late)
 {
     char more[48];
     snprintf(more, sizeof more, ",'timeout_s':%g", patience(0.6));
@@ -97,7 +97,7 @@ static void test_too_late(void **state)
     check_whole(daemon, "late");
 }
 
-static void test_lost(void **state)
+TEST(test_lost)
 {
     struct process *daemon = start_with_held_job("lost", "");
     size_t mark = process_log_mark(daemon);
@@ -111,7 +111,7 @@ static void test_lost(void **state)
 }
 
 /* A second SIGTERM gives the job back at once, and the next daemon does it. */
-static void test_given_back(void **state)
+TEST(test_given_back)
 {
     struct process *daemon = start_with_held_job("back", "");
     size_t mark = process_log_mark(daemon);
@@ -132,12 +132,6 @@ static void test_given_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_too_late),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_given_back),
-    };
     world_options = &(struct world_options){.photo = {"p.jpg", 300, 200}, .fill = name_hold};
-    return cmocka_run_group_tests(tests, open_with_standin, close_world);
+    return run_all(.setup = open_with_standin, .teardown = close_world);
 }

@@ -51,7 +51,7 @@ static void finish(size_t daemons)
 
 /* ---- Redis is away --------------------------------------------------------------------------- */
 
-static void test_redis_away_at_start(void **state)
+TEST(test_redis_away_at_start)
 {
     bool seen[JOBS_MAX] = {false};
     redis_server_kill9(w->redis);
@@ -70,7 +70,7 @@ static void test_redis_away_at_start(void **state)
     finish(1);
 }
 
-static void test_result_is_posted_later(void **state)
+TEST(test_result_is_posted_later)
 {
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
@@ -101,7 +101,10 @@ static void test_result_is_posted_later(void **state)
 
 /* ---- Redis says no --------------------------------------------------------------------------- */
 
-static void test_password_file(void **state)
+static const struct world_options with_password = {.photo = {"p.jpg", 160, 120}, .slow = true,
+                                                   .password = "secret"};
+
+TEST(test_password_file, IN_WORLD(&with_password))
 {
     bool seen[JOBS_MAX] = {false};
     char path[128], option[160];
@@ -129,7 +132,7 @@ static void test_password_file(void **state)
     finish(1);
 }
 
-static void test_acl_user(void **state)
+TEST(test_acl_user)
 {
     bool seen[JOBS_MAX] = {false};
     char path[128], option[160];
@@ -145,7 +148,7 @@ static void test_acl_user(void **state)
 }
 
 /* By CONFIG GET, and by INFO where the ACL forbids that. */
-static void test_eviction_is_warned_of(void **state)
+TEST(test_eviction_is_warned_of)
 {
     const char *warning = "Redis has maxmemory-policy allkeys-lru: it may throw jobs";
     char path[128], option[160];
@@ -179,7 +182,7 @@ static void wait_for_renewals(int count)
     }
 }
 
-static void test_results_are_trimmed(void **state)
+TEST(test_results_are_trimmed)
 {
     bool seen[JOBS_MAX] = {false};
     struct process *daemon = world_start(w, 0, "--results_max=5", "--inflight=2", NULL);
@@ -207,7 +210,7 @@ static void push_three(void)
     assert_true(world_until(w, 20, 0, "ZCARD gpuimgd:lease"));
 }
 
-static void test_results_by_id_or_none(void **state)
+TEST(test_results_by_id_or_none)
 {
     struct process *daemon = world_start(w, 0, "--results=id", NULL);
     check_ready(daemon);
@@ -230,7 +233,7 @@ static void test_results_by_id_or_none(void **state)
 
 /* Who reads too slowly is told before a result is lost, once; and again only after the list was
  * well below that. */
-static void test_results_that_nobody_reads(void **state)
+TEST(test_results_that_nobody_reads)
 {
     static const char warning[] = "gpuimgd:results holds ";
     static const char full[] = " of at most 100 results (results_max)";
@@ -256,7 +259,7 @@ static void test_results_that_nobody_reads(void **state)
 }
 
 /* A label of a name has 63 letters at most, so that no server is asked for this one. */
-static void test_host_that_is_not_found(void **state)
+TEST(test_host_that_is_not_found)
 {
     char option[128] = "--redis=";
     memset(option + strlen(option), 'n', 64);
@@ -268,7 +271,7 @@ static void test_host_that_is_not_found(void **state)
     finish(1);
 }
 
-static void test_namespace_of_a_cluster_slot(void **state)
+TEST(test_namespace_of_a_cluster_slot)
 {
     bool seen[JOBS_MAX] = {false};
     strcpy(w->ns, "{gpuimgd}");
@@ -281,7 +284,7 @@ static void test_namespace_of_a_cluster_slot(void **state)
     assert_int_equal(others, 0);
 }
 
-static void test_idle_daemon_answers_at_once(void **state)
+TEST(test_idle_daemon_answers_at_once)
 {
     bool seen[JOBS_MAX] = {false};
     check_ready(world_start(w, 0, NULL));
@@ -298,7 +301,7 @@ static void test_idle_daemon_answers_at_once(void **state)
 
 /* ---- a daemon goes away ---------------------------------------------------------------------- */
 
-static void test_frozen_daemon_loses_its_lease(void **state)
+TEST(test_frozen_daemon_loses_its_lease)
 {
     bool seen[JOBS_MAX] = {false};
     char lease[32], renew[32];
@@ -329,28 +332,8 @@ static void test_frozen_daemon_loses_its_lease(void **state)
     finish(2);
 }
 
-static const struct world_options with_password = {.photo = {"p.jpg", 160, 120}, .slow = true,
-                                                   .password = "secret"};
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
-    const struct CMUnitTest tests[] = {
-        TEST(test_redis_away_at_start),
-        TEST(test_result_is_posted_later),
-        TEST_IN_WORLD(test_password_file, &with_password),
-        TEST(test_acl_user),
-        TEST(test_eviction_is_warned_of),
-        TEST(test_results_are_trimmed),
-        TEST(test_results_by_id_or_none),
-        TEST(test_results_that_nobody_reads),
-        TEST(test_host_that_is_not_found),
-        TEST(test_namespace_of_a_cluster_slot),
-        TEST(test_idle_daemon_answers_at_once),
-        TEST(test_frozen_daemon_loses_its_lease),
-    };
     world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(.each_setup = open_world, .each_teardown = close_world);
 }

@@ -70,7 +70,7 @@ static void check_shrink(uint32_t width, const char *more, unsigned eighths, uin
     check_output(w, "p.png", shrunk(load_scaled("p.jpg", eighths), times), 0);
 }
 
-static void test_decoded_smaller(void **state)
+TEST(test_decoded_smaller)
 {
     world_put_photo(w, "p.jpg", 640, 448);
     check_shrink(160, "", 4, 2);
@@ -81,7 +81,7 @@ static void test_decoded_smaller(void **state)
 }
 
 /* Where an output could have others beside it the decode is in full, whoever they are. */
-static void test_lists_are_decoded_in_full(void **state)
+TEST(test_lists_are_decoded_in_full)
 {
     world_put_photo(w, "p.jpg", 640, 448);
     check_done(check_answer(w, "{'input':'p.jpg','outputs':[{'output':'a.png','ops':[" SHRINK
@@ -98,7 +98,7 @@ static void test_lists_are_decoded_in_full(void **state)
 }
 
 /* A PNG has no smaller self. */
-static void test_png(void **state)
+TEST(test_png)
 {
     world_put_picture(w, "p.png", picture_png(&(struct picture_png){
                                       .width = 64, .height = 32, .colour_type = 2,
@@ -109,12 +109,6 @@ static void test_png(void **state)
 
 int main(void)
 {
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY"));
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoded_smaller),
-        cmocka_unit_test(test_lists_are_decoded_in_full),
-        cmocka_unit_test(test_png),
-    };
     world_options = &(struct world_options){.start = true};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world);
 }

@@ -42,7 +42,7 @@ static void check_input_is_whole(void)
 
 #define SAME "{'input':'cat.jpg','output':'cat.jpg','ops':['invert']}"
 
-static void test_same_path_below_two_roots(void **state)
+TEST(test_same_path_below_two_roots)
 {
     start(w->out);
     check_done(check_answer(w, SAME));
@@ -53,7 +53,7 @@ static void test_same_path_below_two_roots(void **state)
     check_stop(&w->daemons[0]);
 }
 
-static void test_one_root(void **state)
+TEST(test_one_root)
 {
     start(w->in);
     check_failed(check_answer(w, SAME), "bad_job",
@@ -62,7 +62,7 @@ static void test_one_root(void **state)
     check_stop(&w->daemons[0]);
 }
 
-static void test_one_root_by_a_link(void **state)
+TEST(test_one_root_by_a_link)
 {
     char link[128];
     snprintf(link, sizeof link, "%s/link", w->folder);
@@ -74,7 +74,7 @@ static void test_one_root_by_a_link(void **state)
 }
 
 /* output_root holds input_root, so that other paths lead to the same file. */
-static void test_root_in_root(void **state)
+TEST(test_root_in_root)
 {
     start(w->folder);
     const char *name = strrchr(w->in, '/') + 1;
@@ -88,7 +88,7 @@ static void test_root_in_root(void **state)
     check_stop(&w->daemons[0]);
 }
 
-static void test_links(void **state)
+TEST(test_links)
 {
     char *from = world_in_path(w, "cat.jpg"), *hard = world_out_path(w, "hard.jpg"),
          *soft = world_out_path(w, "soft.jpg");
@@ -113,7 +113,7 @@ static void test_links(void **state)
 }
 
 /* Two folders that are one: the later output would replace the earlier one. */
-static void test_two_outputs(void **state)
+TEST(test_two_outputs)
 {
     char *one = world_out_path(w, "one"), *two = world_out_path(w, "two");
     assert_int_equal(mkdir(one, 0755), 0);
@@ -151,16 +151,8 @@ static void test_two_outputs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_path_below_two_roots),
-        cmocka_unit_test(test_one_root),
-        cmocka_unit_test(test_one_root_by_a_link),
-        cmocka_unit_test(test_root_in_root),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_two_outputs),
-    };
     world_options = &(struct world_options){.fill = put_photo};
-    int failed = cmocka_run_group_tests_name("same file", tests, open_world, close_world);
+    int failed = run_all(.name = "same file", .setup = open_world, .teardown = close_world);
     picture_free(&photo);
     return failed;
 }

@@ -204,7 +204,7 @@ static void check_single(const char *input, size_t v)
         fail_msg("%s with %s: a list of one differs from no list", input, variants[v].ops);
 }
 
-static void test_alone_and_together(void **state)
+TEST(test_alone_and_together)
 {
     need_engine();
     put_inputs();
@@ -245,7 +245,7 @@ static void check_errors(const cJSON *result, const char *const *codes, size_t c
 }
 
 /* Whatever is wrong with the others, by their names, their parameters or this picture's sides. */
-static void test_failures_stay_alone(void **state)
+TEST(test_failures_stay_alone)
 {
     static const char *const codes[] = {"bad_job", "",       "unknown_op",      "bad_op",
                                         "bad_op",  "",       "bad_op",          "image_too_large",
@@ -286,7 +286,7 @@ static void test_failures_stay_alone(void **state)
 }
 
 /* The key does not fit the format, which is that of the input. */
-static void test_refused_after_reading(void **state)
+TEST(test_refused_after_reading)
 {
     static const char *const codes[] = {"", "bad_job", ""};
     need_engine();
@@ -303,7 +303,7 @@ static void test_refused_after_reading(void **state)
 }
 
 /* Where it is worth trying again, the others are there all the same when the job is given up. */
-static void test_unwritable_beside_good(void **state)
+TEST(test_unwritable_beside_good)
 {
     static const char *const codes[] = {"write_failed", "", ""};
     need_engine();
@@ -323,7 +323,7 @@ static void test_unwritable_beside_good(void **state)
 }
 
 /* All of them: the job says what is wrong with the first. */
-static void test_none_is_left(void **state)
+TEST(test_none_is_left)
 {
     static const char *const codes[] = {"bad_op", "image_too_large"};
     need_engine();
@@ -338,14 +338,6 @@ static void test_none_is_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone_and_together),
-        cmocka_unit_test(test_failures_stay_alone),
-        cmocka_unit_test(test_refused_after_reading),
-        cmocka_unit_test(test_unwritable_beside_good),
-        cmocka_unit_test(test_none_is_left),
-    };
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY"));
     world_options = &(struct world_options){.fill = seed_random, .unprivileged = true};
-    return run_on_engines(tests);
+    return run_on_engines();
 }

@@ -77,7 +77,7 @@ static struct process *start_with_config(void)
     return daemon;
 }
 
-static void test_command_line(void **state)
+TEST(test_command_line)
 {
     check_run("-V", NULL, 0, "gpuimgd", true);
     check_run("-h", NULL, 0, "stats_interval_s", true);
@@ -95,7 +95,7 @@ static void test_command_line(void **state)
     check_run("-c", "/does/not/exist.conf", 78, "/does/not/exist.conf", false);
 }
 
-static void test_check_of_configuration(void **state)
+TEST(test_check_of_configuration)
 {
     char option[160];
     snprintf(option, sizeof option, "-c%s/gpuimgd.conf", w->folder);
@@ -114,7 +114,7 @@ static void test_check_of_configuration(void **state)
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
-static void test_term_drains(void **state)
+TEST(test_term_drains)
 {
     world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--inflight=4", NULL);
@@ -147,7 +147,7 @@ static void test_term_drains(void **state)
     check_clean(w);
 }
 
-static void test_second_term_gives_back_at_once(void **state)
+TEST(test_second_term_gives_back_at_once)
 {
     world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8", NULL);
@@ -176,7 +176,7 @@ static void test_second_term_gives_back_at_once(void **state)
     check_clean(w);
 }
 
-static void test_drain_has_an_end(void **state)
+TEST(test_drain_has_an_end)
 {
     world_put_slow(w);
     struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8",
@@ -192,7 +192,7 @@ static void test_drain_has_an_end(void **state)
     assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
 }
 
-static void test_interrupt_is_as_term(void **state)
+TEST(test_interrupt_is_as_term)
 {
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
@@ -201,7 +201,7 @@ static void test_interrupt_is_as_term(void **state)
 }
 
 /* Before its handlers stand a signal ends it as any process; from then on it must be heard. */
-static void test_signals_while_it_starts(void **state)
+TEST(test_signals_while_it_starts)
 {
     static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     for (int i = 0; i < 16; i++) {
@@ -246,7 +246,7 @@ static void check_stats_line(const char *text)
     assert_string_equal(at, "");
 }
 
-static void test_usr1_prints_stats(void **state)
+TEST(test_usr1_prints_stats)
 {
     struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
     check_ready(daemon);
@@ -293,7 +293,7 @@ static void wait_for_scripts(int count)
     assert_true(now >= first + count);
 }
 
-static void test_an_idle_daemon_is_quiet(void **state)
+TEST(test_an_idle_daemon_is_quiet)
 {
     struct process *daemon =
         world_start(w, 0, "--stats_interval_s=0.05", "--renew_s=0.1", NULL);
@@ -315,7 +315,7 @@ static void test_an_idle_daemon_is_quiet(void **state)
     check_stop(daemon);
 }
 
-static void test_stats_log(void **state)
+TEST(test_stats_log)
 {
     char path[160], option[200], moved[200];
     snprintf(path, sizeof path, "%s/stats.log", w->folder);
@@ -348,7 +348,7 @@ static void test_stats_log(void **state)
 
 /* ---- pause and reload ------------------------------------------------------------------------ */
 
-static void test_usr2_pauses(void **state)
+TEST(test_usr2_pauses)
 {
     struct process *daemon = world_start(w, 0, NULL);
     check_ready(daemon);
@@ -370,7 +370,7 @@ static void test_usr2_pauses(void **state)
     check_clean(w);
 }
 
-static void test_reload(void **state)
+TEST(test_reload)
 {
     write_config("stats_interval_s = 0\nlog_level = info\n");
     struct process *daemon = start_with_config();
@@ -405,7 +405,7 @@ static void test_reload(void **state)
     check_stop(daemon);
 }
 
-static void test_bad_reload_runs_on(void **state)
+TEST(test_bad_reload_runs_on)
 {
     write_config("stats_interval_s = 0\n");
     struct process *daemon = start_with_config();
@@ -433,7 +433,7 @@ static void test_bad_reload_runs_on(void **state)
 
 /* ---- systemd --------------------------------------------------------------------------------- */
 
-static void test_notifications(void **state)
+TEST(test_notifications)
 {
     struct process_options how = {.watchdog_s = 0.6};
     const char *none[] = {NULL};
@@ -450,7 +450,7 @@ static void test_notifications(void **state)
     assert_int_equal(process_wait(daemon, 20), 0);
 }
 
-static void test_notifications_to_an_abstract_name(void **state)
+TEST(test_notifications_to_an_abstract_name)
 {
     struct process_options how = {.abstract_notify = true};
     const char *none[] = {NULL};
@@ -491,7 +491,7 @@ static bool await_unread(bool (*comes)(struct process *daemon), struct process *
 }
 
 /* Jobs and signals go on as usual, and who reads again hears how things stand by then. */
-static void test_notifications_that_nobody_reads(void **state)
+TEST(test_notifications_that_nobody_reads)
 {
     struct process_options how = {.watchdog_s = 0.03};
     const char *none[] = {NULL};
@@ -518,7 +518,7 @@ static void test_notifications_that_nobody_reads(void **state)
     check_clean(w);
 }
 
-static void test_no_device_is_said_once(void **state)
+TEST(test_no_device_is_said_once)
 {
     setenv("CUDA_VISIBLE_DEVICES", "-1", 1); /* hides those that there may be */
     struct process *daemon = world_start(w, 0, "--engine=auto", NULL);
@@ -538,7 +538,7 @@ static void test_no_device_is_said_once(void **state)
 
 /* ---- two daemons ----------------------------------------------------------------------------- */
 
-static void test_two_daemons_share(void **state)
+TEST(test_two_daemons_share)
 {
     bool seen[120] = {false};
     int by_daemon[2] = {0, 0};
@@ -571,30 +571,8 @@ static void test_two_daemons_share(void **state)
     check_clean(w);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
-    cmocka_set_test_filter(getenv("GPUIMGD_TEST_ONLY")); /* a pattern such as test_acl* */
-    const struct CMUnitTest tests[] = {
-        TEST(test_command_line),
-        TEST(test_check_of_configuration),
-        TEST(test_term_drains),
-        TEST(test_second_term_gives_back_at_once),
-        TEST(test_drain_has_an_end),
-        TEST(test_interrupt_is_as_term),
-        TEST(test_signals_while_it_starts),
-        TEST(test_usr1_prints_stats),
-        TEST(test_an_idle_daemon_is_quiet),
-        TEST(test_stats_log),
-        TEST(test_usr2_pauses),
-        TEST(test_reload),
-        TEST(test_bad_reload_runs_on),
-        TEST(test_notifications), TEST(test_notifications_to_an_abstract_name),
-        TEST(test_notifications_that_nobody_reads),
-        TEST(test_no_device_is_said_once),
-        TEST(test_two_daemons_share),
-    };
     world_options = &(struct world_options){.photo = {"p.jpg", 100, 80}};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(.each_setup = open_world, .each_teardown = close_world);
 }

@@ -99,7 +99,7 @@ static void check_stages(cJSON **results, bool cuda)
     cJSON_Delete(events);
 }
 
-static void test_on_the_cpu_engine(void **state)
+TEST(test_on_the_cpu_engine)
 {
     static const char *const words[] = {"worker 0", "worker 1", "decode", "encode", "kernel",
                                         "jobs in flight", "25 jobs ended", NULL};
@@ -114,7 +114,7 @@ static void test_on_the_cpu_engine(void **state)
     check_picture(words);
 }
 
-static void test_on_streams(void **state)
+TEST(test_on_streams)
 {
     static const char *const words[] = {"stream 0", "stream 1", "cuda:0", "H2D", "D2H", "overlap",
                                         "all kernels", NULL};
@@ -136,7 +136,7 @@ static void test_on_streams(void **state)
 }
 
 /* While the only stream is held the others come to wait for it, and then have it together. */
-static void test_sharing_a_stream(void **state)
+TEST(test_sharing_a_stream)
 {
     char held[128], fault[160];
     const char *program = getenv("GPUIMGD_STANDIN");
@@ -171,7 +171,7 @@ static void test_sharing_a_stream(void **state)
     cJSON_Delete(events);
 }
 
-static void test_killed(void **state)
+TEST(test_killed)
 {
     struct process *daemon = world_start(w, 0, trace_option, NULL);
     check_ready(daemon);
@@ -199,7 +199,7 @@ static void test_killed(void **state)
     cJSON_Delete(events);
 }
 
-static void test_full_and_drawn_meanwhile(void **state)
+TEST(test_full_and_drawn_meanwhile)
 {
     struct process *daemon =
         world_start(w, 0, trace_option, timeline_option, "--trace_bytes_max=64K", NULL);
@@ -222,7 +222,7 @@ static void test_full_and_drawn_meanwhile(void **state)
     cJSON_Delete(events);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     struct process *daemon = world_start(w, 0, "--trace=/does/not/exist/t.json", NULL);
     assert_int_equal(process_wait(daemon, 20), 78);
@@ -237,11 +237,6 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_on_the_cpu_engine), cmocka_unit_test(test_on_streams),
-        cmocka_unit_test(test_sharing_a_stream),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_full_and_drawn_meanwhile), cmocka_unit_test(test_refused),
-    };
     world_options = &(struct world_options){.fill = put_files};
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return run_all(.setup = open_world, .teardown = close_world);
 }

@@ -21,7 +21,7 @@ static void check_counts(const cJSON *result, const char *place, const struct ra
         assert_true(item->valuedouble == counts[i++]);
 }
 
-static void test_values_without_a_picture(void **state)
+TEST(test_values_without_a_picture)
 {
     need_engine();
     world_put_photo(w, "a.jpg", 333, 222);
@@ -42,7 +42,7 @@ static void test_values_without_a_picture(void **state)
     check_done(result);
 }
 
-static void test_values_beside_a_picture(void **state)
+TEST(test_values_beside_a_picture)
 {
     need_engine();
     world_put_photo(w, "b.jpg", 200, 100);
@@ -58,7 +58,7 @@ static void test_values_beside_a_picture(void **state)
 
 /* Pictures, values and both in one job; the source itself stays the result where operations only
  * looked at it. */
-static void test_several(void **state)
+TEST(test_several)
 {
     need_engine();
     world_put_photo(w, "c.jpg", 64, 48);
@@ -85,7 +85,7 @@ static void test_several(void **state)
 
 /* Of the same picture as it was made 32 x 32 and gray, the definition gives the same hash: of the
  * JPEG's colours, not of its Y channel, and beside other outputs with a hash of their own. */
-static void test_hash(void **state)
+TEST(test_hash)
 {
     need_engine();
     world_put_photo(w, "e.jpg", 640, 427);
@@ -104,7 +104,7 @@ static void test_hash(void **state)
     check_done(result);
 }
 
-static void test_no_values_no_picture(void **state)
+TEST(test_no_values_no_picture)
 {
     need_engine();
     world_put_photo(w, "d.jpg", 64, 48);
@@ -115,12 +115,5 @@ static void test_no_values_no_picture(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_without_a_picture),
-        cmocka_unit_test(test_values_beside_a_picture),
-        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_no_values_no_picture),
-    };
-    return run_on_engines(tests);
+    return run_on_engines();
 }

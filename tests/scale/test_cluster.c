@@ -14,9 +14,12 @@
 
 #define NS "{gpuimgd}"
 
+static const struct world_options masters = {.servers = WORLD_CLUSTER};
+static const struct world_options replicas = {.servers = WORLD_CLUSTER, .replicas = 2};
+
 /* Key by key, while jobs come in and daemons work; one daemon knows only a node that does not
  * have the slot, before or after. */
-static void test_slot_moves_under_load(void **state)
+TEST(test_slot_moves_under_load, IN_WORLD(&masters))
 {
     unsigned jobs = scale_full() ? 600 : 150;
     size_t from = fleet.owner, to = (from + 1) % 3, other = (from + 2) % 3, moved = 0;
@@ -44,7 +47,7 @@ static void test_slot_moves_under_load(void **state)
 /* The first of a slot's keys has moved, or none yet, but all that FETCH names are still here. A
  * script that began here would find its new job's hash missing, halfway, with the job's text
  * already taken from the list. */
-static void test_no_script_begins_in_a_moving_slot(void **state)
+TEST(test_no_script_begins_in_a_moving_slot, IN_WORLD(&masters))
 {
     static const char *const left[] = {"results", "delayed", "alone", "alone:owner", "lease",
                                        "job:1000001"};
@@ -77,7 +80,7 @@ static void test_no_script_begins_in_a_moving_slot(void **state)
     check_stop(daemon);
 }
 
-static void test_namespace_needs_a_hash_tag(void **state)
+TEST(test_namespace_needs_a_hash_tag, IN_WORLD(&masters))
 {
     struct process *daemon = scale_start(0, fleet.address, "--namespace=plain");
     assert_true(process_logged(daemon, 0, "set namespace = {plain}", 10));
@@ -86,7 +89,7 @@ static void test_namespace_needs_a_hash_tag(void **state)
     check_stop(daemon);
 }
 
-static void test_master_dies_under_load(void **state)
+TEST(test_master_dies_under_load, IN_WORLD(&replicas))
 {
     scale_start(0, fleet.address, NULL);
     scale_start(1, fleet.address, NULL);
@@ -101,7 +104,7 @@ static void test_master_dies_under_load(void **state)
     scale_finish(2);
 }
 
-static void test_failover_by_hand_under_load(void **state)
+TEST(test_failover_by_hand_under_load, IN_WORLD(&replicas))
 {
     struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 300);
@@ -115,18 +118,7 @@ static void test_failover_by_hand_under_load(void **state)
     scale_finish(1);
 }
 
-static const struct world_options masters = {.servers = WORLD_CLUSTER};
-static const struct world_options replicas = {.servers = WORLD_CLUSTER, .replicas = 2};
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST_IN_WORLD(test_slot_moves_under_load, &masters),
-        TEST_IN_WORLD(test_no_script_begins_in_a_moving_slot, &masters),
-        /* And in full: */
-        TEST_IN_WORLD(test_namespace_needs_a_hash_tag, &masters),
-        TEST_IN_WORLD(test_master_dies_under_load, &replicas),
-        TEST_IN_WORLD(test_failover_by_hand_under_load, &replicas),
-    };
-    return run_scale_tests(tests, 2);
+    return run_all(.count = scale_full() ? 0 : 2);
 }

@@ -31,7 +31,7 @@ static void start_daemon(const char *redis)
     check_ready(world_start(w, 0, option, NULL));
 }
 
-static void test_master_dies(void **state)
+TEST(test_master_dies, IN_WORLD(&sentinels))
 {
     char line[500];
     snprintf(line, sizeof line, "ctl submit $at --redis=%s -r in/album -o x --wait", fleet.address);
@@ -53,7 +53,7 @@ static void test_master_dies(void **state)
     ctl_expect(w, 0, line, "300 ", NULL);
 }
 
-static void test_another_node(void **state)
+TEST(test_another_node, IN_WORLD(&cluster))
 {
     char line[700], at[300];
     assert_int_equal(fleet_integer(&fleet, "DEL %s:jobs", w->ns), 0); /* finds the owner */
@@ -79,9 +79,5 @@ static void test_another_node(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST_IN_WORLD(test_master_dies, &sentinels),
-        TEST_IN_WORLD(test_another_node, &cluster),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

@@ -37,7 +37,7 @@ static unsigned take_results(unsigned char seen[FOLLOWERS], unsigned count)
     return wrong;
 }
 
-static void test_each_follower_has_one_result(void **state)
+TEST(test_each_follower_has_one_result)
 {
     static unsigned char seen[FOLLOWERS];
     struct process *victim = &w->daemons[DAEMONS - 1];
@@ -75,9 +75,5 @@ static void test_each_follower_has_one_result(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_each_follower_has_one_result, open_world,
-                                        close_world),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(.each_setup = open_world, .each_teardown = close_world);
 }

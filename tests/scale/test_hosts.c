@@ -44,7 +44,7 @@ static unsigned results_of(const struct process *daemon)
     return count;
 }
 
-static void test_three_hosts_share_keys_alone(void **state)
+TEST(test_three_hosts_share_keys_alone)
 {
     unsigned jobs = scale_full() ? 6000 : 600;
     struct process *victim = &w->daemons[DAEMONS - 1];
@@ -69,10 +69,6 @@ static void test_three_hosts_share_keys_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_three_hosts_share_keys_alone, open_world,
-                                        close_world),
-    };
     world_options = &(struct world_options){.servers = WORLD_ONE, .fill = bind_addresses};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(.each_setup = open_world, .each_teardown = close_world);
 }

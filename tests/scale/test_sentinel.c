@@ -20,7 +20,7 @@ static bool has_moved(const struct process *daemon, size_t times)
     return process_log_count(daemon, 0, "connected to") >= times;
 }
 
-static void test_failover_under_load(void **state)
+TEST(test_failover_under_load)
 {
     unsigned jobs = scale_full() ? 1000 : 150;
     int rounds = scale_full() ? 3 : 1;
@@ -42,7 +42,7 @@ static void test_failover_under_load(void **state)
     scale_finish(2);
 }
 
-static void test_dead_sentinels_are_passed_over(void **state)
+TEST(test_dead_sentinels_are_passed_over)
 {
     char address[300];
     redis_server_kill9(fleet.sentinels[0]);
@@ -60,7 +60,7 @@ static void test_dead_sentinels_are_passed_over(void **state)
 }
 
 /* What the Sentinels say at first is a replica: the daemon hears it from ROLE and asks again. */
-static void test_replica_is_not_taken_for_the_master(void **state)
+TEST(test_replica_is_not_taken_for_the_master)
 {
     redis_server_kill9(fleet.sentinels[1]);
     redis_server_kill9(fleet.sentinels[2]);
@@ -82,7 +82,7 @@ static void test_replica_is_not_taken_for_the_master(void **state)
     scale_finish(1);
 }
 
-static void test_sentinels_have_their_own_password(void **state)
+TEST(test_sentinels_have_their_own_password)
 {
     char right[128], wrong[128], right_option[160], wrong_option[160], address[320];
     for (size_t i = 0; i < FLEET_SENTINELS; i++) {
@@ -111,7 +111,7 @@ static void test_sentinels_have_their_own_password(void **state)
 }
 
 /* A failover by hand leaves the old master alive: +switch-master tells. */
-static void test_switch_by_hand(void **state)
+TEST(test_switch_by_hand)
 {
     struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 50);
@@ -130,18 +130,9 @@ static void test_switch_by_hand(void **state)
     scale_finish(1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_failover_under_load),
-        /* And in full: */
-        TEST(test_dead_sentinels_are_passed_over),
-        TEST(test_replica_is_not_taken_for_the_master),
-        TEST(test_sentinels_have_their_own_password),
-        TEST(test_switch_by_hand),
-    };
     world_options = &(struct world_options){.servers = WORLD_SENTINELS, .replicas = 2};
-    return run_scale_tests(tests, 1);
+    return run_all(.count = scale_full() ? 0 : 1, .each_setup = open_world,
+                   .each_teardown = close_world);
 }

@@ -29,7 +29,7 @@ static struct picture_file png_file(uint32_t seed)
 /* ---- the table ---- */
 
 /* As the files of these formats begin, by their specifications. */
-static void test_foreign_formats(void **state)
+TEST(test_foreign_formats)
 {
 #define FOREIGN(name, text) {name, text, sizeof text - 1}
     static const struct {
@@ -75,7 +75,7 @@ static void test_foreign_formats(void **state)
 }
 
 /* What only looks a little like one. */
-static void test_unknown_formats(void **state)
+TEST(test_unknown_formats)
 {
     static const char *const texts[] = {"BMW, a list of cars and their years", "P7", "P8\n2 2",
                                         "<p>", "a <svg> in a text", "RIFF____WAVEfmt ", "GIF9",
@@ -93,7 +93,7 @@ static void test_unknown_formats(void **state)
     }
 }
 
-static void test_sniff(void **state)
+TEST(test_sniff)
 {
     struct picture_file jpeg = jpeg_file(0), png = png_file(0);
     assert_ptr_equal(codec_sniff(jpeg.bytes, jpeg.length), format_by_name("jpeg"));
@@ -106,7 +106,7 @@ static void test_sniff(void **state)
     picture_free(&png);
 }
 
-static void test_no_picture(void **state)
+TEST(test_no_picture)
 {
     struct picture_file files[] = {picture_empty(), picture_text(), picture_garbage(5000, 1)};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -118,7 +118,7 @@ static void test_no_picture(void **state)
 }
 
 /* Magic bytes and nothing that follows from them. */
-static void test_magic_and_garbage(void **state)
+TEST(test_magic_and_garbage)
 {
     static const char *const magic[] = {"\xFF\xD8\xFF", "\x89PNG\r\n\x1A\n"};
     for (int m = 0; m < 2; m++)
@@ -152,7 +152,7 @@ static struct picture_file file_of_parts(bool png, bool behind)
     return file;
 }
 
-static void test_deadline_between_parts(void **state)
+TEST(test_deadline_between_parts)
 {
     for (int png = 0; png < 2; png++) {
         struct picture_file file = file_of_parts(png, false);
@@ -174,7 +174,7 @@ static void test_deadline_between_parts(void **state)
 /* ---- the context ---- */
 
 /* After any failure the next picture is decoded and encoded as if nothing had happened. */
-static void test_reuse_after_failure(void **state)
+TEST(test_reuse_after_failure)
 {
     struct picture_file good[] = {jpeg_file(1), png_file(1)};
     struct picture_file bad[] = {picture_cut_at(&good[0], 0.6), picture_cut_at(&good[1], 0.6),
@@ -197,7 +197,7 @@ static void test_reuse_after_failure(void **state)
     picture_free(&good[1]);
 }
 
-static void test_destroy_nothing(void **state)
+TEST(test_destroy_nothing)
 {
     codec_context_destroy(NULL);
     struct image_info info = {0};
@@ -239,7 +239,7 @@ static void check_sinks(struct image *image, const struct encode_request *reques
     picture_free(&whole);
 }
 
-static void test_sinks(void **state)
+TEST(test_sinks)
 {
     struct image image = rig_picture(200, 150, 3, 5);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 95};
@@ -252,7 +252,7 @@ static void test_sinks(void **state)
     free(image.pixels);
 }
 
-static void test_encode_deadline(void **state)
+TEST(test_encode_deadline)
 {
     struct image image = rig_picture(1500, 1500, 3, 5);
     for (int variant = 0; variant < 3; variant++) {
@@ -272,7 +272,7 @@ static void test_encode_deadline(void **state)
 }
 
 /* A side that JPEG's 16-bit fields cannot hold as libjpeg bounds them. */
-static void test_encode_too_wide(void **state)
+TEST(test_encode_too_wide)
 {
     struct image image = rig_picture(65501, 1, 1, 5);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 85};
@@ -284,7 +284,7 @@ static void test_encode_too_wide(void **state)
 }
 
 /* What no coder makes smaller, in any pixels: below what is reserved for it before. */
-static void test_encoded_bytes(void **state)
+TEST(test_encoded_bytes)
 {
     static const uint32_t sides[][2] = {{1, 1}, {17, 9}, {300, 200}, {1, 2000}, {2000, 1}};
     static const int qualities[] = {1, 85, 90, 100};
@@ -312,7 +312,7 @@ static void test_encoded_bytes(void **state)
 }
 
 /* A profile that was dropped is read again; where there is none, nothing is. */
-static void test_profile_again(void **state)
+TEST(test_profile_again)
 {
     struct picture_file icc = picture_icc(70000, "RGB ");
     struct picture_file files[] = {
@@ -348,15 +348,5 @@ static void test_profile_again(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_foreign_formats), TEST(test_unknown_formats),
-        TEST(test_sniff),           TEST(test_no_picture),
-        TEST(test_magic_and_garbage), TEST(test_deadline_between_parts),
-        TEST(test_reuse_after_failure),
-        TEST(test_destroy_nothing), TEST(test_sinks),
-        TEST(test_encode_deadline), TEST(test_encode_too_wide),
-        TEST(test_encoded_bytes),   TEST(test_profile_again),
-    };
-    return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+    return run_all(.name = "codec", .each_setup = setup, .each_teardown = teardown);
 }

@@ -3,7 +3,7 @@
 
 #include "codecs/exif.h"
 
-static void test_blob(void **state)
+TEST(test_blob)
 {
     for (int i = 0; i < 4; i++)
         for (int orientation = 0; orientation <= 10; orientation++) {
@@ -17,7 +17,7 @@ static void test_blob(void **state)
     picture_free(&exif);
 }
 
-static void test_broken_blob(void **state)
+TEST(test_broken_blob)
 {
     struct picture_file exif = picture_exif(6, true, false);
     for (size_t length = 0; length < exif.length; length++) {
@@ -43,7 +43,7 @@ static void test_broken_blob(void **state)
 }
 
 /* Directories that point at each other in a circle: whoever follows them is long on the way. */
-static void test_circles(void **state)
+TEST(test_circles)
 {
     enum { ENTRIES = 5000, ENTRY = 12 };
     uint8_t *blob = calloc(1, 10 + ENTRIES * ENTRY);
@@ -61,7 +61,7 @@ static void test_circles(void **state)
     free(blob);
 }
 
-static void test_size_of_blob(void **state)
+TEST(test_size_of_blob)
 {
     for (size_t more = 0; more < 2; more++) {
         struct picture_file exif = picture_exif(6, false, false);
@@ -80,7 +80,7 @@ static void expect_in_file(struct rig *rig, struct picture_file *file, int orien
     picture_free(file);
 }
 
-static void test_in_files(void **state)
+TEST(test_in_files)
 {
     struct rig rig;
     rig_open(&rig);
@@ -102,7 +102,7 @@ static void test_in_files(void **state)
     rig_close(&rig);
 }
 
-static void test_behind_the_end(void **state)
+TEST(test_behind_the_end)
 {
     struct rig rig;
     rig_open(&rig);
@@ -116,7 +116,7 @@ static void test_behind_the_end(void **state)
 }
 
 /* Another APP1 (XMP) comes first in many files. */
-static void test_behind_xmp(void **state)
+TEST(test_behind_xmp)
 {
     static const char xmp[] = "\xFF\xE1\0\x22http://ns.adobe.com/xap/1.0/\0abc";
     struct rig rig;
@@ -128,7 +128,7 @@ static void test_behind_xmp(void **state)
     rig_close(&rig);
 }
 
-static void test_broken_in_files(void **state)
+TEST(test_broken_in_files)
 {
     static const uint8_t broken[] = "Exif\0\0II*\0\377\377\377\377";
     struct rig rig;
@@ -145,11 +145,5 @@ static void test_broken_in_files(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blob),         cmocka_unit_test(test_broken_blob),
-        cmocka_unit_test(test_circles),      cmocka_unit_test(test_size_of_blob),
-        cmocka_unit_test(test_in_files),     cmocka_unit_test(test_behind_the_end),
-        cmocka_unit_test(test_behind_xmp),   cmocka_unit_test(test_broken_in_files),
-    };
-    return cmocka_run_group_tests_name("exif", tests, NULL, NULL);
+    return run_all(.name = "exif");
 }

@@ -79,7 +79,7 @@ static void compare_options(const struct picture_jpeg *options)
     picture_free(&file);
 }
 
-static void test_scales(void **state)
+TEST(test_scales)
 {
     static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {7, 9},    {8, 8},    {15, 17},
                                         {16, 16}, {17, 15}, {127, 65}, {300, 211}};
@@ -106,7 +106,7 @@ static void test_scales(void **state)
             }
 }
 
-static void test_sizes_and_subsamplings(void **state)
+TEST(test_sizes_and_subsamplings)
 {
     static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {33, 1},  {7, 9},    {8, 8},
                                         {15, 17}, {16, 16}, {17, 15}, {127, 65}, {300, 211}};
@@ -158,7 +158,7 @@ static struct picture_file flat_blocks(uint8_t luma)
 }
 
 /* The conversion of the libjpeg that is linked, vector code and all, is the one of its tables. */
-static void test_ycc_of_libjpeg(void **state)
+TEST(test_ycc_of_libjpeg)
 {
     static const uint8_t lumas[] = {0, 1, 16, 77, 128, 200, 254, 255};
     for (size_t i = 0; i < sizeof lumas; i++) {
@@ -180,7 +180,7 @@ static void test_ycc_of_libjpeg(void **state)
     }
 }
 
-static void test_colour_spaces(void **state)
+TEST(test_colour_spaces)
 {
     static const enum picture_colour colours[] = {PICTURE_GRAY, PICTURE_RGB, PICTURE_CMYK,
                                                   PICTURE_YCCK};
@@ -194,7 +194,7 @@ static void test_colour_spaces(void **state)
                                                    .progressive = progressive != 0});
 }
 
-static void test_kinds_of_coding(void **state)
+TEST(test_kinds_of_coding)
 {
     if (!rig_have("djpeg"))
         skip();
@@ -209,7 +209,7 @@ static void test_kinds_of_coding(void **state)
 
 /* libjpeg gets a file in pieces: segments that it passes over, and its data, reach from one into
  * the next at every byte. */
-static void test_across_pieces(void **state)
+TEST(test_across_pieces)
 {
     enum { segment_bytes = 2 + 65535, segments = 4 };
     if (!rig_have("djpeg"))
@@ -235,7 +235,7 @@ static void test_across_pieces(void **state)
 }
 
 /* Samplings that few encoders write: chroma finer than luma, thirds, each component its own. */
-static void test_odd_samplings(void **state)
+TEST(test_odd_samplings)
 {
     static const char *const samplings[] = {"4x1",         "1x2",         "1x4",
                                             "2x2,2x1,1x2", "1x1,2x2,2x2", "2x1,2x2,1x1",
@@ -261,7 +261,7 @@ static void test_odd_samplings(void **state)
 }
 
 /* C*K/255 to the nearest, from the inks as libjpeg gives them in a nearly lossless file. */
-static void test_cmyk_arithmetic(void **state)
+TEST(test_cmyk_arithmetic)
 {
     struct picture_jpeg options = {
         .width = 40, .height = 24, .colour = PICTURE_CMYK, .quality = 100, .seed = 3};
@@ -290,7 +290,7 @@ static void expect(const struct picture_file *file, enum status wanted, const ch
                  status_name(wanted), part != NULL ? part : "");
 }
 
-static void test_size_limits(void **state)
+TEST(test_size_limits)
 {
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 40, .height = 30});
     rig.limits.pixels_max = 40 * 30;
@@ -307,7 +307,7 @@ static void test_size_limits(void **state)
     picture_free(&file);
 }
 
-static void test_scan_limit(void **state)
+TEST(test_scan_limit)
 {
     struct picture_jpeg options = {.width = 32, .height = 32, .scans = 20};
     struct picture_file file = picture_jpeg(&options);
@@ -323,7 +323,7 @@ static void test_scan_limit(void **state)
     picture_free(&file);
 }
 
-static void test_warning_limit(void **state)
+TEST(test_warning_limit)
 {
     static const uint8_t noise_and_comment[] = {0x55, 0xFF, 0xFE, 0, 2};
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
@@ -338,7 +338,7 @@ static void test_warning_limit(void **state)
 }
 
 /* Empty segments cost libjpeg a walk over all those before: a file of 400 KB, half a minute. */
-static void test_segment_limit(void **state)
+TEST(test_segment_limit)
 {
     enum { SEGMENT = 4, MANY = 1000000 };
     uint8_t *segments = malloc((size_t)MANY * SEGMENT);
@@ -362,7 +362,7 @@ static void test_segment_limit(void **state)
 }
 
 /* Large segments cost memory before a job is admitted: only so much of them is kept. */
-static void test_kept_segments(void **state)
+TEST(test_kept_segments)
 {
     enum { segment_bytes = 2 + 65535, many = 2 * JPEG_KEPT_BYTES_MAX / segment_bytes };
     struct picture_file icc = picture_icc(400, "RGB ");
@@ -383,7 +383,7 @@ static void test_kept_segments(void **state)
     picture_free(&icc);
 }
 
-static void test_unsupported(void **state)
+TEST(test_unsupported)
 {
     struct picture_jpeg options = {.width = 32, .height = 32, .colour = PICTURE_TWO};
     struct picture_file file = picture_jpeg(&options);
@@ -405,7 +405,7 @@ static void test_unsupported(void **state)
 }
 
 /* Tables of one file must not serve the next. */
-static void test_no_tables(void **state)
+TEST(test_no_tables)
 {
     struct picture_file good = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
     struct picture_file bad = picture_cut(&good, good.length);
@@ -431,7 +431,7 @@ static const struct picture_jpeg kinds[] = {
 };
 enum { kind_count = sizeof kinds / sizeof kinds[0] };
 
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_jpeg(&kinds[k]);
@@ -450,7 +450,7 @@ static void test_truncated(void **state)
     }
 }
 
-static void test_truncated_names_the_row(void **state)
+TEST(test_truncated_names_the_row)
 {
     struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 400});
     struct picture_file part = picture_cut_at(&file, 0.7);
@@ -462,7 +462,7 @@ static void test_truncated_names_the_row(void **state)
     picture_free(&file);
 }
 
-static void test_lenient(void **state)
+TEST(test_lenient)
 {
     if (!rig_have("djpeg"))
         skip();
@@ -484,7 +484,7 @@ static void test_lenient(void **state)
     }
 }
 
-static void test_corrupt_data(void **state)
+TEST(test_corrupt_data)
 {
     struct picture_jpeg options = {.width = 200, .height = 160, .restart_rows = 1};
     struct picture_file file = picture_jpeg(&options);
@@ -499,7 +499,7 @@ static void test_corrupt_data(void **state)
     picture_free(&file);
 }
 
-static void test_flipped_bytes(void **state)
+TEST(test_flipped_bytes)
 {
     uint32_t random = 20240607;
     uint64_t end = clock_now_ns() + 3000000000u;
@@ -521,7 +521,7 @@ static void test_flipped_bytes(void **state)
 
 /* ---- deadline ---- */
 
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
     struct picture_jpeg options = {.width = 1200, .height = 1200, .progressive = true};
     for (int i = 0; i < 2; i++, options.progressive = false) {
@@ -553,7 +553,7 @@ static struct picture_file pnm_of(const struct image *image)
     return pnm;
 }
 
-static void test_encode_like_cjpeg(void **state)
+TEST(test_encode_like_cjpeg)
 {
     static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
     static const int qualities[] = {1, 50, 85, 100};
@@ -585,7 +585,7 @@ static void test_encode_like_cjpeg(void **state)
 }
 
 /* A progressive picture's own Huffman tables must not serve the next. */
-static void test_encode_is_stateless(void **state)
+TEST(test_encode_is_stateless)
 {
     struct image image = rig_picture(50, 40, 3, 1);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 80};
@@ -602,7 +602,7 @@ static void test_encode_is_stateless(void **state)
     free(image.pixels);
 }
 
-static void test_profile(void **state)
+TEST(test_profile)
 {
     static const size_t sizes[] = {132, 3144, 200000}; /* the last one takes several markers */
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -630,7 +630,7 @@ static void test_profile(void **state)
     }
 }
 
-static void test_profile_dropped(void **state)
+TEST(test_profile_dropped)
 {
     for (int i = 0; i < 4; i++) {
         struct picture_file icc = picture_icc(500, i == 0 ? "GRAY" : i == 1 ? "CMYK" : "RGB ");
@@ -652,21 +652,5 @@ static void test_profile_dropped(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_scales),                  TEST(test_sizes_and_subsamplings),
-        TEST(test_ycc_of_libjpeg),          TEST(test_colour_spaces),
-        TEST(test_kinds_of_coding),         TEST(test_across_pieces),
-        TEST(test_odd_samplings),           TEST(test_cmyk_arithmetic),
-        TEST(test_size_limits),             TEST(test_scan_limit),
-        TEST(test_warning_limit),           TEST(test_segment_limit),
-        TEST(test_kept_segments),           TEST(test_unsupported),
-        TEST(test_no_tables),               TEST(test_truncated),
-        TEST(test_truncated_names_the_row), TEST(test_lenient),
-        TEST(test_corrupt_data),            TEST(test_flipped_bytes),
-        TEST(test_deadline),                TEST(test_encode_like_cjpeg),
-        TEST(test_encode_is_stateless),     TEST(test_profile),
-        TEST(test_profile_dropped),
-    };
-    return cmocka_run_group_tests_name("jpeg", tests, NULL, NULL);
+    return run_all(.name = "jpeg", .each_setup = setup, .each_teardown = teardown);
 }

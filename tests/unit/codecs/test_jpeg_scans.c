@@ -84,7 +84,7 @@ static bool holds(const struct jpeg_scans *chosen, const struct scan *scan)
     return false;
 }
 
-static void test_luma_alone(void **state)
+TEST(test_luma_alone)
 {
     struct jpeg_scans chosen;
     size_t kept = 1; /* the first */
@@ -101,7 +101,7 @@ static void test_luma_alone(void **state)
 }
 
 /* At 1/8 luma is its DC coefficients alone; 4:2:0 chroma is taken at 2/8 then. */
-static void test_an_eighth(void **state)
+TEST(test_an_eighth)
 {
     struct jpeg_scans chosen;
     assert_true(choose(JCS_RGB, 1, 100, &chosen));
@@ -112,7 +112,7 @@ static void test_an_eighth(void **state)
         assert_int_equal(holds(&chosen, &scans[i]), scans[i].first == 0);
 }
 
-static void test_all_wanted(void **state)
+TEST(test_all_wanted)
 {
     struct jpeg_scans chosen;
     assert_false(choose(JCS_GRAYSCALE, 8, 0, &chosen));
@@ -120,7 +120,7 @@ static void test_all_wanted(void **state)
 }
 
 /* What libjpeg has to find fault with is left as it is. */
-static void test_not_in_order(void **state)
+TEST(test_not_in_order)
 {
     struct jpeg_scans chosen;
     assert_false(choose(JCS_GRAYSCALE, 8, scans_of_libjpeg - 1, &chosen));
@@ -153,7 +153,7 @@ static void test_not_in_order(void **state)
     assert_false(choose(JCS_GRAYSCALE, 8, 100, &chosen));
 }
 
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     struct jpeg_scans chosen;
     for (size_t full = file.length; file.length > scans[0].header; file.length--) {
@@ -165,7 +165,7 @@ static void test_truncated(void **state)
 }
 
 /* Damage in what is left out changes nothing; elsewhere it is found. */
-static void test_damage(void **state)
+TEST(test_damage)
 {
     assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
     size_t row = rig.image.width, found = 0, passed = 0;
@@ -194,13 +194,5 @@ static void test_damage(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_luma_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_eighth, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_all_wanted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_not_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_truncated, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all(.each_setup = setup, .each_teardown = teardown);
 }

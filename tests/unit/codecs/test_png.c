@@ -46,7 +46,7 @@ static const struct {
              {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
 enum { type_count = sizeof types / sizeof types[0] };
 
-static void test_every_type_and_size(void **state)
+TEST(test_every_type_and_size)
 {
     static const uint32_t sides[][2] = {{1, 1},   {1, 21},  {21, 1},  {2, 3},   {5, 7},   {15, 17},
                                         {16, 16}, {17, 15}, {33, 31}, {64, 64}, {131, 77}};
@@ -82,7 +82,7 @@ static uint8_t *read_simply(const struct picture_file *file, uint32_t *channels)
     return pixels;
 }
 
-static void test_like_the_simple_reader(void **state)
+TEST(test_like_the_simple_reader)
 {
     static const int colour_types[] = {0, 2, 6};
     for (int i = 0; i < 6; i++) {
@@ -100,7 +100,7 @@ static void test_like_the_simple_reader(void **state)
     }
 }
 
-static void test_gray_request(void **state)
+TEST(test_gray_request)
 {
     struct picture_png options = {.width = 20, .height = 10, .colour_type = 0};
     struct picture_file file = picture_png(&options);
@@ -111,7 +111,7 @@ static void test_gray_request(void **state)
 
 /* ---- limits and statuses ---- */
 
-static void test_size_limits(void **state)
+TEST(test_size_limits)
 {
     struct picture_png options = {.width = 40, .height = 30, .colour_type = 2};
     struct picture_file file = picture_png(&options);
@@ -138,7 +138,7 @@ static void test_size_limits(void **state)
 }
 
 /* Chunks that inflate to megabytes cost the chunk, not the picture, nor the memory. */
-static void test_bombs(void **state)
+TEST(test_bombs)
 {
     struct picture_png options = {.width = 8, .height = 8, .colour_type = 2};
     struct picture_file file = picture_png_ztxt_bomb();
@@ -150,7 +150,7 @@ static void test_bombs(void **state)
     picture_free(&file);
 }
 
-static void test_crc_errors(void **state)
+TEST(test_crc_errors)
 {
     static const char *const chunks[] = {"IHDR", "tEXt", "tRNS", "IDAT", "zzZz", "IEND"};
     struct picture_png options = {.width = 30, .height = 20, .colour_type = 0, .transparent = true};
@@ -168,7 +168,7 @@ static void test_crc_errors(void **state)
 }
 
 /* What comes behind IEND is no part of the picture, and chunks of APNG show the first frame. */
-static void test_extra_bytes(void **state)
+TEST(test_extra_bytes)
 {
     static const uint8_t control[8] = {0, 0, 0, 2, 0, 0, 0, 0};
     struct picture_png options = {.width = 30, .height = 20, .colour_type = 6};
@@ -180,7 +180,7 @@ static void test_extra_bytes(void **state)
     picture_free(&file);
 }
 
-static void test_unknown_critical_chunk(void **state)
+TEST(test_unknown_critical_chunk)
 {
     struct picture_file file = picture_png(&(struct picture_png){.width = 8, .height = 8});
     picture_png_insert(&file, "IDAT", "ZZZZ", "critical", 8);
@@ -188,7 +188,7 @@ static void test_unknown_critical_chunk(void **state)
     picture_free(&file);
 }
 
-static void test_gamma_is_ignored(void **state)
+TEST(test_gamma_is_ignored)
 {
     static const uint8_t linear[4] = {0, 1, 0x86, 0xA0}; /* 1.0 */
     struct picture_png options = {.width = 30, .height = 20, .colour_type = 2, .bit_depth = 16};
@@ -209,7 +209,7 @@ static const struct picture_png kinds[] = {
 };
 enum { kind_count = sizeof kinds / sizeof kinds[0] };
 
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_png(&kinds[k]);
@@ -224,7 +224,7 @@ static void test_truncated(void **state)
     }
 }
 
-static void test_truncated_names_the_row(void **state)
+TEST(test_truncated_names_the_row)
 {
     struct picture_png options = {.width = 300, .height = 400, .colour_type = 2};
     for (int i = 0; i < 2; i++, options.interlaced = true) {
@@ -242,7 +242,7 @@ static void test_truncated_names_the_row(void **state)
 }
 
 /* Too few rows in a stream that is otherwise right. */
-static void test_too_few_rows(void **state)
+TEST(test_too_few_rows)
 {
     struct picture_file file =
         picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
@@ -252,7 +252,7 @@ static void test_too_few_rows(void **state)
     picture_free(&file);
 }
 
-static void test_flipped_bytes(void **state)
+TEST(test_flipped_bytes)
 {
     uint32_t random = 20240608;
     uint64_t end = clock_now_ns() + 3000000000u;
@@ -282,7 +282,7 @@ static void test_flipped_bytes(void **state)
     picture_free(&icc);
 }
 
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
     struct picture_png options = {.width = 1000, .height = 1000, .colour_type = 2, .level = 1};
     struct picture_file file = picture_png(&options);
@@ -297,7 +297,7 @@ static void test_deadline(void **state)
 
 /* ---- encode ---- */
 
-static void test_encode(void **state)
+TEST(test_encode)
 {
     static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
     static const uint32_t channels[] = {1, 3, 4};
@@ -323,7 +323,7 @@ static void test_encode(void **state)
             }
 }
 
-static void test_profile(void **state)
+TEST(test_profile)
 {
     static const size_t sizes[] = {400, 3000, 200000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -348,7 +348,7 @@ static void test_profile(void **state)
 }
 
 /* A profile that is no RGB profile, or beside gray, or broken: the picture stays. */
-static void test_profile_dropped(void **state)
+TEST(test_profile_dropped)
 {
     static const uint8_t broken[] = "name\0\0this is not deflated";
     struct picture_file icc = picture_icc(500, "GRAY");
@@ -393,7 +393,7 @@ static void expect_no_profile(struct picture_file icc)
     free(image.pixels);
 }
 
-static void test_encode_bad_profile(void **state)
+TEST(test_encode_bad_profile)
 {
     struct picture_file icc = picture_icc(1000, "RGB ");
     icc.bytes[3]++; /* a length that it does not have */
@@ -408,26 +408,5 @@ static void test_encode_bad_profile(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_every_type_and_size),
-        TEST(test_like_the_simple_reader),
-        TEST(test_gray_request),
-        TEST(test_size_limits),
-        TEST(test_bombs),
-        TEST(test_crc_errors),
-        TEST(test_extra_bytes),
-        TEST(test_unknown_critical_chunk),
-        TEST(test_gamma_is_ignored),
-        TEST(test_truncated),
-        TEST(test_truncated_names_the_row),
-        TEST(test_too_few_rows),
-        TEST(test_flipped_bytes),
-        TEST(test_deadline),
-        TEST(test_encode),
-        TEST(test_profile),
-        TEST(test_profile_dropped),
-        TEST(test_encode_bad_profile),
-    };
-    return cmocka_run_group_tests_name("png", tests, NULL, NULL);
+    return run_all(.name = "png", .each_setup = setup, .each_teardown = teardown);
 }

@@ -161,7 +161,7 @@ static void expect_failure(const char *what, struct picture_file file)
     picture_free(&file);
 }
 
-static void test_data_behind_the_stream(void **state)
+TEST(test_data_behind_the_stream)
 {
     expect_picture("nothing", file_with(height, 0, true));
     expect_picture("a byte", file_with(height, 1, true));
@@ -178,7 +178,7 @@ static void test_data_behind_the_stream(void **state)
     expect_picture("a chunk after the checksum's own", file);
 }
 
-static void test_a_second_stream(void **state)
+TEST(test_a_second_stream)
 {
     struct picture_file file = file_with(height, 0, true), stream = stream_of(height, true);
     add_data(&file, stream.bytes, stream.length);
@@ -186,7 +186,7 @@ static void test_a_second_stream(void **state)
     picture_free(&stream);
 }
 
-static void test_rows_behind_the_last(void **state)
+TEST(test_rows_behind_the_last)
 {
     expect_picture("a row", file_with(height + 1, 0, true));
     expect_picture("many rows", file_with(height + 2000, 0, true));
@@ -195,7 +195,7 @@ static void test_rows_behind_the_last(void **state)
                    file_with_checksum_apart(height + 1, NULL, 0));
 }
 
-static void test_chunks_out_of_place(void **state)
+TEST(test_chunks_out_of_place)
 {
     struct picture_file file = file_with(height, 0, true);
     picture_png_insert(&file, "IEND", "tEXt", "Comment\0hello", 13);
@@ -214,7 +214,7 @@ static void test_chunks_out_of_place(void **state)
 }
 
 /* All kinds of pictures, with the streams that libpng writes. */
-static void test_every_type(void **state)
+TEST(test_every_type)
 {
     static const int types[][2] = {{0, 1}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 2},
                                    {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
@@ -237,7 +237,7 @@ static void test_every_type(void **state)
 }
 
 /* Pixels that are no entry of the palette: libpng's palette goes on in black. */
-static void test_palette_too_short(void **state)
+TEST(test_palette_too_short)
 {
     struct picture_png options = {.width = 33, .height = 21, .colour_type = 3, .bit_depth = 4};
     struct picture_file file = picture_png(&options);
@@ -253,7 +253,7 @@ static void test_palette_too_short(void **state)
     expect_as_libpng("a palette of 7 colours", file);
 }
 
-static void test_stream_in_doubt(void **state)
+TEST(test_stream_in_doubt)
 {
     struct picture_file file = file_with(height, 0, true);
     const uint8_t *data = memmem(file.bytes, file.length, "IDAT", 4);
@@ -272,7 +272,7 @@ static void test_stream_in_doubt(void **state)
 }
 
 /* All rows, in a stream that goes on after them in a manner that it cannot. */
-static void test_stream_without_an_end(void **state)
+TEST(test_stream_without_an_end)
 {
     static const uint8_t wrong_block[] = {7, 0, 0, 0}, wrong_length[] = {1, 5, 0, 5, 0};
     static const struct {
@@ -294,16 +294,5 @@ static void test_stream_without_an_end(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_data_behind_the_stream),
-        TEST(test_a_second_stream),
-        TEST(test_rows_behind_the_last),
-        TEST(test_chunks_out_of_place),
-        TEST(test_every_type),
-        TEST(test_palette_too_short),
-        TEST(test_stream_in_doubt),
-        TEST(test_stream_without_an_end),
-    };
-    return cmocka_run_group_tests_name("png streams", tests, NULL, NULL);
+    return run_all(.name = "png streams", .each_setup = setup, .each_teardown = teardown);
 }

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "conf/format.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
-static void test_names(void **state)
+TEST(test_names)
 {
     for (int i = 0; i < FORMAT_COUNT; i++) {
         assert_ptr_equal(format_by_name(formats[i].name), &formats[i]);
@@ -25,7 +25,7 @@ static void test_names(void **state)
     assert_false(formats[FORMAT_jpeg].lossless);
 }
 
-static void test_suffixes(void **state)
+TEST(test_suffixes)
 {
     static const struct {
         const char *path, *name, *foreign;
@@ -54,7 +54,7 @@ static void test_suffixes(void **state)
     assert_null(format_by_suffix(""));
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
     struct encoder_settings settings = encoder_defaults;
     assert_int_equal(settings.quality, 85);
@@ -76,7 +76,7 @@ static void test_parameters(void **state)
     assert_false(formats[FORMAT_png].parameters & TAKES(quality));
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     char text[FORMAT_LIST_BYTES];
     assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text), "<jpeg> or <png>");
@@ -91,11 +91,5 @@ static void test_lists(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_suffixes),
-        cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_lists),
-    };
-    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
+    return run_all(.name = "format");
 }

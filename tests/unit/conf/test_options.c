@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "conf/options.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 static struct options fresh(void)
 {
@@ -16,7 +16,7 @@ static struct options fresh(void)
     return options;
 }
 
-static void defaults_are_the_documented_ones(void **state)
+TEST(defaults_are_the_documented_ones)
 {
     struct options options = fresh();
     struct error error = {0};
@@ -37,7 +37,7 @@ static void defaults_are_the_documented_ones(void **state)
 }
 
 /* Each row: a setting, and a part of the sentence that refuses it; NULL: it is taken. */
-static void values_are_checked(void **state)
+TEST(values_are_checked)
 {
     static const struct {
         const char *name, *value, *refusal;
@@ -79,7 +79,7 @@ static void values_are_checked(void **state)
     }
 }
 
-static void suffixes_are_powers_of_1024(void **state)
+TEST(suffixes_are_powers_of_1024)
 {
     struct options options = fresh();
     struct error error = {0};
@@ -90,7 +90,7 @@ static void suffixes_are_powers_of_1024(void **state)
     options_clear(&options);
 }
 
-static void relations_are_checked(void **state)
+TEST(relations_are_checked)
 {
     static const struct {
         const char *name, *value, *refusal;
@@ -125,7 +125,7 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-static void files_are_read_in_order(void **state)
+TEST(files_are_read_in_order)
 {
     char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128], command[160];
     assert_non_null(mkdtemp(folder));
@@ -186,7 +186,7 @@ static void files_are_read_in_order(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void reload_takes_what_it_may(void **state)
+TEST(reload_takes_what_it_may)
 {
     struct options live = fresh(), next = fresh();
     struct error error = {0};
@@ -218,7 +218,7 @@ static char *read_all(FILE *file)
     return text;
 }
 
-static void sample_file_is_up_to_date(void **state)
+TEST(sample_file_is_up_to_date)
 {
     FILE *made = tmpfile(), *kept = fopen("conf/gpuimgd.conf", "r");
     assert_non_null(made);
@@ -233,14 +233,5 @@ static void sample_file_is_up_to_date(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_documented_ones),
-        cmocka_unit_test(values_are_checked),
-        cmocka_unit_test(suffixes_are_powers_of_1024),
-        cmocka_unit_test(relations_are_checked),
-        cmocka_unit_test(files_are_read_in_order),
-        cmocka_unit_test(reload_takes_what_it_may),
-        cmocka_unit_test(sample_file_is_up_to_date),
-    };
-    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+    return run_all(.name = "options");
 }

@@ -8,9 +8,9 @@
 #include "conf/log.h"
 #include "conf/status.h"
 #include "conf/text.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
-static void utf8_follows_rfc_3629(void **state)
+TEST(utf8_follows_rfc_3629)
 {
     static const struct {
         const char *bytes;
@@ -29,7 +29,7 @@ static void utf8_follows_rfc_3629(void **state)
                          rows[i].length);
 }
 
-static void escaped_text_is_printable_and_bounded(void **state)
+TEST(escaped_text_is_printable_and_bounded)
 {
     static const struct {
         const char *text, *front, *end; /* within 11 bytes */
@@ -58,7 +58,7 @@ static void escaped_text_is_printable_and_bounded(void **state)
     assert_string_equal(text, "a\\x00b");
 }
 
-static void unprintable_bytes_become_question_marks(void **state)
+TEST(unprintable_bytes_become_question_marks)
 {
     char text[] = "a\nb\x1b[1m \xc3\xa9 \xff\xe2\x82";
     text_make_printable(text);
@@ -69,7 +69,7 @@ static void unprintable_bytes_become_question_marks(void **state)
 }
 
 /* Each has the bytes of its neighbours on both sides, which are shown. */
-static void texts_that_look_like_others_are_unprintable(void **state)
+TEST(texts_that_look_like_others_are_unprintable)
 {
     static const char *const hidden[] = {
         "\xc2\xad",     "\xd8\x9c",     "\xe1\xa0\x8e", "\xe2\x80\x8b", "\xe2\x80\x8e",
@@ -102,7 +102,7 @@ static void texts_that_look_like_others_are_unprintable(void **state)
     assert_int_equal(text_code_point((const unsigned char *)"\xf0\x9f\x98\x80"), 0x1F600);
 }
 
-static void json_is_escaped_rather_than_changed(void **state)
+TEST(json_is_escaped_rather_than_changed)
 {
     static const struct {
         const char *json, *printable;
@@ -120,7 +120,7 @@ static void json_is_escaped_rather_than_changed(void **state)
     }
 }
 
-static void a_typing_mistake_has_a_nearest_name(void **state)
+TEST(a_typing_mistake_has_a_nearest_name)
 {
     static const char *const names[] = {"ops", "input", "grayscale", "grace"};
     static const struct {
@@ -138,7 +138,7 @@ static void a_typing_mistake_has_a_nearest_name(void **state)
     }
 }
 
-static void the_first_error_is_kept(void **state)
+TEST(the_first_error_is_kept)
 {
     struct error error = {0};
     assert_int_equal(error_set(&error, STATUS_BAD_OP, "radius is %d\n", 7), STATUS_BAD_OP);
@@ -152,7 +152,7 @@ static void the_first_error_is_kept(void **state)
     assert_int_equal(strlen(other.text), ERROR_TEXT_MAX - 1);
 }
 
-static void every_status_has_a_name_and_a_meaning(void **state)
+TEST(every_status_has_a_name_and_a_meaning)
 {
     for (int i = 0; i < STATUS_COUNT; i++) {
         assert_true(strlen(status_name((enum status)i)) > 1);
@@ -196,14 +196,14 @@ static void say_things(void)
     log_warning("%s", "two\nlines");
 }
 
-static void journal_lines_have_a_priority(void **state)
+TEST(journal_lines_have_a_priority)
 {
     char *text = captured(say_things, NULL);
     assert_string_equal(text, "<4>two?lines\n");
     free(text);
 }
 
-static void other_lines_have_a_time(void **state)
+TEST(other_lines_have_a_time)
 {
     char *text = captured(say_things, "1:2");
     int year, month, day, hour, minute, end = 0;
@@ -214,7 +214,7 @@ static void other_lines_have_a_time(void **state)
     free(text);
 }
 
-static void numbers_have_their_digits(void **state)
+TEST(numbers_have_their_digits)
 {
     static const uint64_t some[] = {0, 1, 9, 10, 99, 100, 4294967295u, 9999999999u, UINT64_MAX};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
@@ -230,18 +230,5 @@ static void numbers_have_their_digits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(utf8_follows_rfc_3629),
-        cmocka_unit_test(escaped_text_is_printable_and_bounded),
-        cmocka_unit_test(unprintable_bytes_become_question_marks),
-        cmocka_unit_test(texts_that_look_like_others_are_unprintable),
-        cmocka_unit_test(json_is_escaped_rather_than_changed),
-        cmocka_unit_test(a_typing_mistake_has_a_nearest_name),
-        cmocka_unit_test(the_first_error_is_kept),
-        cmocka_unit_test(every_status_has_a_name_and_a_meaning),
-        cmocka_unit_test(journal_lines_have_a_priority),
-        cmocka_unit_test(other_lines_have_a_time),
-        cmocka_unit_test(numbers_have_their_digits),
-    };
-    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+    return run_all(.name = "text");
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 #define LANE_BYTES 1000
 #define PINNED_BYTES (128 * MIB)
@@ -48,7 +48,7 @@ static size_t pinned_used(const struct bench *bench)
     return engine_pinned_usage(bench->engine).used;
 }
 
-static void each_gets_what_it_needs_or_waits(void **state)
+TEST(each_gets_what_it_needs_or_waits)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
@@ -73,7 +73,7 @@ static void each_gets_what_it_needs_or_waits(void **state)
     assert_int_equal(pinned_used(bench), 0);
 }
 
-static void nobody_overtakes(void **state)
+TEST(nobody_overtakes)
 {
     struct bench *bench = *state;
     struct job_run running = run_of(bench, 10, 100 * MIB), large = run_of(bench, 10, 100 * MIB),
@@ -95,7 +95,7 @@ static void nobody_overtakes(void **state)
 }
 
 /* The fifth large job gets no memory until one of four has ended. Of small ones the bytes count. */
-static void no_more_than_can_soon_begin(void **state)
+TEST(no_more_than_can_soon_begin)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
@@ -135,7 +135,7 @@ static void no_more_than_can_soon_begin(void **state)
 }
 
 /* What abandoned jobs hold is not waited for: one that needs it leaves the line to the others. */
-static void nobody_waits_for_the_abandoned(void **state)
+TEST(nobody_waits_for_the_abandoned)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
@@ -162,7 +162,7 @@ static void nobody_waits_for_the_abandoned(void **state)
 }
 
 /* The pool has 64 MiB, and may have twice as much, but not for a job for which nobody has time. */
-static void no_new_memory_for_those_in_reserve(void **state)
+TEST(no_new_memory_for_those_in_reserve)
 {
     struct bench *bench = *state;
     struct job_run first[JOBS - 1], next = run_of(bench, 1, 5 * MIB);
@@ -184,7 +184,7 @@ static void no_new_memory_for_those_in_reserve(void **state)
         admission_release(&first[i]);
 }
 
-static void what_never_fits_fails(void **state)
+TEST(what_never_fits_fails)
 {
     struct bench *bench = *state;
     struct job_run codec = run_of(bench, LANE_BYTES + 1, MIB),
@@ -211,7 +211,7 @@ static struct job_run keyed_run(struct bench *bench)
 }
 
 /* What waits for Redis stays reserved behind the release, and no more of it than there is. */
-static void results_stay_until_settled(void **state)
+TEST(results_stay_until_settled)
 {
     struct bench *bench = *state;
     struct admission *admission = &bench->pipeline.admission;
@@ -248,7 +248,7 @@ static void results_stay_until_settled(void **state)
 }
 
 /* Results that may be larger than the lane get all of it, which they have for themselves. */
-static void results_beyond_the_lane(void **state)
+TEST(results_beyond_the_lane)
 {
     struct bench *bench = *state;
     struct job_run large = keyed_run(bench), next = run_of(bench, 1, MIB);
@@ -268,15 +268,5 @@ static void results_beyond_the_lane(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_gets_what_it_needs_or_waits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nobody_overtakes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_more_than_can_soon_begin, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nobody_waits_for_the_abandoned, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_new_memory_for_those_in_reserve, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_never_fits_fails, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(results_stay_until_settled, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(results_beyond_the_lane, set_up, tear_down),
-    };
-    return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
+    return run_all(.name = "admission", .each_setup = set_up, .each_teardown = tear_down);
 }

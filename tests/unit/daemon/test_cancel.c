@@ -1,7 +1,7 @@
 /* test_cancel.c - what a cancelled job comes to at the end of a stage. */
 #include "codecs/codec.h"
 #include "daemon/pipeline/pipeline_impl.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 /* A job with two outputs at the end of a stage: the first wants values alone, the second a file. */
 static struct job_run run_at(enum stage stage)
@@ -19,7 +19,7 @@ static enum status end(struct job_run *run)
     return run->error.status;
 }
 
-static void what_is_complete_is_done(void **state)
+TEST(what_is_complete_is_done)
 {
     struct job_run run = run_at(STAGE_ENCODE);
     cJSON *values = cJSON_CreateArray();
@@ -37,7 +37,7 @@ static void what_is_complete_is_done(void **state)
     cJSON_Delete(values);
 }
 
-static void values_alone(void **state)
+TEST(values_alone)
 {
     struct job_run run = run_at(STAGE_ENCODE);
     cJSON *values = cJSON_CreateArray();
@@ -51,7 +51,7 @@ static void values_alone(void **state)
 }
 
 /* A key is set in the same step as the result, so there is always something left to withhold. */
-static void keys_are_withheld(void **state)
+TEST(keys_are_withheld)
 {
     struct job_run run = run_at(STAGE_ENCODE);
     uint8_t byte = 0;
@@ -61,7 +61,7 @@ static void keys_are_withheld(void **state)
     assert_int_equal(end(&run), STATUS_CANCELLED);
 }
 
-static void an_error_that_is_final_stays(void **state)
+TEST(an_error_that_is_final_stays)
 {
     struct job_run run = run_at(STAGE_DECODE);
     run.error.status = STATUS_DECODE_FAILED;
@@ -74,11 +74,5 @@ static void an_error_that_is_final_stays(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_complete_is_done),
-        cmocka_unit_test(values_alone),
-        cmocka_unit_test(keys_are_withheld),
-        cmocka_unit_test(an_error_that_is_final_stays),
-    };
-    return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);
+    return run_all(.name = "cancel");
 }

@@ -13,7 +13,7 @@
 
 #include "daemon/files/files.h"
 #include "tests/fixtures/call_filter.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
 
 /* Room for any path that these tests make. */
@@ -158,7 +158,7 @@ static enum status try_input(struct place *place, const char *path, struct error
     return status;
 }
 
-static void inputs_are_opened_beneath_the_root_only(void **state)
+TEST(inputs_are_opened_beneath_the_root_only)
 {
     struct place *place = *state;
     struct error error;
@@ -188,7 +188,7 @@ static void inputs_are_opened_beneath_the_root_only(void **state)
             fail_msg("%s: %s %s", refused[i], status_name(error.status), error.text);
 }
 
-static void inputs_have_a_size_limit_and_must_stand_still(void **state)
+TEST(inputs_have_a_size_limit_and_must_stand_still)
 {
     struct place *place = *state;
     struct error error = {0};
@@ -228,7 +228,7 @@ static void inputs_have_a_size_limit_and_must_stand_still(void **state)
 }
 
 /* What a user without rights is told: whose rights are missing, or which setting of the unit. */
-static void refusals_say_what_to_do(void **state)
+TEST(refusals_say_what_to_do)
 {
     struct place *place = *state;
     struct error error = {0};
@@ -267,7 +267,7 @@ static enum status any_file(void *context, const struct files_identity *target,
     return STATUS_OK;
 }
 
-static void outputs_appear_whole(void **state)
+TEST(outputs_appear_whole)
 {
     struct place *place = *state;
     struct error error = {0};
@@ -301,7 +301,7 @@ static void outputs_appear_whole(void **state)
     assert_int_equal(system(path), 0); /* nothing was left in it */
 }
 
-static void outputs_stay_beneath_the_root(void **state)
+TEST(outputs_stay_beneath_the_root)
 {
     struct place *place = *state;
     struct files_output output;
@@ -349,7 +349,7 @@ static enum status refuse_file(void *context, const struct files_identity *targe
 }
 
 /* Only if there is a file of that name is it asked about, and a refused one stays. */
-static void files_that_are_refused_stay(void **state)
+TEST(files_that_are_refused_stay)
 {
     struct place *place = *state;
     struct files_output output;
@@ -395,7 +395,7 @@ static void dead_instance(char inst[INSTANCE_BYTES_MAX])
 
 #define ELSEWHERE "otherhost:1b2c-3d:4026531836:77:88123"
 
-static void leftovers_of_the_dead_are_swept(void **state)
+TEST(leftovers_of_the_dead_are_swept)
 {
     struct place *place = *state;
     char inst[INSTANCE_BYTES_MAX], dead[300], own[300];
@@ -417,7 +417,7 @@ static void leftovers_of_the_dead_are_swept(void **state)
 }
 
 /* The clock that counts is the one that the files' times are from. */
-static void leftovers_age_by_the_file_servers_clock(void **state)
+TEST(leftovers_age_by_the_file_servers_clock)
 {
     struct place *place = *state;
     const char *leftover = "out/.gpuimgd/" ELSEWHERE ".12.3.0.tmp";
@@ -450,7 +450,7 @@ static void write_output(struct place *place, const char *path)
 }
 
 /* A user's output folder, in which files may look like ours. */
-static void foreign_files_are_not_swept(void **state)
+TEST(foreign_files_are_not_swept)
 {
     struct place *place = *state;
     static const char *const foreign[] = {
@@ -482,7 +482,7 @@ static void foreign_files_are_not_swept(void **state)
 }
 
 /* Of the exact form, but made by somebody else. */
-static void only_own_files_are_swept(void **state)
+TEST(only_own_files_are_swept)
 {
     struct place *place = *state;
     const char *link = "out/sub/.gpuimgd." ELSEWHERE ".1.2.3.tmp";
@@ -503,7 +503,7 @@ static void only_own_files_are_swept(void **state)
     assert_true(exists(place, link) && exists(place, folder) && exists(place, theirs));
 }
 
-static void leftovers_beside_targets_are_swept(void **state)
+TEST(leftovers_beside_targets_are_swept)
 {
     struct place *place = *state;
     char inst[INSTANCE_BYTES_MAX], dead[300];
@@ -526,7 +526,7 @@ static void leftovers_beside_targets_are_swept(void **state)
 }
 
 /* Links under the name of a temporary file must not be written through. */
-static void temporary_files_are_new_files(void **state)
+TEST(temporary_files_are_new_files)
 {
     struct place *place = *state;
     struct error error = {0};
@@ -566,7 +566,7 @@ static void open_again(struct place *place, const char *expected)
         fail_msg("%s: %s", expected ? expected : "to be opened", error.text);
 }
 
-static void the_temporary_folder_is_ours_alone(void **state)
+TEST(the_temporary_folder_is_ours_alone)
 {
     struct place *place = *state;
     char path[PATH_BYTES];
@@ -592,7 +592,7 @@ static void the_temporary_folder_is_ours_alone(void **state)
     open_again(place, "in which .gpuimgd is a symbolic link or a file: remove it");
 }
 
-static void roots_must_be_there(void **state)
+TEST(roots_must_be_there)
 {
     struct files files;
     struct error error = {0};
@@ -610,24 +610,8 @@ static int lose_openat2(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(inputs_are_opened_beneath_the_root_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(inputs_have_a_size_limit_and_must_stand_still, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(refusals_say_what_to_do, setup, teardown),
-        cmocka_unit_test_setup_teardown(outputs_appear_whole, setup, teardown),
-        cmocka_unit_test_setup_teardown(outputs_stay_beneath_the_root, setup, teardown),
-        cmocka_unit_test_setup_teardown(files_that_are_refused_stay, setup, teardown),
-        cmocka_unit_test_setup_teardown(leftovers_of_the_dead_are_swept, setup, teardown),
-        cmocka_unit_test_setup_teardown(leftovers_age_by_the_file_servers_clock, setup, teardown),
-        cmocka_unit_test_setup_teardown(foreign_files_are_not_swept, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_own_files_are_swept, setup, teardown),
-        cmocka_unit_test_setup_teardown(leftovers_beside_targets_are_swept, setup, teardown),
-        cmocka_unit_test_setup_teardown(temporary_files_are_new_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_temporary_folder_is_ours_alone, setup, teardown),
-        cmocka_unit_test(roots_must_be_there),
-    };
-    int failed = cmocka_run_group_tests_name("files", tests, NULL, NULL);
+    int failed = run_all(.name = "files", .each_setup = setup, .each_teardown = teardown);
     /* Once more as under the unit, where paths are walked. */
-    return failed + cmocka_run_group_tests_name("files without openat2", tests, lose_openat2, NULL);
+    return failed + run_all(.name = "files without openat2", .setup = lose_openat2,
+                            .each_setup = setup, .each_teardown = teardown);
 }

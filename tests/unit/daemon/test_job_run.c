@@ -4,12 +4,6 @@
  * What is legal is written here as rules, not as the tables of job_run.h. Each pair of states is
  * tried: a legal move must reach its state and list, an illegal one must end the process.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -17,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
+#include "tests/fixtures/cmocka.h"
 
 #define LEGAL_MOVES 37
 #define LEGAL_DECISIONS 16
@@ -158,9 +153,8 @@ static void check_moved(struct bench *bench, struct state from, struct state to)
     assert_ptr_equal(left->head.prev, &bench->other.node);
 }
 
-static void every_move(void **state)
+TEST(every_move)
 {
-    (void)state;
     static struct bench bench;
     size_t legal = 0;
     for (unsigned i = 0; i < STAGE_COUNT * OWNER_COUNT; i++) {
@@ -183,9 +177,8 @@ static void every_move(void **state)
 }
 
 /* A worker that has carried a job on has set `at` already; a move of the owner keeps it. */
-static void the_owner_alone_keeps_at(void **state)
+TEST(the_owner_alone_keeps_at)
 {
-    (void)state;
     static struct bench bench;
     set_up(&bench, (struct state){STAGE_READ, OWNER_WORKER});
     bench.run.at = STAGE_GPU;
@@ -200,9 +193,8 @@ static void decide(struct job_run *run, struct state to)
     job_run_decide(run, (enum outcome)to.stage);
 }
 
-static void every_decision(void **state)
+TEST(every_decision)
 {
-    (void)state;
     static struct job_run run;
     size_t legal = 0;
     for (enum outcome from = 0; from < OUTCOME_COUNT; from++) {
@@ -225,9 +217,8 @@ static void every_decision(void **state)
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-static void a_free_place_is_zeroed_in_its_list(void **state)
+TEST(a_free_place_is_zeroed_in_its_list)
 {
-    (void)state;
     static struct bench bench;
     set_up(&bench, (struct state){STAGE_ASK, OWNER_NONE});
     bench.run.number = 7;
@@ -243,11 +234,5 @@ static void a_free_place_is_zeroed_in_its_list(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_move),
-        cmocka_unit_test(the_owner_alone_keeps_at),
-        cmocka_unit_test(every_decision),
-        cmocka_unit_test(a_free_place_is_zeroed_in_its_list),
-    };
-    return cmocka_run_group_tests_name("job_run", tests, NULL, NULL);
+    return run_all(.name = "job_run");
 }

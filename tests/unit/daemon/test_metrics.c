@@ -18,7 +18,7 @@
 #include "daemon/telemetry/history.h"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 #include "tests/fixtures/prometheus.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
@@ -46,7 +46,7 @@ static struct metrics_job job_of(double total_ms)
 
 /* ---- the reader itself ----------------------------------------------------------------------- */
 
-static void the_reader_refuses(void **state)
+TEST(the_reader_refuses)
 {
     static const char *const bad[] = {
         "",
@@ -97,7 +97,7 @@ static char unit_of(struct prometheus_row row)
     return memory || holds(row.source, "bytes") ? 'b' : 0;
 }
 
-static void rows_follow_the_conventions(void **state)
+TEST(rows_follow_the_conventions)
 {
     assert_true(prometheus_rows() > 40);
     for (size_t i = 0; i < prometheus_rows(); i++) {
@@ -119,7 +119,7 @@ static void rows_follow_the_conventions(void **state)
     }
 }
 
-static void a_daemon_that_starts_shows_every_metric(void **state)
+TEST(a_daemon_that_starts_shows_every_metric)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     snapshot_read_process(snapshot);
@@ -135,7 +135,7 @@ static void a_daemon_that_starts_shows_every_metric(void **state)
     free(snapshot);
 }
 
-static void labels_are_escaped(void **state)
+TEST(labels_are_escaped)
 {
     static const char hostile[] = "a\\b\"c\nd} 1\n# TYPE x gauge";
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
@@ -160,7 +160,7 @@ static void labels_are_escaped(void **state)
 }
 
 /* The labels that METRICS.md names are those of the samples; if it lists values, it lists all. */
-static void labels_are_documented(void **state)
+TEST(labels_are_documented)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     snapshot->device_count = snapshot->streams = 1;
@@ -188,7 +188,7 @@ static void labels_are_documented(void **state)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static void ends_are_counted_by_outcome_and_code(void **state)
+TEST(ends_are_counted_by_outcome_and_code)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     struct error error = {0};
@@ -228,7 +228,7 @@ static void ends_are_counted_by_outcome_and_code(void **state)
     free(snapshot);
 }
 
-static void durations_fall_into_their_buckets(void **state)
+TEST(durations_fall_into_their_buckets)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     double sum_s = 0;
@@ -256,7 +256,7 @@ static void durations_fall_into_their_buckets(void **state)
     free(snapshot);
 }
 
-static void the_latest_errors_are_kept(void **state)
+TEST(the_latest_errors_are_kept)
 {
     struct snapshot *snapshot = calloc(1, sizeof *snapshot);
     for (uint64_t i = 1; i <= METRICS_RECENT_MAX + 3; i++) {
@@ -285,7 +285,7 @@ static void the_latest_errors_are_kept(void **state)
 }
 
 /* What PROTOCOL.md says of the text that gpuimgctl reads. */
-static void the_heartbeat_has_its_keys(void **state)
+TEST(the_heartbeat_has_its_keys)
 {
     struct snapshot *s = calloc(1, sizeof *s);
     struct metrics_job job = job_of(8); /* 2 ms each in read, decode and encode */
@@ -336,7 +336,7 @@ static void check_verdict(const struct snapshot *snapshot, uint64_t now_ns, bool
         fail_msg("\"%s\" does not say \"%s\"", why, word);
 }
 
-static void health_and_readiness(void **state)
+TEST(health_and_readiness)
 {
     const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (SNAPSHOT_STALL_S + 1) * NS_PER_S;
     struct snapshot *m = calloc(1, sizeof *m);
@@ -368,7 +368,7 @@ static void health_and_readiness(void **state)
 
 /* ---- the last two minutes -------------------------------------------------------------------- */
 
-static void history_is_bounded(void **state)
+TEST(history_is_bounded)
 {
     struct history *history = calloc(1, sizeof *history);
     struct snapshot *m = calloc(1, sizeof *m);
@@ -408,7 +408,7 @@ static void history_is_bounded(void **state)
 
 /* ---- where to listen ------------------------------------------------------------------------- */
 
-static void addresses_are_taken_or_refused(void **state)
+TEST(addresses_are_taken_or_refused)
 {
     static const char *const good[] = {"9464", "0", "65535", "127.0.0.1:9464", "localhost:9464",
                                        "0.0.0.0:0", "[::1]:9464", "[::]:9464", "unix:/run/x.sock"};
@@ -442,7 +442,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     return real(host, port, hints, found);
 }
 
-static void localhost_is_not_looked_up(void **state)
+TEST(localhost_is_not_looked_up)
 {
     struct listener listener;
     struct error error = {0};
@@ -461,7 +461,7 @@ static void localhost_is_not_looked_up(void **state)
     assert_non_null(strstr(error.text, "metrics_listen is \"gpuimgd.test:0\""));
 }
 
-static void hosts_are_taken_or_refused(void **state)
+TEST(hosts_are_taken_or_refused)
 {
     static const char *const good[] = {"gpu7.example", "GPU7.Example:9464", "localhost:1",
                                        "10.0.0.1", "[::1]:9464", "[fe80::1]", NULL};
@@ -479,7 +479,7 @@ static void hosts_are_taken_or_refused(void **state)
     assert_true(listener_takes_host(&listener, "gpu7.example.evil"));
 }
 
-static void without_the_option_nothing_is_asked(void **state)
+TEST(without_the_option_nothing_is_asked)
 {
     struct error error = {0};
     assert_true(web_check("", &error));
@@ -492,7 +492,7 @@ static void without_the_option_nothing_is_asked(void **state)
 #endif
 }
 
-static void an_abandoned_socket_is_replaced(void **state)
+TEST(an_abandoned_socket_is_replaced)
 {
     char folder[] = "/tmp/gpuimgd-listener.XXXXXX", option[64], path[64];
     struct listener first, second;
@@ -519,23 +519,5 @@ static void an_abandoned_socket_is_replaced(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reader_refuses),
-        cmocka_unit_test(rows_follow_the_conventions),
-        cmocka_unit_test(a_daemon_that_starts_shows_every_metric),
-        cmocka_unit_test(labels_are_escaped),
-        cmocka_unit_test(labels_are_documented),
-        cmocka_unit_test(the_heartbeat_has_its_keys),
-        cmocka_unit_test(ends_are_counted_by_outcome_and_code),
-        cmocka_unit_test(durations_fall_into_their_buckets),
-        cmocka_unit_test(the_latest_errors_are_kept),
-        cmocka_unit_test(health_and_readiness),
-        cmocka_unit_test(history_is_bounded),
-        cmocka_unit_test(addresses_are_taken_or_refused),
-        cmocka_unit_test(localhost_is_not_looked_up),
-        cmocka_unit_test(hosts_are_taken_or_refused),
-        cmocka_unit_test(without_the_option_nothing_is_asked),
-        cmocka_unit_test(an_abandoned_socket_is_replaced),
-    };
-    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
+    return run_all(.name = "metrics");
 }

@@ -6,7 +6,7 @@
 
 #include "conf/status.h"
 #include "daemon/telemetry/stats.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 static struct stats stats;
 static struct snapshot now = {.engine = "cpu"};
@@ -21,7 +21,7 @@ static bool line(uint32_t in_flight, uint64_t queue_length)
     return news;
 }
 
-static void test_an_idle_daemon_says_so_once(void **state)
+TEST(test_an_idle_daemon_says_so_once)
 {
     stats_begin(&stats, &now);
     assert_true(line(0, 0));
@@ -66,7 +66,7 @@ static void check_value(const char *key, double expected, double tolerance)
 }
 
 /* 100 jobs of 1 to 100 ms in 2 s, after some of which the line must not know any more. */
-static void test_a_line_has_what_came_since_the_last_one(void **state)
+TEST(test_a_line_has_what_came_since_the_last_one)
 {
     struct metrics_job job = {.outcome = METRICS_DEAD, .total_ms = 5000, .images = 50,
                               .ms = {100, 100, 100, 100, 100, 100, 100}};
@@ -119,9 +119,5 @@ static void test_a_line_has_what_came_since_the_last_one(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_idle_daemon_says_so_once),
-        cmocka_unit_test(test_a_line_has_what_came_since_the_last_one),
-    };
-    return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+    return run_all(.name = "stats");
 }

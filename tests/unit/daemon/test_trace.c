@@ -12,7 +12,7 @@
 
 #include "daemon/telemetry/timeline.h"
 #include "daemon/telemetry/trace.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/trace_file.h"
 
@@ -106,7 +106,7 @@ static cJSON *read_good(const char *path, bool wanted_whole)
     return events;
 }
 
-static void slices_waits_and_counters_come_back(void **state)
+TEST(slices_waits_and_counters_come_back)
 {
     struct trace_config config = config_of(chrome, "");
     struct trace *trace = open_good(&config);
@@ -130,7 +130,7 @@ static void slices_waits_and_counters_come_back(void **state)
 }
 
 /* The check is one that can fail. */
-static void the_check_finds_overlap_and_disorder(void **state)
+TEST(the_check_finds_overlap_and_disorder)
 {
     for (int fault = 0; fault < 4; fault++) {
         struct trace_config config = config_of(chrome, "");
@@ -158,7 +158,7 @@ static void the_check_finds_overlap_and_disorder(void **state)
     assert_false(xml_good("<a/><b/>"));
 }
 
-static void a_full_file_says_what_is_missing(void **state)
+TEST(a_full_file_says_what_is_missing)
 {
     struct trace_config config = config_of(chrome, "");
     config.bytes_max = 100000;
@@ -177,7 +177,7 @@ static void a_full_file_says_what_is_missing(void **state)
 }
 
 /* More at once than the ring holds: whatever the thread missed is counted. */
-static void a_flood_is_counted(void **state)
+TEST(a_flood_is_counted)
 {
     struct trace_config config = config_of(chrome, timeline);
     struct trace *trace = open_good(&config);
@@ -190,7 +190,7 @@ static void a_flood_is_counted(void **state)
     cJSON_Delete(events);
 }
 
-static void too_many_slices_are_counted(void **state)
+TEST(too_many_slices_are_counted)
 {
     struct trace_config config = config_of(chrome, timeline);
     struct trace *trace = open_good(&config);
@@ -231,7 +231,7 @@ static void leave_behind(bool full_disk)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static void a_killed_process_leaves_whole_events(void **state)
+TEST(a_killed_process_leaves_whole_events)
 {
     unlink(chrome);
     leave_behind(false);
@@ -252,7 +252,7 @@ static void a_killed_process_leaves_whole_events(void **state)
     cJSON_Delete(events);
 }
 
-static void a_full_disk_leaves_whole_events(void **state)
+TEST(a_full_disk_leaves_whole_events)
 {
     leave_behind(true);
     bool whole;
@@ -290,7 +290,7 @@ static unsigned count_of(const char *text, const char *word)
     return count;
 }
 
-static void the_picture_has_what_it_must(void **state)
+TEST(the_picture_has_what_it_must)
 {
     static const char *const words[] = {
         "worker 2", "stream 1", "cuda:0", "prefers-color-scheme", "job 17: decode 2.000 ms",
@@ -310,7 +310,7 @@ static void the_picture_has_what_it_must(void **state)
     free(text);
 }
 
-static void the_picture_is_bounded(void **state)
+TEST(the_picture_is_bounded)
 {
     char *text = draw(6000, 10 * MS, 100);
     assert_in_range(count_of(text, "<g class=\"j\">"), TIMELINE_WINDOW_JOBS,
@@ -329,7 +329,7 @@ static void the_picture_is_bounded(void **state)
 }
 
 /* 300 slow jobs, in the middle of which 100 come at three times the pace. */
-static void the_busiest_moment_is_drawn(void **state)
+TEST(the_busiest_moment_is_drawn)
 {
     struct trace_config config = config_of("", timeline);
     struct timeline *made = NULL;
@@ -368,7 +368,7 @@ static void check_refused(const char *trace_path, const char *timeline_path, con
         fail_msg("\"%s\" does not say \"%s\"", error.text, word);
 }
 
-static void places_that_cannot_be_written_are_refused(void **state)
+TEST(places_that_cannot_be_written_are_refused)
 {
     char pipe[64];
     snprintf(pipe, sizeof pipe, "%s/pipe", folder);
@@ -383,18 +383,5 @@ static void places_that_cannot_be_written_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_waits_and_counters_come_back),
-        cmocka_unit_test(the_check_finds_overlap_and_disorder),
-        cmocka_unit_test(a_full_file_says_what_is_missing),
-        cmocka_unit_test(a_flood_is_counted),
-        cmocka_unit_test(too_many_slices_are_counted),
-        cmocka_unit_test(a_killed_process_leaves_whole_events),
-        cmocka_unit_test(a_full_disk_leaves_whole_events),
-        cmocka_unit_test(the_picture_has_what_it_must),
-        cmocka_unit_test(the_picture_is_bounded),
-        cmocka_unit_test(the_busiest_moment_is_drawn),
-        cmocka_unit_test(places_that_cannot_be_written_are_refused),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return run_all(.setup = make_folder, .teardown = remove_folder);
 }

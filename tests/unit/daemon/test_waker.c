@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "daemon/pipeline/waker.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 #define THREADS 4
 #define WAKES   50000
@@ -51,7 +51,7 @@ static void count(void *context)
     bench->calls++;
 }
 
-static void test_once_for_many(void **state)
+TEST(test_once_for_many)
 {
     struct bench bench;
     open_bench(&bench, count);
@@ -76,7 +76,7 @@ static void wake_again(void *context)
         uv_stop(&bench->loop);
 }
 
-static void test_woken_by_its_callback(void **state)
+TEST(test_woken_by_its_callback)
 {
     struct bench bench;
     open_bench(&bench, wake_again);
@@ -110,7 +110,7 @@ static void add_up(void *context)
 }
 
 /* What a thread wrote before its last wake is seen, whichever wake that one fell together with. */
-static void test_no_wake_is_lost(void **state)
+TEST(test_no_wake_is_lost)
 {
     struct bench bench;
     open_bench(&bench, add_up);
@@ -125,7 +125,7 @@ static void test_no_wake_is_lost(void **state)
     close_bench(&bench);
 }
 
-static void test_no_descriptor_left(void **state)
+TEST(test_no_descriptor_left)
 {
     struct rlimit before, none;
     struct waker waker;
@@ -142,11 +142,5 @@ static void test_no_descriptor_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once_for_many),
-        cmocka_unit_test(test_woken_by_its_callback),
-        cmocka_unit_test(test_no_wake_is_lost),
-        cmocka_unit_test(test_no_descriptor_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/pipeline/workers.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 struct bench {
     uv_loop_t loop;
@@ -74,7 +74,7 @@ static void bench_end(struct bench *bench)
     free(bench);
 }
 
-static void what_is_nearest_its_end_goes_first(void **state)
+TEST(what_is_nearest_its_end_goes_first)
 {
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
@@ -91,7 +91,7 @@ static void what_is_nearest_its_end_goes_first(void **state)
     bench_end(bench);
 }
 
-static void a_task_not_begun_can_be_withdrawn(void **state)
+TEST(a_task_not_begun_can_be_withdrawn)
 {
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 2, false);
@@ -107,7 +107,7 @@ static void a_task_not_begun_can_be_withdrawn(void **state)
     bench_end(bench);
 }
 
-static void a_worker_that_hangs_is_replaced(void **state)
+TEST(a_worker_that_hangs_is_replaced)
 {
     struct bench *bench = bench_create(1);
     struct note stuck = note_of(bench, 's', 0, true), a = note_of(bench, 'a', 0, false);
@@ -125,7 +125,7 @@ static void a_worker_that_hangs_is_replaced(void **state)
 }
 
 /* Its news waits for that of the next one; where that does not come, somebody has to ask. */
-static void news_that_can_wait_does_not_get_lost(void **state)
+TEST(news_that_can_wait_does_not_get_lost)
 {
     struct bench *bench = bench_create(1);
     struct note gate = note_of(bench, 'g', 0, true), a = note_of(bench, 'a', 0, false),
@@ -146,7 +146,7 @@ static void news_that_can_wait_does_not_get_lost(void **state)
     bench_end(bench);
 }
 
-static void patient_tasks_all_come_back(void **state)
+TEST(patient_tasks_all_come_back)
 {
     struct bench *bench = bench_create(3);
     enum { COUNT = 2000 };
@@ -162,7 +162,7 @@ static void patient_tasks_all_come_back(void **state)
     bench_end(bench);
 }
 
-static void many_tasks_all_come_back(void **state)
+TEST(many_tasks_all_come_back)
 {
     struct bench *bench = bench_create(4);
     enum { COUNT = 2000 };
@@ -179,13 +179,5 @@ static void many_tasks_all_come_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_nearest_its_end_goes_first),
-        cmocka_unit_test(a_task_not_begun_can_be_withdrawn),
-        cmocka_unit_test(a_worker_that_hangs_is_replaced),
-        cmocka_unit_test(many_tasks_all_come_back),
-        cmocka_unit_test(news_that_can_wait_does_not_get_lost),
-        cmocka_unit_test(patient_tasks_all_come_back),
-    };
-    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
+    return run_all(.name = "workers");
 }

@@ -503,7 +503,7 @@ static uint32_t chain_count(void)
     return test_quick() ? CHAINS_QUICK : CHAINS;
 }
 
-static void test_one_plan_or_many(void **state)
+TEST(test_one_plan_or_many)
 {
     for (uint32_t i = 0; i < chain_count(); i++) {
         struct chain_case c;
@@ -560,7 +560,7 @@ static void check_flight(uint32_t first, uint32_t count)
     }
 }
 
-static void test_engines_agree_cuda(void **state)
+TEST(test_engines_agree_cuda)
 {
     if (!cuda)
         skip();
@@ -571,7 +571,7 @@ static void test_engines_agree_cuda(void **state)
 
 /* ---- the table ---- */
 
-static void test_every_operation_was_drawn(void **state)
+TEST(test_every_operation_was_drawn)
 {
     assert_true(op_count >= 22 && op_count <= sizeof(drawn) / sizeof(drawn[0]));
     for (size_t i = 0; i < op_count; i++)
@@ -600,10 +600,5 @@ static int close_engines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_plan_or_many),
-        cmocka_unit_test(test_every_operation_was_drawn),
-        cmocka_unit_test(test_engines_agree_cuda),
-    };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return run_all(.setup = open_engines, .teardown = close_engines);
 }

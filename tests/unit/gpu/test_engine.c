@@ -14,7 +14,7 @@ static const char *const all_ops[] = {
 
 /* ---- the CPU engine ---- */
 
-static void test_auto_gives_an_engine(void **state)
+TEST(test_auto_gives_an_engine)
 {
     struct engine *engine = test_engine_open("auto", 2, 64 * MIB, 64 * MIB);
     assert_non_null(engine);
@@ -25,7 +25,7 @@ static void test_auto_gives_an_engine(void **state)
     engine_close(NULL);
 }
 
-static void test_cpu_names(void **state)
+TEST(test_cpu_names)
 {
     struct engine *cpu = test_engine_open("cpu", 4, 64 * MIB, 0);
     assert_true(engine_is_synchronous(cpu));
@@ -64,14 +64,14 @@ static void check_shortage(struct engine *engine)
     assert_int_equal(engine_device_usage(engine).used, 0);
 }
 
-static void test_cpu_shortage(void **state)
+TEST(test_cpu_shortage)
 {
     struct engine *cpu = test_engine_open("cpu", 1, 10 * MIB, 0);
     check_shortage(cpu);
     engine_close(cpu);
 }
 
-static void test_cpu_deadline(void **state)
+TEST(test_cpu_deadline)
 {
     struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
     struct job job;
@@ -117,7 +117,7 @@ static void check_deadline_within(struct engine *cpu, const char *ops, const cha
 #define ONES "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
 #define ONES_5 ONES "," ONES "," ONES "," ONES "," ONES
 
-static void test_cpu_deadline_within_a_pass(void **state)
+TEST(test_cpu_deadline_within_a_pass)
 {
     static const char *const rows[][2] = {
         {"[{\"op\":\"convolve\",\"kernel\":[" ONES_5 "," ONES_5 "," ONES_5 "]}]",
@@ -181,7 +181,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void test_cpu_many_threads(void **state)
+TEST(test_cpu_many_threads)
 {
     struct engine *cpu = test_engine_open("cpu", 1, 256 * MIB, 0);
     struct worker workers[THREADS];
@@ -201,7 +201,7 @@ static void test_cpu_many_threads(void **state)
     engine_close(cpu);
 }
 
-static void test_a_wrong_engine_is_refused(void **state)
+TEST(test_a_wrong_engine_is_refused)
 {
     struct engine *engine = NULL;
     struct error error = {0};
@@ -222,7 +222,7 @@ static struct engine *open_cuda(uint32_t streams, size_t pinned, size_t device)
     return engine;
 }
 
-static void test_names_cuda(void **state)
+TEST(test_names_cuda)
 {
     struct engine *cuda = open_cuda(3, 64 * MIB, 64 * MIB);
     assert_false(engine_is_synchronous(cuda));
@@ -233,7 +233,7 @@ static void test_names_cuda(void **state)
     engine_close(cuda);
 }
 
-static void test_shortage_cuda(void **state)
+TEST(test_shortage_cuda)
 {
     struct engine *pinned = open_cuda(1, 6 * MIB, 64 * MIB);
     check_shortage(pinned);
@@ -286,22 +286,22 @@ static void many_jobs(uint32_t streams)
     engine_close(cpu);
 }
 
-static void test_one_stream_cuda(void **state)
+TEST(test_one_stream_cuda)
 {
     many_jobs(1);
 }
 
-static void test_four_streams_cuda(void **state)
+TEST(test_four_streams_cuda)
 {
     many_jobs(4);
 }
 
-static void test_eight_streams_cuda(void **state)
+TEST(test_eight_streams_cuda)
 {
     many_jobs(8);
 }
 
-static void test_deadline_cuda(void **state)
+TEST(test_deadline_cuda)
 {
     struct engine *cuda = open_cuda(1, 64 * MIB, 64 * MIB);
     struct job job;
@@ -319,7 +319,7 @@ static void test_deadline_cuda(void **state)
 }
 
 /* Several seconds of jobs with pauses: the clock's base is renewed meanwhile. */
-static void test_times_over_seconds_cuda(void **state)
+TEST(test_times_over_seconds_cuda)
 {
     struct engine *cuda = open_cuda(2, 128 * MIB, 128 * MIB);
     struct job job;
@@ -346,21 +346,5 @@ static void test_times_over_seconds_cuda(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_auto_gives_an_engine),
-        cmocka_unit_test(test_cpu_names),
-        cmocka_unit_test(test_cpu_shortage),
-        cmocka_unit_test(test_cpu_deadline),
-        cmocka_unit_test(test_cpu_deadline_within_a_pass),
-        cmocka_unit_test(test_cpu_many_threads),
-        cmocka_unit_test(test_a_wrong_engine_is_refused),
-        cmocka_unit_test(test_names_cuda),
-        cmocka_unit_test(test_shortage_cuda),
-        cmocka_unit_test(test_one_stream_cuda),
-        cmocka_unit_test(test_four_streams_cuda),
-        cmocka_unit_test(test_eight_streams_cuda),
-        cmocka_unit_test(test_deadline_cuda),
-        cmocka_unit_test(test_times_over_seconds_cuda),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

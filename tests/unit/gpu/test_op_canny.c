@@ -270,7 +270,7 @@ static void all_parameters(struct engine *engine)
                                            same[i].ops, behind_nothing});
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const char *const refusals[][2] = {
         {"[{\"op\":\"canny\",\"low\":-1}]", "low is -1; it must be 0 to 1530"},
@@ -293,7 +293,7 @@ static void test_refused(void **state)
 }
 
 /* A JPEG's Y channel serves it; of gray it is one pass, of colour two. */
-static void test_gray(void **state)
+TEST(test_gray)
 {
     cJSON *ops = test_ops("[\"canny\"]");
     struct plan_target target = {.ops = ops};
@@ -320,14 +320,5 @@ ON_BOTH(parameters)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_gray),
-        cmocka_unit_test(test_pictures_cpu),    cmocka_unit_test(test_spiral_cpu),
-        cmocka_unit_test(test_long_spiral_cpu), cmocka_unit_test(test_parameters_cpu),
-        cmocka_unit_test(test_pictures_cuda),   cmocka_unit_test(test_spiral_cuda),
-        cmocka_unit_test(test_long_spiral_cuda), cmocka_unit_test(test_parameters_cuda),
-        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
-        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -126,7 +126,7 @@ ON_BOTH(extremes)
 ON_BOTH(behind_table)
 ON_BOTH(behind_gray)
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct neighbours_refusal refusals[] = {
         {"[\"convolve\"]", "kernel is missing; it must be an array of rows"},
@@ -163,12 +163,5 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convolve_cpu),  cmocka_unit_test(test_extremes_cpu),
-        cmocka_unit_test(test_convolve_cuda), cmocka_unit_test(test_extremes_cuda),
-        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
-        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -127,7 +127,7 @@ ON_BOTH(behind_table)
 ON_BOTH(behind_gray)
 
 /* Kernels that differ from one pixel are a pass; the others cost nothing. */
-static void test_narrow_ones_are_nothing(void **state)
+TEST(test_narrow_ones_are_nothing)
 {
     static const char *const names[] = {"gaussian", "unsharp"};
     for (int i = 0; i < 4; i++) {
@@ -145,7 +145,7 @@ static void test_narrow_ones_are_nothing(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct neighbours_refusal refusals[] = {
         {"[{\"op\":\"gaussian\",\"ksize\":4}]", "ksize is 4; it must be an odd integer of 3 to 31"},
@@ -165,13 +165,5 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gaussian_cpu),  cmocka_unit_test(test_unsharp_cpu),
-        cmocka_unit_test(test_gaussian_cuda), cmocka_unit_test(test_unsharp_cuda),
-        cmocka_unit_test(test_behind_table_cpu), cmocka_unit_test(test_behind_table_cuda),
-        cmocka_unit_test(test_behind_gray_cpu), cmocka_unit_test(test_behind_gray_cuda),
-        cmocka_unit_test(test_narrow_ones_are_nothing),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

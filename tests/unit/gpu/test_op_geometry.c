@@ -461,7 +461,7 @@ static void check_shape(const struct shape *shape)
     cJSON_Delete((cJSON *)target.ops);
 }
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         check_shape(&shapes[i]);
@@ -514,7 +514,7 @@ static const struct refusal misfits[] = {
     {"[{\"op\":\"crop\",\"width\":301,\"height\":5,\"gravity\":\"west\"}]", "width is 301"},
 };
 
-static void test_refused_parameters(void **state)
+TEST(test_refused_parameters)
 {
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         struct error error = {0};
@@ -527,7 +527,7 @@ static void test_refused_parameters(void **state)
     }
 }
 
-static void test_refused_rectangles(void **state)
+TEST(test_refused_rectangles)
 {
     struct plan_source source = {.width = 300, .height = 200, .channels = 3, .orientation = 1};
     for (size_t i = 0; i < sizeof(misfits) / sizeof(misfits[0]); i++) {
@@ -552,14 +552,5 @@ ON_BOTH(windows)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_parameters), cmocka_unit_test(test_refused_rectangles),
-        cmocka_unit_test(test_plans),              cmocka_unit_test(test_maps_cpu),
-        cmocka_unit_test(test_crops_cpu),          cmocka_unit_test(test_gravities_cpu),
-        cmocka_unit_test(test_random_cpu),         cmocka_unit_test(test_maps_cuda),
-        cmocka_unit_test(test_crops_cuda),         cmocka_unit_test(test_gravities_cuda),
-        cmocka_unit_test(test_random_cuda),        cmocka_unit_test(test_windows_cpu),
-        cmocka_unit_test(test_windows_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

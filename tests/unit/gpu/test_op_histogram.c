@@ -143,7 +143,7 @@ static void all_chains(struct engine *engine)
     values_end(&b, engine);
 }
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
     struct plan plan;
     struct error error = {0};
@@ -180,7 +180,7 @@ static void test_plans(void **state)
     assert_false(plan_gives_values(NULL));
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
     values_refused("[{\"op\":\"histogram\",\"gray\":1}]",
                    "ops[0] histogram: gray is a number; it must be true or false");
@@ -195,12 +195,5 @@ ON_BOTH(chains)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),          cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_histogram_cpu),  cmocka_unit_test(test_many_cpu),
-        cmocka_unit_test(test_stats_cpu),      cmocka_unit_test(test_chains_cpu),
-        cmocka_unit_test(test_histogram_cuda), cmocka_unit_test(test_many_cuda),
-        cmocka_unit_test(test_stats_cuda),     cmocka_unit_test(test_chains_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -47,7 +47,7 @@ ON_BOTH(median)
 ON_BOTH(behind_table)
 ON_BOTH(behind_gray)
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct neighbours_refusal refusals[] = {
         {"[{\"op\":\"median\",\"size\":4}]", "size is 4; it must be 3 or 5"},
@@ -61,14 +61,5 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median_cpu),
-        cmocka_unit_test(test_median_cuda),
-        cmocka_unit_test(test_behind_table_cpu),
-        cmocka_unit_test(test_behind_table_cuda),
-        cmocka_unit_test(test_behind_gray_cpu),
-        cmocka_unit_test(test_behind_gray_cuda),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -118,14 +118,14 @@ static void all_large(struct engine *engine)
 #endif
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
     values_refused("[{\"op\":\"otsu\",\"threshold\":1}]", "it has none");
     values_refused("[{\"op\":\"equalize\",\"gray\":true}]", "it has none");
 }
 
 /* One pass each, whatever stands before it; a JPEG's Y channel serves them. */
-static void test_fusion(void **state)
+TEST(test_fusion)
 {
     static const char *const chains[] = {"[\"otsu\"]", "[\"grayscale\",\"otsu\"]",
                                          "[\"grayscale\",\"equalize\"]"};
@@ -149,11 +149,5 @@ ON_BOTH(large)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_fusion),
-        cmocka_unit_test(test_otsu_cpu),   cmocka_unit_test(test_equalize_cpu),
-        cmocka_unit_test(test_large_cpu),  cmocka_unit_test(test_otsu_cuda),
-        cmocka_unit_test(test_equalize_cuda), cmocka_unit_test(test_large_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -254,7 +254,7 @@ static const struct shape shapes[] = {
      "orient|resample y|phash", 8, 512 + 1024},
 };
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *shape = &shapes[i];
@@ -284,7 +284,7 @@ static void test_plans(void **state)
 
 /* Its gray is made of a JPEG's colours, decoded in full; of its Y channel, where grayscale made
  * that first. */
-static void test_decoding(void **state)
+TEST(test_decoding)
 {
     struct plan_source source = {.width = 4000, .height = 3000, .channels = 3, .orientation = 1};
     struct plan_target target = {.ops = test_ops("[\"phash\"," TO_32 "]")};
@@ -297,7 +297,7 @@ static void test_decoding(void **state)
     cJSON_Delete((cJSON *)target.ops);
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
     values_refused("[{\"op\":\"phash\",\"size\":8}]", "it has none");
 }
@@ -310,14 +310,5 @@ ON_BOTH(pairs)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),      cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_phash_cpu),
-        cmocka_unit_test(test_known_cpu),  cmocka_unit_test(test_flat_cpu),
-        cmocka_unit_test(test_many_cpu),   cmocka_unit_test(test_pairs_cpu),
-        cmocka_unit_test(test_phash_cuda), cmocka_unit_test(test_known_cuda),
-        cmocka_unit_test(test_flat_cuda),  cmocka_unit_test(test_many_cuda),
-        cmocka_unit_test(test_pairs_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

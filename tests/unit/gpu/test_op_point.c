@@ -331,7 +331,7 @@ static const struct refusal {
     {"{'op':'color_matrix','matrix':[" ROWS ",[1e999,3,3,0]]}", "matrix[2][0] is inf"},
 };
 
-static void test_point_refused(void **state)
+TEST(test_point_refused)
 {
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         char text[300], json[300];
@@ -346,7 +346,7 @@ static void test_point_refused(void **state)
 }
 
 /* A threshold needs no colour, whatever its value; the others do. */
-static void test_point_wants_gray(void **state)
+TEST(test_point_wants_gray)
 {
     static const struct {
         const char *ops;
@@ -367,11 +367,5 @@ static void test_point_wants_gray(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone_cpu),  cmocka_unit_test(test_fused_cpu),
-        cmocka_unit_test(test_random_cpu), cmocka_unit_test(test_alone_cuda),
-        cmocka_unit_test(test_fused_cuda), cmocka_unit_test(test_random_cuda),
-        cmocka_unit_test(test_point_refused),    cmocka_unit_test(test_point_wants_gray),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

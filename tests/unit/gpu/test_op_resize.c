@@ -330,7 +330,7 @@ static const struct outcome outcomes[] = {
 };
 
 /* The sides are the same however the source was decoded, in all orientations. */
-static void test_geometry(void **state)
+TEST(test_geometry)
 {
     for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
         const struct outcome *o = &outcomes[i];
@@ -362,7 +362,7 @@ static void test_geometry(void **state)
 }
 
 /* Only a reduction that comes first, gray aside, has the source decoded smaller. */
-static void test_what_comes_first(void **state)
+TEST(test_what_comes_first)
 {
     static const struct {
         const char *ops;
@@ -384,7 +384,7 @@ static void test_what_comes_first(void **state)
     assert_int_equal(plan_eighths(&source, NULL), 8);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     struct plan plan;
     struct error error = {0};
@@ -407,7 +407,7 @@ static void test_bytes(void **state)
 
 /* ---- what is refused ---- */
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *parameters, *text;
@@ -437,7 +437,7 @@ static void test_refused(void **state)
     }
 }
 
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
     static const char *const table[] = {
         "[{\"op\":\"resize\",\"width\":2001,\"height\":5,\"fit\":\"exact\"}]",
@@ -458,7 +458,7 @@ static void test_too_large(void **state)
 }
 
 /* One resize of the largest picture per output is fine, the most that a job can hold are not. */
-static void test_too_many_tables(void **state)
+TEST(test_too_many_tables)
 {
     char many[2048] = "[";
     for (int i = 0; i < JOB_OPS_MAX; i++)
@@ -491,14 +491,5 @@ static void test_too_many_tables(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes_cpu),  cmocka_unit_test(test_covers_cpu),
-        cmocka_unit_test(test_scaled_cpu), cmocka_unit_test(test_geometry),
-        cmocka_unit_test(test_what_comes_first), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_too_many_tables),
-        cmocka_unit_test(test_sizes_cuda), cmocka_unit_test(test_covers_cuda),
-        cmocka_unit_test(test_scaled_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

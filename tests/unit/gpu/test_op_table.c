@@ -85,7 +85,7 @@ static void expect_words(const struct op *op, const struct op_param *param)
     expect(op, param, cJSON_CreateNumber(77), false);
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
@@ -113,7 +113,7 @@ static cJSON *default_of(const struct op_param *param)
 }
 
 /* A default that is given changes nothing. */
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
@@ -131,7 +131,7 @@ static void test_defaults(void **state)
     }
 }
 
-static void test_required(void **state)
+TEST(test_required)
 {
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
@@ -172,7 +172,7 @@ static void check_fused(const struct op *op)
     cJSON_Delete(ops);
 }
 
-static void test_flags(void **state)
+TEST(test_flags)
 {
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
@@ -195,7 +195,7 @@ static void test_flags(void **state)
     }
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     assert_true(op_count >= 22);
     for (size_t i = 0; i < op_count; i++) {
@@ -210,10 +210,5 @@ static void test_texts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_required),   cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

@@ -101,7 +101,7 @@ static const struct {
     {"[\"grayscale\"," MATRIX "]", 1, "grayscale,tint", 3, 40 * 96},
 };
 
-static void test_passes(void **state)
+TEST(test_passes)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         struct plan_source source = {.width = 70, .height = 40, .channels = 3, .ycc = true,
@@ -129,7 +129,7 @@ static void test_passes(void **state)
 }
 
 /* Where nothing but values is wanted, colours are made for those alone that look at them. */
-static void test_values_alone(void **state)
+TEST(test_values_alone)
 {
     static const char *const passes[][2] = {{"[\"stats\",\"invert\"]", "ycc to rgb"},
                                             {"[\"otsu\"]", "otsu"}};
@@ -148,11 +148,5 @@ static void test_values_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_colours_cpu),
-        cmocka_unit_test(test_colours_cuda),
-        cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_values_alone),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -358,12 +358,5 @@ ON_BOTH(long)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grayscale_cpu),   cmocka_unit_test(test_sobel_cpu),
-        cmocka_unit_test(test_orientations_cpu), cmocka_unit_test(test_flatten_cpu),
-        cmocka_unit_test(test_long_cpu),        cmocka_unit_test(test_long_cuda),
-        cmocka_unit_test(test_grayscale_cuda),  cmocka_unit_test(test_sobel_cuda),
-        cmocka_unit_test(test_orientations_cuda), cmocka_unit_test(test_flatten_cuda),
-    };
-    return cmocka_run_group_tests(tests, engines_open, engines_close);
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }

@@ -52,7 +52,7 @@ static const struct refusal refusals[] = {
      "weights sum to 3; they must sum to 65536"},
 };
 
-static void test_refused_operations(void **state)
+TEST(test_refused_operations)
 {
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         const struct refusal *refusal = &refusals[i];
@@ -73,7 +73,7 @@ static void test_refused_operations(void **state)
     }
 }
 
-static void test_places_in_messages(void **state)
+TEST(test_places_in_messages)
 {
     struct error one = {0}, many = {0};
     cJSON *ops = test_ops("[\"sobel\",{\"op\":\"sobel\",\"x\":1}]");
@@ -84,7 +84,7 @@ static void test_places_in_messages(void **state)
     cJSON_Delete(ops);
 }
 
-static void test_accepted_operations(void **state)
+TEST(test_accepted_operations)
 {
     static const char *const accepted[] = {
         "[]", "[\"grayscale\"]", "[\"sobel\"]", "[{\"op\":\"sobel\"}]",
@@ -101,7 +101,7 @@ static void test_accepted_operations(void **state)
     assert_int_equal(plan_check_ops(NULL, -1, &error), STATUS_OK);
 }
 
-static void test_too_many_operations(void **state)
+TEST(test_too_many_operations)
 {
     struct error error = {0};
     cJSON *ops = cJSON_CreateArray();
@@ -213,7 +213,7 @@ static const struct shape shapes[] = {
     {"[\"invert\"," MATRIX ",\"threshold\"]", 1, 1, false, "tint gray+table", 1},
 };
 
-static void test_chains_and_fusion(void **state)
+TEST(test_chains_and_fusion)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *shape = &shapes[i];
@@ -244,7 +244,7 @@ static void test_chains_and_fusion(void **state)
     }
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     struct plan plan;
     struct error error = {0};
@@ -304,7 +304,7 @@ static void test_bytes(void **state)
 }
 
 /* Where gray is made on the way, the source has three channels, and all else has one. */
-static void test_bytes_of_gray(void **state)
+TEST(test_bytes_of_gray)
 {
     struct plan plan;
     struct error error = {0};
@@ -334,7 +334,7 @@ static void test_bytes_of_gray(void **state)
     }
 }
 
-static void test_limits_of_results(void **state)
+TEST(test_limits_of_results)
 {
     struct plan plan;
     struct error error = {0};
@@ -358,7 +358,7 @@ static void test_limits_of_results(void **state)
 
 /* What one variant takes of a YCbCr source, and what serves it beside one that takes gray and one
  * that takes colours. */
-static void test_decode_as(void **state)
+TEST(test_decode_as)
 {
     static const struct {
         const char *ops;
@@ -447,14 +447,14 @@ static void run_variants(struct engine *engine)
         cJSON_Delete((cJSON *)targets[v].ops);
 }
 
-static void test_variants_cpu(void **state)
+TEST(test_variants_cpu)
 {
     struct engine *engine = test_engine_open("cpu", 1, 64 * MIB, 0);
     run_variants(engine);
     engine_close(engine);
 }
 
-static void test_variants_cuda(void **state)
+TEST(test_variants_cuda)
 {
     struct engine *engine = test_engine_open("cuda", 1, 64 * MIB, 64 * MIB);
     if (!engine)
@@ -465,7 +465,7 @@ static void test_variants_cuda(void **state)
 
 /* The errors name the output where a job has a list of them; one with a place for its error does
  * not keep the others from being built. */
-static void test_a_bad_variant(void **state)
+TEST(test_a_bad_variant)
 {
     struct plan plan;
     struct error error = {0};
@@ -506,7 +506,7 @@ static void test_a_bad_variant(void **state)
 }
 
 /* A plan counts its tables; they are computed where they are to lie, over whatever was there. */
-static void test_constants(void **state)
+TEST(test_constants)
 {
     struct plan plan;
     struct error error = {0};
@@ -539,20 +539,5 @@ static void test_constants(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constants),
-        cmocka_unit_test(test_refused_operations),
-        cmocka_unit_test(test_places_in_messages),
-        cmocka_unit_test(test_accepted_operations),
-        cmocka_unit_test(test_too_many_operations),
-        cmocka_unit_test(test_chains_and_fusion),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_of_gray),
-        cmocka_unit_test(test_limits_of_results),
-        cmocka_unit_test(test_decode_as),
-        cmocka_unit_test(test_variants_cpu),
-        cmocka_unit_test(test_variants_cuda),
-        cmocka_unit_test(test_a_bad_variant),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

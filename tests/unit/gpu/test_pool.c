@@ -5,7 +5,7 @@
 
 #include "conf/limits.h"
 #include "gpu/engine/pool.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 /* A backend that counts, and that can be told to have no more. */
 struct counter {
@@ -43,7 +43,7 @@ static struct pool *open_pool(size_t budget, size_t segment)
     return pool;
 }
 
-static void test_blocks_are_aligned_and_apart(void **state)
+TEST(test_blocks_are_aligned_and_apart)
 {
     struct pool *pool = open_pool(MIB, 64 * KIB);
     struct pool_block blocks[16];
@@ -62,7 +62,7 @@ static void test_blocks_are_aligned_and_apart(void **state)
     assert_int_equal(counter.live, 0);
 }
 
-static void test_steady_use_stays_off_the_backend(void **state)
+TEST(test_steady_use_stays_off_the_backend)
 {
     struct pool *pool = open_pool(MIB, 256 * KIB);
     struct pool_block blocks[4];
@@ -80,7 +80,7 @@ static void test_steady_use_stays_off_the_backend(void **state)
     pool_destroy(pool);
 }
 
-static void test_budget_is_never_passed(void **state)
+TEST(test_budget_is_never_passed)
 {
     struct pool *pool = open_pool(100 * KIB, 64 * KIB);
     struct pool_block first, second, third;
@@ -103,7 +103,7 @@ static void test_budget_is_never_passed(void **state)
     pool_destroy(pool);
 }
 
-static void test_idle_segments_make_room_for_a_larger_one(void **state)
+TEST(test_idle_segments_make_room_for_a_larger_one)
 {
     struct pool *pool = open_pool(300 * KIB, 64 * KIB);
     struct pool_block blocks[4], large;
@@ -123,7 +123,7 @@ static void test_idle_segments_make_room_for_a_larger_one(void **state)
     pool_destroy(pool);
 }
 
-static void test_a_gap_is_filled_at_the_lowest_address(void **state)
+TEST(test_a_gap_is_filled_at_the_lowest_address)
 {
     struct pool *pool = open_pool(64 * KIB, 64 * KIB);
     struct pool_block blocks[8], again;
@@ -144,7 +144,7 @@ static void test_a_gap_is_filled_at_the_lowest_address(void **state)
     pool_destroy(pool);
 }
 
-static void test_a_backend_without_memory(void **state)
+TEST(test_a_backend_without_memory)
 {
     struct pool *pool = open_pool(MIB, 256 * KIB);
     struct pool_block first, second;
@@ -162,7 +162,7 @@ static void test_a_backend_without_memory(void **state)
     pool_destroy(pool);
 }
 
-static void test_nothing_and_pages(void **state)
+TEST(test_nothing_and_pages)
 {
     struct pool_block block;
     struct pool *pool = pool_create("pages", 8 * MIB, 4 * MIB, &pool_backend_pages);
@@ -198,7 +198,7 @@ static void *churn(void *argument)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct pool *pool = open_pool(200 * KIB, 64 * KIB);
     pthread_t threads[THREADS];
@@ -216,15 +216,5 @@ static void test_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_are_aligned_and_apart),
-        cmocka_unit_test(test_steady_use_stays_off_the_backend),
-        cmocka_unit_test(test_budget_is_never_passed),
-        cmocka_unit_test(test_idle_segments_make_room_for_a_larger_one),
-        cmocka_unit_test(test_a_gap_is_filled_at_the_lowest_address),
-        cmocka_unit_test(test_a_backend_without_memory),
-        cmocka_unit_test(test_nothing_and_pages),
-        cmocka_unit_test(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

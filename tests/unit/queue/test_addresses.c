@@ -79,7 +79,7 @@ static void open_black_hole(const char *ip, int port, int fds[4])
         connect(fds[i], (struct sockaddr *)&address, sizeof address);
 }
 
-static void test_each_address_of_a_name_is_tried(void **state)
+TEST(test_each_address_of_a_name_is_tried)
 {
     static const char *const names[] = {
         "127.0.0.3+127.0.0.1",                 /* refused */
@@ -107,7 +107,7 @@ static void test_each_address_of_a_name_is_tried(void **state)
 }
 
 /* A resolver that does not answer is not waited for, and is asked once at a time. */
-static void test_a_dead_resolver_delays_no_exit(void **state)
+TEST(test_a_dead_resolver_delays_no_exit)
 {
     struct bench *bench = set_up(NULL);
     bench->config.redis = DEAD_NAME;
@@ -122,7 +122,7 @@ static void test_a_dead_resolver_delays_no_exit(void **state)
     release_resolver();
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
     static char host_256[320], hosts_256[320], host_too_long[320], socket_200[320], master_128[320];
     static const struct {
@@ -167,13 +167,8 @@ static void test_addresses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_address_of_a_name_is_tried),
-        cmocka_unit_test(test_a_dead_resolver_delays_no_exit),
-        cmocka_unit_test(test_addresses),
-    };
     signal(SIGPIPE, SIG_IGN);
     sem_init(&resolver_release, 0, 0);
     log_init();
-    return cmocka_run_group_tests_name("addresses", tests, NULL, NULL);
+    return run_all(.name = "addresses");
 }

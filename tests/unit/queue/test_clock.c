@@ -127,7 +127,7 @@ static void finish(struct bench *bench, struct bench *reaper)
     tear_down(bench);
 }
 
-static void test_a_step_forward_takes_no_live_lease(void **state)
+TEST(test_a_step_forward_takes_no_live_lease)
 {
     struct bench *bench = set_up_holder(), *reaper = start_reaper(bench);
     add_lost_lease(bench, 50, redis_ms(bench) + 60000);
@@ -142,7 +142,7 @@ static void test_a_step_forward_takes_no_live_lease(void **state)
 }
 
 /* What was seen before the clock went back says nothing: leases renewed since end before then. */
-static void test_a_step_back_takes_no_live_lease(void **state)
+TEST(test_a_step_back_takes_no_live_lease)
 {
     struct bench *bench = set_up_holder(), *reaper = start_reaper(bench);
     *step_ms = STEP_MS;
@@ -155,7 +155,7 @@ static void test_a_step_back_takes_no_live_lease(void **state)
 }
 
 /* The right to run alone is a key with an expiry, which a step ends. */
-static void test_after_a_step_a_lone_job_stays_alone(void **state)
+TEST(test_after_a_step_a_lone_job_stays_alone)
 {
     struct bench *bench = set_up_holder();
     while (bench->lease_count)
@@ -181,13 +181,7 @@ static void test_after_a_step_a_lone_job_stays_alone(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_clock, close_clock)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_step_forward_takes_no_live_lease),
-        TEST(test_a_step_back_takes_no_live_lease),
-        TEST(test_after_a_step_a_lone_job_stays_alone),
-    };
     signal(SIGPIPE, SIG_IGN);
     log_init();
-    return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
+    return run_all(.name = "clock", .each_setup = open_clock, .each_teardown = close_clock);
 }

@@ -5,7 +5,7 @@
 #include <hiredis/hiredis.h>
 
 #include "queue/redis/command.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 static void check(size_t count, const char **words, const size_t *lengths)
 {
@@ -23,7 +23,7 @@ static void check(size_t count, const char **words, const size_t *lengths)
 }
 
 /* Around each number of digits, and none at all. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
     static const size_t around[] = {0, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     char *text = malloc(10000001);
@@ -37,7 +37,7 @@ static void test_lengths(void **state)
     free(text);
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
     enum { most = 1001 };
     static const char bytes[] = "a\0b\r\n$3\r\n*1\r\n\xff\x80";
@@ -53,9 +53,5 @@ static void test_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all();
 }

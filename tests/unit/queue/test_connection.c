@@ -5,7 +5,7 @@
 
 #include "tests/fixtures/line.h"
 
-static void test_survives_redis_kill_and_restart(void **state)
+TEST(test_survives_redis_kill_and_restart)
 {
     struct bench *bench = set_up_started();
     push(bench, 20);
@@ -32,7 +32,7 @@ static void test_survives_redis_kill_and_restart(void **state)
 }
 
 /* Each script's text goes over the line once, and again where Redis has lost it. */
-static void test_scripts_are_loaded_again(void **state)
+TEST(test_scripts_are_loaded_again)
 {
     struct bench *bench = set_up_started();
     bench->finish_at_once = true;
@@ -52,7 +52,7 @@ static void test_scripts_are_loaded_again(void **state)
 }
 
 /* While it is still loading its data, Redis answers everything with LOADING. */
-static void test_waits_out_loading(void **state)
+TEST(test_waits_out_loading)
 {
     struct bench *bench =
         set_up(redis_server_start("--key-load-delay", "200", NULL)); /* us a command */
@@ -76,7 +76,7 @@ static void write_password(const char *path, const char *password)
     fclose(file);
 }
 
-static void test_wrong_password_then_right(void **state)
+TEST(test_wrong_password_then_right)
 {
     char path[256];
     struct bench *bench = set_up(redis_server_start("--requirepass", "right", NULL));
@@ -97,7 +97,7 @@ static void test_wrong_password_then_right(void **state)
     tear_down(bench);
 }
 
-static void test_acl_user_database_and_tcp(void **state)
+TEST(test_acl_user_database_and_tcp)
 {
     char path[256];
     struct bench *bench = set_up(redis_server_start(NULL));
@@ -161,7 +161,7 @@ static struct queue_value value_of(const char *key)
 #define OUTPUT(key) "{\"key\":\"" key "\",\"format\":\"png\",\"width\":8,\"height\":8,\"bytes\":1"
 
 /* One key that an ACL denies fails its own job, and not the batch that it is in. */
-static void test_a_denied_key_fails_its_job_alone(void **state)
+TEST(test_a_denied_key_fails_its_job_alone)
 {
     char path[256];
     struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
@@ -205,7 +205,7 @@ static void test_a_denied_key_fails_its_job_alone(void **state)
 }
 
 /* The same when they die, and although no result is to be listed: nobody would ever hear of it. */
-static void test_a_denied_reply_of_dead_jobs(void **state)
+TEST(test_a_denied_reply_of_dead_jobs)
 {
     char path[256];
     struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_NONE);
@@ -222,7 +222,7 @@ static void test_a_denied_reply_of_dead_jobs(void **state)
 }
 
 /* Where more is denied than a job's key, the batch waits for a person and nothing is left out. */
-static void test_rights_taken_away_deny_no_job(void **state)
+TEST(test_rights_taken_away_deny_no_job)
 {
     char path[256];
     struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
@@ -239,7 +239,7 @@ static void test_rights_taken_away_deny_no_job(void **state)
     tear_down(bench);
 }
 
-static void test_cut_connection_and_resume(void **state)
+TEST(test_cut_connection_and_resume)
 {
     struct bench *bench = set_up_started();
     push(bench, 2);
@@ -264,7 +264,7 @@ static void test_cut_connection_and_resume(void **state)
     tear_down(bench);
 }
 
-static void test_frozen_redis_is_left_and_come_back_to(void **state)
+TEST(test_frozen_redis_is_left_and_come_back_to)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     bench->redis = redis_server_connect(bench->server);
@@ -285,7 +285,7 @@ static void test_frozen_redis_is_left_and_come_back_to(void **state)
     tear_down(bench);
 }
 
-static void test_full_redis_drains(void **state)
+TEST(test_full_redis_drains)
 {
     struct bench *bench = set_up_started();
     push(bench, 50);
@@ -301,7 +301,7 @@ static void test_full_redis_drains(void **state)
     tear_down(bench);
 }
 
-static void test_wrongtype_is_waited_out(void **state)
+TEST(test_wrongtype_is_waited_out)
 {
     struct bench *bench = set_up_started();
     push(bench, 1);
@@ -320,7 +320,7 @@ static void test_wrongtype_is_waited_out(void **state)
 }
 
 /* The answer may take long while the bytes of the command still move. */
-static void test_large_done_over_a_slow_line(void **state)
+TEST(test_large_done_over_a_slow_line)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
@@ -344,7 +344,7 @@ static void test_large_done_over_a_slow_line(void **state)
     line_close(line);
 }
 
-static void test_close_while_redis_is_down(void **state)
+TEST(test_close_while_redis_is_down)
 {
     struct bench *bench = set_up_started();
     push(bench, 2);
@@ -395,7 +395,7 @@ static long long connected(struct bench *bench)
 }
 
 /* Of daemons that lose Redis together, each waits for a while of its own before it tries again. */
-static void test_reconnects_are_spread(void **state)
+TEST(test_reconnects_are_spread)
 {
     struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
     struct pauses pauses = {.count = 0};
@@ -431,24 +431,7 @@ static void test_reconnects_are_spread(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_survives_redis_kill_and_restart),
-        cmocka_unit_test(test_scripts_are_loaded_again),
-        cmocka_unit_test(test_waits_out_loading),
-        cmocka_unit_test(test_wrong_password_then_right),
-        cmocka_unit_test(test_acl_user_database_and_tcp),
-        cmocka_unit_test(test_a_denied_key_fails_its_job_alone),
-        cmocka_unit_test(test_a_denied_reply_of_dead_jobs),
-        cmocka_unit_test(test_rights_taken_away_deny_no_job),
-        cmocka_unit_test(test_cut_connection_and_resume),
-        cmocka_unit_test(test_frozen_redis_is_left_and_come_back_to),
-        cmocka_unit_test(test_full_redis_drains),
-        cmocka_unit_test(test_wrongtype_is_waited_out),
-        cmocka_unit_test(test_large_done_over_a_slow_line),
-        cmocka_unit_test(test_close_while_redis_is_down),
-        cmocka_unit_test(test_reconnects_are_spread),
-    };
     signal(SIGPIPE, SIG_IGN);
     log_init();
-    return cmocka_run_group_tests_name("connection", tests, NULL, NULL);
+    return run_all(.name = "connection");
 }

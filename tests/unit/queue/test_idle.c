@@ -98,7 +98,7 @@ static struct bench *watcher_of(struct fleet *fleet)
 }
 
 /* ZRANGE is of FETCH alone, while nobody looks. */
-static void test_a_push_wakes_one_daemon(void **state)
+TEST(test_a_push_wakes_one_daemon)
 {
     struct fleet *fleet = start_fleet(3600, 4, true);
     struct bench *first = fleet->all[0];
@@ -122,7 +122,7 @@ static long long bytes_written(struct fleet *fleet)
     return bytes;
 }
 
-static void test_waiting_writes_nothing(void **state)
+TEST(test_waiting_writes_nothing)
 {
     struct fleet *fleet = start_fleet(0.05, 4, true);
     struct bench *first = fleet->all[0];
@@ -135,7 +135,7 @@ static void test_waiting_writes_nothing(void **state)
 }
 
 /* Each that leaves jobs behind wakes one more. */
-static void test_a_burst_wakes_as_many_as_it_needs(void **state)
+TEST(test_a_burst_wakes_as_many_as_it_needs)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
     struct bench *first = fleet->all[0];
@@ -155,7 +155,7 @@ static void test_a_burst_wakes_as_many_as_it_needs(void **state)
 
 /* Without a word to anybody: the others look each block_s. One of them watches from then on, when
  * the watch of the dead one has expired. */
-static void test_the_watcher_dies(void **state)
+TEST(test_the_watcher_dies)
 {
     struct fleet *fleet = start_fleet(0.2, 4, true);
     struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
@@ -171,7 +171,7 @@ static void test_the_watcher_dies(void **state)
 }
 
 /* One whose places go, without a job for them, and one that is drained, hand the watch on. */
-static void test_a_watcher_that_stops_hands_on(void **state)
+TEST(test_a_watcher_that_stops_hands_on)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
     struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
@@ -195,7 +195,7 @@ static void test_a_watcher_that_stops_hands_on(void **state)
 }
 
 /* A word that reaches a daemon which has no places any more is not lost. */
-static void test_a_word_for_a_full_daemon_goes_on(void **state)
+TEST(test_a_word_for_a_full_daemon_goes_on)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
     struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
@@ -210,7 +210,7 @@ static void test_a_word_for_a_full_daemon_goes_on(void **state)
 }
 
 /* A daemon of a version that knows neither the watch nor the words blocks on the list as well. */
-static void test_beside_an_older_version(void **state)
+TEST(test_beside_an_older_version)
 {
     struct fleet *fleet = start_fleet(3600, 4, true);
     struct bench *first = fleet->all[0];
@@ -230,16 +230,7 @@ static void test_beside_an_older_version(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_push_wakes_one_daemon),
-        cmocka_unit_test(test_waiting_writes_nothing),
-        cmocka_unit_test(test_a_burst_wakes_as_many_as_it_needs),
-        cmocka_unit_test(test_the_watcher_dies),
-        cmocka_unit_test(test_a_watcher_that_stops_hands_on),
-        cmocka_unit_test(test_a_word_for_a_full_daemon_goes_on),
-        cmocka_unit_test(test_beside_an_older_version),
-    };
     signal(SIGPIPE, SIG_IGN);
     log_init();
-    return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
+    return run_all(.name = "idle");
 }

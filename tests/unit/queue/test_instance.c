@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "queue/job/instance.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
-static void test_self(void **state)
+TEST(test_self)
 {
     char inst[INSTANCE_BYTES_MAX], again[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
     char pid[32];
@@ -27,7 +27,7 @@ static void test_self(void **state)
 }
 
 /* A child that has ended, before and after its parent looked. */
-static void test_child(void **state)
+TEST(test_child)
 {
     char self[INSTANCE_BYTES_MAX], child[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
     int fds[2];
@@ -51,7 +51,7 @@ static void test_child(void **state)
     close(fds[1]);
 }
 
-static void test_others(void **state)
+TEST(test_others)
 {
     static const struct {
         const char *inst;
@@ -69,7 +69,7 @@ static void test_others(void **state)
             fail_msg("%s", cases[i].inst);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char *const good[] = {"h:b:1:2:3", "my.host_1-x:0f-1e:4026531836:77:0"};
     static const char *const bad[] = {"", "h", "h:b:1:2", "h:b:1:2:3:4", "h::1:2:3", ":b:1:2:3",
@@ -88,11 +88,5 @@ static void test_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_self),
-        cmocka_unit_test(test_child),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_names),
-    };
-    return cmocka_run_group_tests_name("instance", tests, NULL, NULL);
+    return run_all(.name = "instance");
 }

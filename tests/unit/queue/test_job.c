@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "queue/job/job.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 static const struct job_rules rules = {"ns", 60};
 
@@ -46,7 +46,7 @@ static void expect(const char *format, const char *piece, enum status status, co
                  message, status_name(status), says ? says : "");
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     static const char text[] = "{\"input\":\"a.jpg\",\"output\":\"b/c.png\"}";
     struct job job;
@@ -75,7 +75,7 @@ static void test_defaults(void **state)
     job_clear(&job);
 }
 
-static void test_everything(void **state)
+TEST(test_everything)
 {
     static const char text[] =
         "{\"input\":{\"key\":\"ns:img:in\"},\"outputs\":["
@@ -114,7 +114,7 @@ static void test_everything(void **state)
     job_clear(&job);
 }
 
-static void test_relative_times(void **state)
+TEST(test_relative_times)
 {
     static const char text[] = "{\"input\":\"a\",\"output\":\"b\",\"not_before\":\"+60\","
                                "\"expires\":\"+90.5\"}";
@@ -139,7 +139,7 @@ static void run_rows(const char *format, const struct row *rows, size_t count)
 }
 #define run(format, rows) run_rows(format, rows, sizeof rows / sizeof *rows)
 
-static void test_shape(void **state)
+TEST(test_shape)
 {
     static const struct row rows[] = {
         {"[]", STATUS_BAD_JOB, "must be an object"},
@@ -176,7 +176,7 @@ static void test_shape(void **state)
     run("%s", rows);
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
     static const struct row rows[] = {
         {"a", STATUS_OK, NULL}, {"a/b.c/d", STATUS_OK, NULL}, {"...", STATUS_OK, NULL},
@@ -207,7 +207,7 @@ static void test_paths(void **state)
     }
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     static const struct row rows[] = {
         {"ns:img:a", STATUS_OK, NULL},
@@ -235,7 +235,7 @@ static void test_keys(void **state)
     }
 }
 
-static void test_output_options(void **state)
+TEST(test_output_options)
 {
     static const struct row rows[] = {
         {"\"quality\":1", STATUS_OK, NULL}, {"\"quality\":100", STATUS_OK, NULL},
@@ -265,7 +265,7 @@ static void test_output_options(void **state)
            "path");
 }
 
-static void test_ops(void **state)
+TEST(test_ops)
 {
     static const struct row rows[] = {
         {"[]", STATUS_OK, NULL},
@@ -288,7 +288,7 @@ static void test_ops(void **state)
     }
 }
 
-static void test_outputs(void **state)
+TEST(test_outputs)
 {
     static const struct row rows[] = {
         {"[{\"output\":\"b\"}]", STATUS_OK, NULL},
@@ -321,7 +321,7 @@ static void test_outputs(void **state)
     }
 }
 
-static void test_the_rest(void **state)
+TEST(test_the_rest)
 {
     static const struct row rows[] = {
         {"\"timeout_s\":60", STATUS_OK, NULL}, {"\"timeout_s\":0.001", STATUS_OK, NULL},
@@ -391,7 +391,7 @@ static void test_the_rest(void **state)
     }
 }
 
-static void test_size(void **state)
+TEST(test_size)
 {
     static const char job_text[] = "{\"input\":\"a\",\"output\":\"b\"}";
     char text[JOB_BYTES_MAX + 1];
@@ -410,7 +410,7 @@ static void test_size(void **state)
 }
 
 /* A bad job's user gets back what was understood. */
-static void test_bad_job_gives_back_id_meta_reply(void **state)
+TEST(test_bad_job_gives_back_id_meta_reply)
 {
     static const char *const texts[] = {
         "{\"zebra\":1,\"id\":\"i\",\"meta\":0.10,\"reply_to\":\"ns:reply:r\"}",
@@ -445,7 +445,7 @@ static cJSON *parsed(struct job *job, const char *text)
 }
 
 /* A small job keeps its tree, but for what lies below meta, whose text is there. */
-static void test_pack_small(void **state)
+TEST(test_pack_small)
 {
     static const char text[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":[1,{\"x\":[2]}]}";
     struct job job;
@@ -463,7 +463,7 @@ static void test_pack_small(void **state)
 }
 
 /* Of a large one strings and ops are what they were, and the rest is gone. */
-static void test_pack_large(void **state)
+TEST(test_pack_large)
 {
     char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
     struct job job;
@@ -503,7 +503,7 @@ static void test_pack_large(void **state)
 }
 
 /* What is bad is packed as well: its user gets id, meta and the answer. */
-static void test_pack_bad(void **state)
+TEST(test_pack_bad)
 {
     char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
     struct job job;
@@ -525,22 +525,5 @@ static void test_pack_bad(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_relative_times),
-        cmocka_unit_test(test_shape),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_output_options),
-        cmocka_unit_test(test_ops),
-        cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_the_rest),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_bad_job_gives_back_id_meta_reply),
-        cmocka_unit_test(test_pack_small),
-        cmocka_unit_test(test_pack_large),
-        cmocka_unit_test(test_pack_bad),
-    };
-    return cmocka_run_group_tests_name("job", tests, NULL, NULL);
+    return run_all(.name = "job");
 }

@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "queue/job/json.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 static const char *const good[] = {
     "{}", "[]", " \t\r\n{ } \n", "0", "-0", "-1.5e+10", "1E-2", "0.0", "true", "false", "null",
@@ -52,7 +52,7 @@ static const struct {
     {"[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", 17, "16 levels"},
 };
 
-static void test_good(void **state)
+TEST(test_good)
 {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct error error = {0};
@@ -63,7 +63,7 @@ static void test_good(void **state)
     }
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error error = {0};
@@ -75,7 +75,7 @@ static void test_bad(void **state)
     }
 }
 
-static void test_nul_bytes(void **state)
+TEST(test_nul_bytes)
 {
     struct error error = {0};
     assert_int_equal(json_check("{}\0", 3, &error), STATUS_BAD_JSON);
@@ -83,7 +83,7 @@ static void test_nul_bytes(void **state)
     assert_int_equal(json_check("\"a\0b\"", 5, &error), STATUS_BAD_JSON);
 }
 
-static void test_number_length(void **state)
+TEST(test_number_length)
 {
     char text[80];
     for (size_t length = JSON_NUMBER_BYTES_MAX; length <= JSON_NUMBER_BYTES_MAX + 1; length++) {
@@ -95,7 +95,7 @@ static void test_number_length(void **state)
 }
 
 /* As many keys as fit: no quadratic time. */
-static void test_many_keys(void **state)
+TEST(test_many_keys)
 {
     char *text = malloc(JOB_BYTES_MAX + 64);
     size_t used = 1;
@@ -108,7 +108,7 @@ static void test_many_keys(void **state)
     free(text);
 }
 
-static void test_raw_member(void **state)
+TEST(test_raw_member)
 {
     static const char text[] = "{\"x\":{\"meta\":1.0},\"me\\u0074a\" : [1.0, 2] ,\"y\":0}";
     struct error error = {0};
@@ -125,7 +125,7 @@ static void test_raw_member(void **state)
     assert_int_equal(error.status, STATUS_BAD_JSON);
 }
 
-static void test_set(void **state)
+TEST(test_set)
 {
     cJSON *object = cJSON_CreateObject();
     assert_true(json_set(object, "a", cJSON_CreateNumber(1)));
@@ -140,11 +140,5 @@ static void test_set(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_nul_bytes),  cmocka_unit_test(test_number_length),
-        cmocka_unit_test(test_many_keys),  cmocka_unit_test(test_raw_member),
-        cmocka_unit_test(test_set),
-    };
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
+    return run_all(.name = "json");
 }

@@ -19,7 +19,7 @@ static void expire(const char *number)
     expect("0", "ZADD t:lease 1 %s", number);
 }
 
-static void test_fetch_takes_in_order(void **state)
+TEST(test_fetch_takes_in_order)
 {
     expect("3", "LPUSH t:jobs a b c");
     expect("4", "RPUSH t:jobs first");
@@ -37,7 +37,7 @@ static void test_fetch_takes_in_order(void **state)
     free(expiry);
 }
 
-static void test_fetch_drops_forged_entries(void **state)
+TEST(test_fetch_drops_forged_entries)
 {
     expect("1", "LPUSH t:jobs real");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 real");
@@ -50,7 +50,7 @@ static void test_fetch_drops_forged_entries(void **state)
     fetch("A", 3, 9, 1, 1, "0 -1 0 0 3 1 @ 4 1 @x 5 1 @12345678901234567");
 }
 
-static void test_fetch_bounds_forged_entries_a_call(void **state)
+TEST(test_fetch_bounds_forged_entries_a_call)
 {
     for (int i = 0; i < 200; i++)
         redis_integer(redis, "LPUSH t:jobs @77");
@@ -58,14 +58,14 @@ static void test_fetch_bounds_forged_entries_a_call(void **state)
     fetch("A", 2, 1, 1, 0, "68 -1 66 0");
 }
 
-static void test_fetch_of_an_oversized_job_tells_its_length_and_beginning(void **state)
+TEST(test_fetch_of_an_oversized_job_tells_its_length_and_beginning)
 {
     expect("2", "LPUSH t:jobs aaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaa");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 aaaaaaaaaaaaaaaaaaaa 2 1 21 aaaaaaaaaaaaaaaaaaaaa");
     expect("21", "HSTRLEN t:job:2 raw");
 }
 
-static void test_numbers_in_use_are_skipped(void **state)
+TEST(test_numbers_in_use_are_skipped)
 {
     expect("2", "LPUSH t:jobs a b");
     redis_integer(redis, "HSET t:job:1 raw x state ready attempt 0");
@@ -76,7 +76,7 @@ static void test_numbers_in_use_are_skipped(void **state)
     expect("1", "ZREM t:lease 999999999999998");
 }
 
-static void test_renew(void **state)
+TEST(test_renew)
 {
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
@@ -90,7 +90,7 @@ static void test_renew(void **state)
     expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* 1 was put off, 2 was not */
 }
 
-static void test_renew_of_the_right_to_run_alone(void **state)
+TEST(test_renew_of_the_right_to_run_alone)
 {
     expect("OK", "SET t:alone:owner A PX 100");
     expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none"), "keep", "1 -1 -1");
@@ -101,7 +101,7 @@ static void test_renew_of_the_right_to_run_alone(void **state)
     expect("nil", "GET t:alone:owner");
 }
 
-static void test_resume_gives_back_what_is_unknown(void **state)
+TEST(test_resume_gives_back_what_is_unknown)
 {
     expect("4", "LPUSH t:jobs a b c d");
     fetch("A", 1, 1, 1, 0, "3 -1 0 0 1 1 a");
@@ -120,7 +120,7 @@ static void test_resume_gives_back_what_is_unknown(void **state)
     fetch("A", 5, 1, 1, 0, "2 -1 0 1 1 3 a"); /* :alone first: nothing runs */
 }
 
-static void test_done(void **state)
+TEST(test_done)
 {
     expect("4", "LPUSH t:jobs a b c d");
     fetch("A", 1, 4, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
@@ -146,7 +146,7 @@ static void test_done(void **state)
     expect("3 4", "ZRANGE t:lease 0 -1");
 }
 
-static void test_done_twice_changes_nothing(void **state)
+TEST(test_done_twice_changes_nothing)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -156,7 +156,7 @@ static void test_done_twice_changes_nothing(void **state)
     expect("1", "LLEN t:results");
 }
 
-static void test_results_are_trimmed_and_counted(void **state)
+TEST(test_results_are_trimmed_and_counted)
 {
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
@@ -166,7 +166,7 @@ static void test_results_are_trimmed_and_counted(void **state)
 }
 
 /* Nobody may ever read them. */
-static void test_reply_lists_are_trimmed_and_counted(void **state)
+TEST(test_reply_lists_are_trimmed_and_counted)
 {
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
@@ -182,7 +182,7 @@ static void test_reply_lists_are_trimmed_and_counted(void **state)
     expect("r3 r2", "LRANGE t:reply:r 0 -1");
 }
 
-static void test_a_reply_key_that_is_no_list(void **state)
+TEST(test_a_reply_key_that_is_no_list)
 {
     expect("1", "LPUSH t:jobs a");
     expect("OK", "SET t:reply:r oops");
@@ -192,7 +192,7 @@ static void test_a_reply_key_that_is_no_list(void **state)
     expect("r", "LRANGE t:results 0 -1");
 }
 
-static void test_nack_back_returns_the_attempt(void **state)
+TEST(test_nack_back_returns_the_attempt)
 {
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 1, 1, 0, "1 -1 0 0 1 1 a");
@@ -203,7 +203,7 @@ static void test_nack_back_returns_the_attempt(void **state)
     fetch("A", 2, 1, 1, 0, "1 -1 0 0 1 1 a"); /* before b, and its first attempt again */
 }
 
-static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
+TEST(test_nack_retry_waits_longer_each_time_then_dead)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -236,7 +236,7 @@ static void test_nack_retry_waits_longer_each_time_then_dead(void **state)
     fetch("A", 7, 1, 1, 0, "0 -1 0 0 2 1 a");
 }
 
-static void test_the_delay_ends_at_an_hour(void **state)
+TEST(test_the_delay_ends_at_an_hour)
 {
     static const struct {
         int attempt;
@@ -254,7 +254,7 @@ static void test_the_delay_ends_at_an_hour(void **state)
     }
 }
 
-static void test_dead_is_trimmed(void **state)
+TEST(test_dead_is_trimmed)
 {
     for (int i = 1; i <= 3; i++) {
         redis_integer(redis, "HSET t:job:%d raw dead%d state leased attempt 3 token A:1", i, i);
@@ -295,7 +295,7 @@ static void expect_dead(int place, const char *text, const char *error)
     freeReplyObject(reply);
 }
 
-static void test_the_error_of_a_dead_job(void **state)
+TEST(test_the_error_of_a_dead_job)
 {
     expect("2", "LPUSH t:dead old new"); /* by an older daemon */
     die("x", 1, 3);
@@ -327,7 +327,7 @@ static void test_the_error_of_a_dead_job(void **state)
     expect_dead(1, "x1", "x1");
 }
 
-static void test_errors_of_dead_jobs_that_were_moved_by_hand(void **state)
+TEST(test_errors_of_dead_jobs_that_were_moved_by_hand)
 {
     die("x", 1, 5);
     expect("x1", "LMOVE t:dead t:jobs RIGHT LEFT");
@@ -350,7 +350,7 @@ static void test_errors_of_dead_jobs_that_were_moved_by_hand(void **state)
 }
 
 /* Of jobs with the same text each has its own. */
-static void test_errors_of_equal_dead_jobs(void **state)
+TEST(test_errors_of_equal_dead_jobs)
 {
     for (int i = 1; i <= 3; i++) {
         char args[128];
@@ -366,7 +366,7 @@ static void test_errors_of_equal_dead_jobs(void **state)
     expect_dead(1, "same", "n1");
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
     redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
     redis_integer(redis, "HSET t:job:2 raw two state alone attempt 2");
@@ -384,7 +384,7 @@ static void test_alone(void **state)
     expect("nil", "GET t:alone:owner");
 }
 
-static void test_alone_is_released_when_it_may_not_go_on(void **state)
+TEST(test_alone_is_released_when_it_may_not_go_on)
 {
     expect("OK", "SET t:alone:owner A");
     redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
@@ -394,7 +394,7 @@ static void test_alone_is_released_when_it_may_not_go_on(void **state)
     fetch("B", 1, 8, 1, 0, "0 -1 0 1 1 3 one");
 }
 
-static void test_with_one_attempt_nothing_runs_alone(void **state)
+TEST(test_with_one_attempt_nothing_runs_alone)
 {
     expect("1", "LPUSH t:jobs a");
     expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
@@ -404,7 +404,7 @@ static void test_with_one_attempt_nothing_runs_alone(void **state)
     expect("@1", "LRANGE t:jobs 0 -1");
 }
 
-static void test_reap_expired(void **state)
+TEST(test_reap_expired)
 {
     expect("4", "LPUSH t:jobs a b c d");
     fetch("A", 1, 4, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d");
@@ -437,7 +437,7 @@ static void test_reap_expired(void **state)
 }
 
 /* What had ended by the first look is taken, unless the clock has gone back since. */
-static void test_reap_takes_what_had_ended_by_the_first_look(void **state)
+TEST(test_reap_takes_what_had_ended_by_the_first_look)
 {
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
@@ -457,7 +457,7 @@ static void test_reap_takes_what_had_ended_by_the_first_look(void **state)
     reap("B", now, "", "0 0");
 }
 
-static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
+TEST(test_a_burial_is_resumed_without_an_attempt_back)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -469,7 +469,7 @@ static void test_a_burial_is_resumed_without_an_attempt_back(void **state)
     reap("B", 1, "", "0 0 1 3 a");
 }
 
-static void test_reap_of_a_dead_daemon(void **state)
+TEST(test_reap_of_a_dead_daemon)
 {
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 1, 1, 0, "2 -1 0 0 1 1 a");
@@ -484,7 +484,7 @@ static void test_reap_of_a_dead_daemon(void **state)
     fetch("C", 1, 1, 1, 0, "1 -1 0 0 1 2 a");
 }
 
-static void test_reap_says_when_there_is_more(void **state)
+TEST(test_reap_says_when_there_is_more)
 {
     for (int i = 1; i <= 70; i++) {
         redis_integer(redis, "HSET t:job:%d raw x state leased attempt 1 owner A token A:1", i);
@@ -495,7 +495,7 @@ static void test_reap_says_when_there_is_more(void **state)
 }
 
 /* In each step NS:leases:INST has just the leases of that daemon. */
-static void test_each_daemon_has_a_set_of_its_leases(void **state)
+TEST(test_each_daemon_has_a_set_of_its_leases)
 {
     expect("7", "LPUSH t:jobs a b c d e f g");
     fetch("A", 1, 6, 1, 0, "1 -1 0 0 1 1 a 2 1 b 3 1 c 4 1 d 5 1 e 6 1 f");
@@ -523,7 +523,7 @@ static void test_each_daemon_has_a_set_of_its_leases(void **state)
 }
 
 /* A set that lacks leases, has others, or is none, is put right by RENEW and by RESUME. */
-static void test_a_set_of_leases_is_put_right(void **state)
+TEST(test_a_set_of_leases_is_put_right)
 {
     static const char renew[] = RENEW_KEYS " t:job:1 t:job:2";
     expect("2", "LPUSH t:jobs a b");
@@ -550,7 +550,7 @@ static void test_a_set_of_leases_is_put_right(void **state)
     expect("B:1", "HGET t:job:78 token");
 }
 
-static void test_resume_gives_back_in_batches(void **state)
+TEST(test_resume_gives_back_in_batches)
 {
     for (int i = 0; i < 100; i++)
         redis_integer(redis, "LPUSH t:jobs x");
@@ -574,7 +574,7 @@ static long long lookups(void)
 }
 
 /* What RESUME and REAP cost depends on what they take, and not on the leases of others. */
-static void test_leases_of_others_cost_nothing(void **state)
+TEST(test_leases_of_others_cost_nothing)
 {
     freeReplyObject(redis_command(
         redis, "EVAL %s 0", "for n = 1001, 101000 do "
@@ -612,7 +612,7 @@ static void fetch_watch(const char *inst, const char *part, int watches, const c
     expect(word, "LRANGE t:wake 0 -1");
 }
 
-static void test_one_daemon_watches(void **state)
+TEST(test_one_daemon_watches)
 {
     fetch_watch("A", "none", 2, "A", ""); /* there is no other one */
     expect("1", "LPUSH t:jobs a");
@@ -655,7 +655,7 @@ static void renew_watch(const char *inst, const char *word, int watches, const c
     expect(watcher, "GET t:watcher");
 }
 
-static void test_the_watch_is_kept_by_renewal(void **state)
+TEST(test_the_watch_is_kept_by_renewal)
 {
     renew_watch("A", "none", -1, "nil");
     renew_watch("A", "keep", 2, "A");
@@ -689,7 +689,7 @@ static void look(const char *expected)
     free(after);
 }
 
-static void test_look(void **state)
+TEST(test_look)
 {
     look("1 0 -1 0"); /* nobody watches */
     expect("OK", "SET t:watcher A");
@@ -720,7 +720,7 @@ static void test_look(void **state)
     }
 }
 
-static void test_leave(void **state)
+TEST(test_leave)
 {
     expect("2", "ZADD t:inst 1 A 1 B");
     expect("OK", "SET t:alone:owner B");
@@ -769,7 +769,7 @@ static void lay_out(void)
     redis_integer(redis, "ZADD t:delayed 1 50");
 }
 
-static void test_wrong_types_refuse_before_any_write(void **state)
+TEST(test_wrong_types_refuse_before_any_write)
 {
     for (size_t i = 0; i < SCRIPT_CALLS; i++) {
         char typed[256], *save;
@@ -794,7 +794,7 @@ static void test_wrong_types_refuse_before_any_write(void **state)
     }
 }
 
-static void test_all_work_over_maxmemory(void **state)
+TEST(test_all_work_over_maxmemory)
 {
     for (size_t i = 0; i < SCRIPT_CALLS; i++) {
         lay_out();
@@ -812,7 +812,7 @@ static void test_all_work_over_maxmemory(void **state)
 }
 
 /* What a script did is in the append-only file as one step. */
-static void test_transitions_survive_a_kill(void **state)
+TEST(test_transitions_survive_a_kill)
 {
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
@@ -829,47 +829,6 @@ static void test_transitions_survive_a_kill(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty)
-    const struct CMUnitTest tests[] = {
-        TEST(test_fetch_takes_in_order),
-        TEST(test_fetch_drops_forged_entries),
-        TEST(test_fetch_bounds_forged_entries_a_call),
-        TEST(test_fetch_of_an_oversized_job_tells_its_length_and_beginning),
-        TEST(test_numbers_in_use_are_skipped),
-        TEST(test_renew),
-        TEST(test_renew_of_the_right_to_run_alone),
-        TEST(test_resume_gives_back_what_is_unknown),
-        TEST(test_done),
-        TEST(test_done_twice_changes_nothing),
-        TEST(test_results_are_trimmed_and_counted),
-        TEST(test_reply_lists_are_trimmed_and_counted),
-        TEST(test_a_reply_key_that_is_no_list),
-        TEST(test_nack_back_returns_the_attempt),
-        TEST(test_nack_retry_waits_longer_each_time_then_dead),
-        TEST(test_the_delay_ends_at_an_hour),
-        TEST(test_dead_is_trimmed),
-        TEST(test_the_error_of_a_dead_job),
-        TEST(test_errors_of_dead_jobs_that_were_moved_by_hand),
-        TEST(test_errors_of_equal_dead_jobs),
-        TEST(test_alone),
-        TEST(test_alone_is_released_when_it_may_not_go_on),
-        TEST(test_with_one_attempt_nothing_runs_alone),
-        TEST(test_reap_expired),
-        TEST(test_reap_takes_what_had_ended_by_the_first_look),
-        TEST(test_a_burial_is_resumed_without_an_attempt_back),
-        TEST(test_reap_of_a_dead_daemon),
-        TEST(test_reap_says_when_there_is_more),
-        TEST(test_each_daemon_has_a_set_of_its_leases),
-        TEST(test_a_set_of_leases_is_put_right),
-        TEST(test_resume_gives_back_in_batches),
-        TEST(test_leases_of_others_cost_nothing),
-        TEST(test_one_daemon_watches),
-        TEST(test_the_watch_is_kept_by_renewal),
-        TEST(test_look),
-        TEST(test_leave),
-        TEST(test_wrong_types_refuse_before_any_write),
-        TEST(test_all_work_over_maxmemory),
-        TEST(test_transitions_survive_a_kill),
-    };
-    return cmocka_run_group_tests_name("protocol", tests, start_server, stop_server);
+    return run_all(.name = "protocol", .setup = start_server, .teardown = stop_server,
+                   .each_setup = empty);
 }

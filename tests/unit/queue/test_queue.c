@@ -1,7 +1,7 @@
 /* test_queue.c - leases: fetched, settled in batches, lost, tried again, drained. */
 #include "tests/fixtures/queue/queue_bench.h"
 
-static void test_fetches_and_acks_in_batches(void **state)
+TEST(test_fetches_and_acks_in_batches)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     bench->redis = redis_server_connect(bench->server);
@@ -20,7 +20,7 @@ static void test_fetches_and_acks_in_batches(void **state)
     tear_down(bench);
 }
 
-static void test_wakes_up_when_idle(void **state)
+TEST(test_wakes_up_when_idle)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     bench->redis = redis_server_connect(bench->server);
@@ -41,7 +41,7 @@ static void test_wakes_up_when_idle(void **state)
     tear_down(bench);
 }
 
-static void test_fetches_no_more_than_places(void **state)
+TEST(test_fetches_no_more_than_places)
 {
     struct bench *bench = set_up_started();
     push(bench, 10);
@@ -59,7 +59,7 @@ static void test_fetches_no_more_than_places(void **state)
     tear_down(bench);
 }
 
-static void test_retry_waits_and_ends_dead(void **state)
+TEST(test_retry_waits_and_ends_dead)
 {
     struct bench *bench = set_up_started();
     push(bench, 1);
@@ -91,7 +91,7 @@ static void test_retry_waits_and_ends_dead(void **state)
     tear_down(bench);
 }
 
-static void test_alone_runs_with_nothing_beside(void **state)
+TEST(test_alone_runs_with_nothing_beside)
 {
     struct bench *bench = set_up_started();
     /* A neighbour runs while a job on its last attempt waits. */
@@ -117,7 +117,7 @@ static void test_alone_runs_with_nothing_beside(void **state)
     tear_down(bench);
 }
 
-static void test_lost_lease(void **state)
+TEST(test_lost_lease)
 {
     struct bench *bench = set_up_started();
     push(bench, 2);
@@ -134,7 +134,7 @@ static void test_lost_lease(void **state)
     tear_down(bench);
 }
 
-static void test_key_outputs_and_reply(void **state)
+TEST(test_key_outputs_and_reply)
 {
     struct bench *bench = set_up_started();
     struct queue_value values[2] = {{.key = "t:img:a", .bytes = 3, .ttl_s = 100},
@@ -157,7 +157,7 @@ static void test_key_outputs_and_reply(void **state)
     tear_down(bench);
 }
 
-static void test_drain(void **state)
+TEST(test_drain)
 {
     struct bench *bench = set_up_started();
     push(bench, 5);
@@ -185,7 +185,7 @@ static void test_drain(void **state)
 }
 
 /* A daemon that gives up goes without a close. */
-static void test_destroy_without_close(void **state)
+TEST(test_destroy_without_close)
 {
     struct bench *bench = set_up_started();
     push(bench, 1);
@@ -205,7 +205,7 @@ static void on_leased_and_offer(void *context, struct lease *lease)
     queue_set_places(bench->queue, 5 - (uint32_t)bench->lease_count);
 }
 
-static void test_offers_from_inside_leased(void **state)
+TEST(test_offers_from_inside_leased)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled,
@@ -226,7 +226,7 @@ static void test_offers_from_inside_leased(void **state)
 }
 
 /* A process that was here, held a lease, and is gone. */
-static void test_dead_neighbour_is_taken_over_at_once(void **state)
+TEST(test_dead_neighbour_is_taken_over_at_once)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     char gone[INSTANCE_BYTES_MAX], *last;
@@ -281,7 +281,7 @@ static void add_leases(struct bench *bench, const char *inst, int from, int to, 
 
 /* The start takes the leases of daemons that are gone, in several batches, and no others: those of
  * another host look expired after an outage, and their daemons are about to renew them. */
-static void test_start_leaves_expired_leases_alone(void **state)
+TEST(test_start_leaves_expired_leases_alone)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     char gone[INSTANCE_BYTES_MAX];
@@ -313,7 +313,7 @@ static void ask(struct bench *bench, struct lease *lease, struct queue_condition
     assert_true(queue_ask(bench->queue, lease, &conditions));
 }
 
-static void test_start_is_asked_in_batches(void **state)
+TEST(test_start_is_asked_in_batches)
 {
     struct bench *bench = set_up_with_jobs(20);
     for (size_t i = 0; i < 20; i++)
@@ -329,7 +329,7 @@ static void test_start_is_asked_in_batches(void **state)
 }
 
 /* The lease has ended: giving it back tells Redis nothing, and counts as nothing. */
-static void test_a_job_that_waits_comes_back(void **state)
+TEST(test_a_job_that_waits_comes_back)
 {
     struct bench *bench = set_up_with_jobs(1);
     redisReply *time = redis_command(bench->redis, "TIME");
@@ -351,7 +351,7 @@ static void test_a_job_that_waits_comes_back(void **state)
     tear_down(bench);
 }
 
-static void test_an_ended_lease_gets_no_start_decision(void **state)
+TEST(test_an_ended_lease_gets_no_start_decision)
 {
     struct bench *bench = set_up_with_jobs(3);
     ask(bench, bench->leases[0], (struct queue_conditions){.expires = {9e10}});
@@ -375,7 +375,7 @@ static void test_an_ended_lease_gets_no_start_decision(void **state)
 }
 
 /* Whoever has an id hears of its cancel unasked, and only they. */
-static void test_a_cancel_while_they_run(void **state)
+TEST(test_a_cancel_while_they_run)
 {
     struct bench *bench = set_up_with_jobs(3);
     bench->leases[0]->id = "a";
@@ -441,7 +441,7 @@ static void check_results(enum queue_results results, bool fails, int listed, in
     tear_down(bench);
 }
 
-static void test_where_results_go(void **state)
+TEST(test_where_results_go)
 {
     for (int fails = 0; fails < 2; fails++) {
         check_results(QUEUE_RESULTS_LIST, fails, 4, 2);
@@ -451,7 +451,7 @@ static void test_where_results_go(void **state)
     }
 }
 
-static void test_lengths_are_counted(void **state)
+TEST(test_lengths_are_counted)
 {
     struct bench *bench = set_up_started();
     redis_integer(bench->redis, "RPUSH t:results a b c");
@@ -469,7 +469,7 @@ static void test_lengths_are_counted(void **state)
     tear_down(bench);
 }
 
-static void test_paused_it_looks_seldom(void **state)
+TEST(test_paused_it_looks_seldom)
 {
     struct bench *bench = set_up_started();
     freeReplyObject(redis_command(bench->redis, "SET t:paused 1"));
@@ -491,28 +491,7 @@ static void test_paused_it_looks_seldom(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fetches_and_acks_in_batches),
-        cmocka_unit_test(test_wakes_up_when_idle),
-        cmocka_unit_test(test_fetches_no_more_than_places),
-        cmocka_unit_test(test_retry_waits_and_ends_dead),
-        cmocka_unit_test(test_alone_runs_with_nothing_beside),
-        cmocka_unit_test(test_lost_lease),
-        cmocka_unit_test(test_key_outputs_and_reply),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_destroy_without_close),
-        cmocka_unit_test(test_offers_from_inside_leased),
-        cmocka_unit_test(test_dead_neighbour_is_taken_over_at_once),
-        cmocka_unit_test(test_start_leaves_expired_leases_alone),
-        cmocka_unit_test(test_start_is_asked_in_batches),
-        cmocka_unit_test(test_a_job_that_waits_comes_back),
-        cmocka_unit_test(test_an_ended_lease_gets_no_start_decision),
-        cmocka_unit_test(test_a_cancel_while_they_run),
-        cmocka_unit_test(test_where_results_go),
-        cmocka_unit_test(test_lengths_are_counted),
-        cmocka_unit_test(test_paused_it_looks_seldom),
-    };
     signal(SIGPIPE, SIG_IGN);
     log_init();
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+    return run_all(.name = "queue");
 }

@@ -1,7 +1,7 @@
 /* test_read.c - images that lie in Redis. */
 #include "tests/fixtures/queue/queue_bench.h"
 
-static void test_read(void **state)
+TEST(test_read)
 {
     struct bench *bench = set_up_started();
     freeReplyObject(redis_command(bench->redis, "SET t:img:a %b", "\0\1\2\3", (size_t)4));
@@ -45,7 +45,7 @@ static void test_read(void **state)
 }
 
 /* A read that Redis refuses waits before it tries again, however many others come meanwhile. */
-static void test_refused_reads_wait_for_their_own_retry(void **state)
+TEST(test_refused_reads_wait_for_their_own_retry)
 {
     struct bench *bench = set_up_started();
     freeReplyObject(redis_command(bench->redis, "SET t:img:a x"));
@@ -63,7 +63,7 @@ static void test_refused_reads_wait_for_their_own_retry(void **state)
 }
 
 /* Large ones are in memory four at a time, however many are asked for; small ones pass them. */
-static void test_large_reads_take_turns(void **state)
+TEST(test_large_reads_take_turns)
 {
     struct bench *bench = set_up_started();
     char *large = calloc(1, QUEUE_READ_LARGE);
@@ -111,7 +111,7 @@ static void test_large_reads_take_turns(void **state)
 }
 
 /* Of larger ones the bytes count, too; one that alone is beyond them comes when it is alone. */
-static void test_bytes_take_turns(void **state)
+TEST(test_bytes_take_turns)
 {
     struct bench *bench = set_up_started();
     const size_t part = READS_LARGE_BYTES / 5 * 2, whole = READS_LARGE_BYTES + 1;
@@ -142,7 +142,7 @@ static void test_bytes_take_turns(void **state)
     tear_down(bench);
 }
 
-static void test_small_reads_take_turns(void **state)
+TEST(test_small_reads_take_turns)
 {
     struct bench *bench = set_up_started();
     redis_integer(bench->redis, "SETRANGE t:img:small 0 12345");
@@ -167,14 +167,7 @@ static void test_small_reads_take_turns(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_refused_reads_wait_for_their_own_retry),
-        cmocka_unit_test(test_large_reads_take_turns),
-        cmocka_unit_test(test_bytes_take_turns),
-        cmocka_unit_test(test_small_reads_take_turns),
-    };
     signal(SIGPIPE, SIG_IGN);
     log_init();
-    return cmocka_run_group_tests_name("read", tests, NULL, NULL);
+    return run_all(.name = "read");
 }

@@ -9,7 +9,7 @@
 #include "conf/text.h"
 #include "queue/job/result.h"
 #include "queue/job/writer.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 #define NO_TIMES {-1, -1, -1, -1, -1, -1, -1, -1, -1}
 
@@ -21,7 +21,7 @@ static void expect(const struct result *result, const char *text)
     free(written);
 }
 
-static void test_done(void **state)
+TEST(test_done)
 {
     static const struct job_rules rules = {"ns", 60};
     static const char text[] = "{\"input\":\"a\",\"output\":\"b.png\",\"id\":\"i\\\"\\u00e9\","
@@ -52,7 +52,7 @@ static void test_done(void **state)
     job_clear(&job);
 }
 
-static void test_failed(void **state)
+TEST(test_failed)
 {
     struct error error = {0}, inner = {0};
     error_set(&error, STATUS_GPU_FAILED, "a \"b\"\n\xff");
@@ -69,7 +69,7 @@ static void test_failed(void **state)
 }
 
 /* Values stand in their output, with a picture or alone, and stay the caller's. */
-static void test_values(void **state)
+TEST(test_values)
 {
     struct job_place place = {.path = "o"}, none = {0};
     cJSON *values = cJSON_Parse("{\"stats\":{\"mean\":[0.1]}}");
@@ -87,7 +87,7 @@ static void test_values(void **state)
     cJSON_Delete(values);
 }
 
-static void test_nothing_known(void **state)
+TEST(test_nothing_known)
 {
     struct job job = {0};
     struct result result = {.job = &job, .number = 1, .status = "failed", .daemon = "h:1",
@@ -97,7 +97,7 @@ static void test_nothing_known(void **state)
 }
 
 /* A job, also a bad one, is known by its input, and else by the beginning of its text. */
-static void test_input_of_bad_jobs(void **state)
+TEST(test_input_of_bad_jobs)
 {
     static const struct job_rules rules = {"ns", 60};
     static const struct {
@@ -129,7 +129,7 @@ static void test_input_of_bad_jobs(void **state)
     }
 }
 
-static void test_excerpt_is_bounded(void **state)
+TEST(test_excerpt_is_bounded)
 {
     static const struct job_rules rules = {"ns", 60};
     char text[5000] = "{\"input\":\"", excerpt[JOB_EXCERPT_BYTES_MAX + 1] = "";
@@ -153,7 +153,7 @@ static void test_excerpt_is_bounded(void **state)
     job_clear(&job);
 }
 
-static void test_escapes(void **state)
+TEST(test_escapes)
 {
     expect(&(struct result){.number = UINT64_MAX, .status = "done",
                             .daemon = "\"\\/\b\f\n\r\t\x01\x1f\x7f\xc3\xa9",
@@ -181,7 +181,7 @@ static void expect_repeat(const char *kept, const char *own, const char *expecte
     job_clear(&job);
 }
 
-static void test_repeat(void **state)
+TEST(test_repeat)
 {
     static const char bare[] = "{\"input\":\"a\",\"output\":\"b\"}";
     static const char with_meta[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":1.50}";
@@ -199,7 +199,7 @@ static void test_repeat(void **state)
 }
 
 /* meta takes nearly a whole job, so that the result is longer than any job. */
-static void test_deny(void **state)
+TEST(test_deny)
 {
     static const char start[] = "{\"job\":1,\"status\":";
     static const char outputs[] = "\"outputs\":[{\"key\":\"ns:img:a\",\"format\":\"png\"";
@@ -227,7 +227,7 @@ static void test_deny(void **state)
 }
 
 /* The writer's members that results do not have. */
-static void test_decimals_and_restart(void **state)
+TEST(test_decimals_and_restart)
 {
     struct writer w = {0};
     writer_open(&w, NULL, '[');
@@ -253,17 +253,5 @@ static void test_decimals_and_restart(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_done),
-        cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_nothing_known),
-        cmocka_unit_test(test_input_of_bad_jobs),
-        cmocka_unit_test(test_excerpt_is_bounded),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_repeat),
-        cmocka_unit_test(test_deny),
-        cmocka_unit_test(test_decimals_and_restart),
-    };
-    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+    return run_all(.name = "result");
 }

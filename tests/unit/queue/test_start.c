@@ -77,7 +77,7 @@ static void cancel(const char *id, const char *expected)
 
 /* ---- times -------------------------------------------------------------------------------- */
 
-static void test_without_conditions_it_goes(void **state)
+TEST(test_without_conditions_it_goes)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -86,7 +86,7 @@ static void test_without_conditions_it_goes(void **state)
     start_timed("2", "A:1", "''", 0, -1, -1, "-1 ");
 }
 
-static void test_before_its_time_it_waits_and_keeps_its_attempt(void **state)
+TEST(test_before_its_time_it_waits_and_keeps_its_attempt)
 {
     long long due = now_ms() + 60000;
     expect("1", "LPUSH t:jobs a");
@@ -107,7 +107,7 @@ static void test_before_its_time_it_waits_and_keeps_its_attempt(void **state)
     start_timed("1", "A:3", "''", 0, now_ms() - 1, -1, "1 ");
 }
 
-static void test_after_its_time_it_has_expired(void **state)
+TEST(test_after_its_time_it_has_expired)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -118,7 +118,7 @@ static void test_after_its_time_it_has_expired(void **state)
     expect("A:1", "HGET t:job:1 token"); /* its daemon gives the answer */
 }
 
-static void test_a_retry_waits_no_longer_than_it_lasts(void **state)
+TEST(test_a_retry_waits_no_longer_than_it_lasts)
 {
     long long end = now_ms() + 30000;
     expect("1", "LPUSH t:jobs a");
@@ -148,7 +148,7 @@ static void let_time_pass(void)
         continue;
 }
 
-static void test_a_relative_time_begins_at_the_first_start(void **state)
+TEST(test_a_relative_time_begins_at_the_first_start)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -170,7 +170,7 @@ static void test_a_relative_time_begins_at_the_first_start(void **state)
     start_texts("1", "B:3", "''", 0, "+60000", "-1", "0 ");
 }
 
-static void test_a_retry_does_not_postpone_a_relative_end(void **state)
+TEST(test_a_retry_does_not_postpone_a_relative_end)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -191,7 +191,7 @@ static void test_a_retry_does_not_postpone_a_relative_end(void **state)
 }
 
 /* One that waits for the first with its id has its end from then on. */
-static void test_a_follower_has_its_relative_end(void **state)
+TEST(test_a_follower_has_its_relative_end)
 {
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
@@ -223,7 +223,7 @@ static void lay_out_two(void)
     expect("delayed 0 1", "HMGET t:job:2 state attempt follows");
 }
 
-static void test_the_second_is_answered_by_the_first(void **state)
+TEST(test_the_second_is_answered_by_the_first)
 {
     lay_out_two();
     done("1", "A:1", "x", "done", "0 1");
@@ -241,7 +241,7 @@ static void test_the_second_is_answered_by_the_first(void **state)
     start("4", "B:2", "x", "1 ");
 }
 
-static void test_a_first_one_that_failed_answers_too(void **state)
+TEST(test_a_first_one_that_failed_answers_too)
 {
     lay_out_two();
     done("1", "A:1", "x", "failed", "0 1");
@@ -250,7 +250,7 @@ static void test_a_first_one_that_failed_answers_too(void **state)
 }
 
 /* Those that waited for it are answered; one that is pushed later is meant to be tried again. */
-static void test_a_first_one_that_died(void **state)
+TEST(test_a_first_one_that_died)
 {
     lay_out_two();
     bury("1", "A:1", "x", "0 2");
@@ -262,7 +262,7 @@ static void test_a_first_one_that_died(void **state)
     start("3", "B:2", "x", "1 ");
 }
 
-static void test_the_daemon_of_the_first_dies(void **state)
+TEST(test_the_daemon_of_the_first_dies)
 {
     lay_out_two();
     expect("0", "ZADD t:lease XX 1 1");
@@ -281,7 +281,7 @@ static void test_the_daemon_of_the_first_dies(void **state)
     start("2", "C:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
 }
 
-static void test_a_first_one_that_is_not_there_holds_nothing(void **state)
+TEST(test_a_first_one_that_is_not_there_holds_nothing)
 {
     lay_out_two();
     expect("1", "DEL t:job:1");
@@ -333,7 +333,7 @@ static long long commands(void)
 }
 
 /* A script's cost must not grow with the number of jobs that wait for its job. */
-static void test_the_end_of_the_first_costs_the_same_for_many(void **state)
+TEST(test_the_end_of_the_first_costs_the_same_for_many)
 {
     long long costs[2];
     for (int i = 0; i < 2; i++) {
@@ -363,7 +363,7 @@ static void test_the_end_of_the_first_costs_the_same_for_many(void **state)
 
 /* Any daemon goes on where another one stopped, also after Redis was killed. A job that is pushed
  * meanwhile waits for those in the list, not for all that are to come. */
-static void test_followers_are_woken_in_parts(void **state)
+TEST(test_followers_are_woken_in_parts)
 {
     lay_out_two();
     put_followers(1000);
@@ -401,7 +401,7 @@ static void test_followers_are_woken_in_parts(void **state)
 }
 
 /* Jobs that were pushed before the followers were woken come first. */
-static void test_followers_do_not_jump_the_queue(void **state)
+TEST(test_followers_do_not_jump_the_queue)
 {
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
@@ -418,7 +418,7 @@ static void test_followers_do_not_jump_the_queue(void **state)
 }
 
 /* A new first one while the followers of the last one are woken: each is woken once, and waits. */
-static void test_one_that_waits_again_is_not_woken_again(void **state)
+TEST(test_one_that_waits_again_is_not_woken_again)
 {
     lay_out_two();
     put_followers(200);
@@ -441,7 +441,7 @@ static void test_one_that_waits_again_is_not_woken_again(void **state)
     freeReplyObject(two);
 }
 
-static void test_an_older_result_does_not_stop_the_first(void **state)
+TEST(test_an_older_result_does_not_stop_the_first)
 {
     lay_out_two();
     expect("OK", "SET t:result:x {\"id\":\"x\",\"job\":9,\"status\":\"failed\"}");
@@ -450,7 +450,7 @@ static void test_an_older_result_does_not_stop_the_first(void **state)
 
 /* ---- cancels ------------------------------------------------------------------------------ */
 
-static void test_cancel_of_what_nobody_has_looked_at(void **state)
+TEST(test_cancel_of_what_nobody_has_looked_at)
 {
     expect("2", "LPUSH t:jobs a b");
     cancel("x", "nil");
@@ -471,7 +471,7 @@ static void test_cancel_of_what_nobody_has_looked_at(void **state)
                       "A 10000 keep none 1 1"), "RENEW", "0 2 -1");
 }
 
-static void test_a_second_cancel_reaches_further(void **state)
+TEST(test_a_second_cancel_reaches_further)
 {
     expect("1", "LPUSH t:jobs a");
     cancel("x", "nil");
@@ -486,7 +486,7 @@ static void test_a_second_cancel_reaches_further(void **state)
     start("3", "A:2", "x", "1 ");
 }
 
-static void test_a_fence_that_is_gone(void **state)
+TEST(test_a_fence_that_is_gone)
 {
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -503,7 +503,7 @@ static void test_a_fence_that_is_gone(void **state)
     expect("x", "ZRANGE t:cancel 0 -1");
 }
 
-static void test_cancel_wakes_what_waits(void **state)
+TEST(test_cancel_wakes_what_waits)
 {
     lay_out_two();
     start_timed("1", "A:1", "x", 1, now_ms() + 60000, -1, "2 ");
@@ -524,7 +524,7 @@ static void test_cancel_wakes_what_waits(void **state)
 }
 
 /* They only need their answer: they go before jobs that wait, but take no more than their part. */
-static void test_cancelled_ones_are_answered_first(void **state)
+TEST(test_cancelled_ones_are_answered_first)
 {
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
@@ -548,7 +548,7 @@ static void test_cancelled_ones_are_answered_first(void **state)
 }
 
 /* A bad one that never passed START, and one that waited, wake nobody; the first one does. */
-static void test_only_the_end_of_the_first_wakes(void **state)
+TEST(test_only_the_end_of_the_first_wakes)
 {
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
@@ -569,7 +569,7 @@ static void test_only_the_end_of_the_first_wakes(void **state)
     expect("0", "EXISTS t:waits:x");
 }
 
-static void test_cancel_of_what_has_ended(void **state)
+TEST(test_cancel_of_what_has_ended)
 {
     expect("OK", "SET t:result:x kept");
     cancel("x", "kept");
@@ -587,7 +587,7 @@ static void test_cancel_of_what_has_ended(void **state)
     cancel(id, "ERR the id has 129 bytes, must have 1 to 128");
 }
 
-static void test_old_cancels_make_room(void **state)
+TEST(test_old_cancels_make_room)
 {
     for (int i = 0; i < 10000; i++)
         redisAppendCommand(redis, "ZADD t:cancel %d id%d", i + 1, i);
@@ -604,7 +604,7 @@ static void test_old_cancels_make_room(void **state)
 
 /* ---- the pause ---------------------------------------------------------------------------- */
 
-static void test_paused_nothing_is_taken(void **state)
+TEST(test_paused_nothing_is_taken)
 {
     expect("OK", "SET t:paused 1");
     expect("OK", "SET t:alone:owner A");
@@ -621,34 +621,6 @@ static void test_paused_nothing_is_taken(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty)
-    const struct CMUnitTest tests[] = {
-        TEST(test_without_conditions_it_goes),
-        TEST(test_before_its_time_it_waits_and_keeps_its_attempt),
-        TEST(test_after_its_time_it_has_expired),
-        TEST(test_a_retry_waits_no_longer_than_it_lasts),
-        TEST(test_a_relative_time_begins_at_the_first_start),
-        TEST(test_a_retry_does_not_postpone_a_relative_end),
-        TEST(test_a_follower_has_its_relative_end),
-        TEST(test_the_second_is_answered_by_the_first),
-        TEST(test_a_first_one_that_failed_answers_too),
-        TEST(test_a_first_one_that_died),
-        TEST(test_the_daemon_of_the_first_dies),
-        TEST(test_a_first_one_that_is_not_there_holds_nothing),
-        TEST(test_the_end_of_the_first_costs_the_same_for_many),
-        TEST(test_followers_are_woken_in_parts),
-        TEST(test_followers_do_not_jump_the_queue),
-        TEST(test_one_that_waits_again_is_not_woken_again),
-        TEST(test_an_older_result_does_not_stop_the_first),
-        TEST(test_cancel_of_what_nobody_has_looked_at),
-        TEST(test_a_second_cancel_reaches_further),
-        TEST(test_a_fence_that_is_gone),
-        TEST(test_cancel_wakes_what_waits),
-        TEST(test_cancelled_ones_are_answered_first),
-        TEST(test_only_the_end_of_the_first_wakes),
-        TEST(test_cancel_of_what_has_ended),
-        TEST(test_old_cancels_make_room),
-        TEST(test_paused_nothing_is_taken),
-    };
-    return cmocka_run_group_tests_name("start", tests, start_server, stop_server);
+    return run_all(.name = "start", .setup = start_server, .teardown = stop_server,
+                   .each_setup = empty);
 }
