@@ -3,9 +3,6 @@
  * and a sentence that names the thing and the bound, and its neighbours succeed.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>

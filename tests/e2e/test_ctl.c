@@ -1,10 +1,6 @@
 /*
  * test_ctl.c - gpuimgctl's command line, its configuration, and a Redis that is away or refuses.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/fixtures/ctl_world.h"
 #include "tests/fixtures/text_file.h"
 

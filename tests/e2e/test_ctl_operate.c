@@ -3,9 +3,6 @@
  * top, dead, cancel, pause, drain.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fixtures/ctl_world.h"

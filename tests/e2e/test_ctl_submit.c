@@ -2,9 +2,6 @@
  * test_ctl_submit.c - gpuimgctl submit and result with a real Redis and a real daemon.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fixtures/ctl_world.h"

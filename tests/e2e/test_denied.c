@@ -1,10 +1,6 @@
 /*
  * test_denied.c - the daemon's user may not write every key that jobs name: those jobs fail alone.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 

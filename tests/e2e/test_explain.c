@@ -1,10 +1,6 @@
 /*
  * test_explain.c - gpuimgd --explain: the plan of a job, without Redis and without a trace.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 

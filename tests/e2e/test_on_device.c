@@ -4,9 +4,6 @@
  * kernels wait while the test holds them.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "queue/redis/script.h"

@@ -3,9 +3,6 @@
  * in a Cluster's slot, idle, and beside a daemon that stood still. tests/faults has what may fail.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,9 +3,6 @@
  * of a side with the box filter, whose weights are 1/2 and 1/4, so that the pixels are known.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <jpeglib.h>
 
 #include "tests/fixtures/test_world.h"

@@ -5,9 +5,6 @@
  * The seed is printed; GPUIMGD_TEST_SEED=N repeats it.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/fixtures/test_world.h"

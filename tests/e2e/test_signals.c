@@ -2,9 +2,6 @@
  * test_signals.c - the daemon as a service: options, signals, notifications, stats, exit codes.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

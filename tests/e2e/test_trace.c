@@ -3,9 +3,6 @@
  * engine's own code with the tests' runtime.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fixtures/test_world.h"

@@ -1,7 +1,4 @@
 /* test_values.c - jobs whose results hold values, with pictures and without, on each engine. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fixtures/reference.h"

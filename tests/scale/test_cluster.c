@@ -5,9 +5,6 @@
  * GPUIMGD_SCALE=full adds the failovers, and pushes more.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fixtures/test_world.h"

@@ -2,10 +2,6 @@
  * test_ctl_fleet.c - gpuimgctl where several servers are one Redis: the master dies while it waits
  * for results, and a Cluster's node that it is given has not the slot.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/fixtures/ctl.h"
 #include "tests/fixtures/test_world.h"
 

@@ -2,10 +2,6 @@
  * test_followers.c - thousands of jobs wait for one with their id while several daemons serve the
  * queue, and one of these is killed while they are woken: each gets one result.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/fixtures/test_world.h"
 
 #define DAEMONS   4

@@ -5,9 +5,6 @@
  * Each reaches Redis by a loopback address of its own, has folders of its own, and nothing is in
  * them afterwards. GPUIMGD_SCALE=full pushes more.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/fixtures/test_world.h"

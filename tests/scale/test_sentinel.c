@@ -3,9 +3,6 @@
  *
  * GPUIMGD_SCALE=full pushes more and kills more often.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fixtures/test_world.h"

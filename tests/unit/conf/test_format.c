@@ -1,6 +1,4 @@
 /* The table of formats: names, suffixes, encoder parameters, and the lists of them in messages. */
-#include <string.h>
-
 #include "conf/format.h"
 #include "tests/fixtures/test.h"
 

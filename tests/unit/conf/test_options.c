@@ -1,7 +1,4 @@
 /* The option table: values, files, checks, reload, and the sample file made from it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

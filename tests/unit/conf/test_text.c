@@ -1,7 +1,4 @@
 /* Text from outside, errors and log lines. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,4 @@
 /* test_admission.c - memory to the byte, and nobody overtakes one who waits. */
-#include <string.h>
-
 #include "daemon/pipeline/pipeline_impl.h"
 #include "tests/fixtures/test.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
-#include "tests/fixtures/cmocka.h"
+#include "tests/fixtures/test.h"
 
 #define LEGAL_MOVES 37
 #define LEGAL_DECISIONS 16

@@ -1,8 +1,5 @@
 /* test_stats.c - what the stats line says, and when that is news. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "conf/status.h"
 #include "daemon/telemetry/stats.h"

@@ -1,7 +1,5 @@
 /* The worker threads: priorities, withdrawal, and a worker that does not come back. */
 #include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "daemon/pipeline/workers.h"
 #include "tests/fixtures/test.h"

@@ -1,7 +1,5 @@
 /* Tests of pool.c: budget, reuse, fragmentation, and that steady use stays off the backend. */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "conf/limits.h"
 #include "gpu/engine/pool.h"

@@ -1,7 +1,4 @@
 /* test_command.c - commands have the bytes that hiredis gives them. */
-#include <stdlib.h>
-#include <string.h>
-
 #include <hiredis/hiredis.h>
 
 #include "queue/redis/command.h"

@@ -1,7 +1,5 @@
 /* test_instance.c - who a daemon is, and whether another one lives. */
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

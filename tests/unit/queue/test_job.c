@@ -1,8 +1,4 @@
 /* test_job.c - every rule of a job, both sides of each bound. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "queue/job/job.h"
 #include "tests/fixtures/test.h"
 

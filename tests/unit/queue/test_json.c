@@ -1,8 +1,4 @@
 /* test_json.c - what is JSON, and where it stops being so. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <cjson/cJSON.h>
 
 #include "queue/job/json.h"

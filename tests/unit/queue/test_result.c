@@ -1,9 +1,6 @@
 /* test_result.c - the completion message, key by key. */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "conf/limits.h"
 #include "conf/text.h"
