@@ -66,16 +66,6 @@ static void first_dies(struct rig *rig, const char *attempts)
     saw_second(rig);
 }
 
-static void first_is_killed(struct rig *rig)
-{
-    first_dies(rig, "--attempts=3");
-}
-
-static void first_ends_dead(struct rig *rig)
-{
-    first_dies(rig, "--attempts=1");
-}
-
 /* The first is done, and another daemon dies at the answer to the second. */
 static void second_is_killed(struct rig *rig)
 {
@@ -205,31 +195,27 @@ static void paused_are_killed(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {.name = "the first of two unique jobs, decoding", .injected = "kill -9",
-     .run = first_is_killed, .quick = true,
+    {"the first of two unique jobs, decoding", "kill -9",
+     .run_with = first_dies, .with = "--attempts=3", .quick = true,
      .expected = "killed by 9; twin: done, attempt 2; second: done, of the first; once"},
-    {.name = "the first of two unique jobs, its only attempt", .injected = "kill -9",
-     .run = first_ends_dead, .quick = true,
+    {"the first of two unique jobs, its only attempt", "kill -9",
+     .run_with = first_dies, .with = "--attempts=1", .quick = true,
      .expected = "killed by 9; twin: dead attempts_exhausted, attempt 1; second: dead, of the "
                  "first; once"},
-    {.name = "the second, before DONE", .injected = "kill -9",
-     .run = second_is_killed, .quick = true,
+    {"the second, before DONE", "kill -9", .run = second_is_killed, .quick = true,
      .expected = "killed by 9; second: done, of the first; once; twin: done, attempt 1"},
-    {.name = "two unique jobs", .injected = "host dies: START is lost",
-     .run = start_is_lost, .quick = true,
+    {"two unique jobs", "host dies: START is lost", .run = start_is_lost, .quick = true,
      .expected = "the second waits; twin: done, attempt 1; second: done, of the first; once"},
-    {.name = "two unique jobs and one for later", .injected = "START's replies cut",
+    {"two unique jobs and one for later", "START's replies cut",
      .run = start_reply_cut, .quick = true,
      .expected = "3 cut; twin: done, attempt 1; second: done, of the first; once; 1 waits"},
-    {.name = "a cancelled job, before DONE", .injected = "kill -9",
-     .run = cancelled_is_killed, .quick = true,
+    {"a cancelled job, before DONE", "kill -9", .run = cancelled_is_killed, .quick = true,
      .expected = "killed by 9; victim0: cancelled cancelled, attempt 2; 3 done once"},
-    {.name = "a unique job of values alone, at its encode", .injected = "cancel",
+    {"a unique job of values alone, at its encode", "cancel",
      .run = values_are_cancelled, .quick = true,
      .expected = "it encodes; another one: cancelled; the second waits; twin: cancelled "
                  "cancelled, attempt 1; second: done; with values"},
-    {.name = "all paused, a job runs", .injected = "kill -9",
-     .run = paused_are_killed, .quick = true,
+    {"all paused, a job runs", "kill -9", .run = paused_are_killed, .quick = true,
      .expected = "drained; 4 wait; victim0: done, attempt 2; 3 done once"},
     {.name = NULL},
 };

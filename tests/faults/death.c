@@ -56,36 +56,6 @@ static void kill_at(struct rig *rig, const char *fault)
     rig_saw_jobs(rig, "victim0");
 }
 
-static void kill_leased(struct rig *rig)
-{
-    kill_at(rig, "enter=read,action=kill,match=victim");
-}
-
-static void kill_reading(struct rig *rig)
-{
-    kill_at(rig, "run=read,action=kill,match=victim");
-}
-
-static void kill_decoding(struct rig *rig)
-{
-    kill_at(rig, "run=decode,action=kill,match=victim");
-}
-
-static void kill_on_engine(struct rig *rig)
-{
-    kill_at(rig, "run=gpu,action=kill,match=victim");
-}
-
-static void kill_encoding(struct rig *rig)
-{
-    kill_at(rig, "run=encode,action=kill,match=victim");
-}
-
-static void kill_before_done(struct rig *rig)
-{
-    kill_at(rig, "enter=ack,action=kill,match=victim");
-}
-
 /* Stopped first, so that it cannot finish between the look and the kill. */
 static bool kill_while_writing(struct process *daemon, const char *out)
 {
@@ -527,96 +497,84 @@ static void hung_worker_comes_back(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {.name = "release build", .injected = "GPUIMGD_FAULT is set",
-     .run = release_build, .quick = true,
+    {"release build", "GPUIMGD_FAULT is set", .run = release_build, .quick = true,
      .expected = "5 done once"},
-    {.name = "idle", .injected = "kill -9",
-     .run = kill_idle, .quick = true,
+    {"idle", "kill -9", .run = kill_idle, .quick = true,
      .expected = "5 done once; its name is gone"},
-    {.name = "after FETCH", .injected = "kill -9",
-     .run = kill_leased, .quick = true,
+    {"after FETCH", "kill -9",
+     .run_with = kill_at, .with = "enter=read,action=kill,match=victim", .quick = true,
      .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {.name = "reading", .injected = "kill -9",
-     .run = kill_reading, .quick = true,
+    {"reading", "kill -9",
+     .run_with = kill_at, .with = "run=read,action=kill,match=victim", .quick = true,
      .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {.name = "decoding", .injected = "kill -9",
-     .run = kill_decoding, .quick = true,
+    {"decoding", "kill -9",
+     .run_with = kill_at, .with = "run=decode,action=kill,match=victim", .quick = true,
      .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {.name = "on the engine", .injected = "kill -9",
-     .run = kill_on_engine, .quick = true,
+    {"on the engine", "kill -9",
+     .run_with = kill_at, .with = "run=gpu,action=kill,match=victim", .quick = true,
      .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {.name = "encoding", .injected = "kill -9",
-     .run = kill_encoding, .quick = true,
+    {"encoding", "kill -9",
+     .run_with = kill_at, .with = "run=encode,action=kill,match=victim", .quick = true,
      .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {.name = "between rename and DONE", .injected = "kill -9",
-     .run = kill_before_done, .quick = true,
+    {"between rename and DONE", "kill -9",
+     .run_with = kill_at, .with = "enter=ack,action=kill,match=victim", .quick = true,
      .expected = "killed by 9; renamed; 3 done once; victim0: done, attempt 2"},
-    {.name = "writing", .injected = "kill -9",
-     .run = kill_writing, .quick = true,
+    {"writing", "kill -9", .run = kill_writing, .quick = true,
      .expected = "a temporary file was there; victim0: done, attempt 2"},
-    {.name = "writing to another filesystem", .injected = "kill -9",
-     .run = kill_writing_elsewhere, .quick = true,
+    {"writing to another filesystem", "kill -9", .run = kill_writing_elsewhere, .quick = true,
      .expected = "a temporary file was there; victim0: done, attempt 2; 0 temporary files; exit "
                  "0"},
-    {.name = "decoding, on another host", .injected = "kill -9, leases of 1 s",
+    {"decoding, on another host", "kill -9, leases of 1 s",
      .run = killed_on_another_host, .quick = true,
      .expected = "killed by 9; victim0: done, attempt 2; within 3 s"},
-    {.name = "burying, and running alone", .injected = "kill -9",
-     .run = leftovers_of_a_reaper, .quick = true,
+    {"burying, and running alone", "kill -9", .run = leftovers_of_a_reaper, .quick = true,
      .expected = "buried: dead attempts_exhausted, attempt 3; last: done, attempt 3"},
-    {.name = "5,000 jobs, 3 daemons", .injected = "100 random kill -9",
-     .run = random_kills, .limit_s = 450,
+    {"5,000 jobs, 3 daemons", "100 random kill -9", .run = random_kills, .limit_s = 450,
      .expected = "5000 jobs, 5000 results, 100 kills; set(results) = set(jobs), clean; exit 0"},
-    {.name = "before DONE, leases of 0.8 s", .injected = "SIGSTOP for 2.5 s",
-     .run = stand_still_shortly, .quick = true,
+    {"before DONE, leases of 0.8 s", "SIGSTOP for 2.5 s", .run = stand_still_shortly, .quick = true,
      .expected = "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"},
-    {.name = "before DONE, leases of 30 s", .injected = "SIGSTOP for 60 s",
-     .run = stand_still_a_minute, .limit_s = 200,
+    {"before DONE, leases of 30 s", "SIGSTOP for 60 s", .run = stand_still_a_minute, .limit_s = 200,
      .expected = "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"},
-    {.name = "encoding, past its deadline", .injected = "SIGSTOP for 2.5 s",
+    {"encoding, past its deadline", "SIGSTOP for 2.5 s",
      .run = workers_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; 0 workers replaced"},
-    {.name = "after FETCH, beyond the timeout", .injected = "SIGSTOP for 2.5 s",
+    {"after FETCH, beyond the timeout", "SIGSTOP for 2.5 s",
      .run = line_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 20 done once; all at attempt 1; 0 connections let go"},
-    {.name = "under load", .injected = "SIGTERM",
-     .run = term_under_load, .quick = true,
+    {"under load", "SIGTERM", .run = term_under_load, .quick = true,
      .expected = "exit 0; within 5 s; each answered or back; 0 leases; 10 done once; all at "
                  "attempt 1"},
-    {.name = "a job hangs", .injected = "SIGTERM twice",
-     .run = second_term_at_once, .quick = true,
+    {"a job hangs", "SIGTERM twice", .run = second_term_at_once, .quick = true,
      .expected = "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"},
-    {.name = "a job hangs, Redis is stopped", .injected = "SIGTERM twice",
+    {"a job hangs, Redis is stopped", "SIGTERM twice",
      .run = second_term_while_frozen, .quick = true,
      .expected = "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"},
-    {.name = "a poisonous job among 30", .injected = "abort at each attempt",
-     .run = one_poison, .quick = true,
+    {"a poisonous job among 30", "abort at each attempt", .run = one_poison, .quick = true,
      .expected = "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; 3 "
                  "deaths a poison at most; 1 in :dead"},
-    {.name = "four poisonous jobs among 30", .injected = "abort at each attempt",
+    {"four poisonous jobs among 30", "abort at each attempt",
      .run = several_poisons, .limit_s = 150,
      .expected = "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; "
                  "poison1: dead attempts_exhausted, attempt 3; poison2: dead attempts_exhausted, "
                  "attempt 3; poison3: dead attempts_exhausted, attempt 3; 3 deaths a poison at "
                  "most; 4 in :dead"},
-    {.name = "3 of 4 workers at once", .injected = "they hang",
-     .run = three_of_four_workers_hang, .quick = true,
+    {"3 of 4 workers at once", "they hang", .run = three_of_four_workers_hang, .quick = true,
      .expected = "victim0: failed timeout, attempt 1; victim1: failed timeout, attempt 1; "
                  "victim2: failed timeout, attempt 1; 3 workers replaced; 12 done once"},
-    {.name = "2 of 4 workers, 2 places", .injected = "they hang",
+    {"2 of 4 workers, 2 places", "they hang",
      .run = as_many_hang_as_there_are_places, .quick = true,
      .expected = "exit 70; victim0: failed timeout, attempt 1; victim1: failed timeout, attempt "
                  "1; 3 done once"},
-    {.name = "8 small jobs, 1 worker", .injected = "together they take longer than each may",
+    {"8 small jobs, 1 worker", "together they take longer than each may",
      .run = small_ones_wait, .quick = true,
      .expected = "8 done once; all at attempt 1; 0 workers replaced; 0 went back"},
-    {.name = "8 large jobs, 1 worker", .injected = "together they take longer than each may",
+    {"8 large jobs, 1 worker", "together they take longer than each may",
      .run = large_ones_wait, .quick = true,
      .expected = "8 done once; all at attempt 1; 0 workers replaced; 0 went back"},
-    {.name = "8 jobs, 1 worker", .injected = "together they take longer than job_timeout_s",
+    {"8 jobs, 1 worker", "together they take longer than job_timeout_s",
      .run = waiting_ones_go_back, .quick = true,
      .expected = "all answered; in their order; 8 done once; all at attempt 1; some went back"},
-    {.name = "a worker", .injected = "it comes back after its replacement",
+    {"a worker", "it comes back after its replacement",
      .run = hung_worker_comes_back, .quick = true,
      .expected = "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; "
                  "exit 0"},

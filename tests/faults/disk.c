@@ -99,91 +99,6 @@ static void lives(struct rig *rig, const char *shim)
     spoil(rig, shim, "victim.png", true, "");
 }
 
-static void write_enospc(struct rig *rig)
-{
-    dies(rig, "call=write,do=ENOSPC," TEMPORARY);
-}
-
-static void write_enospc_twice(struct rig *rig)
-{
-    lives(rig, "call=write,do=ENOSPC,times=2," TEMPORARY);
-}
-
-static void write_full(struct rig *rig)
-{
-    dies(rig, "call=write,do=full," TEMPORARY);
-}
-
-static void write_eio(struct rig *rig)
-{
-    dies(rig, "call=write,do=EIO," TEMPORARY);
-}
-
-static void write_short(struct rig *rig)
-{
-    lives(rig, "call=write,do=short,times=20," TEMPORARY);
-}
-
-static void write_eintr(struct rig *rig)
-{
-    lives(rig, "call=write,do=EINTR,times=50," TEMPORARY);
-}
-
-static void write_nothing(struct rig *rig)
-{
-    dies(rig, "call=write,do=zero," TEMPORARY);
-}
-
-static void fsync_eio(struct rig *rig)
-{
-    dies(rig, "call=fsync,do=EIO," TEMPORARY);
-}
-
-static void fsync_enospc_once(struct rig *rig)
-{
-    lives(rig, "call=fsync,do=ENOSPC,times=1," TEMPORARY);
-}
-
-static void fsync_eintr(struct rig *rig)
-{
-    lives(rig, "call=fsync,do=EINTR,times=2," TEMPORARY);
-}
-
-static void close_eio(struct rig *rig)
-{
-    dies(rig, "call=close,do=EIO," TEMPORARY);
-}
-
-static void create_enospc(struct rig *rig)
-{
-    dies(rig, "call=openat,do=ENOSPC," TEMPORARY);
-}
-
-static void create_emfile_twice(struct rig *rig)
-{
-    lives(rig, "call=openat,do=EMFILE,times=2," TEMPORARY);
-}
-
-static void create_eintr(struct rig *rig)
-{
-    lives(rig, "call=openat,do=EINTR,times=1," TEMPORARY);
-}
-
-static void rename_eio(struct rig *rig)
-{
-    dies(rig, "call=renameat,do=EIO,match=*/victim.png");
-}
-
-static void rename_enospc_twice(struct rig *rig)
-{
-    lives(rig, "call=renameat,do=ENOSPC,times=2,match=*/victim.png");
-}
-
-static void rename_eintr(struct rig *rig)
-{
-    lives(rig, "call=renameat,do=EINTR,times=1,match=*/victim.png");
-}
-
 static void folder_enospc(struct rig *rig)
 {
     spoil(rig, "call=mkdirat,do=ENOSPC,match=*/a/b", "a/b/victim.png", false, "");
@@ -194,31 +109,6 @@ static void folder_enospc(struct rig *rig)
 static void folder_fsync_eio(struct rig *rig)
 {
     spoil(rig, "call=fsync,do=EIO,times=2,match=*/out/new", "new/victim.png", false, "");
-}
-
-static void read_eio(struct rig *rig)
-{
-    dies(rig, "call=read,do=EIO,match=*/v.jpg");
-}
-
-static void read_eio_twice(struct rig *rig)
-{
-    lives(rig, "call=read,do=EIO,times=2,match=*/v.jpg");
-}
-
-static void read_short(struct rig *rig)
-{
-    lives(rig, "call=read,do=short,times=20,match=*/v.jpg");
-}
-
-static void read_eintr(struct rig *rig)
-{
-    lives(rig, "call=read,do=EINTR,times=50,match=*/v.jpg");
-}
-
-static void read_ends_early(struct rig *rig)
-{
-    dies(rig, "call=read,do=zero,match=*/v.jpg");
 }
 
 /* ---- several outputs, several jobs ----------------------------------------------------------- */
@@ -283,26 +173,6 @@ static void hangs(struct rig *rig, const char *at)
     see_what_comes_late(rig, daemon, seconds);
 }
 
-static void read_hangs(struct rig *rig)
-{
-    hangs(rig, "call=read,match=*/v.jpg");
-}
-
-static void write_hangs(struct rig *rig)
-{
-    hangs(rig, "call=write," TEMPORARY);
-}
-
-static void fsync_hangs(struct rig *rig)
-{
-    hangs(rig, "call=fsync," TEMPORARY);
-}
-
-static void create_hangs(struct rig *rig)
-{
-    hangs(rig, "call=openat," TEMPORARY);
-}
-
 /* As many as there are workers, one after the other, for ever; what they leave is swept. */
 static void all_workers_hang(struct rig *rig)
 {
@@ -342,115 +212,100 @@ static void sweep_hangs(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {.name = "write", .injected = "ENOSPC",
-     .run = write_enospc, .quick = true,
+    {"write", "ENOSPC", .run_with = dies, .with = "call=write,do=ENOSPC," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be written: No space left on device"},
-    {.name = "write", .injected = "ENOSPC twice",
-     .run = write_enospc_twice, .quick = true,
+    {"write", "ENOSPC twice",
+     .run_with = lives, .with = "call=write,do=ENOSPC,times=2," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {.name = "write", .injected = "half, then ENOSPC",
-     .run = write_full, .quick = true,
+    {"write", "half, then ENOSPC",
+     .run_with = dies, .with = "call=write,do=full," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 6 faults; 4 done once; "
                  "the output \"victim.png\" cannot be written: No space left on device"},
-    {.name = "write", .injected = "EIO",
-     .run = write_eio, .quick = true,
+    {"write", "EIO", .run_with = dies, .with = "call=write,do=EIO," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be written: Input/output error"},
-    {.name = "write", .injected = "short, 20 times",
-     .run = write_short, .quick = true,
+    {"write", "short, 20 times",
+     .run_with = lives, .with = "call=write,do=short,times=20," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 1; 20 faults; 4 done once"},
-    {.name = "write", .injected = "EINTR, 50 times",
-     .run = write_eintr, .quick = true,
+    {"write", "EINTR, 50 times",
+     .run_with = lives, .with = "call=write,do=EINTR,times=50," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 1; 50 faults; 4 done once"},
-    {.name = "write", .injected = "0 bytes",
-     .run = write_nothing, .quick = true,
+    {"write", "0 bytes", .run_with = dies, .with = "call=write,do=zero," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be written: No space left on device"},
-    {.name = "fsync", .injected = "EIO",
-     .run = fsync_eio, .quick = true,
+    {"fsync", "EIO", .run_with = dies, .with = "call=fsync,do=EIO," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be synced: Input/output error"},
-    {.name = "fsync", .injected = "ENOSPC once",
-     .run = fsync_enospc_once, .quick = true,
+    {"fsync", "ENOSPC once",
+     .run_with = lives, .with = "call=fsync,do=ENOSPC,times=1," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
-    {.name = "fsync", .injected = "EINTR twice",
-     .run = fsync_eintr, .quick = true,
+    {"fsync", "EINTR twice",
+     .run_with = lives, .with = "call=fsync,do=EINTR,times=2," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {.name = "close", .injected = "EIO",
-     .run = close_eio, .quick = true,
+    {"close", "EIO", .run_with = dies, .with = "call=close,do=EIO," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be closed: Input/output error"},
-    {.name = "openat", .injected = "ENOSPC",
-     .run = create_enospc, .quick = true,
+    {"openat", "ENOSPC",
+     .run_with = dies, .with = "call=openat,do=ENOSPC," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be created: No space left on device"},
-    {.name = "openat", .injected = "EMFILE twice",
-     .run = create_emfile_twice, .quick = true,
+    {"openat", "EMFILE twice",
+     .run_with = lives, .with = "call=openat,do=EMFILE,times=2," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {.name = "openat", .injected = "EINTR once",
-     .run = create_eintr, .quick = true,
+    {"openat", "EINTR once",
+     .run_with = lives, .with = "call=openat,do=EINTR,times=1," TEMPORARY, .quick = true,
      .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
-    {.name = "renameat", .injected = "EIO",
-     .run = rename_eio, .quick = true,
+    {"renameat", "EIO",
+     .run_with = dies, .with = "call=renameat,do=EIO,match=*/victim.png", .quick = true,
      .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
                  "the output \"victim.png\" cannot be renamed into place: Input/output error"},
-    {.name = "renameat", .injected = "ENOSPC twice",
-     .run = rename_enospc_twice, .quick = true,
+    {"renameat", "ENOSPC twice",
+     .run_with = lives, .with = "call=renameat,do=ENOSPC,times=2,match=*/victim.png", .quick = true,
      .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {.name = "renameat", .injected = "EINTR once",
-     .run = rename_eintr, .quick = true,
+    {"renameat", "EINTR once",
+     .run_with = lives, .with = "call=renameat,do=EINTR,times=1,match=*/victim.png", .quick = true,
      .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
-    {.name = "mkdirat", .injected = "ENOSPC",
-     .run = folder_enospc, .quick = true,
+    {"mkdirat", "ENOSPC", .run = folder_enospc, .quick = true,
      .expected = "no picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; the "
                  "output \"a/b/victim.png\" cannot be given a folder: No space left on device"},
-    {.name = "fsync of the folder", .injected = "EIO twice",
-     .run = folder_fsync_eio, .quick = true,
+    {"fsync of the folder", "EIO twice", .run = folder_fsync_eio, .quick = true,
      .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {.name = "read", .injected = "EIO",
-     .run = read_eio, .quick = true,
+    {"read", "EIO", .run_with = dies, .with = "call=read,do=EIO,match=*/v.jpg", .quick = true,
      .expected = "the old picture; victim: dead input_unreadable, attempt 3; 3 faults; 4 done "
                  "once; reading \"v.jpg\" failed at byte 0: Input/output error"},
-    {.name = "read", .injected = "EIO twice",
-     .run = read_eio_twice, .quick = true,
+    {"read", "EIO twice",
+     .run_with = lives, .with = "call=read,do=EIO,times=2,match=*/v.jpg", .quick = true,
      .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {.name = "read", .injected = "short, 20 times",
-     .run = read_short, .quick = true,
+    {"read", "short, 20 times",
+     .run_with = lives, .with = "call=read,do=short,times=20,match=*/v.jpg", .quick = true,
      .expected = "the whole picture; victim: done, attempt 1; 20 faults; 4 done once"},
-    {.name = "read", .injected = "EINTR, 50 times",
-     .run = read_eintr, .quick = true,
+    {"read", "EINTR, 50 times",
+     .run_with = lives, .with = "call=read,do=EINTR,times=50,match=*/v.jpg", .quick = true,
      .expected = "the whole picture; victim: done, attempt 1; 50 faults; 4 done once"},
-    {.name = "read", .injected = "the end at once",
-     .run = read_ends_early, .quick = true,
+    {"read", "the end at once",
+     .run_with = dies, .with = "call=read,do=zero,match=*/v.jpg", .quick = true,
      .expected = "the old picture; victim: dead input_unreadable, attempt 3; 3 faults; 4 done "
                  "once; the input \"v.jpg\" shrank from 5682 to 0 bytes while it was read"},
-    {.name = "write of one output of four", .injected = "EIO",
-     .run = one_of_four, .quick = true,
+    {"write of one output of four", "EIO", .run = one_of_four, .quick = true,
      .expected = "victim: dead write_failed, attempt 3; written; stored; write_failed; written; "
                  "written; stored; 0 and 1 files; 3 faults"},
-    {.name = "read", .injected = "hangs 2 s",
-     .run = read_hangs, .quick = true,
+    {"read", "hangs 2 s", .run_with = hangs, .with = "call=read,match=*/v.jpg", .quick = true,
      .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
                  "workers replaced; 2 done once; nothing late; exit 0"},
-    {.name = "write", .injected = "hangs 2 s",
-     .run = write_hangs, .quick = true,
+    {"write", "hangs 2 s", .run_with = hangs, .with = "call=write," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
                  "workers replaced; 2 done once; nothing late; exit 0"},
-    {.name = "fsync", .injected = "hangs 2 s",
-     .run = fsync_hangs, .quick = true,
+    {"fsync", "hangs 2 s", .run_with = hangs, .with = "call=fsync," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
                  "workers replaced; 2 done once; nothing late; exit 0"},
-    {.name = "openat", .injected = "hangs 2 s",
-     .run = create_hangs, .quick = true,
+    {"openat", "hangs 2 s", .run_with = hangs, .with = "call=openat," TEMPORARY, .quick = true,
      .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
                  "workers replaced; 2 done once; nothing late; exit 0"},
-    {.name = "fsync, in all workers", .injected = "hangs",
-     .run = all_workers_hang, .quick = true,
+    {"fsync, in all workers", "hangs", .run = all_workers_hang, .quick = true,
      .expected = "goes on with one; exit 70; 2 faults; victim0: failed timeout, attempt 1; "
                  "victim1: failed timeout, attempt 1; 3 done once"},
-    {.name = "openat, of the sweep", .injected = "hangs",
-     .run = sweep_hangs, .quick = true,
+    {"openat, of the sweep", "hangs", .run = sweep_hangs, .quick = true,
      .expected = "1 faults; 3 done once; exit 0"},
     {.name = NULL},
 };

@@ -100,7 +100,10 @@ static void run_case(const struct session *session, const struct fault_case *fau
     world_open(&rig.world, redis_server_start(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
                                               NULL));
     world_put_photo(&rig.world, "p.jpg", 160, 120);
-    fault->run(&rig);
+    if (fault->run)
+        fault->run(&rig);
+    else
+        fault->run_with(&rig, fault->with);
     if (strncmp(rig.seen, "SKIP ", 5) != 0) {
         end_rig(&rig);
         if (strcmp(rig.seen, fault->expected) != 0)

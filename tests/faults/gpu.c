@@ -265,21 +265,6 @@ static void never_reported(struct rig *rig, const char *what)
     rig_saw_jobs(rig, "victim0");
 }
 
-static void kernel_never_ends(struct rig *rig)
-{
-    never_reported(rig, "at=kernel,error=600");
-}
-
-static void copy_never_ends(struct rig *rig)
-{
-    never_reported(rig, "at=copy,error=600");
-}
-
-static void report_never_comes(struct rig *rig)
-{
-    never_reported(rig, "at=report,error=0");
-}
-
 /* The deadline goes by while the whole process stands still; that is not the device's fault, which
  * has its grace from then on. */
 static void device_of_a_stopped_daemon(struct rig *rig)
@@ -432,66 +417,55 @@ static void canary_on_a_device(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {.name = "2 of 8 jobs on the device", .injected = "illegal address",
-     .run = fault_on_the_device, .quick = true,
+    {"2 of 8 jobs on the device", "illegal address", .run = fault_on_the_device, .quick = true,
      .expected = "said; exit 70; what was being encoded is done; 0 leases; fetching stopped; 8 "
                  "done once; the device's jobs are charged; no others; the CPU engine's pictures; "
                  "slow0: done, attempt 1; 3 done once; all at attempt 1"},
-    {.name = "8 jobs that share a stream", .injected = "illegal address",
-     .run = fault_in_a_batch, .quick = true,
+    {"8 jobs that share a stream", "illegal address", .run = fault_in_a_batch, .quick = true,
      .expected = "exit 70; 0 leases; 8 done once; first0: done, attempt 1; 8 at attempt 2; the CPU "
                  "engine's pictures"},
-    {.name = "the launch of 1 of 8 that share a stream", .injected = "too many resources",
+    {"the launch of 1 of 8 that share a stream", "too many resources",
      .run = launch_in_a_batch, .quick = true,
      .expected = "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"},
-    {.name = "each call, kernel and copy", .injected = "each error that lasts",
+    {"each call, kernel and copy", "each error that lasts",
      .run = each_lasting_error, .quick = true,
      .expected = "17 times exit 70; 68 done once"},
-    {.name = "the launch of a kernel", .injected = "too many resources",
-     .run = error_of_one_launch, .quick = true,
+    {"the launch of a kernel", "too many resources", .run = error_of_one_launch, .quick = true,
      .expected = "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"},
-    {.name = "pinned memory", .injected = "refused",
-     .run = no_pinned_memory, .quick = true,
+    {"pinned memory", "refused", .run = no_pinned_memory, .quick = true,
      .expected = "8 done once; all at attempt 1; the CPU engine's pictures; said 1 times"},
-    {.name = "device memory, at the start", .injected = "refused",
-     .run = no_device_memory, .quick = true,
+    {"device memory, at the start", "refused", .run = no_device_memory, .quick = true,
      .expected = "daemon 0 does not start; exit 70; it says which memory; 3 done once; all at "
                  "attempt 1"},
-    {.name = "device memory, for a large job", .injected = "refused once",
-     .run = no_more_device_memory,
+    {"device memory, for a large job", "refused once", .run = no_more_device_memory,
      .expected = "3 done once; large: done, attempt 2; it says which memory; 3 done once"},
-    {.name = "a kernel", .injected = "it never ends",
-     .run = kernel_never_ends, .quick = true,
+    {"a kernel", "it never ends",
+     .run_with = never_reported, .with = "at=kernel,error=600", .quick = true,
      .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {.name = "a stream", .injected = "its report never comes",
-     .run = report_never_comes, .quick = true,
+    {"a stream", "its report never comes",
+     .run_with = never_reported, .with = "at=report,error=0", .quick = true,
      .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {.name = "a copy", .injected = "it never ends",
-     .run = copy_never_ends, .quick = true,
+    {"a copy", "it never ends",
+     .run_with = never_reported, .with = "at=copy,error=600", .quick = true,
      .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {.name = "on the device, past its deadline", .injected = "SIGSTOP for 2.5 s",
+    {"on the device, past its deadline", "SIGSTOP for 2.5 s",
      .run = device_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},
-    {.name = "a device, looked at by the canary", .injected = "one wrong bit",
-     .run = wrong_bit, .quick = true,
+    {"a device, looked at by the canary", "one wrong bit", .run = wrong_bit, .quick = true,
      .expected = "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 "
                  "done once"},
-    {.name = "the canary beside 3 jobs", .injected = "one wrong bit",
-     .run = wrong_bit_beside_jobs, .quick = true,
+    {"the canary beside 3 jobs", "one wrong bit", .run = wrong_bit_beside_jobs, .quick = true,
      .expected = "exit 70; 3 done once; all at attempt 1"},
-    {.name = "the canary alone", .injected = "launch failure on the device",
-     .run = canary_alone, .quick = true,
+    {"the canary alone", "launch failure on the device", .run = canary_alone, .quick = true,
      .expected = "exit 70; 3 done once; all at attempt 1"},
-    {.name = "the canary", .injected = "too many resources",
-     .run = canary_not_started, .quick = true,
+    {"the canary", "too many resources", .run = canary_not_started, .quick = true,
      .expected = "said; 3 done once; exit 0"},
-    {.name = "a device of this machine", .injected = "a kernel with an illegal address",
+    {"a device of this machine", "a kernel with an illegal address",
      .run = illegal_address, .quick = true,
      .expected = "exit 70; an illegal address; 0 leases; 20 done once; 20 done once; victim0: "
                  "done, attempt 2; no more are charged than there are streams; the CPU engine's "
                  "pictures; the CPU engine's pictures"},
-    {.name = "the canary on a device of this machine", .injected = "nothing",
-     .run = canary_on_a_device, .quick = true,
+    {"the canary on a device of this machine", "nothing", .run = canary_on_a_device, .quick = true,
      .expected = "200 done once; all at attempt 1; the CPU engine's pictures; 0 words of the "
                  "canary; exit 0; 200 jobs counted"},
     {.name = NULL},

@@ -73,17 +73,17 @@ static void png_pixels(struct rig *rig)
 #define EXPECTED "daemon 0 does not start; exit 78; says why; once; 2 done once; all at attempt 1"
 
 static const struct fault_case cases[] = {
-    {.name = "libjpeg, writing", .injected = "another version", .run = jpeg_writer, .quick = true,
+    {"libjpeg, writing", "another version", .run = jpeg_writer, .quick = true,
      .expected = EXPECTED},
-    {.name = "libjpeg, reading", .injected = "another version", .run = jpeg_reader, .quick = true,
+    {"libjpeg, reading", "another version", .run = jpeg_reader, .quick = true,
      .expected = EXPECTED},
-    {.name = "libjpeg, reading", .injected = "wrong pixels", .run = jpeg_pixels, .quick = true,
+    {"libjpeg, reading", "wrong pixels", .run = jpeg_pixels, .quick = true,
      .expected = EXPECTED},
-    {.name = "libpng, writing", .injected = "another version", .run = png_writer, .quick = true,
+    {"libpng, writing", "another version", .run = png_writer, .quick = true,
      .expected = EXPECTED},
-    {.name = "libpng, reading", .injected = "another version", .run = png_reader, .quick = true,
+    {"libpng, reading", "another version", .run = png_reader, .quick = true,
      .expected = EXPECTED},
-    {.name = "libpng, reading", .injected = "wrong pixels", .run = png_pixels, .quick = true,
+    {"libpng, reading", "wrong pixels", .run = png_pixels, .quick = true,
      .expected = EXPECTED},
     {.name = NULL},
 };

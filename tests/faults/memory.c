@@ -189,16 +189,6 @@ static void png(struct rig *rig, const char *attempts)
     squeeze(rig, png_job, attempts, ONE);
 }
 
-static void png_once(struct rig *rig)
-{
-    png(rig, "--attempts=3");
-}
-
-static void png_last(struct rig *rig)
-{
-    png(rig, "--attempts=1");
-}
-
 /* Much of the job is in the decoder: scans, a profile, an orientation; and in its shrinking. */
 static void scans(struct rig *rig, const char *attempts)
 {
@@ -211,16 +201,6 @@ static void scans(struct rig *rig, const char *attempts)
             attempts, ONE);
 }
 
-static void scans_once(struct rig *rig)
-{
-    scans(rig, "--attempts=3");
-}
-
-static void scans_last(struct rig *rig)
-{
-    scans(rig, "--attempts=1");
-}
-
 static const char bad_job[] =
     "{'id':'x','input':'p.jpg','meta':[{}],'outputs':[{'output':{'path':'x.gif','format':'gif'}},"
     "{'output':'b.png','ops':['edges']},{'output':'c.png','ops':[{'op':'gamma'}]}]}";
@@ -231,36 +211,32 @@ static void bad(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {.name = "JPEG, three outputs", .injected = "the Nth fails",
-     .run = jpeg_once, .limit_s = 300,
+    {"JPEG, three outputs", "the Nth fails", .run = jpeg_once, .limit_s = 300,
      .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
                  "once"},
-    {.name = "JPEG, three outputs", .injected = "the Nth fails, 1 attempt",
-     .run = jpeg_last, .limit_s = 300,
+    {"JPEG, three outputs", "the Nth fails, 1 attempt", .run = jpeg_last, .limit_s = 300,
      .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
                  "once"},
-    {.name = "JPEG, three outputs", .injected = "all fail from the Nth on",
-     .run = jpeg_while, .limit_s = 300,
+    {"JPEG, three outputs", "all fail from the Nth on", .run = jpeg_while, .limit_s = 300,
      .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
                  "once"},
-    {.name = "PNG, key to key", .injected = "the Nth fails",
-     .run = png_once, .quick = true, .limit_s = 300,
+    {"PNG, key to key", "the Nth fails",
+     .run_with = png, .with = "--attempts=3", .quick = true, .limit_s = 300,
      .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
                  "once"},
-    {.name = "PNG, key to key", .injected = "the Nth fails, 1 attempt",
-     .run = png_last, .limit_s = 300,
+    {"PNG, key to key", "the Nth fails, 1 attempt",
+     .run_with = png, .with = "--attempts=1", .limit_s = 300,
      .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
                  "once"},
-    {.name = "JPEG of many scans, shrunk", .injected = "the Nth fails",
-     .run = scans_once, .limit_s = 300,
+    {"JPEG of many scans, shrunk", "the Nth fails",
+     .run_with = scans, .with = "--attempts=3", .limit_s = 300,
      .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
                  "once"},
-    {.name = "JPEG of many scans, shrunk", .injected = "the Nth fails, 1 attempt",
-     .run = scans_last, .limit_s = 300,
+    {"JPEG of many scans, shrunk", "the Nth fails, 1 attempt",
+     .run_with = scans, .with = "--attempts=1", .limit_s = 300,
      .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
                  "once"},
-    {.name = "a bad job", .injected = "the Nth fails",
-     .run = bad, .limit_s = 300,
+    {"a bad job", "the Nth fails", .run = bad, .limit_s = 300,
      .expected = "failed; still runs; each was hit; none done later; none out_of_memory; 5 done "
                  "once"},
     {.name = NULL},

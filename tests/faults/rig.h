@@ -25,6 +25,8 @@ struct rig;
 struct fault_case {
     const char *name, *injected, *expected;
     void (*run)(struct rig *rig);
+    void (*run_with)(struct rig *rig, const char *with); /* instead of run: cases that differ in */
+    const char *with;                                    /* a text */
     bool quick;             /* also part of `make check` */
     const char *redis_args[RIG_REDIS_ARGS_MAX]; /* further ones of its redis-server */
     double limit_s;         /* for the whole case; 0: 120 */

@@ -150,19 +150,19 @@ static void health_while_one_waits(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {.name = "an input beside that of a hung worker", .injected = "there is no room",
+    {"an input beside that of a hung worker", "there is no room",
      .run = file_of_a_hung_worker, .quick = true,
      .expected = "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; "
                  "large: no result; large: done, attempt 1"},
-    {.name = "a picture beside that of a hung worker", .injected = "there is no room",
+    {"a picture beside that of a hung worker", "there is no room",
      .run = picture_of_a_hung_worker, .quick = true,
      .expected = "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; "
                  "large: no result; large: done, attempt 1"},
-    {.name = "the first of those that wait for room", .injected = "cancel",
+    {"the first of those that wait for room", "cancel",
      .run = first_in_line_is_cancelled, .quick = true,
      .expected = "it hangs; 1 wait for memory; 13 wait for memory; large: cancelled cancelled, "
                  "attempt 1; 12 done once; victim: no result; victim: done, attempt 1"},
-    {.name = "health, while one waits for room", .injected = "a worker hangs",
+    {"health, while one waits for room", "a worker hangs",
      .run = health_while_one_waits, .quick = true,
      .expected = "it hangs; victim: failed timeout, attempt 1; /healthz 200; 1 wait for memory; "
                  "/healthz 503; /readyz 503; /healthz 200; /healthz 503; /healthz 200; 1 done "
