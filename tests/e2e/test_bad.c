@@ -477,8 +477,7 @@ TEST(test_over_budget)
     world_put_picture(w, "big.png", picture_png(&(struct picture_png){
                                         .width = 1500, .height = 1000, .colour_type = 2}));
     strcpy(w->ns, "small");
-    struct process *small = world_start(w, 1, "--pinned_bytes=2M", NULL);
-    check_ready(small);
+    struct process *small = start_ready(1, "--pinned_bytes=2M");
     push_good();
     world_push(w, "{'input':'big.png','output':'big-out.png','ops':['sobel']}");
     push_good();
@@ -487,8 +486,7 @@ TEST(test_over_budget)
     /* A progressive JPEG's coefficients are the codec's own memory. */
     const struct picture_jpeg progressive = {.width = 800, .height = 600, .progressive = true};
     world_put_picture(w, "coefficients.jpg", picture_jpeg(&progressive));
-    struct process *narrow = world_start(w, 1, "--host_bytes=1M", "--input_bytes_max=512K", NULL);
-    check_ready(narrow);
+    struct process *narrow = start_ready(1, "--host_bytes=1M", "--input_bytes_max=512K");
     check_failed(check_answer(w, "{'input':'coefficients.jpg','output':'x.png'}"), "over_budget",
                  "decoding", "three eighths of host_bytes, 393216", NULL);
     push_good();
@@ -504,9 +502,8 @@ TEST(test_lowered_limits)
     strcpy(w->ns, "strict");
     world_put_picture(w, "side.png", picture_png(&(struct picture_png){.width = 101, .height = 5}));
     world_put_picture(w, "area.png", picture_png(&(struct picture_png){.width = 90, .height = 90}));
-    struct process *strict = world_start(w, 1, "--side_max=100", "--pixels_max=5000",
-                                         "--input_bytes_max=20K", NULL);
-    check_ready(strict);
+    struct process *strict = start_ready(1, "--side_max=100", "--pixels_max=5000",
+                                         "--input_bytes_max=20K");
     check_failed(check_answer(w, "{'input':'side.png','output':'x.png'}"), "image_too_large", "101",
                  "100", NULL);
     check_failed(check_answer(w, "{'input':'area.png','output':'x.png'}"), "image_too_large",

@@ -12,8 +12,7 @@
 
 static struct process *start_one(void)
 {
-    struct process *daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0);
     return daemon;
 }
 
@@ -118,10 +117,7 @@ TEST(test_expires)
 /* A retry is a start too: the job's next attempt would come after it has expired. */
 static void check_expires_before_its_retry(const char *expires, const char *says)
 {
-    static const char *const options[] = {"--retry_delay_s=600", NULL};
-    struct process *daemon = world_start_with(
-        w, 0, &(struct process_options){.unprivileged = true}, options);
-    check_ready(daemon);
+    struct process *daemon = start_unprivileged("--retry_delay_s=600");
     char *folder = world_out_path(w, "locked");
     assert_int_equal(mkdir(folder, 0555), 0); /* write_failed */
     world_push(w, "{'input':'p.jpg','output':'locked/x.png','expires':%s}", expires);
@@ -298,8 +294,7 @@ TEST(test_paused_for_all)
     struct process *first = start_one();
     freeReplyObject(redis_command(w->client, "SET gpuimgd:paused 1"));
     assert_true(process_logged(first, 0, "gpuimgd:paused is set", 20));
-    struct process *second = world_start(w, 1, NULL);
-    check_ready(second);
+    struct process *second = start_ready(1);
     assert_true(process_logged(second, 0, "gpuimgd:paused is set", 20));
     assert_true(process_noted(first, 0, "STATUS=paused on cpu", 20));
     freeReplyObject(redis_command(w->client, "CONFIG RESETSTAT"));

@@ -39,7 +39,7 @@ TEST(test_bar)
 {
     ctl_open_terminal(&terminal, w, 80, "ctl submit $at -r in/album -o x --wait");
     shows("[------------------------] 0/300 done"); /* before there is anybody who does them */
-    check_ready(world_start(w, 0, NULL));
+    start_ready(0);
     shows(" images/s");
     shows("failed ");                                /* the one line about a single job */
     shows("0.png: the input's 10 bytes are neither a JPEG nor a PNG (unsupported_format)\r\n");
@@ -53,7 +53,7 @@ TEST(test_bar)
 
 TEST(test_narrow)
 {
-    check_ready(world_start(w, 0, NULL));
+    start_ready(0);
     ctl_open_terminal(&terminal, w, 30, "ctl submit $at in/album/1.png -o x -w -v");
     shows("done   in/album/1.png -> x/1.png 8x8");
     shows("1 done in ");
@@ -78,7 +78,7 @@ TEST(test_interrupt)
 
 TEST(test_top)
 {
-    check_ready(world_start(w, 0, NULL));
+    start_ready(0);
     ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.2");
     shows("(q ends)");
     shows("waiting 0   running 0");
@@ -129,8 +129,7 @@ TEST(test_slow_terminal)
 /* No line of top is longer than the screen, and a daemon that dies leaves it. */
 TEST(test_top_of_a_daemon_that_dies)
 {
-    struct process *daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0);
     ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" top $at -i 0.2");
     shows(" running ");
     process_signal(daemon, SIGKILL);

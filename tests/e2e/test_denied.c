@@ -18,7 +18,7 @@ static void start_as_worker(void)
     snprintf(password, sizeof password, "%s/password", w->folder);
     assert_true(text_file_write(password, "secret", 6));
     snprintf(option, sizeof option, "--redis_password_file=%s", password);
-    check_ready(world_start(w, 0, "--redis_username=worker", option, NULL));
+    start_ready(0, "--redis_username=worker", option);
 }
 
 #define OUTPUT(key) "{'output':{'key':'gpuimgd:img:" key "','format':'png'}}"

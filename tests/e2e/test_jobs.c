@@ -520,8 +520,7 @@ TEST(test_rpush_goes_first)
         world_push(w, "{'id':'%d','input':'o.png','output':'o%d.png'}", i, i);
     redis_integer(w->client, "RPUSH order:jobs %s",
                   "{\"id\":\"0\",\"input\":\"o.png\",\"output\":\"o0.png\"}");
-    struct process *one = world_start(w, 1, "--workers=1", "--inflight=1", NULL);
-    check_ready(one);
+    struct process *one = start_ready(1, "--workers=1", "--inflight=1");
     for (int i = 0; i <= 3; i++) {
         cJSON *result = check_next(w);
         assert_int_equal(atoi(json_text(result, "id")), i);

@@ -35,10 +35,7 @@ static struct process *start_listening_with(const char *listen, const char *more
 {
     char option[192];
     snprintf(option, sizeof option, "--metrics_listen=%s", listen);
-    struct process *daemon =
-        world_start_with(w, 0, &(struct process_options){.unprivileged = true},
-                         (const char *const[]){option, more, NULL});
-    check_ready(daemon);
+    struct process *daemon = start_unprivileged(option, more);
     read_place(daemon);
     return daemon;
 }
@@ -527,8 +524,7 @@ static size_t thread_count(const struct process *process)
 
 TEST(off_costs_no_thread_and_no_socket)
 {
-    struct process *daemon = world_start(w, 1, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(1);
     size_t threads = thread_count(daemon);
     assert_int_equal(process_log_count(daemon, 0, "metrics and status"), 0);
     check_stop(daemon);

@@ -69,8 +69,7 @@ TEST(test_redis_away_at_start)
 
 TEST(test_result_is_posted_later)
 {
-    struct process *daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0);
     push_slow(1);
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
     /* Redis has said so; the daemon must have heard it, too. */
@@ -109,8 +108,7 @@ TEST(test_password_file, IN_WORLD(&with_password))
     snprintf(option, sizeof option, "--redis_password_file=%s", path);
     push_jobs(0, 3);
     assert_int_equal(mkfifo(path, 0600), 0);
-    struct process *daemon = world_start(w, 0, option, "--auth_retry_s=0.2", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, option, "--auth_retry_s=0.2");
     assert_true(process_logged(daemon, 0, "it is no regular file", 10));
     assert_int_equal(unlink(path), 0);
     assert_true(process_logged(daemon, 0, "No such file", 10));
@@ -138,7 +136,7 @@ TEST(test_acl_user)
     snprintf(path, sizeof path, "%s/password", w->folder);
     snprintf(option, sizeof option, "--redis_password_file=%s", path);
     assert_true(text_file_write(path, "pw", 2));
-    check_ready(world_start(w, 0, option, "--redis_username=worker", NULL));
+    start_ready(0, option, "--redis_username=worker");
     push_jobs(0, 20);
     take_results(seen, 20);
     finish(1);
@@ -182,12 +180,11 @@ static void wait_for_renewals(int count)
 TEST(test_results_are_trimmed)
 {
     bool seen[JOBS_MAX] = {false};
-    struct process *daemon = world_start(w, 0, "--results_max=5", "--inflight=2", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--results_max=5", "--inflight=2");
     push_jobs(0, 20);
     assert_true(process_logged(daemon, 0, "gpuimgd:results, :dead or a reply list is full", 20));
     check_stop(daemon);
-    check_ready(world_start(w, 0, "--results_max=5", NULL)); /* what the first gave back */
+    start_ready(0, "--results_max=5"); /* what the first gave back */
     assert_true(world_until(w, 20, 0, "LLEN gpuimgd:jobs"));
     check_stop(&w->daemons[0]);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 5);
@@ -209,8 +206,7 @@ static void push_three(void)
 
 TEST(test_results_by_id_or_none)
 {
-    struct process *daemon = world_start(w, 0, "--results=id", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--results=id");
     push_three();
     char *kept = redis_string(w->client, "GET gpuimgd:result:named");
     cJSON *result = cJSON_Parse(kept);
@@ -219,8 +215,7 @@ TEST(test_results_by_id_or_none)
     free(kept);
     check_stop(daemon);
     redis_integer(w->client, "DEL gpuimgd:result:named");
-    daemon = world_start(w, 0, "--results=none", NULL);
-    check_ready(daemon);
+    daemon = start_ready(0, "--results=none");
     push_three();
     assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:result:named"), 0);
     check_stop(daemon);
@@ -234,8 +229,7 @@ TEST(test_results_that_nobody_reads)
 {
     static const char warning[] = "gpuimgd:results holds ";
     static const char full[] = " of at most 100 results (results_max)";
-    struct process *daemon = world_start(w, 0, "--results_max=100", "--renew_s=0.05", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--results_max=100", "--renew_s=0.05");
     for (int round = 0; round < 2; round++) {
         size_t mark = process_log_mark(daemon);
         for (int i = 0; i < 80; i++)
@@ -261,8 +255,7 @@ TEST(test_host_that_is_not_found)
     char option[128] = "--redis=";
     memset(option + strlen(option), 'n', 64);
     strcat(option, ":6379");
-    struct process *daemon = world_start(w, 0, option, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, option);
     assert_true(process_logged(daemon, 0, "is not found: ", 10));
     assert_true(process_noted(daemon, 0, "is not found: ", 10)); /* in STATUS= */
     finish(1);
@@ -272,7 +265,7 @@ TEST(test_namespace_of_a_cluster_slot)
 {
     bool seen[JOBS_MAX] = {false};
     strcpy(w->ns, "{gpuimgd}");
-    check_ready(world_start(w, 0, NULL));
+    start_ready(0);
     push_jobs(0, 20);
     take_results(seen, 20);
     check_stop(&w->daemons[0]);
@@ -284,7 +277,7 @@ TEST(test_namespace_of_a_cluster_slot)
 TEST(test_idle_daemon_answers_at_once)
 {
     bool seen[JOBS_MAX] = {false};
-    check_ready(world_start(w, 0, NULL));
+    start_ready(0);
     process_sleep(0.5);
     for (int i = 0; i < 5; i++) {
         double start = process_now();
@@ -304,13 +297,12 @@ TEST(test_frozen_daemon_loses_its_lease)
     char lease[32], renew[32];
     snprintf(lease, sizeof lease, "--lease_s=%g", patience(1));
     snprintf(renew, sizeof renew, "--renew_s=%g", patience(0.2));
-    struct process *first = world_start(w, 0, "--inflight=3", lease, renew, NULL);
-    check_ready(first);
+    struct process *first = start_ready(0, "--inflight=3", lease, renew);
     for (int i = 0; i < 3; i++)
         push_slow(i);
     assert_true(world_until(w, 20, 3, "ZCARD gpuimgd:lease"));
     process_signal(first, SIGSTOP);
-    check_ready(world_start(w, 1, "--inflight=3", lease, renew, NULL));
+    start_ready(1, "--inflight=3", lease, renew);
     for (int i = 0; i < 3; i++) {
         cJSON *result = check_next(w);
         char pid[32];

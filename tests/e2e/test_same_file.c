@@ -24,7 +24,7 @@ static void start(const char *output_root)
 {
     char option[160];
     snprintf(option, sizeof option, "--output_root=%s", output_root);
-    check_ready(world_start(w, 0, option, NULL));
+    start_ready(0, option);
 }
 
 static void check_input_is_whole(void)

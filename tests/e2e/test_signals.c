@@ -69,8 +69,7 @@ static struct process *start_with_config(void)
 {
     static char path[128];
     snprintf(path, sizeof path, "%s/gpuimgd.conf", w->folder);
-    struct process *daemon = world_start(w, 0, "-c", path, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "-c", path);
     return daemon;
 }
 
@@ -114,8 +113,7 @@ TEST(test_check_of_configuration)
 TEST(test_term_drains)
 {
     world_put_slow(w);
-    struct process *daemon = world_start(w, 0, "--inflight=4", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--inflight=4");
     for (int i = 0; i < 12; i++)
         push_slow(i);
     assert_true(world_until(w, 20, 4, "ZCARD gpuimgd:lease"));
@@ -133,8 +131,7 @@ TEST(test_term_drains)
     for (long long i = 0; i < results; i++)
         check_done(check_next(w));
     /* The next daemon takes the rest at its first attempt. */
-    daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    daemon = start_ready(0);
     for (long long i = 0; i < left; i++) {
         cJSON *result = check_next(w);
         assert_true(json_number(result, "attempt") == 1);
@@ -147,8 +144,7 @@ TEST(test_term_drains)
 TEST(test_second_term_gives_back_at_once)
 {
     world_put_slow(w);
-    struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--workers=1", "--inflight=8");
     for (int i = 0; i < 8; i++)
         push_slow(i);
     assert_true(world_until(w, 20, 8, "ZCARD gpuimgd:lease"));
@@ -162,8 +158,7 @@ TEST(test_second_term_gives_back_at_once)
     assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
     /* Given back means that the attempt is, too. */
-    daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    daemon = start_ready(0);
     for (int i = 0; i < 8; i++) {
         cJSON *result = check_next(w);
         assert_true(json_number(result, "attempt") == 1);
@@ -176,9 +171,8 @@ TEST(test_second_term_gives_back_at_once)
 TEST(test_drain_has_an_end)
 {
     world_put_slow(w);
-    struct process *daemon = world_start(w, 0, "--workers=1", "--inflight=8",
-                                         "--drain_timeout_s=0.05", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--workers=1", "--inflight=8",
+                                         "--drain_timeout_s=0.05");
     for (int i = 0; i < 8; i++)
         push_slow(i);
     assert_true(world_until(w, 20, 8, "ZCARD gpuimgd:lease"));
@@ -191,8 +185,7 @@ TEST(test_drain_has_an_end)
 
 TEST(test_interrupt_is_as_term)
 {
-    struct process *daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0);
     process_signal(daemon, SIGINT);
     assert_int_equal(process_wait(daemon, 20), 0);
 }
@@ -245,8 +238,7 @@ static void check_stats_line(const char *text)
 
 TEST(test_usr1_prints_stats)
 {
-    struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--stats_interval_s=0");
     assert_int_equal(process_log_count(daemon, 0, "stats interval_s="), 0);
     world_push(w, JOB, 1, 1);
     check_done(check_next(w));
@@ -292,9 +284,7 @@ static void wait_for_scripts(int count)
 
 TEST(test_an_idle_daemon_is_quiet)
 {
-    struct process *daemon =
-        world_start(w, 0, "--stats_interval_s=0.05", "--renew_s=0.1", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--stats_interval_s=0.05", "--renew_s=0.1");
     for (int round = 0; round < 2; round++) {
         assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
         size_t mark = process_log_mark(daemon);
@@ -318,8 +308,7 @@ TEST(test_stats_log)
     snprintf(path, sizeof path, "%s/stats.log", w->folder);
     snprintf(option, sizeof option, "--stats_log=%s", path);
     snprintf(moved, sizeof moved, "%s.1", path);
-    struct process *daemon = world_start(w, 0, "--stats_interval_s=0.1", option, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--stats_interval_s=0.1", option);
     assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
     process_sleep(patience(0.3));
     char *text = text_file_read(path);
@@ -337,8 +326,7 @@ TEST(test_stats_log)
     free(text);
     check_stop(daemon);
     /* One that cannot be opened is said, and nothing waits for it. */
-    daemon = world_start(w, 0, "--stats_log=/does/not/exist", NULL);
-    check_ready(daemon);
+    daemon = start_ready(0, "--stats_log=/does/not/exist");
     assert_true(process_logged(daemon, 0, "stats_log is \"/does/not/exist\", which cannot be", 10));
     check_stop(daemon);
 }
@@ -347,8 +335,7 @@ TEST(test_stats_log)
 
 TEST(test_usr2_pauses)
 {
-    struct process *daemon = world_start(w, 0, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0);
     world_push(w, JOB, 0, 0);
     check_done(check_next(w));
     size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
@@ -434,8 +421,7 @@ TEST(test_notifications)
 {
     struct process_options how = {.watchdog_s = 0.6};
     const char *none[] = {NULL};
-    struct process *daemon = world_start_with(w, 0, &how, none);
-    check_ready(daemon);
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, none));
     assert_true(process_noted(daemon, 0, "STATUS=", 10));
     size_t mark = process_mark(daemon);
     for (int i = 0; i < 3; i++) {
@@ -451,8 +437,7 @@ TEST(test_notifications_to_an_abstract_name)
 {
     struct process_options how = {.abstract_notify = true};
     const char *none[] = {NULL};
-    struct process *daemon = world_start_with(w, 0, &how, none);
-    check_ready(daemon);
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, none));
     assert_true(process_noted(daemon, 0, "STATUS=running", 10));
     check_stop(daemon);
 }
@@ -492,8 +477,7 @@ TEST(test_notifications_that_nobody_reads)
 {
     struct process_options how = {.watchdog_s = 0.03};
     const char *none[] = {NULL};
-    struct process *daemon = world_start_with(w, 0, &how, none);
-    check_ready(daemon);
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, none));
     assert_true(process_noted(daemon, 0, "STATUS=", 10));
     assert_true(process_fill_notes(daemon));
     for (int i = 0; i < 200; i++)
@@ -518,8 +502,7 @@ TEST(test_notifications_that_nobody_reads)
 TEST(test_no_device_is_said_once)
 {
     setenv("CUDA_VISIBLE_DEVICES", "-1", 1); /* hides those that there may be */
-    struct process *daemon = world_start(w, 0, "--engine=auto", NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--engine=auto");
     world_push(w, JOB, 1, 1);
     cJSON *result = check_next(w);
     assert_string_equal(json_text(result, "engine"), "cpu");
@@ -541,7 +524,7 @@ TEST(test_two_daemons_share)
     int by_daemon[2] = {0, 0};
     char pids[2][32];
     for (size_t i = 0; i < 2; i++) {
-        check_ready(world_start(w, i, "--inflight=2", "--batch=2", NULL));
+        start_ready(i, "--inflight=2", "--batch=2");
         snprintf(pids[i], sizeof pids[i], ":%ld", (long)w->daemons[i].pid);
     }
     for (int i = 0; i < 120; i++)

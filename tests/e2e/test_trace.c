@@ -101,8 +101,7 @@ TEST(test_on_the_cpu_engine)
     static const char *const words[] = {"worker 0", "worker 1", "decode", "encode", "kernel",
                                         "jobs in flight", "25 jobs ended", NULL};
     cJSON *results[JOBS];
-    struct process *daemon = world_start(w, 0, "--trace", trace, timeline_option, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, "--trace", trace, timeline_option);
     push_jobs();
     take_results(results);
     check_failed(check_answer(w, "{'input':'bad.jpg','output':'bad.png'}"), "decode_failed", NULL);
@@ -122,8 +121,7 @@ TEST(test_on_streams)
     cJSON *results[JOBS];
     if (!program || access(program, X_OK) != 0)
         skip();
-    struct process *daemon = world_start_with(w, 0, &how, options);
-    check_ready(daemon);
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, options));
     push_jobs();
     take_results(results);
     check_failed(check_answer(w, "{'input':'bad.jpg','output':'bad.png'}"), "decode_failed", NULL);
@@ -170,8 +168,7 @@ TEST(test_sharing_a_stream)
 
 TEST(test_killed)
 {
-    struct process *daemon = world_start(w, 0, trace_option, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, trace_option);
     check_done(check_answer(w, "{'input':'a.jpg','output':'k.png'}"));
     for (int i = 0; i < 200; i++)
         world_push(w, "{'input':'a.jpg','output':'k%d.png'}", i);
@@ -184,8 +181,7 @@ TEST(test_killed)
     assert_true(trace_file_jobs(events) > 0);
     cJSON_Delete(events);
     /* The next daemon ends the jobs, and the first one's trace is still there. */
-    daemon = world_start(w, 0, trace_option, NULL);
-    check_ready(daemon);
+    daemon = start_ready(0, trace_option);
     assert_true(world_settle(w));
     check_stop(daemon);
     cJSON_Delete(read_trace(true));

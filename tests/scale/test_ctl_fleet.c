@@ -24,7 +24,7 @@ static void start_daemon(const char *redis)
 {
     char option[320];
     snprintf(option, sizeof option, "--redis=%s", redis);
-    check_ready(world_start(w, 0, option, NULL));
+    start_ready(0, option);
 }
 
 TEST(test_master_dies, IN_WORLD(&sentinels))

@@ -25,7 +25,7 @@ static void start_host(size_t index)
     snprintf(redis, sizeof redis, "--redis=127.0.0.%zu:%d", index + 1, fleet.nodes[0]->port);
     snprintf(input, sizeof input, "--input_root=%s", folder);
     snprintf(output, sizeof output, "--output_root=%s", folder);
-    check_ready(world_start(w, index, redis, input, output, NULL));
+    start_ready(index, redis, input, output);
 }
 
 /* How many results name the daemon of this process. */

@@ -95,13 +95,10 @@ TEST(test_sentinels_have_their_own_password)
     snprintf(address, sizeof address, "--redis=%s", fleet.address);
     snprintf(right_option, sizeof right_option, "--sentinel_password_file=%s", right);
     snprintf(wrong_option, sizeof wrong_option, "--sentinel_password_file=%s", wrong);
-    struct process *daemon =
-        world_start(w, 0, address, "--sentinel_username=watcher", right_option, NULL);
-    check_ready(daemon);
+    struct process *daemon = start_ready(0, address, "--sentinel_username=watcher", right_option);
     load_push(&fleet, 5);
     assert_true(load_wait(&fleet, 5));
-    daemon = world_start(w, 1, address, "--sentinel_username=watcher", wrong_option, NULL);
-    check_ready(daemon);
+    daemon = start_ready(1, address, "--sentinel_username=watcher", wrong_option);
     assert_true(process_logged(daemon, 0, "no Sentinel has named the master yet: WRONGPASS", 10));
     assert_true(process_logged(daemon, 0, "see sentinel_username and sentinel_password_file", 10));
     scale_finish(2);
