@@ -132,15 +132,13 @@ static void check_expires_before_its_retry(const char *expires, const char *says
 
 TEST(test_expires_before_its_retry)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.3f", redis_now() + patience(1.5));
+    const char *text = text_of("%.3f", redis_now() + patience(1.5));
     check_expires_before_its_retry(text, "the job was not started before ");
 }
 
 TEST(test_relative_end_before_its_retry)
 {
-    char text[32];
-    snprintf(text, sizeof text, "'+%.3f'", patience(1.5));
+    const char *text = text_of("'+%.3f'", patience(1.5));
     check_expires_before_its_retry(text, " s after a daemon first took it, when it expired");
 }
 
@@ -165,8 +163,8 @@ TEST(test_the_second_gets_the_first_ones_result)
     assert_null(json_at(first, "same_as"));
     check_done(first);
     for (int i = 2; i <= 4; i++) {
-        char list[32], output[32];
-        snprintf(list, sizeof list, "gpuimgd:reply:%d", i);
+        char output[32];
+        const char *list = text_of("gpuimgd:reply:%d", i);
         snprintf(output, sizeof output, "/u%d.png", i);
         cJSON *result = world_result_from(w, list, 20);
         assert_non_null(result);
@@ -259,9 +257,7 @@ TEST(test_cancel_while_it_runs)
     cJSON *result = check_next(w);
     size_t there = text_file_count(w->out, "/run"), written = 0;
     for (int i = 0; i < 16; i++) {
-        char place[32];
-        snprintf(place, sizeof place, "outputs.%d.bytes", i);
-        written += json_number(result, place) > 0;
+        written += json_number(result, text_of("outputs.%d.bytes", i)) > 0;
     }
     assert_in_range(there, 1, 15);
     assert_int_equal(there, written);

@@ -15,9 +15,8 @@ TEST(test_help)
     ctl_expect(w, 0, "ctl --version", "gpuimgctl " GPUIMGD_VERSION "\n", NULL);
     ctl_expect(w, 0, "ctl top -V", "gpuimgctl " GPUIMGD_VERSION "\n", NULL);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        char line[60], usage[60];
-        snprintf(line, sizeof line, "ctl %s --help", commands[i]);
-        snprintf(usage, sizeof usage, "usage: gpuimgctl %s", commands[i]);
+        const char *line = text_of("ctl %s --help", commands[i]);
+        const char *usage = text_of("usage: gpuimgctl %s", commands[i]);
         ctl_expect(w, 0, line, usage, "xit status", "--namespace=NS", NULL);
     }
 }
@@ -99,11 +98,9 @@ TEST(test_ops)
 
 TEST(test_configuration_file)
 {
-    char text[700], path[128];
-    snprintf(text, sizeof text, "redis = %s\nnamespace = elsewhere\ninput_root = %s\n",
-             w->redis->tcp, w->in);
-    snprintf(path, sizeof path, "%s/ctl.conf", w->folder);
-    assert_true(text_file_write(path, text, strlen(text)));
+    const char *text = text_of("redis = %s\nnamespace = elsewhere\ninput_root = %s\n",
+                               w->redis->tcp, w->in);
+    assert_true(text_file_write(text_of("%s/ctl.conf", w->folder), text, strlen(text)));
     ctl_expect(w, 0, "ctl submit -c ctl.conf one.png -o x.png", "1 sent", NULL);
     assert_int_equal(redis_integer(w->client, "LLEN elsewhere:jobs"), 1);
     ctl_expect(w, 0, "ctl status -c ctl.conf", "namespace elsewhere", "waiting    1", NULL);
@@ -150,9 +147,7 @@ TEST(test_redis_away)
                NULL);
     redis_server_freeze(w->redis, false);
     /* A word that another has in the middle of its line goes on behind it. */
-    char address[100];
-    snprintf(address, sizeof address, "ctl status --redis=127.0.0.1:1,%s", w->redis->tcp);
-    ctl_expect(w, 0, address, "waiting ", NULL);
+    ctl_expect(w, 0, text_of("ctl status --redis=127.0.0.1:1,%s", w->redis->tcp), "waiting ", NULL);
     freeReplyObject(redis_command(w->client, "SET %s:jobs text", w->ns));
     ctl_expect(w, 69, "ctl submit $at one.png -o x", "refuses LPUSH: WRONGTYPE", "no more are",
                NULL);

@@ -69,10 +69,8 @@ TEST(test_top_piped)
 /* What a daemon publishes adds up to what it did, and goes when it goes. */
 TEST(test_published)
 {
-    char name[40];
     for (unsigned i = 0; i < HEAP; i++) {
-        snprintf(name, sizeof name, "heap/%u.png", i);
-        put_small_png(name, i);
+        put_small_png(text_of("heap/%u.png", i), i);
     }
     ctl_start_daemon();
     ctl_expect(w, 1, "ctl submit $at -r in/heap in/broken.jpg -o p --ops invert --wait", NULL);
@@ -328,7 +326,6 @@ TEST(test_cancel)
 TEST(test_cancel_says_what_it_found)
 {
     static const char *const jobs[] = {"ready", "delayed", "alone", "leased"};
-    char line[120], said[120];
     ctl_expect(w, 1, "ctl cancel $at nosuch", "nosuch: no job with this id waits or runs, and no "
                "result is stored", NULL);
     freeReplyObject(redis_command(w->client, "DEL %s:jobs %s:cancel", w->ns, w->ns));
@@ -344,9 +341,9 @@ TEST(test_cancel_says_what_it_found)
     redis_integer(w->client, "LPUSH %s:jobs {\"id\":\"\\u0078\",\"meta\":\"nosuch\"}", w->ns);
     for (size_t i = 0; i < 6; i++) {
         const char *id = i < 4 ? jobs[i] : i == 4 ? "j249" : "x";
-        snprintf(line, sizeof line, "ctl cancel $at %s", id);
-        snprintf(said, sizeof said,
-                 "%s: all waiting and running jobs with this id are cancelled\n", id);
+        const char *line = text_of("ctl cancel $at %s", id);
+        const char *said =
+            text_of("%s: all waiting and running jobs with this id are cancelled\n", id);
         ctl_expect(w, 0, line, said, NULL);
     }
     ctl_expect(w, 1, "ctl cancel $at nosuch j1", "nosuch: no job with this id", "j1: all waiting",

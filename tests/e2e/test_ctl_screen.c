@@ -13,10 +13,8 @@ static struct ctl_terminal terminal;
 
 static void put_album(void)
 {
-    char name[40];
     for (unsigned i = 0; i < PICTURES; i++) {
-        snprintf(name, sizeof name, "album/%u.png", i);
-        put_small_png(name, i);
+        put_small_png(text_of("album/%u.png", i), i);
     }
     world_put(w, "album/0.png", "no picture", 10);
 }

@@ -79,9 +79,7 @@ TEST(test_names_on_stdin)
         ctl_begin(w, "mkfifo names; (echo in/one.png; read x < names) | ctl submit $at - -o x");
     bool came = world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns);
     bool running = process_running(&process);
-    char path[128];
-    snprintf(path, sizeof path, "%s/names", w->folder);
-    assert_true(text_file_write(path, "\n", 1)); /* lets it end */
+    assert_true(text_file_write(text_of("%s/names", w->folder), "\n", 1)); /* lets it end */
     struct ctl_run run = ctl_end(&process);
     assert_true(came && running);
     assert_int_equal(run.status, 0);
@@ -200,8 +198,7 @@ TEST(test_keys)
     ctl_expect(w, 0, "mkdir -p far/deep; cp in/cat.jpg far; cp in/one.png far/deep; "
                      "ctl submit $at --keys -r far -o got --format png --ops invert",
                "2 done in ", "far/deep/one.png -> got/deep/one.png 8x8", NULL);
-    char path[128];
-    snprintf(path, sizeof path, "%s/got/deep/one.png", w->folder);
+    const char *path = text_of("%s/got/deep/one.png", w->folder);
     struct raster before = world_load_in(w, "one.png", RASTER_COLOUR);
     struct raster after = raster_load(path, RASTER_COLOUR);
     for (size_t i = 0; i < 8 * 8 * 3; i++)
@@ -339,11 +336,9 @@ TEST(test_results_as_they_come)
 /* What goes to one file on both ways has a line of the one or the other, never parts of both. */
 TEST(test_lines_are_whole)
 {
-    char name[40];
     size_t errors = 0, results = 0;
     for (unsigned i = 0; i < HELD; i++) {
-        snprintf(name, sizeof name, "torn/%u.png", i);
-        put_small_png(name, i);
+        put_small_png(text_of("torn/%u.png", i), i);
     }
     ctl_start_daemon();
     struct ctl_run run = ctl_run(w, "ctl submit $at -k -r in/torn -o /proc/x --json 2>&1");
@@ -377,9 +372,7 @@ TEST(test_ids)
     assert_non_null(strstr(run.err, "2 sent\n"));
     for (size_t i = 0; i < 3; i++) {
         const char *const ids[] = {first, second, third};
-        char member[100];
-        snprintf(member, sizeof member, "\"id\":\"%s\"", ids[i]);
-        assert_non_null(strstr(jobs, member));
+        assert_non_null(strstr(jobs, text_of("\"id\":\"%s\"", ids[i])));
     }
     free(jobs);
     ctl_clear(&run);
@@ -443,15 +436,13 @@ TEST(test_job_file)
 /* Every result of a picture that travels comes to its own place. */
 TEST(test_job_file_with_keys)
 {
-    char path[128];
     ctl_start_daemon();
     ctl_expect(w, 0, "mkdir -p trip; cp in/one.png in/cat.jpg trip; echo '" SIZES "' | "
                      "sed 's/\"meta\":[^}]*},//' > sizes.json; cd trip; "
                      "ctl submit $at *.png *.jpg -k -j ../sizes.json",
                "-> one-4.png 4x4 ", "-> gray/1-one.png 8x8 ", "{\"stats\":", "-> cat-4.jpg 4x3 ",
                "-> gray/2-cat.png 160x120 ", "2 done in ", NULL);
-    snprintf(path, sizeof path, "%s/trip/gray/2-cat.png", w->folder);
-    struct raster gray = raster_load(path, RASTER_COLOUR);
+    struct raster gray = raster_load(text_of("%s/trip/gray/2-cat.png", w->folder), RASTER_COLOUR);
     assert_int_equal(gray.channels, 1);
     raster_clear(&gray);
     /* One that is in the way does not keep the others from their places. */

@@ -8,17 +8,15 @@
 
 static void start_as_worker(void)
 {
-    char password[192], option[256];
     redisReply *reply = redis_command(
         w->client, "ACL SETUSER worker on >secret ~gpuimgd:[^ir]* ~gpuimgd:inst ~gpuimgd:results "
                    "~gpuimgd:result:* ~gpuimgd:img:ours* ~gpuimgd:reply:ours +@read +@write "
                    "+@scripting +@connection +@blocking +info +time +config|get");
     assert_string_equal(reply->str, "OK");
     freeReplyObject(reply);
-    snprintf(password, sizeof password, "%s/password", w->folder);
+    const char *password = text_of("%s/password", w->folder);
     assert_true(text_file_write(password, "secret", 6));
-    snprintf(option, sizeof option, "--redis_password_file=%s", password);
-    start_ready(0, "--redis_username=worker", option);
+    start_ready(0, "--redis_username=worker", text_of("--redis_password_file=%s", password));
 }
 
 #define OUTPUT(key) "{'output':{'key':'gpuimgd:img:" key "','format':'png'}}"

@@ -16,9 +16,8 @@ static void put_images(void)
 static int run(const char *command, char **out, char **err)
 {
     struct process process;
-    char line[900];
-    snprintf(line, sizeof line, "job=%s/job.json in=--input_root=%s out=--output_root=%s; %s",
-             w->folder, w->in, w->out, command);
+    const char *line = text_of("job=%s/job.json in=--input_root=%s out=--output_root=%s; %s",
+                               w->folder, w->in, w->out, command);
     const char *args[] = {"-c", line, NULL};
     struct process_options options = {
         .program = "/bin/sh", .args = args, .folder = w->folder, .name = "explain"};

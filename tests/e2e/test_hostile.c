@@ -213,9 +213,7 @@ static void put_pictures(void)
 
 static void put_link(const char *to, const char *folder, const char *name)
 {
-    char path[160];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_int_equal(symlink(to, path), 0);
+    assert_int_equal(symlink(to, text_of("%s/%s", folder, name)), 0);
 }
 
 static void put_places(void)
@@ -359,8 +357,7 @@ static void test_cut_anywhere(void **state)
         picture_png(&(struct picture_png){.width = 200, .height = 150, .colour_type = 2})};
     for (int percent = 1; percent < 100; percent++)
         for (int i = 0; i < 2; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "cut/%d-%d", percent, i);
+            const char *name = text_of("cut/%d-%d", percent, i);
             world_put_picture(w, name, picture_cut_at(&files[i], percent / 100.0));
             world_push(w, "{'id':'%s','input':'%s','output':'x.png'}", name, name);
         }
@@ -521,8 +518,7 @@ int main(void)
         RACE(test_output_folder_becomes_a_link),
         SETTLED(test_stop),
     };
-    char grace[32];
-    snprintf(grace, sizeof grace, "--hang_grace_s=%g", patience(5));
+    const char *grace = text_of("--hang_grace_s=%g", patience(5));
     struct world_options options = {
         .photo = {"good.jpg", 50, 40}, .start = true, .unprivileged = true,
         .daemon = {"--inflight=8", "--workers=2", "--pinned_bytes=256M", grace}};

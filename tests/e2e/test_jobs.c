@@ -116,8 +116,7 @@ static void run_chains(const char *input, int orientation, int limit)
     for (size_t i = 0; i < CHAINS; i++) {
         cJSON *result = check_next(w);
         const struct chain *chain = &chains[atoi(json_text(result, "id")) % (int)CHAINS];
-        char name[128];
-        snprintf(name, sizeof name, "%s", json_text(result, "outputs.0.path"));
+        const char *name = text_of("%s", json_text(result, "outputs.0.path"));
         if (strcmp(json_text(result, "status"), "done") != 0)
             print_error("%s with %s:\n", input, chain->json);
         check_message(result);
@@ -225,8 +224,7 @@ TEST(test_orientations)
 {
     need_engine();
     for (int orientation = 1; orientation <= 8; orientation++) {
-        char name[32];
-        snprintf(name, sizeof name, "turned%d.jpg", orientation);
+        const char *name = text_of("turned%d.jpg", orientation);
         world_put_picture(w, name, picture_jpeg(&(struct picture_jpeg){
                                        .width = 45, .height = 31, .orientation = orientation}));
         run_chains(name, orientation, 0);
@@ -300,8 +298,7 @@ TEST(test_output_formats)
                              "{'output':{'path':'x.bin','format':'jpg'}},"
                              "{'output':{'path':'y.bin','compression':1}}]}");
     for (int i = 0; i < 3; i++) {
-        char place[32];
-        snprintf(place, sizeof place, "outputs.%d.format", i);
+        const char *place = text_of("outputs.%d.format", i);
         assert_string_equal(json_text(result, place), i < 2 ? "jpeg" : "png");
     }
     check_done(result);

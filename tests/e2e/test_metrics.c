@@ -33,9 +33,7 @@ static void read_place(struct process *daemon)
 
 static struct process *start_listening_with(const char *listen, const char *more)
 {
-    char option[192];
-    snprintf(option, sizeof option, "--metrics_listen=%s", listen);
-    struct process *daemon = start_unprivileged(option, more);
+    struct process *daemon = start_unprivileged(text_of("--metrics_listen=%s", listen), more);
     read_place(daemon);
     return daemon;
 }
@@ -163,9 +161,8 @@ TEST(the_page_stands_alone)
 
 TEST(other_places)
 {
-    char socket[120];
     struct stat info;
-    snprintf(socket, sizeof socket, "unix:%s/http.sock", w->folder);
+    const char *socket = text_of("unix:%s/http.sock", w->folder);
     struct process *daemon = start_listening(socket);
     assert_string_equal(place, socket);
     assert_true(says("/healthz", 200, "running"));
@@ -511,10 +508,8 @@ TEST(requests_that_are_none)
 
 static size_t thread_count(const struct process *process)
 {
-    char path[64];
     size_t count = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)process->pid);
-    DIR *folder = opendir(path);
+    DIR *folder = opendir(text_of("/proc/%d/task", (int)process->pid));
     assert_non_null(folder);
     while (readdir(folder))
         count++;

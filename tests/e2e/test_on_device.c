@@ -28,9 +28,7 @@ static struct process *start(void)
 {
     const struct process_options how = {.program = getenv("GPUIMGD_STANDIN")};
     const char *const options[] = {"--engine=cuda", "--streams=2", NULL};
-    char fault[160];
-    snprintf(fault, sizeof fault, "hold=%s", hold);
-    setenv("GPUIMGD_CUDA_FAULT", fault, 1);
+    setenv("GPUIMGD_CUDA_FAULT", text_of("hold=%s", hold), 1);
     struct process *daemon = world_start_with(w, 0, &how, options);
     unsetenv("GPUIMGD_CUDA_FAULT");
     check_ready(daemon);
@@ -54,9 +52,7 @@ static struct process *start_with_held_job(const char *id, const char *more)
 /* Nothing is left of the job, and the daemon does another one. */
 static void check_whole(struct process *daemon, const char *id)
 {
-    char name[32];
-    snprintf(name, sizeof name, "/%s.png", id);
-    assert_int_equal(text_file_count(w->out, name), 0);
+    assert_int_equal(text_file_count(w->out, text_of("/%s.png", id)), 0);
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
     assert_int_equal(process_log_count(daemon, 0, "is replaced"), 0);
     check_done(check_answer(w, "{'input':'p.jpg','output':'next.png','ops':['sobel']}"));
@@ -82,9 +78,7 @@ TEST(test_cancelled)
 /* The device is not taken to hang yet. */
 TEST(test_too_late)
 {
-    char more[48];
-    snprintf(more, sizeof more, ",'timeout_s':%g", patience(0.6));
-    struct process *daemon = start_with_held_job("late", more);
+    struct process *daemon = start_with_held_job("late", text_of(",'timeout_s':%g", patience(0.6)));
     process_sleep(patience(0.7));
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     unlink(hold);

@@ -103,9 +103,8 @@ static const struct world_options with_password = {.photo = {"p.jpg", 160, 120},
 TEST(test_password_file, IN_WORLD(&with_password))
 {
     bool seen[JOBS_MAX] = {false};
-    char path[128], option[160];
-    snprintf(path, sizeof path, "%s/password", w->folder);
-    snprintf(option, sizeof option, "--redis_password_file=%s", path);
+    const char *path = text_of("%s/password", w->folder);
+    const char *option = text_of("--redis_password_file=%s", path);
     push_jobs(0, 3);
     assert_int_equal(mkfifo(path, 0600), 0);
     struct process *daemon = start_ready(0, option, "--auth_retry_s=0.2");
@@ -130,11 +129,10 @@ TEST(test_password_file, IN_WORLD(&with_password))
 TEST(test_acl_user)
 {
     bool seen[JOBS_MAX] = {false};
-    char path[128], option[160];
     freeReplyObject(redis_command(
         w->client, "ACL SETUSER worker on >pw ~gpuimgd:* +@all -@admin -@dangerous"));
-    snprintf(path, sizeof path, "%s/password", w->folder);
-    snprintf(option, sizeof option, "--redis_password_file=%s", path);
+    const char *path = text_of("%s/password", w->folder);
+    const char *option = text_of("--redis_password_file=%s", path);
     assert_true(text_file_write(path, "pw", 2));
     start_ready(0, option, "--redis_username=worker");
     push_jobs(0, 20);
@@ -146,11 +144,10 @@ TEST(test_acl_user)
 TEST(test_eviction_is_warned_of)
 {
     const char *warning = "Redis has maxmemory-policy allkeys-lru: it may throw jobs";
-    char path[128], option[160];
     freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory-policy allkeys-lru"));
     freeReplyObject(redis_command(w->client, "ACL SETUSER worker on >pw ~gpuimgd:* +@all -config"));
-    snprintf(path, sizeof path, "%s/password", w->folder);
-    snprintf(option, sizeof option, "--redis_password_file=%s", path);
+    const char *path = text_of("%s/password", w->folder);
+    const char *option = text_of("--redis_password_file=%s", path);
     assert_true(text_file_write(path, "pw", 2));
     assert_true(process_logged(world_start(w, 0, NULL), 0, warning, 10));
     assert_true(process_logged(world_start(w, 1, option, "--redis_username=worker", NULL), 0,
@@ -294,9 +291,8 @@ TEST(test_idle_daemon_answers_at_once)
 TEST(test_frozen_daemon_loses_its_lease)
 {
     bool seen[JOBS_MAX] = {false};
-    char lease[32], renew[32];
-    snprintf(lease, sizeof lease, "--lease_s=%g", patience(1));
-    snprintf(renew, sizeof renew, "--renew_s=%g", patience(0.2));
+    const char *lease = text_of("--lease_s=%g", patience(1));
+    const char *renew = text_of("--renew_s=%g", patience(0.2));
     struct process *first = start_ready(0, "--inflight=3", lease, renew);
     for (int i = 0; i < 3; i++)
         push_slow(i);

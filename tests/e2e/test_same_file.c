@@ -22,9 +22,7 @@ static void put_photo(void)
 
 static void start(const char *output_root)
 {
-    char option[160];
-    snprintf(option, sizeof option, "--output_root=%s", output_root);
-    start_ready(0, option);
+    start_ready(0, text_of("--output_root=%s", output_root));
 }
 
 static void check_input_is_whole(void)
@@ -61,8 +59,7 @@ TEST(test_one_root)
 
 TEST(test_one_root_by_a_link)
 {
-    char link[128];
-    snprintf(link, sizeof link, "%s/link", w->folder);
+    const char *link = text_of("%s/link", w->folder);
     assert_int_equal(symlink(w->in, link), 0);
     start(link);
     check_failed(check_answer(w, SAME), "bad_job", "input_root is output_root", NULL);

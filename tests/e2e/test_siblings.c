@@ -124,9 +124,7 @@ static cJSON *run_list(const char *folder, const char *input, const size_t *whic
 
 static char *values_of(const cJSON *result, size_t output)
 {
-    char place[40];
-    snprintf(place, sizeof place, "outputs.%zu.values", output);
-    const cJSON *values = json_at(result, place);
+    const cJSON *values = json_at(result, text_of("outputs.%zu.values", output));
     return values ? cJSON_PrintUnformatted(values) : strdup("none");
 }
 
@@ -168,8 +166,7 @@ static size_t draw_variants(size_t which[VARIANTS])
 static void check_together(const char *input, char *const *values, unsigned round)
 {
     size_t which[VARIANTS], count = draw_variants(which);
-    char folder[16];
-    snprintf(folder, sizeof folder, "round%u", round);
+    const char *folder = text_of("round%u", round);
     cJSON *result = run_list(folder, input, which, count);
     for (size_t i = 0; i < count; i++) {
         size_t v = which[i];

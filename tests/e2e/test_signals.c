@@ -24,9 +24,9 @@ static void push_slow(int id)
 static int run_once(const char *first, const char *second, char **out, char **err)
 {
     struct process process;
-    char in[160], out_root[160];
+    char in[160];
     snprintf(in, sizeof in, "--input_root=%s", w->in);
-    snprintf(out_root, sizeof out_root, "--output_root=%s", w->out);
+    const char *out_root = text_of("--output_root=%s", w->out);
     const char *args[] = {in, out_root, "--engine=cpu", first, second, NULL};
     struct process_options options = {.args = args, .folder = w->folder, .name = "once"};
     assert_true(process_start(&process, &options));
@@ -55,8 +55,8 @@ static void check_run(const char *first, const char *second, int status, const c
 
 static void write_config(const char *text)
 {
-    char path[128], whole[1024];
-    snprintf(path, sizeof path, "%s/gpuimgd.conf", w->folder);
+    char whole[1024];
+    const char *path = text_of("%s/gpuimgd.conf", w->folder);
     int length = snprintf(whole, sizeof whole,
                           "# written by a test\n[gpuimgd]\nredis = %s\ninput_root = %s\n"
                           "output_root = %s\nengine = cpu\nworkers = 2\n%s",
@@ -93,8 +93,7 @@ TEST(test_command_line)
 
 TEST(test_check_of_configuration)
 {
-    char option[160];
-    snprintf(option, sizeof option, "-c%s/gpuimgd.conf", w->folder);
+    const char *option = text_of("-c%s/gpuimgd.conf", w->folder);
     write_config("stats_interval_s = 5\n");
     check_run("-t", option, 0, option + 2, true); /* the file that was read */
     check_run("-t", "--output_root=/does/not/exist", 0,
@@ -220,12 +219,10 @@ static void check_stats_line(const char *text)
 {
     const char *at = strstr(text, "stats interval_s=");
     assert_non_null(at);
-    char line[1024];
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    const char *line = text_of("%.*s", (int)strcspn(at, "\n"), at);
     at = line + 5;
     for (size_t i = 0; i < sizeof stats_keys / sizeof *stats_keys; i++) {
-        char key[32];
-        snprintf(key, sizeof key, " %s=", stats_keys[i]);
+        const char *key = text_of(" %s=", stats_keys[i]);
         if (strncmp(at, key, strlen(key)) != 0)
             print_error("%s is not next in: %s\n", key, line);
         assert_memory_equal(at, key, strlen(key));
@@ -270,8 +267,7 @@ static void wait_for_scripts(int count)
         now = 0;
         for (size_t i = 0; i < 2; i++) {
             redisReply *reply = redis_command(w->client, "INFO commandstats");
-            char name[32];
-            snprintf(name, sizeof name, "cmdstat_%s:calls=", calls[i]);
+            const char *name = text_of("cmdstat_%s:calls=", calls[i]);
             const char *at = strstr(reply->str, name);
             now += at ? atoll(at + strlen(name)) : 0;
             freeReplyObject(reply);
@@ -304,10 +300,10 @@ TEST(test_an_idle_daemon_is_quiet)
 
 TEST(test_stats_log)
 {
-    char path[160], option[200], moved[200];
+    char path[160];
     snprintf(path, sizeof path, "%s/stats.log", w->folder);
-    snprintf(option, sizeof option, "--stats_log=%s", path);
-    snprintf(moved, sizeof moved, "%s.1", path);
+    const char *option = text_of("--stats_log=%s", path);
+    const char *moved = text_of("%s.1", path);
     struct process *daemon = start_ready(0, "--stats_interval_s=0.1", option);
     assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
     process_sleep(patience(0.3));

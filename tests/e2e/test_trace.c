@@ -36,9 +36,7 @@ static void push_jobs(void)
 /* What the result says of a stage is what the trace shows of it; -1: nothing. */
 static void check_ms(const cJSON *events, const cJSON *result, const char *key, const char *name)
 {
-    char place[32];
-    snprintf(place, sizeof place, "ms.%s", key);
-    double told = json_number(result, place);
+    double told = json_number(result, text_of("ms.%s", key));
     double seen = trace_file_ms(events, json_number(result, "job"), name);
     if (!(seen > told - 0.0011 && seen < told + 0.0011))
         fail_msg("job %.0f: ms.%s is %.3f, the trace has %.4f", json_number(result, "job"), key,
@@ -133,7 +131,6 @@ TEST(test_on_streams)
 /* While the only stream is held the others come to wait for it, and then have it together. */
 TEST(test_sharing_a_stream)
 {
-    char held[128], fault[160];
     const char *program = getenv("GPUIMGD_STANDIN");
     const char *const options[] = {trace_option, "--engine=cuda", "--streams=1",
                                    "--inflight=64", "--pinned_bytes=64M", NULL};
@@ -141,9 +138,8 @@ TEST(test_sharing_a_stream)
     cJSON *results[JOBS];
     if (!program || access(program, X_OK) != 0)
         skip();
-    snprintf(held, sizeof held, "%s/held", w->folder);
-    snprintf(fault, sizeof fault, "hold=%s", held);
-    setenv("GPUIMGD_CUDA_FAULT", fault, 1);
+    const char *held = text_of("%s/held", w->folder);
+    setenv("GPUIMGD_CUDA_FAULT", text_of("hold=%s", held), 1);
     struct process *daemon = world_start_with(w, 0, &how, options);
     unsetenv("GPUIMGD_CUDA_FAULT");
     check_ready(daemon);

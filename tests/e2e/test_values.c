@@ -91,8 +91,7 @@ TEST(test_hash)
            ",'grayscale',{'op':'resize','width':32,'height':32,'fit':'exact'}]},{'output':'f.png',"
            "'ops':['phash','flip','phash','sobel']}]}");
     struct raster small = world_load_out(w, "e.png");
-    char text[17];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)reference_phash(&small));
+    const char *text = text_of("%016llx", (unsigned long long)reference_phash(&small));
     assert_string_equal(json_text(result, "outputs.0.values.phash"), text);
     assert_string_equal(json_text(result, "outputs.2.values.phash"), text);
     assert_string_not_equal(json_text(result, "outputs.2.values.phash_2"), text);

@@ -173,8 +173,7 @@ struct attack {
 static void push(struct rig *rig, const struct attack *attack, unsigned number)
 {
     static struct text text;
-    char id[32];
-    snprintf(id, sizeof id, "%s%u", attack->prefix, number);
+    const char *id = text_of("%s%u", attack->prefix, number);
     text.length = 0;
     attack->write(&text, id);
     rig_expect(rig, "%s", id);
@@ -194,10 +193,8 @@ static void push_all(struct rig *rig, const struct attack *attacks, size_t count
 static struct process *begin(struct rig *rig, const struct attack *attacks, size_t count,
                              const char *lease)
 {
-    char fault[256];
     rig_raise(rig, "hold");
-    snprintf(fault, sizeof fault, "run=read,action=hang,match=hold,while=%s",
-             rig_flag(rig, "hold"));
+    const char *fault = text_of("run=read,action=hang,match=hold,while=%s", rig_flag(rig, "hold"));
     put_inputs(rig);
     struct process *daemon =
         rig_start(rig, 0, fault, "--workers=2", "--inflight=4096", "--pinned_bytes=80M",

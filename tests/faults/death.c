@@ -90,13 +90,10 @@ static void kill_writing(struct rig *rig)
 static void kill_writing_elsewhere(struct rig *rig)
 {
     struct world *w = &rig->world;
-    char other[160];
-    snprintf(other, sizeof other, "%s/other", w->out);
+    const char *other = text_of("%s/other", w->out);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mkdir(other, 0755) != 0 || mount("tmpfs", other, "tmpfs", 0, "size=64m") != 0) {
-        char reason[128];
-        snprintf(reason, sizeof reason, "no tmpfs can be mounted: %s", strerror(errno));
-        rig_skip(rig, reason);
+        rig_skip(rig, text_of("no tmpfs can be mounted: %s", strerror(errno)));
         return;
     }
     const char *job = "{'id':'%s','input':'slow.png','output':{'path':'other/%s.png',"
@@ -141,9 +138,8 @@ static void leftovers_of_a_reaper(struct rig *rig)
 {
     redisContext *redis = rig->world.client;
     const char *job = "{\"id\":\"%s\",\"input\":\"p.jpg\",\"ops\":[\"stats\"]}";
-    char buried[128], last[128];
-    snprintf(buried, sizeof buried, job, "buried");
-    snprintf(last, sizeof last, job, "last");
+    const char *buried = text_of(job, "buried");
+    const char *last = text_of(job, "last");
     redis_integer(redis, "SET gpuimgd:seq 2");
     redis_integer(redis, "HSET gpuimgd:job:1 raw %s state burying attempt 3 owner else:a:1:1:1 "
                          "token else:a:1:1:1:9", buried);
@@ -227,8 +223,7 @@ static void stand_still_a_minute(struct rig *rig)
  * grace from then on. */
 static void workers_of_a_stopped_daemon(struct rig *rig)
 {
-    char fault[96];
-    snprintf(fault, sizeof fault, "run=encode,action=stop,match=victim,seconds=%g", patience(0.5));
+    const char *fault = text_of("run=encode,action=stop,match=victim,seconds=%g", patience(0.5));
     struct process *daemon = rig_start(rig, 0, fault, rig_option_s("job_timeout_s", 0.5),
                                        rig_option_s("hang_grace_s", 1.5), "--lease_s=60", NULL);
     rig_push(rig, "victim", 1);
@@ -372,16 +367,14 @@ static void several_poisons(struct rig *rig)
 /* One worker, whose decodes take so long each, and jobs with so much time each. */
 static struct process *start_slow(struct rig *rig, double decode_s, const char *option)
 {
-    char fault[96];
-    snprintf(fault, sizeof fault, "run=decode,action=hang,seconds=%g", patience(decode_s));
+    const char *fault = text_of("run=decode,action=hang,seconds=%g", patience(decode_s));
     return rig_start(rig, 0, fault, "--workers=1", "--inflight=8", option, NULL);
 }
 
 static void push_with_time(struct rig *rig, const char *input, double timeout_s)
 {
     for (int i = 0; i < SLOW; i++) {
-        char id[24];
-        snprintf(id, sizeof id, "n%d", i);
+        const char *id = text_of("n%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'%s','output':'%s.jpg','timeout_s':%g,"
                                "'ops':['invert',{'op':'resize','width':64}]}",
                       id, input, id, patience(timeout_s));
@@ -445,8 +438,7 @@ static void three_of_four_workers_hang(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, hang_at_victim, "--workers=4", "--inflight=12",
                                        rig_option_s("hang_grace_s", 0.3), NULL);
     for (int i = 0; i < 3; i++) { /* all at one moment: they are given up in one tick */
-        char id[24];
-        snprintf(id, sizeof id, "victim%d", i);
+        const char *id = text_of("victim%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
                       id, patience(0.5));
     }
@@ -476,8 +468,7 @@ static void as_many_hang_as_there_are_places(struct rig *rig)
 /* What a worker makes of a job that was answered long ago is not put into place. */
 static void hung_worker_comes_back(struct rig *rig)
 {
-    char fault[96];
-    snprintf(fault, sizeof fault, "run=encode,action=hang,match=victim,seconds=%g", patience(2));
+    const char *fault = text_of("run=encode,action=hang,match=victim,seconds=%g", patience(2));
     struct process *daemon = rig_start(rig, 0, fault, rig_option_s("hang_grace_s", 0.2), NULL);
     rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'late.png',"
                                   "'timeout_s':%g}", patience(0.5));

@@ -165,10 +165,10 @@ static void see_what_comes_late(struct rig *rig, struct process *daemon, const c
 
 static void hangs(struct rig *rig, const char *at)
 {
-    char text[160], seconds[16], more[40];
+    char seconds[16];
     snprintf(seconds, sizeof seconds, "%g", patience(2));
-    snprintf(text, sizeof text, "do=hang,times=1,seconds=%s,%s", seconds, at);
-    snprintf(more, sizeof more, ",'timeout_s':%g", patience(0.7));
+    const char *text = text_of("do=hang,times=1,seconds=%s,%s", seconds, at);
+    const char *more = text_of(",'timeout_s':%g", patience(0.7));
     struct process *daemon = spoil(rig, text, "victim.png", true, more);
     see_what_comes_late(rig, daemon, seconds);
 }

@@ -205,9 +205,8 @@ static void choose_rows(struct session *session)
 {
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         for (const struct fault_case *fault = groups[g]->cases; fault->name; fault++) {
-            char whole[160];
-            snprintf(whole, sizeof whole, "%s: %s: %s", groups[g]->name, fault->name,
-                     fault->injected);
+            const char *whole = text_of("%s: %s: %s", groups[g]->name, fault->name,
+                                        fault->injected);
             if ((session->quick && !fault->quick) ||
                 (session->only && !strstr(whole, session->only)))
                 continue;
@@ -268,7 +267,6 @@ int main(int argc, char **argv)
         {"tap", no_argument, NULL, 't'},         {"only", required_argument, NULL, 'o'},
         {"beside", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
     static struct session session = {.beside = BESIDE};
-    char daemon[512];
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
         case 'b': session.build = optarg; break;
@@ -286,8 +284,7 @@ int main(int argc, char **argv)
                         "[--beside N]\n");
         return 64;
     }
-    snprintf(daemon, sizeof daemon, "%s/gpuimgd", session.build);
-    setenv("GPUIMGD", daemon, 1);
+    setenv("GPUIMGD", text_of("%s/gpuimgd", session.build), 1);
     signal(SIGPIPE, SIG_IGN);
     redis_server_require();
     return run_all(&session);

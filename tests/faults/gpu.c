@@ -18,7 +18,6 @@ static const char *from_now(struct rig *rig, const char *what)
 
 static void saw_pictures(struct rig *rig, const char *prefix)
 {
-    char name[64];
     size_t wrong = 0, length, expected_length;
     char *path = world_out_path(&rig->world, "cpu0.png");
     unsigned char *expected = text_file_bytes(path, &expected_length);
@@ -26,8 +25,7 @@ static void saw_pictures(struct rig *rig, const char *prefix)
     for (size_t i = 0; i < rig->job_count; i++) {
         if (strncmp(rig->jobs[i].id, prefix, strlen(prefix)) != 0)
             continue;
-        snprintf(name, sizeof name, "%s.png", rig->jobs[i].id);
-        path = world_out_path(&rig->world, name);
+        path = world_out_path(&rig->world, text_of("%s.png", rig->jobs[i].id));
         unsigned char *bytes = text_file_bytes(path, &length);
         wrong += !expected || !bytes || length != expected_length ||
                  memcmp(bytes, expected, length) != 0;
@@ -170,9 +168,8 @@ static void each_lasting_error(struct rig *rig)
                                          "cudaStreamQuery", "cudaSetDevice"};
     size_t count = sizeof errors / sizeof *errors, ended = 0;
     for (size_t i = 0; i < count; i++) {
-        char what[64], prefix[16];
-        snprintf(what, sizeof what, "at=%s,error=%d", places[i % 8], errors[i]);
-        snprintf(prefix, sizeof prefix, "n%zu-", i);
+        const char *what = text_of("at=%s,error=%d", places[i % 8], errors[i]);
+        const char *prefix = text_of("n%zu-", i);
         rig_lower(rig, "now");
         struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2",
                                                 "--attempts=100", NULL);

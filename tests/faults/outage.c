@@ -54,8 +54,7 @@ static void see_end(struct rig *rig, const struct process *daemon)
 
 static void outage(struct rig *rig, const char *fault, const char *why)
 {
-    char shim[256];
-    snprintf(shim, sizeof shim, "%s,while=%s", fault, rig_flag(rig, "broken"));
+    const char *shim = text_of("%s,while=%s", fault, rig_flag(rig, "broken"));
     rig_raise(rig, "broken");
     rig_shim(rig, "disk", shim);
     struct process *daemon = start_one(rig);
@@ -101,12 +100,11 @@ static void close_enotconn(struct rig *rig)
 static void keys_go_on(struct rig *rig)
 {
     struct world *w = &rig->world;
-    char shim[256], fault[256];
-    snprintf(shim, sizeof shim, "call=write,do=ENOSPC," ANY_OUTPUT ",while=%s",
-             rig_flag(rig, "broken"));
+    const char *shim = text_of("call=write,do=ENOSPC," ANY_OUTPUT ",while=%s",
+                               rig_flag(rig, "broken"));
     rig_raise(rig, "broken");
     rig_shim(rig, "disk", shim);
-    snprintf(fault, sizeof fault, "%s", rig_hang_while(rig, "hung", "run=decode,match=key"));
+    const char *fault = text_of("%s", rig_hang_while(rig, "hung", "run=decode,match=key"));
     struct process *daemon = rig_start(rig, 0, fault, rig_listen(rig), "--workers=2", NULL);
     rig_push_text(rig, "key", "{'id':'key','input':'p.jpg','output':{'key':'%s:img:k',"
                               "'format':'png'}}", w->ns);
@@ -124,8 +122,7 @@ static void keys_go_on(struct rig *rig)
 
 static void root_is_moved(struct rig *rig)
 {
-    char moved[128];
-    snprintf(moved, sizeof moved, "%s/moved", rig->world.folder);
+    const char *moved = text_of("%s/moved", rig->world.folder);
     struct process *daemon = start_one(rig);
     if (rename(rig->world.out, moved) != 0)
         rig_saw(rig, "not moved: %s", strerror(errno));
@@ -142,14 +139,12 @@ static void root_is_moved(struct rig *rig)
 static bool mount_tmpfs(struct rig *rig, const char *folder, const char *size)
 {
     static bool unshared;
-    char reason[128];
     bool apart = unshared || (unshare(CLONE_NEWNS) == 0 &&
                               mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
     unshared = apart;
     if (apart && mount("tmpfs", folder, "tmpfs", 0, size) == 0)
         return true;
-    snprintf(reason, sizeof reason, "no tmpfs can be mounted: %s", strerror(errno));
-    rig_skip(rig, reason);
+    rig_skip(rig, text_of("no tmpfs can be mounted: %s", strerror(errno)));
     return false;
 }
 
@@ -204,8 +199,7 @@ static void disk_is_almost_full(struct rig *rig)
         rig_saw(rig, "not made smaller");
     world_put_photo(&rig->world, "large.jpg", 1500, 1200);
     for (int i = 0; i < 3; i++) { /* 5.4 MB each */
-        char id[16];
-        snprintf(id, sizeof id, "n%d", i);
+        const char *id = text_of("n%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'large.jpg','output':{'path':'%s.png',"
                                "'compression':0}}", id, id);
     }
@@ -219,8 +213,7 @@ static void disk_is_almost_full(struct rig *rig)
 static void another_disk_is_full(struct rig *rig)
 {
     struct world *w = &rig->world;
-    char other[160];
-    snprintf(other, sizeof other, "%s", below(w->out, "other"));
+    const char *other = text_of("%s", below(w->out, "other"));
     if (mkdir(other, 0755) != 0 || !mount_tmpfs(rig, other, "size=2m"))
         return;
     struct process *daemon = start_one(rig);

@@ -9,10 +9,8 @@
 
 static void put_album(void)
 {
-    char name[40];
     for (unsigned i = 0; i < PICTURES; i++) {
-        snprintf(name, sizeof name, "album/%u.png", i);
-        put_small_png(name, i);
+        put_small_png(text_of("album/%u.png", i), i);
     }
 }
 
@@ -22,9 +20,7 @@ static const struct world_options cluster = {.servers = WORLD_CLUSTER, .fill = p
 
 static void start_daemon(const char *redis)
 {
-    char option[320];
-    snprintf(option, sizeof option, "--redis=%s", redis);
-    start_ready(0, option);
+    start_ready(0, text_of("--redis=%s", redis));
 }
 
 TEST(test_master_dies, IN_WORLD(&sentinels))

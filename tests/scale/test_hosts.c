@@ -19,21 +19,19 @@ static void bind_addresses(void)
 
 static void start_host(size_t index)
 {
-    char folder[96], redis[64], input[128], output[128];
+    char folder[96];
     snprintf(folder, sizeof folder, "%s/host%zu", w->folder, index);
     mkdir(folder, 0755);
-    snprintf(redis, sizeof redis, "--redis=127.0.0.%zu:%d", index + 1, fleet.nodes[0]->port);
-    snprintf(input, sizeof input, "--input_root=%s", folder);
-    snprintf(output, sizeof output, "--output_root=%s", folder);
-    start_ready(index, redis, input, output);
+    const char *redis = text_of("--redis=127.0.0.%zu:%d", index + 1, fleet.nodes[0]->port);
+    const char *input = text_of("--input_root=%s", folder);
+    start_ready(index, redis, input, text_of("--output_root=%s", folder));
 }
 
 /* How many results name the daemon of this process. */
 static unsigned results_of(const struct process *daemon)
 {
-    char end[32];
     unsigned count = 0;
-    snprintf(end, sizeof end, ":%d\",", (int)daemon->pid);
+    const char *end = text_of(":%d\",", (int)daemon->pid);
     redisReply *results = fleet_command(&fleet, "LRANGE gpuimgd:results 0 -1");
     for (size_t i = 0; i < results->elements; i++)
         count += strstr(results->element[i]->str, end) != NULL;

@@ -81,7 +81,7 @@ TEST(test_replica_is_not_taken_for_the_master)
 
 TEST(test_sentinels_have_their_own_password)
 {
-    char right[128], wrong[128], right_option[160], wrong_option[160], address[320];
+    char address[320];
     for (size_t i = 0; i < FLEET_SENTINELS; i++) {
         redisContext *sentinel = redis_server_connect(fleet.sentinels[i]);
         freeReplyObject(redis_command(sentinel, "ACL SETUSER watcher on >secret allchannels "
@@ -89,12 +89,12 @@ TEST(test_sentinels_have_their_own_password)
                                                 "+ping"));
         redisFree(sentinel);
     }
-    snprintf(right, sizeof right, "%s/right", w->folder);
-    snprintf(wrong, sizeof wrong, "%s/wrong", w->folder);
+    const char *right = text_of("%s/right", w->folder);
+    const char *wrong = text_of("%s/wrong", w->folder);
     assert_true(text_file_write(right, "secret\n", 7) && text_file_write(wrong, "guess", 5));
     snprintf(address, sizeof address, "--redis=%s", fleet.address);
-    snprintf(right_option, sizeof right_option, "--sentinel_password_file=%s", right);
-    snprintf(wrong_option, sizeof wrong_option, "--sentinel_password_file=%s", wrong);
+    const char *right_option = text_of("--sentinel_password_file=%s", right);
+    const char *wrong_option = text_of("--sentinel_password_file=%s", wrong);
     struct process *daemon = start_ready(0, address, "--sentinel_username=watcher", right_option);
     load_push(&fleet, 5);
     assert_true(load_wait(&fleet, 5));
