@@ -1,0 +1,143 @@
+/* test_watch.c - which daemon watches the list: FETCH, RENEW, LOOK, LEAVE. */
+#include "tests/fixtures/queue/script_bench.h"
+
+/* A FETCH with two places; who watches afterwards, and the word that is left for the others. */
+static void fetch_watch(const char *inst, const char *part, int watches, const char *watcher,
+                        const char *word)
+{
+    char args[128];
+    snprintf(args, sizeof args, "t %s 1 2 10000 3 20 1 0 %s", inst, part);
+    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
+    assert_true(reply->elements >= FETCH_HEAD);
+    assert_int_equal(reply->element[FETCH_WATCH]->integer, watches);
+    freeReplyObject(reply);
+    expect(watcher, "GET t:watcher");
+    expect(word, "LRANGE t:wake 0 -1");
+}
+
+TEST(test_one_daemon_watches)
+{
+    fetch_watch("A", "none", 2, "A", ""); /* there is no other one */
+    expect("1", "LPUSH t:jobs a");
+    fetch_watch("A", "watch", 2, "A", "");
+    fetch_watch("B", "none", 0, "A", "");
+    fetch_watch("A", "watch", 1, "A", ""); /* there is one now */
+    expect("1", "LPUSH t:jobs b");
+    fetch_watch("A", "watch", 0, "-", "watch"); /* has taken a job: another's turn */
+    fetch_watch("C", "wait", 0, "-", "watch");  /* nobody has heard the word yet */
+    expect("watch", "LPOP t:wake");             /* C */
+    expect("3", "LPUSH t:jobs c d e");
+    fetch_watch("C", "watch", 0, "nil", "fetch"); /* one is left: another fetches, too */
+    fetch_watch("D", "none", 0, "-", "watch");
+    /* A word that nobody has heard gives way to a newer one. */
+    expect("3", "LPUSH t:jobs f g h");
+    fetch_watch("E", "none", 0, "nil", "fetch");
+    redis_integer(redis, "DEL t:jobs");
+    fetch_watch("E", "none", 1, "E", ""); /* the word is out of date */
+    /* One that waits for a word in a call that it cannot end becomes it by that. */
+    redis_integer(redis, "DEL t:watcher");
+    fetch_watch("F", "wait", 0, "-", "watch");
+    fetch_watch("A", "none", 0, "-", "watch");
+    assert_in_range(redis_integer(redis, "PTTL t:watcher"), 5000, 10000);
+    /* Keys of other types are replaced. */
+    expect("2", "DEL t:watcher t:wake");
+    redis_integer(redis, "HSET t:watcher a b");
+    redis_integer(redis, "HSET t:wake a b");
+    fetch_watch("A", "none", 1, "A", "");
+    redis_integer(redis, "HSET t:wake a b");
+    expect("3", "LPUSH t:jobs i j k");
+    fetch_watch("A", "watch", 0, "nil", "fetch");
+}
+
+static void renew_watch(const char *inst, const char *word, int watches, const char *watcher)
+{
+    char args[64], expected[16];
+    snprintf(args, sizeof args, "%s 10000 none %s", inst, word);
+    snprintf(expected, sizeof expected, "0 -1 %d", watches);
+    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, args), args, expected);
+    expect(watcher, "GET t:watcher");
+}
+
+TEST(test_the_watch_is_kept_by_renewal)
+{
+    renew_watch("A", "none", -1, "nil");
+    renew_watch("A", "keep", 2, "A");
+    expect("1", "PEXPIRE t:watcher 1000");
+    renew_watch("B", "keep", 0, "A"); /* two thought so: one of them gives in */
+    renew_watch("A", "keep", 1, "A");
+    assert_in_range(redis_integer(redis, "PTTL t:watcher"), 5000, 10000);
+    renew_watch("B", "pass", 0, "A");
+    expect("0", "EXISTS t:wake");
+    renew_watch("A", "pass", 0, "-");
+    expect("watch", "LPOP t:wake");
+    renew_watch("B", "keep", 1, "B"); /* it has heard the word, and says who it is */
+    reap("C", 0, "B", "0 0");
+    expect("nil", "GET t:watcher");
+    renew_watch("A", "keep", 2, "A");
+    renew_watch("D", "none", -1, "A");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000"), "LEAVE", "1");
+    expect("-", "GET t:watcher");
+    expect("watch", "LRANGE t:wake 0 -1");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("D"), "D 1000"), "LEAVE", "1");
+    expect("0", "EXISTS t:watcher t:wake");
+}
+
+static void look(const char *expected)
+{
+    char *before = redis_string(redis, "DEBUG DIGEST");
+    expect_reply(eval(SCRIPT_ID_LOOK, LOOK_KEYS, ""), "LOOK", expected);
+    char *after = redis_string(redis, "DEBUG DIGEST");
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+TEST(test_look)
+{
+    look("1 0 -1 0"); /* nobody watches */
+    expect("OK", "SET t:watcher A");
+    look("0 0 -1 0");
+    expect("1", "LPUSH t:jobs a");
+    look("1 1 -1 0");
+    expect("OK", "SET t:paused 1");
+    look("0 1 -1 1");
+    expect("2", "DEL t:paused t:jobs");
+    expect("1", "LPUSH t:alone 7");
+    look("1 0 -1 0");
+    expect("OK", "SET t:alone:owner B"); /* who runs it */
+    look("0 0 -1 0");
+    expect("1", "ZADD t:delayed 1 7");
+    look("1 0 0 0");
+    expect("0", "ZADD t:delayed 99999999999999 7");
+    redisReply *reply = eval(SCRIPT_ID_LOOK, LOOK_KEYS, "");
+    assert_int_equal(reply->element[0]->integer, 0);
+    assert_true(reply->element[2]->integer > 1000000);
+    freeReplyObject(reply);
+    static const char *const typed[] = {"t:jobs", "t:alone", "t:delayed"};
+    for (size_t i = 0; i < 3; i++) { /* FETCH says which key it is */
+        freeReplyObject(redis_command(redis, "SET %s x", typed[i]));
+        reply = eval(SCRIPT_ID_LOOK, LOOK_KEYS, "");
+        assert_int_equal(reply->element[0]->integer, 1);
+        freeReplyObject(reply);
+        redis_integer(redis, "DEL %s", typed[i]);
+    }
+}
+
+TEST(test_leave)
+{
+    expect("2", "ZADD t:inst 1 A 1 B");
+    expect("OK", "SET t:alone:owner B");
+    expect("OK", "SET t:stats:B {}");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000"), "LEAVE", "1");
+    expect("B", "ZRANGE t:inst 0 -1");
+    expect("B", "GET t:alone:owner");
+    expect("{}", "GET t:stats:B");
+    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000"), "LEAVE", "1");
+    expect("0", "EXISTS t:inst t:alone:owner t:stats:B");
+}
+
+int main(void)
+{
+    return run_all(.name = "watch", .setup = start_server, .teardown = stop_server,
+                   .each_setup = empty);
+}
