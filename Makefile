@@ -252,6 +252,7 @@ $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+$(O)/tests/tools/fleet: $(patsubst %.c,$(O)/%.o,$(filter-out %_main.c,$(wildcard tests/tools/fleet_*.c)))
 
 $(O)/tests/faults/stages.o: private COUNT = $(COUNT_ALL)
 $(O)/tests/faults/stages.o: daemon/pipeline/stages.c $(O)/flags
@@ -492,4 +493,4 @@ clean:
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
          $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
-         $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*_main.c))
+         $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))

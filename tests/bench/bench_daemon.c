@@ -103,8 +103,6 @@ static const cJSON *operations; /* nftw passes no context */
 static int add_photo(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
     const char *suffix = strrchr(path, '.');
-    (void)st;
-    (void)ftw;
     if (kind != FTW_F || !suffix || bench.floor.count == FILES_MAX)
         return 0;
     bool png = !strcasecmp(suffix, ".png");

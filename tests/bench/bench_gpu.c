@@ -232,7 +232,6 @@ static bool rung;
 
 static void wake(void *context)
 {
-    (void)context;
     pthread_mutex_lock(&bell_lock);
     rung = true;
     pthread_cond_signal(&bell);

@@ -249,7 +249,6 @@ static void on_leased(void *context, struct lease *lease)
 static void on_settled(void *context, struct lease *lease, bool stale, bool dead)
 {
     struct clerk *clerk = context;
-    (void)lease;
     if (stale || dead)
         abort();
     queue_set_places(clerk->queue, ++clerk->places);

@@ -130,8 +130,6 @@ static void png_take(png_structp png, png_bytep to, size_t count)
 
 static void png_quiet(png_structp png, png_const_charp message)
 {
-    (void)png;
-    (void)message;
 }
 
 /* If `to` is NULL, reads only the header, into photo. */

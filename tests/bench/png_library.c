@@ -80,7 +80,6 @@ void library_open(void)
 
 static enum status keep(struct codec_sink *sink, size_t used, struct error *error)
 {
-    (void)error;
     bytes_append(&out, sink->buffer, used);
     return STATUS_OK;
 }
@@ -103,7 +102,6 @@ static void libpng_write(png_structp png, png_bytep bytes, size_t count)
 
 static void libpng_flush(png_structp png)
 {
-    (void)png;
 }
 
 const struct bytes *encode_libpng(const struct picture *picture, int level, int filters,
@@ -160,7 +158,6 @@ const struct bytes *encode_libdeflate(const struct picture *picture, int level)
 #ifdef HAVE_SPNG
 static int spng_keep(spng_ctx *context, void *user, void *from, size_t count)
 {
-    (void)context;
     bytes_append(user, from, count);
     return 0;
 }

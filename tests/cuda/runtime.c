@@ -286,7 +286,6 @@ static bool note_pinned(const void *from, void *to)
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
-    (void)flags;
     cudaError_t result = answer("cudaHostAlloc", current);
     if (result == cudaSuccess)
         result = take_memory(memory, bytes);
@@ -454,7 +453,6 @@ int cuda_launch(const struct pass *pass, const struct image *from, const struct 
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
-    (void)flags;
     *stream = NULL;
     cudaError_t result = answer("cudaStreamCreateWithFlags", current);
     if (result != cudaSuccess)
@@ -505,7 +503,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)kind;
     struct item item = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
     return put(stream, "cudaMemcpyAsync", &item);
 }
@@ -525,7 +522,6 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
-    (void)flags;
     *event = NULL;
     cudaError_t result = answer("cudaEventCreate", current);
     if (result != cudaSuccess)

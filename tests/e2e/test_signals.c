@@ -440,7 +440,6 @@ TEST(test_notifications_to_an_abstract_name)
 
 static bool jobs_are_done(struct process *daemon)
 {
-    (void)daemon;
     return redis_integer(w->client, "LLEN gpuimgd:results") == 200;
 }
 

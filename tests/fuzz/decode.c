@@ -84,7 +84,6 @@ static enum status keep(struct codec_sink *base, size_t used, struct error *erro
 {
     struct sink *sink = (struct sink *)base;
     uint8_t *grown = realloc(sink->bytes, sink->length + used);
-    (void)error;
     FUZZ_MUST(grown != NULL);
     memcpy(grown + sink->length, base->buffer, used);
     sink->bytes = grown;

@@ -14,7 +14,6 @@ static long long held, most; /* what was there before may be freed meanwhile */
 
 static void on_malloc(const volatile void *memory, size_t bytes)
 {
-    (void)memory;
     if (!measuring)
         return;
     held += (long long)bytes;

@@ -29,7 +29,6 @@ static void run(const char *name, const void *bytes, size_t length)
 
 static void run_seed(void *context, const char *name, const void *bytes, size_t length)
 {
-    (void)context;
     run(name, bytes, length);
     seed_count++;
 }

@@ -114,7 +114,6 @@ static void all_large(struct engine *engine)
     if (!test_quick())
         check_otsu(engine, &c);
 #else
-    (void)engine;
 #endif
 }
 

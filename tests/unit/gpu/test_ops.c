@@ -323,7 +323,6 @@ static void all_long(struct engine *engine)
                   &(struct recipe){.orientation = 1, .sobels = 1, .magnitude = "half",
                                    .border = "reflect101"});
 #else
-    (void)engine;
 #endif
 }
 

@@ -21,7 +21,6 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 {
     char text[256], *save;
     struct addrinfo **last = found;
-    (void)hints;
     if (strcmp(name, DEAD_NAME) == 0) {
         atomic_fetch_add(&resolver_waits, 1);
         sem_wait(&resolver_release);

@@ -1,0 +1,82 @@
+/*
+ * fleet.h - what the phases of fleet share: the table, Redis's own figures, jobs and results.
+ */
+#ifndef GPUIMGD_TESTS_TOOLS_FLEET_H
+#define GPUIMGD_TESTS_TOOLS_FLEET_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/redis/script.h"
+#include "tests/fixtures/world.h"
+
+#define SCRIPT_MS_MAX 10.0
+#define STRAY 3
+#define STALLS 4
+#define LOST_MS_MAX 100.0
+#define WAIT_S 120.0
+#define NUMBER_FIRST 1000000000ull /* of followers that are put into Redis directly */
+
+#define JOB                                                                                        \
+    "{\"input\":{\"key\":\"gpuimgd:img:in\"},\"output\":{\"key\":\"gpuimgd:img:out:%u\","          \
+    "\"format\":\"png\"},\"ops\":[]%s}"
+
+struct fleet {
+    struct world world;
+    unsigned daemons, jobs, followers, leases;
+    unsigned missed;
+    double scripts_before, lost_before; /* scripts and milliseconds when the phase began */
+    double cpu_per_job;              /* with one daemon, s */
+    char sha[SCRIPT_ID_COUNT][41];   /* of the scripts as Redis names them */
+    unsigned char *seen;             /* a bit for each job number that has a result */
+    unsigned long long seen_max;
+    unsigned repeated;               /* jobs with a second result */
+    const char *status;              /* that results are expected to have */
+    unsigned bad;                    /* results that have not */
+};
+
+struct slow {
+    double longest_ms;
+    double stall_ms;         /* the longest command of constant time */
+    unsigned over;           /* scripts that took longer than SCRIPT_MS_MAX */
+    const char *name;        /* of the longest */
+    unsigned calls[SCRIPT_ID_COUNT];
+};
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+void fleet_row_as(struct fleet *fleet, const char *what, double value, const char *unit,
+                  double bound, bool good);
+/* bound < 0: the row is not judged. */
+void fleet_row(struct fleet *fleet, const char *what, double value, const char *unit, double bound);
+
+/* ---- what Redis says of itself ----------------------------------------------------------------- */
+
+double redis_info_number(struct fleet *fleet, const char *section, const char *name);
+double redis_cpu_s(struct fleet *fleet);
+void fleet_run(struct fleet *fleet, const char *command);
+void fleet_load_scripts(struct fleet *fleet);
+void fleet_prefer_redis(struct fleet *fleet);
+/* From now on SLOWLOG keeps what takes longer than so many microseconds. */
+void slowlog_watch(struct fleet *fleet, long us);
+struct slow slowlog_look(struct fleet *fleet);
+/* The row that ends each phase. */
+void fleet_judge_scripts(struct fleet *fleet, const char *phase);
+
+/* ---- jobs and results -------------------------------------------------------------------------- */
+
+void fleet_put_input(struct fleet *fleet);
+void fleet_push(struct fleet *fleet, unsigned count);
+/* Waits for so many results and takes them; how many are missing then. */
+unsigned fleet_take_results(struct fleet *fleet, unsigned count, double seconds);
+/* The row that each job has one result, and a good one. */
+void fleet_judge_results(struct fleet *fleet, const char *phase, unsigned missing);
+/* As START leaves jobs that wait under an id, for another job or for a time. */
+void fleet_put_waiting(struct fleet *fleet, const char *id, const char *conditions,
+                       unsigned long long first, unsigned count);
+/* A daemon on another host fetches them by the protocol and is gone: only its leases stay. */
+bool fleet_lease_elsewhere(struct fleet *fleet);
+
+#endif
