@@ -45,14 +45,14 @@ struct slow {
     unsigned calls[SCRIPT_ID_COUNT];
 };
 
-/* ---- the table --------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 void fleet_row_as(struct fleet *fleet, const char *what, double value, const char *unit,
                   double bound, bool good);
 /* bound < 0: the row is not judged. */
 void fleet_row(struct fleet *fleet, const char *what, double value, const char *unit, double bound);
 
-/* ---- what Redis says of itself ----------------------------------------------------------------- */
+/* ---- what Redis says of itself --------------------------------------------------------------- */
 
 double redis_info_number(struct fleet *fleet, const char *section, const char *name);
 double redis_cpu_s(struct fleet *fleet);
@@ -65,7 +65,7 @@ struct slow slowlog_look(struct fleet *fleet);
 /* The row that ends each phase. */
 void fleet_judge_scripts(struct fleet *fleet, const char *phase);
 
-/* ---- jobs and results -------------------------------------------------------------------------- */
+/* ---- jobs and results ------------------------------------------------------------------------ */
 
 void fleet_put_input(struct fleet *fleet);
 void fleet_push(struct fleet *fleet, unsigned count);

@@ -1,4 +1,4 @@
-/* test_reap.c - leases that have ended and sets of leases: REAP and RESUME, against a real Redis. */
+/* test_reap.c - leases that have ended and sets of leases on a real Redis: REAP and RESUME. */
 #include "tests/fixtures/queue/script_bench.h"
 
 TEST(test_reap_expired)
