@@ -10,20 +10,28 @@ struct recipe {
     const char *border;
 };
 
-static int reference(const struct channel *in, int x, int y, const void *context)
+/* The kernel of the recipe that is swept, in steps of 1/65536. */
+static int64_t taps[15 * 15];
+
+static void make_taps(const struct recipe *recipe)
 {
-    const struct recipe *recipe = context;
     double scale = recipe->scale, all = 0;
     for (int i = 0; i < recipe->rows * recipe->columns; i++)
         all += recipe->kernel[i];
     if (scale == 0)
         scale = fabs(all) < 1e-12 ? 1 : all;
+    for (int i = 0; i < recipe->rows * recipe->columns; i++)
+        taps[i] = llrint(recipe->kernel[i] / scale * 65536);
+}
+
+static int reference(const struct channel *in, int x, int y, const void *context)
+{
+    const struct recipe *recipe = context;
     int64_t sum = llrint(recipe->offset * 65536) + 32768;
     for (int j = 0; j < recipe->rows; j++)
         for (int i = 0; i < recipe->columns; i++)
-            sum += llrint(recipe->kernel[j * recipe->columns + i] / scale * 65536) *
-                   channel_at(in, x + i - recipe->columns / 2, y + j - recipe->rows / 2,
-                              recipe->border);
+            sum += taps[j * recipe->columns + i] *
+                   CHANNEL_AT(in, x + i - recipe->columns / 2, y + j - recipe->rows / 2);
     int64_t value = sum >= 0 ? sum / 65536 : -((65535 - sum) / 65536);
     return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
@@ -43,7 +51,9 @@ static void sweep_behind(struct engine *engine, struct behind behind, const stru
         length += snprintf(ops + length, sizeof(ops) - (size_t)length, ",\"scale\":%.17g",
                            recipe->scale);
     snprintf(ops + length, sizeof(ops) - (size_t)length, "}]");
-    neighbours_sweep_behind(engine, behind, ops, reference, recipe, step, with_large);
+    struct neighbours_op op = {ops, reference, recipe, recipe->border};
+    make_taps(recipe);
+    neighbours_sweep_behind(engine, behind, &op, step, with_large);
 }
 
 static void sweep(struct engine *engine, const struct recipe *recipe, size_t step, bool with_large)

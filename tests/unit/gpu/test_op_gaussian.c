@@ -45,11 +45,11 @@ static int reference(const struct channel *in, int x, int y, const void *context
     for (int j = -radius; j <= radius; j++)
         for (int i = -radius; i <= radius; i++)
             sum += (int64_t)recipe->weights[j + radius] * recipe->weights[i + radius] *
-                   channel_at(in, x + i, y + j, "reflect101");
+                   CHANNEL_AT(in, x + i, y + j);
     int blurred = (int)(sum / 65536);
     if (recipe->amount < 0)
         return blurred;
-    int s = channel_at(in, x, y, "zero");
+    int s = CHANNEL_AT(in, x, y);
     int value = s + (int)floor((floor(recipe->amount * 256 + 0.5) * (s - blurred) + 128) / 256);
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
@@ -66,7 +66,8 @@ static void sweep_behind(struct engine *engine, struct behind behind, struct rec
         snprintf(ops, sizeof(ops),
                  "[{\"op\":\"unsharp\",\"ksize\":%d,\"sigma\":%.17g,\"amount\":%.17g}]",
                  recipe.ksize, recipe.sigma, recipe.amount);
-    neighbours_sweep_behind(engine, behind, ops, reference, &recipe, step, with_large);
+    struct neighbours_op op = {ops, reference, &recipe, "reflect101"};
+    neighbours_sweep_behind(engine, behind, &op, step, with_large);
 }
 
 static void sweep(struct engine *engine, struct recipe recipe, size_t step, bool with_large)
@@ -79,7 +80,8 @@ static void all_gaussian(struct engine *engine)
     static const double sigmas[] = {0, 0.4, 1, 2.3, 1000};
     struct recipe five = {.ksize = 5, .amount = -1};
     make_weights(&five);
-    neighbours_sweep(engine, "[\"gaussian\"]", reference, &five, 1, true);
+    neighbours_sweep(engine, &(struct neighbours_op){"[\"gaussian\"]", reference, &five,
+                                                     "reflect101"}, 1, true);
     for (int ksize = 3; ksize <= 31; ksize += 2)
         for (int s = 0; s < 5; s++)
             sweep(engine, (struct recipe){.ksize = ksize, .sigma = sigmas[s], .amount = -1},

@@ -1,35 +1,36 @@
 /* Tests of median: both engines against sorting. */
 #include "tests/fixtures/gpu/neighbours.h"
 
-static int compare_ints(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
 static int reference(const struct channel *in, int x, int y, const void *recipe)
 {
     int size = *(const int *)recipe, values[25], count = 0;
     for (int j = -(size / 2); j <= size / 2; j++)
-        for (int i = -(size / 2); i <= size / 2; i++)
-            values[count++] = channel_at(in, x + i, y + j, "replicate");
-    qsort(values, (size_t)count, sizeof(int), compare_ints);
+        for (int i = -(size / 2); i <= size / 2; i++) {
+            int value = CHANNEL_AT(in, x + i, y + j), at = count++;
+            for (; at > 0 && values[at - 1] > value; at--)
+                values[at] = values[at - 1];
+            values[at] = value;
+        }
     return values[count / 2];
 }
 
+static const int three = 3, five = 5;
+static const struct neighbours_op
+    median = {"[\"median\"]", reference, &three, "replicate"},
+    median_3 = {"[{\"op\":\"median\",\"size\":3}]", reference, &three, "replicate"},
+    median_5 = {"[{\"op\":\"median\",\"size\":5}]", reference, &five, "replicate"};
+
 static void all_median(struct engine *engine)
 {
-    int three = 3, five = 5;
-    neighbours_sweep(engine, "[\"median\"]", reference, &three, 3, false);
-    neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":3}]", reference, &three, 1, true);
-    neighbours_sweep(engine, "[{\"op\":\"median\",\"size\":5}]", reference, &five, 1, true);
+    neighbours_sweep(engine, &median, 3, false);
+    neighbours_sweep(engine, &median_3, 1, true);
+    neighbours_sweep(engine, &median_5, 1, true);
 }
 
 static void sweep_behind(struct engine *engine, struct behind behind)
 {
-    int three = 3, five = 5;
-    neighbours_sweep_behind(engine, behind, "[\"median\"]", reference, &three, 1, true);
-    neighbours_sweep_behind(engine, behind, "[{\"op\":\"median\",\"size\":5}]", reference, &five,
-                            1, true);
+    neighbours_sweep_behind(engine, behind, &median, 1, true);
+    neighbours_sweep_behind(engine, behind, &median_5, 1, true);
 }
 
 static void all_behind_table(struct engine *engine)
