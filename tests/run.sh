@@ -84,7 +84,8 @@ test_at() { # name command...
 
 # The fault cases that take no long time; `make check-faults` runs them all. Still the longest.
 test_at tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
-for source in tests/unit/*/test_*.c tests/e2e/test_*.c tests/scale/test_*.c; do
+# Those that wait come first, so that none of them is left alone at the end.
+for source in tests/e2e/test_*.c tests/scale/test_*.c tests/unit/*/test_*.c; do
     test_at "${source%.c}" "$build/${source%.c}"
 done
 for source in tests/fuzz/fuzz_*.c; do

@@ -143,22 +143,22 @@ TEST(test_term_drains)
 TEST(test_second_term_gives_back_at_once)
 {
     world_put_slow(w);
-    struct process *daemon = start_ready(0, "--workers=1", "--inflight=8");
-    for (int i = 0; i < 8; i++)
+    struct process *daemon = start_ready(0, "--workers=1", "--inflight=4");
+    for (int i = 0; i < 4; i++)
         push_slow(i);
-    assert_true(world_until(w, 20, 8, "ZCARD gpuimgd:lease"));
+    assert_true(world_until(w, 20, 4, "ZCARD gpuimgd:lease"));
     process_signal(daemon, SIGTERM);
     assert_true(process_noted(daemon, 0, "STOPPING=1", 10));
     process_signal(daemon, SIGTERM);
     assert_int_equal(process_wait(daemon, 20), 0);
     long long results = redis_integer(w->client, "LLEN gpuimgd:results");
-    assert_true(results < 8);
-    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs") + results, 8);
+    assert_true(results < 4);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs") + results, 4);
     assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
     /* Given back means that the attempt is, too. */
     daemon = start_ready(0);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         cJSON *result = check_next(w);
         assert_true(json_number(result, "attempt") == 1);
         check_done(result);
