@@ -8,7 +8,7 @@
 #include "conf/text.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
-#include "daemon/telemetry/beacon.h"
+#include "daemon/telemetry/heartbeat.h"
 #include "daemon/telemetry/stats.h"
 
 /* What a person who watches takes for now. More often would cut more of the intervals that
@@ -21,7 +21,7 @@ struct monitor {
     const struct options *options;
     struct monitor_parts parts;
     struct web *web; /* NULL: metrics_listen is empty */
-    struct beacon beacon;
+    struct heartbeat heartbeat;
     struct stats stats;
     enum snapshot_state state; /* without a pause for all daemons, which the queue knows */
     uv_timer_t look_timer, stats_timer;
@@ -170,7 +170,8 @@ static void on_look(uv_timer_t *timer)
     monitor->snapshot.loop_lag_s = clock_ms(monitor->due_ns, now) / 1e3;
     monitor->due_ns = now + LOOK_MS * (uint64_t)NS_PER_MS;
     monitor_look(monitor);
-    beacon_tell(&monitor->beacon, &monitor->snapshot, monitor->options, monitor->parts.queue);
+    heartbeat_publish(&monitor->heartbeat, &monitor->snapshot, monitor->options,
+                      monitor->parts.queue);
 }
 
 static void on_stats(uv_timer_t *timer)
