@@ -291,7 +291,7 @@ $(O)/tests/cuda/launchers.inc: $(wildcard gpu/ops/*.h)
 	@mkdir -p $(@D)
 	sed -n 's/^pass_cuda \(.*\);/\1/p' $^ | tr -d ' ' | tr ',' '\n' | sed 's/.*/LAUNCHER(&)/' > $@
 	sed -n 's/^pass_cuda_many \(.*\);/LAUNCHER_OF_MANY(\1)/p' $^ >> $@
-$(O)/tests/cuda/launchers.o $(O)/tests/cuda/test_specimen.o: $(O)/tests/cuda/launchers.inc
+$(O)/tests/cuda/launchers.o $(O)/tests/cuda/test_test_image.o: $(O)/tests/cuda/launchers.inc
 $(O)/tests/cuda/%.o: tests/cuda/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(STANDIN_CC) -c -o $@ $<

@@ -17,7 +17,7 @@
 #include "daemon/notify.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/workers.h"
-#include "daemon/selfcheck/canary.h"
+#include "daemon/selfcheck/gpu_check.h"
 #include "daemon/selfcheck/selftest.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
@@ -38,9 +38,9 @@ struct daemon {
 
     struct files files;
     struct engine *engine;
-    struct specimen *specimen;
+    struct test_image *test_image;
     struct workers *workers;
-    struct canary *canary; /* NULL: of the CPU engine */
+    struct gpu_check *gpu_check; /* NULL: of the CPU engine */
     struct trace *trace; /* NULL: not wanted */
     struct pipeline *pipeline;
     struct queue *queue;
@@ -113,7 +113,7 @@ static void begin_drain(struct daemon *daemon, const char *why)
     notify_stopping();
     monitor_set_state(daemon->monitor, daemon->why_failed ? SNAPSHOT_FAILED : SNAPSHOT_DRAINING,
                       daemon->why_failed);
-    canary_set_interval(daemon->canary, 0);
+    gpu_check_set_interval(daemon->gpu_check, 0);
     pipeline_pause(daemon->pipeline, true);
     uv_timer_start(&daemon->drain_timer, on_drain_timeout,
                    (uint64_t)(daemon->options->drain_timeout_s * 1e3), 0);
@@ -249,9 +249,10 @@ static void on_sweep(uv_timer_t *timer)
     workers_submit(daemon->workers, &daemon->sweep);
 }
 
-static void start_canary(struct daemon *daemon)
+static void start_gpu_check(struct daemon *daemon)
 {
-    canary_set_interval(daemon->canary, daemon->draining ? 0 : daemon->options->canary_interval_s);
+    gpu_check_set_interval(daemon->gpu_check,
+                           daemon->draining ? 0 : daemon->options->canary_interval_s);
 }
 
 static struct queue_config queue_config(const struct daemon *daemon)
@@ -293,7 +294,7 @@ static void reload(struct daemon *daemon)
     if (daemon->source->load(daemon->source->context, &fresh, &error)) {
         options_adopt(daemon->options, &fresh);
         log_set_level(log_level_parse(daemon->options->log_level));
-        start_canary(daemon);
+        start_gpu_check(daemon);
         struct queue_config config = queue_config(daemon);
         queue_reload(daemon->queue, &config);
         log_info("configuration reloaded");
@@ -400,9 +401,9 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     options_resolve_inflight(options, engine_slots(daemon->engine));
     if (!engine_is_synchronous(daemon->engine))
         uv_prepare_start(&daemon->engine_prepare, on_prepare);
-    daemon->specimen = specimen_create(error);
-    return daemon->specimen &&
-           selftest_run(&daemon->loop, daemon->engine, daemon->specimen, error);
+    daemon->test_image = test_image_create(error);
+    return daemon->test_image &&
+           selftest_run(&daemon->loop, daemon->engine, daemon->test_image, error);
 }
 
 static bool open_trace(struct daemon *daemon, struct error *error)
@@ -465,9 +466,9 @@ static enum exit_status open_parts(struct daemon *daemon)
     if (daemon->workers)
         daemon->pipeline = pipeline_create(&parts);
     if (daemon->pipeline && !engine_is_synchronous(daemon->engine))
-        daemon->canary = canary_create(&daemon->loop, daemon->engine, daemon->workers,
-                                       daemon->specimen);
-    if (!daemon->pipeline || (!daemon->canary && !engine_is_synchronous(daemon->engine))) {
+        daemon->gpu_check =
+            gpu_check_create(&daemon->loop, daemon->engine, daemon->workers, daemon->test_image);
+    if (!daemon->pipeline || (!daemon->gpu_check && !engine_is_synchronous(daemon->engine))) {
         error_set(&error, STATUS_INTERNAL,
                   "no memory, threads or file descriptors for %" PRIu64 " workers",
                   options->workers);
@@ -497,7 +498,7 @@ static void start_monitor(struct daemon *daemon)
     struct monitor_parts parts = {
         .engine = daemon->engine,
         .workers = daemon->workers,
-        .canary = daemon->canary,
+        .gpu_check = daemon->gpu_check,
         .pipeline = daemon->pipeline,
         .queue = daemon->queue,
     };
@@ -509,7 +510,7 @@ static void start(struct daemon *daemon)
     uint64_t watchdog_ms = notify_watchdog_interval_ms();
     uint64_t sweep_ms = (uint64_t)(daemon->options->reap_s * 1e3);
     monitor_swept(daemon->monitor, files_sweep(&daemon->files, leftover_age_s(daemon)));
-    start_canary(daemon);
+    start_gpu_check(daemon);
     uv_timer_start(&daemon->check_timer, on_check, CHECK_MS, CHECK_MS);
     uv_timer_start(&daemon->sweep_timer, on_sweep, sweep_ms, sweep_ms);
     if (watchdog_ms > 0)
@@ -549,8 +550,8 @@ static void close_parts(struct daemon *daemon)
     monitor_close(daemon->monitor);
     pipeline_destroy(daemon->pipeline);
     trace_close(daemon->trace);
-    canary_destroy(daemon->canary);
-    specimen_destroy(daemon->specimen);
+    gpu_check_destroy(daemon->gpu_check);
+    test_image_destroy(daemon->test_image);
     workers_destroy(daemon->workers);
     engine_close(daemon->engine);
     files_close(&daemon->files);
@@ -583,8 +584,9 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         monitor_write_stats(daemon->monitor);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  metrics_jobs(monitor_totals(daemon->monitor)), status);
-        *abrupt = pipeline_zombies(daemon->pipeline) > 0 || canary_is_out(daemon->canary) ||
-                  daemon->sweeping || pipeline_tries_disk(daemon->pipeline);
+        *abrupt = pipeline_zombies(daemon->pipeline) > 0 ||
+                  gpu_check_is_running(daemon->gpu_check) || daemon->sweeping ||
+                  pipeline_tries_disk(daemon->pipeline);
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to what would be freed */

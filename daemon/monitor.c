@@ -83,13 +83,13 @@ static void look_at_engine(struct snapshot *snapshot, struct engine *engine)
 static void look_at_threads(struct snapshot *snapshot, const struct monitor_parts *parts)
 {
     struct workers_usage workers = workers_usage(parts->workers);
-    struct canary_counts canary = canary_counts(parts->canary);
+    struct gpu_check_counts gpu_check = gpu_check_counts(parts->gpu_check);
     snapshot->workers = workers.threads;
     snapshot->workers_busy = workers.busy;
     snapshot->workers_busy_s = workers.busy_s;
     snapshot->workers_replaced = workers_given_up(parts->workers);
-    snapshot->canary_runs = canary.runs;
-    snapshot->canary_failures = canary.failures;
+    snapshot->gpu_check_runs = gpu_check.runs;
+    snapshot->gpu_check_failures = gpu_check.failures;
     snapshot->loop_cpu_s = (double)clock_thread_cpu_ns() / 1e9;
 }
 

@@ -15,7 +15,7 @@
 #include "conf/options.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/workers.h"
-#include "daemon/selfcheck/canary.h"
+#include "daemon/selfcheck/gpu_check.h"
 #include "daemon/telemetry/snapshot.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
@@ -26,7 +26,7 @@ struct monitor;
 struct monitor_parts {
     struct engine *engine;
     struct workers *workers;
-    struct canary *canary; /* or NULL */
+    struct gpu_check *gpu_check; /* or NULL */
     struct pipeline *pipeline;
     struct queue *queue;
 };

@@ -124,7 +124,7 @@ bool selftest_codecs(struct error *error)
 struct selftest {
     uv_loop_t *loop;
     struct engine *engine;
-    const struct specimen *specimen;
+    const struct test_image *test_image;
     struct error *error;
     struct codec_context *codec;
     struct run {
@@ -150,13 +150,13 @@ static void on_done(struct engine_task *task)
 static bool start(struct selftest *test, struct run *run, struct error *error)
 {
     struct engine *engine = test->engine;
-    const struct plan *plan = specimen_plan(test->specimen);
+    const struct plan *plan = test_image_plan(test->test_image);
     enum engine_reserved reserved = engine_reserve(engine, plan, &run->memory, error);
     if (reserved == ENGINE_WAIT)
         error_set(error, STATUS_OUT_OF_MEMORY, "no room for its image in the pools");
     if (reserved != ENGINE_RESERVED)
         return false;
-    if (!specimen_decode(test->specimen, test->codec, &run->memory, error)) {
+    if (!test_image_decode(test->test_image, test->codec, &run->memory, error)) {
         engine_release(engine, &run->memory);
         return false;
     }
@@ -204,7 +204,7 @@ static bool check(struct selftest *test, const struct run *run)
     struct error error = {0};
     if (run->task.error.status != STATUS_OK)
         return wrong(test, run->task.error.text);
-    return specimen_compare(test->specimen, test->codec, &run->memory, &error) ||
+    return test_image_compare(test->test_image, test->codec, &run->memory, &error) ||
            wrong(test, error.text);
 }
 
@@ -229,10 +229,11 @@ static bool run_all(struct selftest *test)
     return ok;
 }
 
-bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct specimen *specimen,
+bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct test_image *test_image,
                   struct error *error)
 {
-    struct selftest test = {.loop = loop, .engine = engine, .specimen = specimen, .error = error};
+    struct selftest test = {
+        .loop = loop, .engine = engine, .test_image = test_image, .error = error};
     bool ok = run_all(&test);
     codec_context_destroy(test.codec);
     if (all_ended(&test))

@@ -1,6 +1,6 @@
 /*
  * selftest.h - what is tried before the daemon says READY: the codecs, with the libraries that it
- * runs with, and the specimen through the whole path on every stream.
+ * runs with, and the test_image through the whole path on every stream.
  *
  * Run on the loop thread.
  */
@@ -11,7 +11,7 @@
 
 #include <uv.h>
 
-#include "daemon/selfcheck/specimen.h"
+#include "daemon/selfcheck/test_image.h"
 
 /* Encodes an image in each format, decodes it and compares. false with a sentence in error: a
  * library is another one than gpuimgd was built for, or broken; or out_of_memory. */
@@ -20,7 +20,7 @@ bool selftest_codecs(struct error *error) MUST_CHECK;
 /* Reserve, decode, run, compare with the CPU engine, encode.
  * false with a sentence in error: a codec or the engine gives wrong pixels, or none. The loop is
  * run meanwhile; the engine's wake must end in engine_reap. */
-bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct specimen *specimen,
+bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct test_image *test_image,
                   struct error *error) MUST_CHECK;
 
 #endif

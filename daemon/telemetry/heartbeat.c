@@ -19,14 +19,14 @@ static const char *state_of(const struct snapshot *snapshot)
 }
 
 void heartbeat_publish(struct heartbeat *heartbeat, const struct snapshot *snapshot,
-                 const struct options *options, struct queue *queue)
+                       const struct options *options, struct queue *queue)
 {
     const char *state = state_of(snapshot);
     uint64_t jobs = metrics_jobs(&snapshot->totals);
     if (!snapshot->redis_ready)
         return;
-    bool has_news = jobs != heartbeat->sent_jobs || state != heartbeat->sent_state ||
-                    snapshot->in_flight > 0;
+    bool has_news =
+        jobs != heartbeat->sent_jobs || state != heartbeat->sent_state || snapshot->in_flight > 0;
     if (!has_news && !heartbeat->had_news &&
         clock_ms(heartbeat->sent_ns, snapshot->taken_ns) < options->renew_s * 1e3)
         return;

@@ -22,6 +22,6 @@ struct heartbeat {
 /* Publishes if the daemon is busy, if a value changed, or if renew_s has passed. Errors and a lack
  * of memory are ignored: the next call tries again. */
 void heartbeat_publish(struct heartbeat *heartbeat, const struct snapshot *snapshot,
-                 const struct options *options, struct queue *queue);
+                       const struct options *options, struct queue *queue);
 
 #endif

@@ -127,8 +127,8 @@ static void add_threads(struct writer *w, const struct snapshot *s)
     status_json_seconds(w, "lag_s", s->loop_lag_s);
     writer_close(w, '}');
     writer_open(w, "canary", '{');
-    writer_number(w, "runs", s->canary_runs);
-    writer_number(w, "failures", s->canary_failures);
+    writer_number(w, "runs", s->gpu_check_runs);
+    writer_number(w, "failures", s->gpu_check_failures);
     writer_close(w, '}');
 }
 

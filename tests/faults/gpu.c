@@ -287,9 +287,9 @@ static void device_of_a_stopped_daemon(struct rig *rig)
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
 }
 
-/* ---- the canary ------------------------------------------------------------------------------ */
+/* ---- the GPU check --------------------------------------------------------------------------- */
 
-/* Jobs go on meanwhile; not one of them is charged, and the canary is not counted as one. */
+/* Jobs run at the same time. No job is charged, and the GPU check does not count as a job. */
 static void wrong_bit(struct rig *rig)
 {
     struct process *daemon =
@@ -303,9 +303,9 @@ static void wrong_bit(struct rig *rig)
     rig_raise(rig, "now");
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
     /* On cuda:1, where the flag came too late for cuda:0's turn. */
-    rig_saw_if(rig, process_noted(daemon, mark, "STATUS=failed: canary on cuda:", 0.1),
+    rig_saw_if(rig, process_noted(daemon, mark, "STATUS=failed: GPU check on cuda:", 0.1),
                "STATUS says so", "STATUS does not say so");
-    rig_saw_if(rig, process_log_count(daemon, 0, "error   canary on cuda:") > 0 &&
+    rig_saw_if(rig, process_log_count(daemon, 0, "error   GPU check on cuda:") > 0 &&
                         process_log_count(daemon, 0, "pixels differ from the CPU's") > 0,
                "so does the log", "the log does not");
     rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 20 jobs, exit status 70") == 1,
@@ -315,7 +315,7 @@ static void wrong_bit(struct rig *rig)
     rig_saw_done(rig, "m");
 }
 
-/* Held on the device while the canary, on the other stream, finds the bit; nobody is charged. */
+/* The GPU check finds the bit on one stream while jobs are held on another. No job is charged. */
 static void wrong_bit_beside_jobs(struct rig *rig)
 {
     struct process *daemon =
@@ -324,7 +324,7 @@ static void wrong_bit_beside_jobs(struct rig *rig)
     rig_raise(rig, "hold");
     rig_push(rig, "n", 3);
     world_until(&rig->world, 20, 3, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.6)); /* the canary is held, too */
+    process_sleep(patience(0.6)); /* the GPU check is held, too */
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
@@ -332,8 +332,8 @@ static void wrong_bit_beside_jobs(struct rig *rig)
     rig_saw_attempts(rig, "n", 1);
 }
 
-/* A device that fails under the canary alone, with no job that would find out. */
-static void canary_alone(struct rig *rig)
+/* The device fails while only the GPU check runs on it. */
+static void gpu_check_alone(struct rig *rig)
 {
     struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=719"),
                                             "--canary_interval_s=0.1", NULL);
@@ -344,13 +344,13 @@ static void canary_alone(struct rig *rig)
     rig_saw_attempts(rig, "n", 1);
 }
 
-/* An error of one call, of the canary's: no fault. It goes on, and so do the jobs. */
-static void canary_not_started(struct rig *rig)
+/* One call of the GPU check fails. The engine has no fault; checks and jobs go on. */
+static void gpu_check_not_started(struct rig *rig)
 {
     struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701"),
                                             "--canary_interval_s=0.1", NULL);
     rig_raise(rig, "now");
-    rig_saw_if(rig, process_logged(daemon, 0, "warning canary on cuda:0: ", 20), "said",
+    rig_saw_if(rig, process_logged(daemon, 0, "warning GPU check on cuda:0: ", 20), "said",
                "not said");
     rig_push(rig, "n", 3);
     rig_wait(rig, 20);
@@ -391,7 +391,7 @@ static void illegal_address(struct rig *rig)
     saw_pictures(rig, "m");
 }
 
-static void canary_on_a_device(struct rig *rig)
+static void gpu_check_on_a_device(struct rig *rig)
 {
     if (!world_has_cuda()) {
         rig_skip(rig, "there is no CUDA device here");
@@ -406,7 +406,7 @@ static void canary_on_a_device(struct rig *rig)
     rig_saw_done(rig, "n");
     rig_saw_attempts(rig, "n", 1);
     saw_pictures(rig, "n");
-    rig_saw(rig, "%zu words of the canary", process_log_count(daemon, 0, "canary"));
+    rig_saw(rig, "%zu lines about the GPU check", process_log_count(daemon, 0, "GPU check"));
     process_signal(daemon, SIGTERM);
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
     rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 200 jobs") == 1,
@@ -448,23 +448,23 @@ static const struct fault_case cases[] = {
     {"on the device, past its deadline", "SIGSTOP for 2.5 s",
      .run = device_of_a_stopped_daemon, .quick = true,
      .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},
-    {"a device, looked at by the canary", "one wrong bit", .run = wrong_bit, .quick = true,
+    {"a device that the GPU check tests", "one wrong bit", .run = wrong_bit, .quick = true,
      .expected = "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 "
                  "done once"},
-    {"the canary beside 3 jobs", "one wrong bit", .run = wrong_bit_beside_jobs, .quick = true,
+    {"the GPU check beside 3 jobs", "one wrong bit", .run = wrong_bit_beside_jobs, .quick = true,
      .expected = "exit 70; 3 done once; all at attempt 1"},
-    {"the canary alone", "launch failure on the device", .run = canary_alone, .quick = true,
+    {"the GPU check alone", "launch failure on the device", .run = gpu_check_alone, .quick = true,
      .expected = "exit 70; 3 done once; all at attempt 1"},
-    {"the canary", "too many resources", .run = canary_not_started, .quick = true,
+    {"the GPU check", "too many resources", .run = gpu_check_not_started, .quick = true,
      .expected = "said; 3 done once; exit 0"},
     {"a device of this machine", "a kernel with an illegal address",
      .run = illegal_address, .quick = true,
      .expected = "exit 70; an illegal address; 0 leases; 20 done once; 20 done once; victim0: "
                  "done, attempt 2; no more are charged than there are streams; the CPU engine's "
                  "pictures; the CPU engine's pictures"},
-    {"the canary on a device of this machine", "nothing", .run = canary_on_a_device, .quick = true,
-     .expected = "200 done once; all at attempt 1; the CPU engine's pictures; 0 words of the "
-                 "canary; exit 0; 200 jobs counted"},
+    {"the GPU check on a device of this machine", "nothing", .run = gpu_check_on_a_device, .quick = true,
+     .expected = "200 done once; all at attempt 1; the CPU engine's pictures; 0 lines about "
+                 "the GPU check; exit 0; 200 jobs counted"},
     {.name = NULL},
 };
 

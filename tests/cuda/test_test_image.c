@@ -4,7 +4,7 @@
  */
 #include "tests/cuda/jobs.h"
 
-#include "daemon/selfcheck/specimen.h"
+#include "daemon/selfcheck/test_image.h"
 #include "gpu/plan/pass.h"
 
 /* The Makefile takes the names from the headers of gpu/ops, so that a new one is in the list. */
@@ -26,7 +26,7 @@ static const struct launcher {
 #define LAUNCHERS (sizeof launchers / sizeof *launchers)
 
 struct check {
-    struct specimen *specimen;
+    struct test_image *test_image;
     struct engine *engine;
     struct codec_context *codec;
     const struct pass_type *types[64]; /* of the launches, in their order */
@@ -38,11 +38,11 @@ static void check_open(struct check *check)
     struct error error = {0};
     jobs_set_no_fault(1);
     *check = (struct check){.engine = jobs_engine(&(struct jobs_how){.streams = 1})};
-    check->specimen = specimen_create(&error);
-    if (!check->specimen)
+    check->test_image = test_image_create(&error);
+    if (!check->test_image)
         fail_msg("%s", error.text);
     check->codec = codec_context_create();
-    const struct plan *plan = specimen_plan(check->specimen);
+    const struct plan *plan = test_image_plan(check->test_image);
     for (uint32_t v = 0; v < plan->variant_count; v++)
         for (uint32_t p = 0; p < plan->variants[v].pass_count; p++)
             if (!plan->variants[v].passes[p].deferred)
@@ -53,7 +53,7 @@ static void check_close(struct check *check)
 {
     jobs_set_no_fault(1);
     codec_context_destroy(check->codec);
-    specimen_destroy(check->specimen);
+    test_image_destroy(check->test_image);
     engine_close(check->engine);
 }
 
@@ -63,17 +63,17 @@ static bool passes(struct check *check, unsigned nth)
 {
     struct engine_memory memory;
     struct error error = {0};
-    struct engine_task task = {.plan = specimen_plan(check->specimen), .memory = &memory,
-                               .done = test_done};
-    cuda_fault_set(&(struct cuda_fault){.at = "kernel", .bit = nth > 0, .nth = nth ? nth : 1000,
-                                        .times = 1, .devices = 1});
+    struct engine_task task = {
+        .plan = test_image_plan(check->test_image), .memory = &memory, .done = test_done};
+    cuda_fault_set(&(struct cuda_fault){
+        .at = "kernel", .bit = nth > 0, .nth = nth ? nth : 1000, .times = 1, .devices = 1});
     assert_int_equal(engine_reserve(check->engine, task.plan, &memory, &error), ENGINE_RESERVED);
-    assert_true(specimen_decode(check->specimen, check->codec, &memory, &error));
+    assert_true(test_image_decode(check->test_image, check->codec, &memory, &error));
     test_run(check->engine, &task);
     assert_int_equal(task.error.status, STATUS_OK);
     assert_int_equal(cuda_fault_passed(), check->count);
     assert_int_equal(cuda_fault_struck(), nth > 0);
-    bool same = specimen_compare(check->specimen, check->codec, &memory, &error);
+    bool same = test_image_compare(check->test_image, check->codec, &memory, &error);
     assert_int_equal(error.status, same ? STATUS_OK : STATUS_GPU_FAILED);
     engine_release(check->engine, &memory);
     return same;

@@ -1,4 +1,4 @@
-#include "daemon/selfcheck/specimen.h"
+#include "daemon/selfcheck/test_image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define FILE_BYTES (WIDTH * HEIGHT * CHANNELS + 65536)
 
 /* Every launcher of gpu/ops has a pass in one of these chains, and a wrong bit of it shows in what
- * comes of the chain: tests/cuda/test_specimen.c. All end without alpha. */
+ * comes of the chain: tests/cuda/test_test_image.c. All end without alpha. */
 static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
@@ -28,7 +28,7 @@ struct file {
     size_t length;
 };
 
-struct specimen {
+struct test_image {
     struct file source, result; /* PNG; the result is the first chain's */
     struct image_info info;
     cJSON *ops;
@@ -65,29 +65,28 @@ static bool encode(struct codec_context *codec, const struct image *image, struc
 {
     uint8_t buffer[4096];
     struct file_sink sink = {{.buffer = buffer, .capacity = sizeof buffer, .flush = keep}, file};
-    struct encode_request png = {.format = &formats[FORMAT_png],
-                                 .encoder.compression = 1};
+    struct encode_request png = {.format = &formats[FORMAT_png], .encoder.compression = 1};
     file->length = 0;
     return codec_encode(codec, image, &png, &sink.sink, error) == STATUS_OK;
 }
 
 static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT};
 
-static bool decode(const struct specimen *specimen, struct codec_context *codec,
-                   struct image *image, struct error *error)
+static bool decode(const struct test_image *test, struct codec_context *codec, struct image *image,
+                   struct error *error)
 {
     struct decode_request request = {0};
-    return codec_decode(codec, specimen->source.bytes, specimen->source.length, &specimen->info,
-                        &request, &limits, image, error) == STATUS_OK;
+    return codec_decode(codec, test->source.bytes, test->source.length, &test->info, &request,
+                        &limits, image, error) == STATUS_OK;
 }
 
-bool specimen_decode(const struct specimen *specimen, struct codec_context *codec,
-                     const struct engine_memory *memory, struct error *error)
+bool test_image_decode(const struct test_image *test, struct codec_context *codec,
+                       const struct engine_memory *memory, struct error *error)
 {
-    struct image image = plan_input(&specimen->plan, memory->input);
-    memset(memory->output, 0xA5, specimen->plan.output_bytes);
-    plan_put_constants(&specimen->plan, memory->input);
-    return decode(specimen, codec, &image, error);
+    struct image image = plan_input(&test->plan, memory->input);
+    memset(memory->output, 0xA5, test->plan.output_bytes);
+    plan_put_constants(&test->plan, memory->input);
+    return decode(test, codec, &image, error);
 }
 
 static bool same_pixels(const struct plan *plan, size_t chain, uint8_t *a, uint8_t *b)
@@ -112,21 +111,21 @@ static bool same_values(const struct plan *plan, size_t chain, const uint8_t *a,
     return same;
 }
 
-bool specimen_compare(const struct specimen *specimen, struct codec_context *codec,
-                      const struct engine_memory *memory, struct error *error)
+bool test_image_compare(const struct test_image *test, struct codec_context *codec,
+                        const struct engine_memory *memory, struct error *error)
 {
-    const struct plan *plan = &specimen->plan;
+    const struct plan *plan = &test->plan;
     for (size_t i = 0; i < plan->variant_count; i++) {
-        if (!same_pixels(plan, i, memory->output, specimen->output))
+        if (!same_pixels(plan, i, memory->output, test->output))
             return wrong(error, "the engine's pixels differ from the CPU's");
-        if (!same_values(plan, i, memory->output, specimen->output))
+        if (!same_values(plan, i, memory->output, test->output))
             return wrong(error, "the engine's values differ from the CPU's");
     }
     struct image image = plan_result(plan, 0, memory->input, memory->output);
     struct file *file = malloc(sizeof *file);
     bool ok = file ? encode(codec, &image, file, error) : wrong(error, "no memory");
-    if (ok && (file->length != specimen->result.length ||
-               memcmp(file->bytes, specimen->result.bytes, file->length) != 0))
+    if (ok && (file->length != test->result.length ||
+               memcmp(file->bytes, test->result.bytes, file->length) != 0))
         ok = wrong(error, "the encoder's bytes differ from the first ones");
     free(file);
     return ok;
@@ -151,102 +150,105 @@ static void draw(const struct image *image)
 }
 
 /* Draws, encodes as PNG, decodes again: lossless, so both must be equal. */
-static bool make_source(struct specimen *specimen, struct codec_context *codec,
-                        struct error *error)
+static bool make_source(struct test_image *test, struct codec_context *codec, struct error *error)
 {
     size_t bytes = image_bytes(WIDTH, HEIGHT, CHANNELS);
     uint8_t *pixels = calloc(2, bytes);
-    struct image drawn = {.pixels = pixels, .width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
+    struct image drawn = {.pixels = pixels,
+                          .width = WIDTH,
+                          .height = HEIGHT,
+                          .channels = CHANNELS,
                           .stride = image_stride(WIDTH, CHANNELS)};
     struct image decoded = drawn;
     if (!pixels)
         return wrong(error, "no memory");
     decoded.pixels = pixels + bytes;
     draw(&drawn);
-    bool ok = encode(codec, &drawn, &specimen->source, error) &&
-              codec_probe(codec, specimen->source.bytes, specimen->source.length, &limits,
-                          &specimen->info, error) == STATUS_OK &&
-              decode(specimen, codec, &decoded, error);
+    bool ok = encode(codec, &drawn, &test->source, error) &&
+              codec_probe(codec, test->source.bytes, test->source.length, &limits, &test->info,
+                          error) == STATUS_OK &&
+              decode(test, codec, &decoded, error);
     if (ok && memcmp(drawn.pixels, decoded.pixels, bytes) != 0)
         ok = wrong(error, "PNG does not give back what went in");
     free(pixels);
     return ok;
 }
 
-static bool make_plan(struct specimen *specimen, struct error *error)
+static bool make_plan(struct test_image *test, struct error *error)
 {
-    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
-                                 .orientation = 1, .background = {255, 255, 255}};
+    struct plan_source source = {.width = WIDTH,
+                                 .height = HEIGHT,
+                                 .channels = CHANNELS,
+                                 .orientation = 1,
+                                 .background = {255, 255, 255}};
     struct plan_target targets[JOB_OUTPUTS_MAX];
     struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};
     const cJSON *ops;
     size_t count = 0;
-    specimen->ops = cJSON_Parse(chains);
-    if (!specimen->ops)
+    test->ops = cJSON_Parse(chains);
+    if (!test->ops)
         return wrong(error, "no memory");
-    cJSON_ArrayForEach (ops, specimen->ops)
-        targets[count++] = (struct plan_target){.ops = ops, .opaque = true};
-    return plan_build(&specimen->plan, &source, targets, count, &bounds, error) == STATUS_OK;
+    cJSON_ArrayForEach(ops, test->ops) targets[count++] =
+        (struct plan_target){.ops = ops, .opaque = true};
+    return plan_build(&test->plan, &source, targets, count, &bounds, error) == STATUS_OK;
 }
 
-static bool keep_result(struct specimen *specimen, struct codec_context *codec,
+static bool keep_result(struct test_image *test, struct codec_context *codec,
                         const struct engine_memory *memory, struct error *error)
 {
-    struct image image = plan_result(&specimen->plan, 0, memory->input, memory->output);
-    specimen->output = malloc(specimen->plan.output_bytes);
-    if (!specimen->output)
+    struct image image = plan_result(&test->plan, 0, memory->input, memory->output);
+    test->output = malloc(test->plan.output_bytes);
+    if (!test->output)
         return wrong(error, "no memory");
-    memcpy(specimen->output, memory->output, specimen->plan.output_bytes);
-    return encode(codec, &image, &specimen->result, error);
+    memcpy(test->output, memory->output, test->plan.output_bytes);
+    return encode(codec, &image, &test->result, error);
 }
 
-static bool make_result(struct specimen *specimen, struct codec_context *codec,
-                        struct error *error)
+static bool make_result(struct test_image *test, struct codec_context *codec, struct error *error)
 {
     struct engine_config config = {.kind = "cpu", .pinned_bytes = 16 * MIB};
     struct engine_memory memory = {0};
-    struct engine_task task = {.plan = &specimen->plan, .memory = &memory};
+    struct engine_task task = {.plan = &test->plan, .memory = &memory};
     struct engine *cpu = NULL;
     if (engine_open(&config, &cpu, error) != STATUS_OK)
         return false;
-    bool ok = engine_reserve(cpu, &specimen->plan, &memory, error) == ENGINE_RESERVED &&
-              specimen_decode(specimen, codec, &memory, error);
+    bool ok = engine_reserve(cpu, &test->plan, &memory, error) == ENGINE_RESERVED &&
+              test_image_decode(test, codec, &memory, error);
     if (ok) {
         engine_run(cpu, &task);
-        ok = keep_result(specimen, codec, &memory, error);
+        ok = keep_result(test, codec, &memory, error);
     }
     engine_release(cpu, &memory);
     engine_close(cpu);
     return ok;
 }
 
-struct specimen *specimen_create(struct error *error)
+struct test_image *test_image_create(struct error *error)
 {
-    struct specimen *specimen = calloc(1, sizeof *specimen);
+    struct test_image *test = calloc(1, sizeof *test);
     struct codec_context *codec = codec_context_create();
-    bool ok = specimen && codec ? make_source(specimen, codec, error) &&
-                                      make_plan(specimen, error) &&
-                                      make_result(specimen, codec, error)
-                                : wrong(error, "no memory");
+    bool ok = test && codec ? make_source(test, codec, error) && make_plan(test, error) &&
+                                  make_result(test, codec, error)
+                            : wrong(error, "no memory");
     codec_context_destroy(codec);
     if (ok)
-        return specimen;
-    specimen_destroy(specimen);
+        return test;
+    test_image_destroy(test);
     return NULL;
 }
 
-void specimen_destroy(struct specimen *specimen)
+void test_image_destroy(struct test_image *test)
 {
-    if (!specimen)
+    if (!test)
         return;
-    image_info_clear(&specimen->info);
-    plan_clear(&specimen->plan);
-    cJSON_Delete(specimen->ops);
-    free(specimen->output);
-    free(specimen);
+    image_info_clear(&test->info);
+    plan_clear(&test->plan);
+    cJSON_Delete(test->ops);
+    free(test->output);
+    free(test);
 }
 
-const struct plan *specimen_plan(const struct specimen *specimen)
+const struct plan *test_image_plan(const struct test_image *test)
 {
-    return &specimen->plan;
+    return &test->plan;
 }

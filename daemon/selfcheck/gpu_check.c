@@ -1,0 +1,201 @@
+#include "daemon/selfcheck/gpu_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conf/clock.h"
+#include "conf/log.h"
+
+/* How often the engine is asked while the check is with it: a device that fails reports nothing,
+ * and there may be no job that asks. */
+#define TICK_MS 100
+/* It waits behind the jobs of its device; where it is not answered by then, it says nothing. */
+#define TIMEOUT_S 60
+/* Above most tasks: it holds memory that jobs may wait for. */
+#define PRIORITY 3
+
+struct run {
+    struct gpu_check *check;
+    struct engine_memory memory;
+    struct engine_task task;
+    struct error error; /* the task's, or what was found out on a worker */
+    bool wrong;         /* it was found out about the pixels or by a codec */
+};
+
+struct gpu_check {
+    struct engine *engine;
+    struct workers *workers;
+    const struct test_image *test_image;
+    uv_timer_t timer;
+    double interval_s;
+    bool running;
+    struct worker_task task;
+    struct run runs[DEVICES_MAX];
+    uint32_t run_count, computing;
+    struct gpu_check_counts counts;
+};
+
+static void on_turn(uv_timer_t *timer);
+
+static void rest(struct gpu_check *check)
+{
+    uv_timer_stop(&check->timer);
+    if (check->interval_s > 0 && !engine_fault(check->engine))
+        uv_timer_start(&check->timer, on_turn, (uint64_t)(check->interval_s * 1e3) + 1, 0);
+}
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+static void end(struct gpu_check *check)
+{
+    for (uint32_t i = 0; i < check->run_count; i++) {
+        struct run *run = &check->runs[i];
+        const char *device = engine_name(check->engine, run->memory.device);
+        check->counts.runs++;
+        check->counts.failures += run->error.status != STATUS_OK;
+        char text[ERROR_TEXT_MAX];
+        snprintf(text, sizeof text, "GPU check on %.23s: %.250s", device, run->error.text);
+        if (run->wrong)
+            engine_condemn(check->engine, text);
+        else if (run->error.status != STATUS_OK)
+            log_warning("%s", text);
+        engine_release(check->engine, &run->memory);
+    }
+    check->running = false;
+    rest(check);
+}
+
+static void compare_run(struct worker_task *task, struct worker_tools *tools)
+{
+    struct gpu_check *check = container_of(task, struct gpu_check, task);
+    for (uint32_t i = 0; i < check->run_count; i++) {
+        struct run *run = &check->runs[i];
+        if (run->error.status == STATUS_OK)
+            run->wrong =
+                !test_image_compare(check->test_image, tools->codec, &run->memory, &run->error);
+    }
+}
+
+static void compare_done(struct worker_task *task)
+{
+    end(container_of(task, struct gpu_check, task));
+}
+
+static void submit_task(struct gpu_check *check,
+                          void (*run)(struct worker_task *, struct worker_tools *),
+                          void (*done)(struct worker_task *))
+{
+    check->task = (struct worker_task){.priority = PRIORITY, .run = run, .done = done};
+    workers_submit(check->workers, &check->task);
+}
+
+/* ---- on the devices -------------------------------------------------------------------------- */
+
+static void on_computed(struct engine_task *task)
+{
+    struct run *run = container_of(task, struct run, task);
+    struct gpu_check *check = run->check;
+    run->error = task->error;
+    if (--check->computing > 0)
+        return;
+    uv_timer_stop(&check->timer);
+    submit_task(check, compare_run, compare_done);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    engine_reap(((struct gpu_check *)timer->data)->engine);
+}
+
+static void decode_done(struct worker_task *task)
+{
+    struct gpu_check *check = container_of(task, struct gpu_check, task);
+    uint64_t deadline_ns = clock_after_s(clock_now_ns(), TIMEOUT_S);
+    for (uint32_t i = 0; i < check->run_count; i++)
+        check->computing += !check->runs[i].wrong;
+    if (check->computing == 0) {
+        end(check);
+        return;
+    }
+    uv_timer_start(&check->timer, on_tick, TICK_MS, TICK_MS);
+    for (uint32_t i = 0; i < check->run_count; i++) {
+        struct run *run = &check->runs[i];
+        if (run->wrong)
+            continue;
+        run->task = (struct engine_task){.plan = test_image_plan(check->test_image),
+                                         .memory = &run->memory,
+                                         .deadline_ns = deadline_ns,
+                                         .done = on_computed};
+        engine_submit(check->engine, &run->task);
+    }
+}
+
+/* ---- its beginning --------------------------------------------------------------------------- */
+
+static void decode_run(struct worker_task *task, struct worker_tools *tools)
+{
+    struct gpu_check *check = container_of(task, struct gpu_check, task);
+    for (uint32_t i = 0; i < check->run_count; i++) {
+        struct run *run = &check->runs[i];
+        run->wrong = !test_image_decode(check->test_image, tools->codec, &run->memory, &run->error);
+    }
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    struct gpu_check *check = timer->data;
+    const struct plan *plan = test_image_plan(check->test_image);
+    check->run_count = 0;
+    for (uint32_t d = 0; d < engine_devices(check->engine); d++) {
+        struct run *run = &check->runs[check->run_count];
+        *run = (struct run){.check = check};
+        if (engine_reserve_on(check->engine, d, plan, &run->memory, &run->error) == ENGINE_RESERVED)
+            check->run_count++;
+    }
+    if (check->run_count == 0) {
+        rest(check);
+        return;
+    }
+    check->running = true;
+    submit_task(check, decode_run, decode_done);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct gpu_check *gpu_check_create(uv_loop_t *loop, struct engine *engine, struct workers *workers,
+                                   const struct test_image *test_image)
+{
+    struct gpu_check *check = calloc(1, sizeof *check);
+    if (!check)
+        return NULL;
+    check->engine = engine;
+    check->workers = workers;
+    check->test_image = test_image;
+    uv_timer_init(loop, &check->timer);
+    check->timer.data = check;
+    return check;
+}
+
+void gpu_check_set_interval(struct gpu_check *check, double interval_s)
+{
+    if (!check)
+        return;
+    check->interval_s = interval_s;
+    if (!check->running)
+        rest(check);
+}
+
+bool gpu_check_is_running(const struct gpu_check *check)
+{
+    return check && check->running;
+}
+
+struct gpu_check_counts gpu_check_counts(const struct gpu_check *check)
+{
+    return check ? check->counts : (struct gpu_check_counts){0};
+}
+
+void gpu_check_destroy(struct gpu_check *check)
+{
+    free(check);
+}
