@@ -16,20 +16,20 @@
 #include "queue/job/writer.h"
 
 #define PAGE_BYTES   4096
-/* What is written at once, and room for one event more and for what it may have to skip. */
+/* One write, plus one event and the newlines that pad a page before it. */
 #define FLUSH_BYTES  (64 * 1024)
 #define BUFFER_BYTES (FLUSH_BYTES + PAGE_BYTES + EVENT_MAX)
-/* The longest event: some 150 bytes of its form, six numbers, and names of at most 400 bytes. */
+/* The longest event: about 150 bytes of keys, six numbers, and names of at most 400 bytes. */
 #define EVENT_MAX 1024
-/* A job of the most slices with all its tracks named. */
+/* Events of a job with TRACE_SLICES_MAX slices, each on a track that is not named yet. */
 #define JOB_EVENTS_MAX (4 * TRACE_SLICES_MAX + 8)
-/* What is kept free for the end. */
+/* Reserved for the event that ends the trace. */
 #define TAIL_BYTES (2 * EVENT_MAX)
 
 #define HOST_PID 1
 #define DEVICE_PID(device) (2 + (device))
 
-/* The counters' values need not lie closer than this. */
+/* Minimum distance between two samples of a counter. */
 #define COUNTER_NS 1000000
 
 static_assert(EVENT_MAX <= PAGE_BYTES, "an event fits a page");
@@ -38,19 +38,20 @@ struct chrome {
     int fd;
     const char *path;
     const struct trace_config *config;
-    uint64_t written;    /* in the file */
-    size_t used;         /* of the buffer */
-    struct writer event; /* the one that is being made */
-    uint64_t counted_ns; /* the time of the last counters */
+    uint64_t written;    /* bytes in the file */
+    size_t used;         /* bytes in the buffer */
+    struct writer event; /* the current event */
+    uint64_t counted_ns; /* time of the last counter samples */
     uint64_t jobs, left_out, slices_left_out;
     bool full, failed;
-    uint8_t named[0x10000 / 8]; /* a bit a track */
+    uint8_t named[0x10000 / 8]; /* one bit per track: its name is written */
     char buffer[BUFFER_BYTES];
 };
 
 /* ---- file ----------------------------------------------------------------------------------- */
 
-/* What cannot be written is taken back as far as whole events go, and nothing more is written. */
+/* After a failed or short write the file is cut back to its last whole event, and no event is
+ * written to it again. */
 void chrome_flush(struct chrome *chrome)
 {
     if (chrome->used == 0 || chrome->failed) {
@@ -59,11 +60,11 @@ void chrome_flush(struct chrome *chrome)
     }
     ssize_t written = write(chrome->fd, chrome->buffer, chrome->used);
     if (written != (ssize_t)chrome->used) {
-        const char *why = written < 0 ? strerror(errno) : "there is no more room";
+        const char *why = written < 0 ? strerror(errno) : "no space left";
         chrome->failed = true;
-        log_error("trace: %s cannot be written further: %s", chrome->path, why);
+        log_error("trace: %s cannot be written: %s; the trace ends here", chrome->path, why);
         if (written > 0 && ftruncate(chrome->fd, (off_t)chrome->written) != 0)
-            log_error("trace: the last line of %s is not whole: %s", chrome->path,
+            log_error("trace: the last line of %s is incomplete: %s", chrome->path,
                       strerror(errno));
     } else {
         chrome->written += chrome->used;
@@ -71,8 +72,8 @@ void chrome_flush(struct chrome *chrome)
     chrome->used = 0;
 }
 
-/* Adds the event in the writer, which is empty afterwards, to the file; it goes to the next page if
- * the end of this one would be within it. */
+/* Moves the event from the writer to the buffer. An event that would cross a page boundary starts
+ * on the next page. */
 static void end_event(struct chrome *chrome, const char *end)
 {
     struct writer *event = &chrome->event;
@@ -107,7 +108,7 @@ static void put_place(struct writer *event, unsigned pid, unsigned tid)
     writer_number(event, "tid", tid);
 }
 
-/* In microseconds, with the nanoseconds after the point. */
+/* The format counts in microseconds; the three decimals are the nanoseconds. */
 static void put_time(struct chrome *chrome, uint64_t at_ns)
 {
     uint64_t origin_ns = chrome->config->origin_ns;
@@ -115,7 +116,6 @@ static void put_time(struct chrome *chrome, uint64_t at_ns)
                        at_ns > origin_ns ? (double)(at_ns - origin_ns) / 1e3 : 0);
 }
 
-/* Closes the event and its arguments. */
 static void end_arguments(struct chrome *chrome)
 {
     writer_close(&chrome->event, '}');
@@ -156,7 +156,7 @@ static void name_track(struct chrome *chrome, uint16_t track)
     write_name(chrome, "thread_name", pid, tid, name);
 }
 
-/* Text from outside the daemon, such as its host's name. */
+/* The text comes from outside the daemon (host name, device name): make it printable. */
 static void put_foreign(struct writer *event, const char *key, const char *text)
 {
     char plain[121];
@@ -200,13 +200,14 @@ static void write_slice(struct chrome *chrome, const struct trace_job *job,
     end_arguments(chrome);
 }
 
-/* The beginning or the end of an asynchronous slice of the job that is being written. */
+/* Begins the event that begins (phase "b") or ends ("e") an asynchronous slice of the current job.
+ * Its id is a count: the same daemon may get the same job again. */
 static struct writer *begin_async(struct chrome *chrome, const char *phase, uint64_t at_ns,
                                   const char *name)
 {
     char id[TEXT_DIGITS_MAX + 1];
     struct writer *event = begin_event(chrome, phase);
-    id[text_number(id, chrome->jobs)] = '\0'; /* an attempt may come to the same daemon again */
+    id[text_number(id, chrome->jobs)] = '\0';
     writer_text(event, "cat", "job");
     writer_text(event, "id", id);
     put_place(event, HOST_PID, 0);
@@ -253,8 +254,8 @@ static bool has_room(struct chrome *chrome)
     if (chrome->written + chrome->used + need <= chrome->config->bytes_max)
         return true;
     chrome->full = true;
-    log_warning("trace: %s has %" PRIu64 " bytes, trace_bytes_max is %" PRIu64
-                ": jobs that end from now on are left out",
+    log_warning("trace: %s has %" PRIu64 " bytes and trace_bytes_max is %" PRIu64
+                ": later jobs are not recorded",
                 chrome->path, chrome->written + chrome->used, chrome->config->bytes_max);
     return false;
 }
@@ -283,7 +284,7 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
     write_async(chrome, "e", job->end_ns, name);
     for (size_t i = 0; i < 2; i++) {
         const struct trace_sample *sample = &job->samples[i];
-        uint64_t at = sample->at_ns, last = chrome->counted_ns; /* in no order */
+        uint64_t at = sample->at_ns, last = chrome->counted_ns; /* jobs do not end in order */
         if (at == 0 || (at > last ? at - last : last - at) < COUNTER_NS)
             continue;
         chrome->counted_ns = at;
@@ -294,7 +295,7 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* The trace of the process before, which may have been killed, is what is looked for: it stays. */
+/* Keeps the previous trace as NAME.old: after a crash it is the interesting one. */
 static bool keep_old(const char *path)
 {
     struct stat found;
@@ -322,7 +323,7 @@ enum status chrome_open(const struct trace_config *config, struct chrome **resul
         error_set(error, STATUS_WRITE_FAILED, "option trace is \"%s\", which cannot be opened: %s",
                   chrome->path, strerror(errno));
     else if (fstat(chrome->fd, &found) != 0 || !S_ISREG(found.st_mode))
-        error_set(error, STATUS_WRITE_FAILED, "option trace is \"%s\", which is no regular file",
+        error_set(error, STATUS_WRITE_FAILED, "option trace is \"%s\", which is not a regular file",
                   chrome->path);
     if (error->status != STATUS_OK) {
         if (chrome->fd >= 0)
@@ -354,8 +355,8 @@ void chrome_close(struct chrome *chrome, uint64_t missed)
     writer_close(event, '}');
     end_event(chrome, "\n]\n");
     chrome_flush(chrome);
-    log_info("trace: %s has %" PRIu64 " jobs; %" PRIu64 " were left out", chrome->path,
-             chrome->jobs, chrome->left_out);
+    log_info("trace: %s has %" PRIu64 " jobs; %" PRIu64 " are missing", chrome->path, chrome->jobs,
+             chrome->left_out);
     close(chrome->fd);
     free(chrome->event.text);
     free(chrome);

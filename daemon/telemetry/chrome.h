@@ -1,14 +1,15 @@
 /*
- * chrome.h - a file of Chrome trace events, which Perfetto and chrome://tracing open.
+ * chrome.h - writes jobs to a file of Chrome trace events, for Perfetto and chrome://tracing.
  *
- * A JSON array, an event a line. It may end after any event, without the "]": so it is written as
- * the jobs end, and whatever becomes of the process the file can be opened. No event lies across
- * the end of a page, and the system copies a page whole or not at all: also a process that is
- * killed while it writes leaves whole events. One thread at a time.
+ * The file is a JSON array with one event per line. The viewers accept an array without its "]", so
+ * the file can be opened at any time, even after a crash. No event crosses a page boundary, and the
+ * kernel copies each page whole: a process that is killed in write() leaves only whole events.
  *
- * Each worker is a thread of the process "gpuimgd", each stream one of its device's process, with
- * their stages as slices. A job's time in the daemon is an asynchronous slice, and in it the times
- * in which it waited. Counters tell the jobs in flight and the pinned bytes in use.
+ * Each worker is a thread of the process "gpuimgd". Each device is a process, and its streams are
+ * the threads. Stages are slices of these threads. A job is an asynchronous slice, and its waits
+ * are slices within it. Counters show the jobs in flight and the pinned bytes in use.
+ *
+ * Not thread-safe: trace.c calls all functions on its thread, or before and after that thread runs.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_CHROME_H
 #define GPUIMGD_DAEMON_TELEMETRY_CHROME_H
@@ -17,14 +18,16 @@
 
 struct chrome;
 
-/* The config must stay. write_failed, out_of_memory. */
+/* Creates the file; an old one is kept as NAME.old. The config must outlive the trace. Errors:
+ * write_failed, out_of_memory. */
 enum status chrome_open(const struct trace_config *config, struct chrome **chrome,
                         struct error *error) MUST_CHECK;
-/* Left out and counted when the file is full or cannot be written. */
+/* Writes the events of a job that has ended. A job that finds the file full or broken is counted
+ * instead. */
 void chrome_add(struct chrome *chrome, const struct trace_job *job);
 void chrome_flush(struct chrome *chrome);
-/* missed: jobs that did not get here. Writes the "]" and says in the log what there is. Takes
- * NULL. */
+/* Completes the JSON array, closes the file and logs how many jobs it has. missed: jobs that were
+ * dropped before chrome_add. Takes NULL. */
 void chrome_close(struct chrome *chrome, uint64_t missed);
 
 #endif

@@ -1,18 +1,18 @@
 /*
- * history.h - the last two minutes of what the status page draws, a sample per snapshot.
+ * history.h - the samples of the last two minutes, from which the status page draws its charts.
  *
- * The loop adds a sample with each snapshot; the thread of http/server.c writes a copy as JSON when
- * a page opens. All of it is plain data of a fixed size without pointers, so that a copy is whole.
+ * The loop adds one sample per snapshot. When a browser opens the page, the HTTP thread copies the
+ * history and writes the copy as JSON. There are no pointers, so an assignment copies all of it.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_HISTORY_H
 #define GPUIMGD_DAEMON_TELEMETRY_HISTORY_H
 
 #include "daemon/telemetry/snapshot.h"
 
-/* Two minutes of steps between snapshots, which come once per second; status.html has it too. */
+/* Two minutes with one snapshot per second. status.html has the same number (KEPT). */
 #define HISTORY_SAMPLES 121
 
-/* Counts since the start: rates are the differences between two samples. */
+/* All counts start with the daemon: the page computes a rate from two samples. */
 struct history_sample {
     uint64_t generation, taken_ns;
     double taken_s;
@@ -32,12 +32,12 @@ struct history {
     uint64_t count;
 };
 
-/* A snapshot less than half a second after the last one (a change of state) replaces it, so that
- * the samples go back two minutes. The first one, of the start, stays. */
+/* Adds a sample. A snapshot that follows another one within 0.5 s (a change of state) replaces its
+ * sample, so that the samples always cover two minutes. The first sample is never replaced. */
 void history_add(struct history *history, const struct snapshot *snapshot);
 
-/* {"samples":[...]}, the oldest first, each with the keys of status.json that the page compares.
- * malloc'd; NULL when memory is short. */
+/* Returns {"samples":[...]}, oldest first. The keys of a sample are a subset of status.json's. The
+ * caller frees the text; NULL: out of memory. */
 char *history_json_write(const struct history *history);
 
 #endif

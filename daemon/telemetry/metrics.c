@@ -26,7 +26,7 @@ const char *const metrics_outcome_names[METRICS_OUTCOMES] = {
     [METRICS_CANCELLED] = "cancelled",
 };
 
-/* Negative: it did not get there. */
+/* A negative time is not counted: the job did not reach this stage. */
 static void add_ms(struct metrics_histogram *histogram, double ms)
 {
     size_t bucket = 0;

@@ -1,9 +1,9 @@
 /*
- * metrics.h - counts what happens to jobs, from the daemon's start on.
+ * metrics.h - counts the jobs of this daemon: outcomes, errors, bytes and durations.
  *
- * Loop thread only. The pipeline reports each end of an attempt; all that the daemon publishes
- * about jobs (snapshot.h) is made from these totals. Plain data without pointers, so that a copy is
- * whole.
+ * Loop thread only. The pipeline calls metrics_count when an attempt ends. Everything that the
+ * daemon publishes about jobs (snapshot.h) comes from these totals. There are no pointers, so an
+ * assignment copies all of them.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_METRICS_H
 #define GPUIMGD_DAEMON_TELEMETRY_METRICS_H
@@ -16,25 +16,25 @@
 #include "daemon/telemetry/stage.h"
 #include "queue/job/label.h"
 
-/* Upper ends of the buckets of all durations, in seconds: from the copy of a small image to
- * job_timeout_s's default. Each is 2 to 2.5 times the one before, so that a quantile read out of
- * them is off by less than that factor, and a stage costs 20 lines of the exposition. */
+/* Upper bounds of the histogram buckets, in seconds: from the upload of a small image to the
+ * default of job_timeout_s. Each bound is 2 to 2.5 times the previous one, which also bounds the
+ * error of a quantile. A histogram takes 20 bucket lines in /metrics. */
 #define METRICS_BUCKETS 19
 extern const double metrics_bucket_s[METRICS_BUCKETS];
 
 struct metrics_histogram {
-    uint64_t counts[METRICS_BUCKETS + 1]; /* not cumulative; the last one: above all ends */
+    uint64_t counts[METRICS_BUCKETS + 1]; /* not cumulative; the last bucket has no upper bound */
     double sum_s;
 };
 uint64_t metrics_histogram_count(const struct metrics_histogram *histogram);
 
-/* Buckets an eighth of an octave wide, from 10 us to over an hour, for the percentiles of the stats
- * line: these are at most 9% too high. */
+/* Eight buckets per factor of two, from 10 us to more than an hour. The percentiles of the stats
+ * line come from them and are at most 9% too high (2^(1/8) = 1.09). */
 #define METRICS_FINE_BUCKETS 240
-/* The upper end of such a bucket. */
+/* The upper bound of a fine bucket, in milliseconds. */
 double metrics_fine_bucket_ms(size_t bucket);
 
-/* Where a job's time goes; names in metrics_time_names. */
+/* The measured parts of a job. */
 enum metrics_time {
     METRICS_READ,
     METRICS_ADMIT,
@@ -47,7 +47,7 @@ enum metrics_time {
 };
 extern const char *const metrics_time_names[METRICS_TIMES];
 
-/* How an attempt ends; all but the last one end the job, too. */
+/* How an attempt ends. METRICS_RETRIED is the only outcome after which the job goes on. */
 enum metrics_outcome {
     METRICS_DONE,
     METRICS_FAILED,
@@ -58,23 +58,23 @@ enum metrics_outcome {
 };
 extern const char *const metrics_outcome_names[METRICS_OUTCOMES];
 
-/* One end of an attempt. Times in milliseconds; negative: it did not get there. */
+/* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */
 struct metrics_job {
     uint64_t number;
     uint32_t attempt;
-    const char *input;         /* its name (label.h), or NULL; borrowed */
-    const struct error *error; /* borrowed; NULL or STATUS_OK: none */
+    const char *input;         /* the input's name (label.h), or NULL; borrowed */
+    const struct error *error; /* borrowed; NULL or STATUS_OK: no error */
     enum metrics_outcome outcome;
     uint32_t images;
     uint64_t pixels, bytes_in, bytes_out;
     double ms[METRICS_TIMES], queue_ms, total_ms;
 };
 
-/* Attempts that ended in an error, the latest ones: what a status page has room for. */
+/* The status page shows this many of the latest errors. */
 #define METRICS_RECENT_MAX 16
 
 struct metrics_error {
-    double time_s; /* since 1970 */
+    double time_s; /* seconds since 1970 */
     uint64_t job;
     uint32_t attempt;
     enum status status;
@@ -85,20 +85,22 @@ struct metrics_error {
 
 struct metrics_totals {
     uint64_t attempts, retried;
-    uint64_t returned; /* attempts that ended without a result: given back, or lost to another */
+    uint64_t returned; /* attempts without a result: not due, given back, or taken by a daemon */
     uint64_t jobs[METRICS_OUTCOMES];
     uint64_t errors[STATUS_COUNT];
     uint64_t images, pixels, input_bytes, output_bytes;
     struct metrics_histogram times[METRICS_TIMES], job, queued;
-    uint64_t fine[METRICS_FINE_BUCKETS]; /* of the times in `job` */
-    struct metrics_error recent[METRICS_RECENT_MAX]; /* a ring; [recent_count % MAX] is next */
+    uint64_t fine[METRICS_FINE_BUCKETS];             /* the durations in `job`, in finer buckets */
+    struct metrics_error recent[METRICS_RECENT_MAX]; /* ring; next: [recent_count % MAX] */
     uint64_t recent_count;
 };
 
+/* Adds the end of an attempt to the totals. */
 void metrics_count(struct metrics_totals *totals, const struct metrics_job *job);
-/* Jobs that ended, whatever the outcome. */
+/* Number of jobs that ended, with any outcome. */
 uint64_t metrics_jobs(const struct metrics_totals *totals);
-/* How many jobs worked in a stage, and their time together. false: jobs only wait in this stage. */
+/* Number of jobs that worked in a stage, and the sum of their times in milliseconds. false: jobs
+ * only wait in this stage, and the results are not set. */
 bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64_t *jobs,
                    double *ms);
 

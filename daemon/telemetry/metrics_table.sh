@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints METRICS.md with its table of metrics as the rows of metrics.def give it;
-# `make documents` puts it into its place.
+# Prints METRICS.md with the table of metrics generated from metrics.def. `make documents` stores
+# the output as METRICS.md.
 set -eu
 cd "$(dirname "$0")/../.."
 
-# "L|set|labels" and "M|name|type|set|help" per row; neighbouring strings are joined.
+# Prints "L|set|labels" or "M|name|type|set|help" per row. sed joins adjacent string literals.
 rows() {
     ${CC:-cc} -E -P -I. -x c - <<'END' | sed 's/" *"//g; s/"//g'
 #define LABELS(set, samples, document, ...) L|set|document

@@ -6,19 +6,18 @@
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-/* Pairs of name and value, ended by NULL. */
+/* Names and values in turn, then NULL. */
 struct labels {
     const char *pairs[7];
 };
 
-/* What a sample is written with. */
+/* The context in which one sample is written. */
 struct sheet {
     FILE *out;
     const char *name, *namespace;
     struct labels labels;
 };
 
-/* A label's value, with the characters escaped that the format gives a meaning. */
 static void put_escaped(FILE *out, const char *value)
 {
     for (; *value; value++) {
@@ -38,7 +37,7 @@ static void put_label(FILE *out, const char *before, const char *name, const cha
     fputc('"', out);
 }
 
-/* end: the upper end of a histogram's bucket, or NULL. */
+/* end: upper bound of a histogram bucket (the label `le`), or NULL. */
 static void put_name(const struct sheet *sheet, const char *suffix, const char *end)
 {
     fprintf(sheet->out, "%s%s", sheet->name, suffix);
@@ -50,7 +49,7 @@ static void put_name(const struct sheet *sheet, const char *suffix, const char *
     fputc('}', sheet->out);
 }
 
-/* Counters stay whole to 2^53; 17 digits would show the last bit of binary fractions. */
+/* 16 digits print integers to 2^53 exactly; a 17th would show the rounding of binary fractions. */
 static void put_number(const struct sheet *sheet, const char *suffix, double value)
 {
     put_name(sheet, suffix, NULL);
@@ -84,7 +83,7 @@ static void put_histogram(const struct sheet *sheet, const struct metrics_histog
 
 /* ---- the tables ----------------------------------------------------------------------------- */
 
-/* How many samples a set of labels has, and the labels of the one with this index. */
+/* Per set of labels: the number of samples, and the labels of sample i. */
 #define LABELS(set, samples, document, ...)                                                        \
     static size_t count_##set(const struct snapshot *s)                                            \
     {                                                                                              \

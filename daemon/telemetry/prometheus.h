@@ -1,5 +1,7 @@
 /*
- * exposition.h - a snapshot as Prometheus's text format 0.0.4. Any thread.
+ * prometheus.h - writes a snapshot in Prometheus's text format 0.0.4, for /metrics.
+ *
+ * Thread-safe: the functions only read their arguments and constant tables.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_PROMETHEUS_H
 #define GPUIMGD_DAEMON_TELEMETRY_PROMETHEUS_H
@@ -13,17 +15,18 @@
 
 enum prometheus_type { PROMETHEUS_COUNTER, PROMETHEUS_GAUGE, PROMETHEUS_HISTOGRAM };
 
-/* The table of all metrics (metrics.def). */
+/* One row of the table of all metrics (metrics.def). */
 struct prometheus_row {
     const char *name;
     enum prometheus_type type;
-    const char *labels; /* as METRICS.md names them */
+    const char *labels; /* as METRICS.md prints them */
     const char *source, *help;
 };
 size_t prometheus_rows(void);
 struct prometheus_row prometheus_row(size_t index);
 
-/* malloc'd, *length bytes and a NUL; NULL when memory is short. now_ns: CLOCK_MONOTONIC. */
+/* Returns *length bytes and a NUL, which the caller frees; NULL: out of memory. now_ns:
+ * CLOCK_MONOTONIC. */
 char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length);
 
 #endif

@@ -43,12 +43,12 @@ void snapshot_read_process(struct snapshot *snapshot)
     snapshot->resident_bytes = resident_bytes();
     DIR *folder = opendir("/proc/self/fd");
     if (!folder)
-        return; /* out of files: the last count is closer than 0 */
+        return; /* no descriptor left: the last count is a better answer than 0 */
     uint32_t count = 0;
     for (const struct dirent *entry; (entry = readdir(folder));)
         count += entry->d_name[0] != '.';
     closedir(folder);
-    snapshot->open_files = count - 1; /* without the folder's own */
+    snapshot->open_files = count - 1; /* without the descriptor of opendir */
 }
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
@@ -57,18 +57,18 @@ bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why,
 {
     double silent_s = clock_ms(snapshot->taken_ns, now_ns) / 1e3;
     if (snapshot->state == SNAPSHOT_FAILED) {
-        snprintf(why, size, "failed: %s; to be started anew", snapshot->why);
+        snprintf(why, size, "failed: %s; the daemon must be restarted", snapshot->why);
         return false;
     }
-    /* Opening a device holds the loop up for as long as the driver likes. */
+    /* Not while starting: opening a device blocks the loop for as long as the driver needs. */
     if (snapshot->state != SNAPSHOT_STARTING && silent_s > SNAPSHOT_STALL_S) {
-        snprintf(why, size, "the loop has stood still for %.0f s; at most %d s are healthy",
-                 silent_s, SNAPSHOT_STALL_S);
+        snprintf(why, size, "the event loop has not run for %.0f s; the limit is %d s", silent_s,
+                 SNAPSHOT_STALL_S);
         return false;
     }
     if (!snapshot->moving) {
-        snprintf(why, size, "jobs stand still: one is past its deadline, or all wait and none "
-                            "moves");
+        snprintf(why, size,
+                 "jobs make no progress: one is past its deadline, or all of them wait");
         return false;
     }
     snprintf(why, size, "%s", snapshot_state_names[snapshot->state]);

@@ -1,9 +1,9 @@
 /*
  * snapshot.h - the state of the whole daemon at one moment.
  *
- * monitor.c fills it in once a second and when the daemon's state changes. The Prometheus text, the
- * status page, the heartbeat in Redis, the stats line and systemd's STATUS= are written from it and
- * from nothing else. Plain data without pointers: any thread may have a copy.
+ * monitor.c fills it in once per second and when the daemon's state changes. It is the only source
+ * of /metrics, the status page, the heartbeat in Redis, the stats line and systemd's STATUS=. There
+ * are no pointers, so any thread may keep a copy.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
 #define GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
@@ -29,7 +29,7 @@ enum snapshot_state {
 };
 extern const char *const snapshot_state_names[SNAPSHOT_STATES];
 
-/* The option's bound, and a NUL. */
+/* The maximum length of the option namespace, and a NUL. */
 #define SNAPSHOT_NAMESPACE_BYTES 129
 
 enum snapshot_pool { SNAPSHOT_PINNED, SNAPSHOT_FILES, SNAPSHOT_CODECS, SNAPSHOT_POOLS };
@@ -38,26 +38,26 @@ extern const char *const snapshot_pool_names[SNAPSHOT_POOLS];
 struct snapshot_device {
     char name[32];
     struct engine_activity activity; /* since the start */
-    struct pool_usage memory;        /* all 0 with the CPU engine */
+    struct pool_usage memory;        /* all 0 on the CPU engine */
 };
 
 struct snapshot {
     uint64_t generation;  /* 1, 2, ... */
-    uint64_t taken_ns;    /* CLOCK_MONOTONIC, as began_ns */
-    double taken_s;       /* since 1970, as began_s */
-    uint64_t began_ns;    /* the daemon's start */
-    double began_s;
+    uint64_t taken_ns;    /* when the snapshot was taken, CLOCK_MONOTONIC */
+    double taken_s;       /* the same moment in seconds since 1970 */
+    uint64_t began_ns;    /* when the daemon started, CLOCK_MONOTONIC */
+    double began_s;       /* the same moment in seconds since 1970 */
     enum snapshot_state state;
-    char why[ERROR_TEXT_MAX]; /* of SNAPSHOT_FAILED */
-    bool moving;              /* pipeline_healthy */
+    char why[ERROR_TEXT_MAX]; /* reason for SNAPSHOT_FAILED */
+    bool moving;              /* pipeline_healthy: jobs make progress */
     bool disk_works;          /* outputs can be written */
-    char disk_reason[ERROR_TEXT_MAX]; /* if not, why; else "" */
+    char disk_reason[ERROR_TEXT_MAX]; /* why they cannot be written, or "" */
     char daemon[INSTANCE_BYTES_MAX];
     char engine[32], engine_description[160];
     char namespace[SNAPSHOT_NAMESPACE_BYTES];
 
     struct metrics_totals totals;
-    double images_per_s; /* in the last stats line */
+    double images_per_s; /* during the last stats interval */
     uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, waiting, abandoned;
     double oldest_s;
 
@@ -68,12 +68,12 @@ struct snapshot {
 
     struct pool_usage pools[SNAPSHOT_POOLS];
     struct snapshot_device devices[DEVICES_MAX];
-    uint32_t device_count; /* 1 with the CPU engine */
-    uint32_t streams;      /* of all devices; 0 with the CPU engine */
+    uint32_t device_count; /* 1 on the CPU engine */
+    uint32_t streams;      /* sum over all devices; 0 on the CPU engine */
 
     uint32_t workers_max;  /* the option workers */
     uint32_t workers, workers_busy, workers_replaced;
-    double workers_busy_s; /* all together */
+    double workers_busy_s; /* sum over all workers */
     double loop_cpu_s, loop_lag_s;
     uint64_t sweeps, swept_files;
     uint64_t gpu_check_runs, gpu_check_failures;
@@ -81,15 +81,16 @@ struct snapshot {
     uint32_t open_files;
 };
 
-/* Fills in CPU time, memory and files of the process. */
+/* Fills in the CPU time, resident memory and open files of the process. */
 void snapshot_read_process(struct snapshot *snapshot);
 
-/* A loop whose last snapshot is older than this stands still: ten snapshots, and half of the unit's
- * WatchdogSec. */
+/* The loop is considered stuck when the last snapshot is older than this: ten missed snapshots, and
+ * half of the unit's WatchdogSec. */
 #define SNAPSHOT_STALL_S 10
 
-/* Whether the process should live on (/healthz), and whether it takes jobs (/readyz). If not, `why`
- * gets a sentence; else its state. now_ns: CLOCK_MONOTONIC. */
+/* alive: the process works and must not be restarted (/healthz). ready: it fetches jobs (/readyz).
+ * `why` receives the reason if the result is false, else the name of the state. now_ns:
+ * CLOCK_MONOTONIC. Any thread. */
 bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 

@@ -1,9 +1,9 @@
-/* stage.h - the stages of a job, in their order. */
+/* stage.h - the stages of a job, in order. */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_STAGE_H
 #define GPUIMGD_DAEMON_TELEMETRY_STAGE_H
 
 enum stage {
-    STAGE_ASK, /* only jobs that must not be started unasked */
+    STAGE_ASK, /* asks Redis if the job may start; skipped by most jobs */
     STAGE_READ,
     STAGE_ADMIT,
     STAGE_DECODE,

@@ -30,7 +30,7 @@ struct span {
     uint64_t jobs;
 };
 
-/* The upper end of the bucket that holds the given share of the jobs. */
+/* Returns a time within which `share` (0 to 1) of the jobs ended: the upper bound of a bucket. */
 static double percentile_ms(const struct span *span, double share)
 {
     uint64_t wanted = (uint64_t)ceil(share * (double)span->jobs), seen = 0;
@@ -51,7 +51,7 @@ static double mean_ms(const struct span *span, enum stage stage)
     return jobs > jobs_before ? (ms - ms_before) / (double)(jobs - jobs_before) : 0;
 }
 
-/* What all devices together did since the start. */
+/* The activity since the start, summed over all devices. */
 static struct engine_activity activity_of(const struct snapshot *snapshot)
 {
     struct engine_activity sum = {0};
@@ -110,7 +110,6 @@ static void write_line(const struct snapshot *before, const struct snapshot *now
 #undef SINCE
 }
 
-/* No job ended or was tried, none is held, and no more wait than before. */
 static bool is_idle(const struct snapshot *before, const struct snapshot *now)
 {
     return metrics_jobs(&now->totals) == metrics_jobs(&before->totals) &&
@@ -154,5 +153,5 @@ void stats_write_log(struct stats *stats, const char *line)
     clock_stamp(stamp);
     int length = snprintf(stamped, sizeof stamped, "time=%s %s\n", stamp, line);
     if (length > 0 && write(stats->log, stamped, (size_t)length) != length)
-        log_debug("stats_log: a line could not be written: %s", strerror(errno));
+        log_debug("stats_log: cannot write a line: %s", strerror(errno));
 }

@@ -1,7 +1,7 @@
 /*
- * stats.h - the stats line: what happened between two snapshots, in logfmt.
+ * stats.h - the stats line: the work between two snapshots as one line of logfmt.
  *
- * Loop thread only. The keys of the line are the columns of one format in stats.c.
+ * Loop thread only. gpuimgd(8) documents the keys; the format string in stats.c declares them.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_STATS_H
 #define GPUIMGD_DAEMON_TELEMETRY_STATS_H
@@ -12,23 +12,26 @@
 #include "daemon/telemetry/snapshot.h"
 
 struct stats {
-    struct snapshot before; /* of the last line; at first, of the start */
-    bool idle;              /* the last line said that nothing happened */
-    double images_per_s;    /* in the last line */
-    int log;                /* the file of the option stats_log; -1: none */
+    struct snapshot before; /* snapshot of the previous line, or of stats_begin */
+    bool idle;              /* nothing happened before the previous line */
+    double images_per_s;    /* in the previous line */
+    int log;                /* descriptor of the file stats_log; -1: none */
 };
 
-/* The first line counts from here on. */
+/* The first line covers the time from here on. */
 void stats_begin(struct stats *stats, const struct snapshot *now);
+/* Closes the file. */
 void stats_end(struct stats *stats);
 
-/* Writes the line for the time since the last one into text. false: it says what the last one said,
- * that nothing happened. */
+/* Writes the line for the time since the previous one into text. false: the daemon was idle, and
+ * was idle in the previous line, too, so the caller may drop this line. */
 bool stats_line(struct stats *stats, const struct snapshot *now, char *text, size_t size);
 
-/* The file that lines are appended to as well; reopened on SIGHUP. The next line counts as news. ""
- * or NULL: none. */
+/* Opens the file stats_log for appending and closes the previous one (on SIGHUP: log rotation). ""
+ * or NULL: no file. stats_line returns true for the next line, even if the daemon is idle. An error
+ * is logged. */
 void stats_open_log(struct stats *stats, const char *path);
+/* Appends the line with a timestamp; an error is only a debug message. */
 void stats_write_log(struct stats *stats, const char *line);
 
 #endif

@@ -161,7 +161,7 @@ static void add_error(struct writer *w, const struct metrics_error *error)
     writer_number(w, "attempt", error->attempt);
     writer_bool(w, "retried", error->retried);
     writer_text(w, "input", error->input);
-    writer_open(w, "error", '{'); /* as in a result */
+    writer_open(w, "error", '{'); /* the same members as in a result */
     writer_text(w, "code", status_name(error->status));
     writer_text(w, "message", error->text);
     writer_bool(w, "retryable", status_retryable(error->status));
@@ -169,7 +169,7 @@ static void add_error(struct writer *w, const struct metrics_error *error)
     writer_close(w, '}');
 }
 
-/* The latest first. */
+/* Newest first. */
 static void add_errors(struct writer *w, const struct metrics_totals *totals)
 {
     writer_open(w, "error_counts", '{');
@@ -226,7 +226,7 @@ static void add_work(struct writer *w, const struct metrics_totals *totals)
     writer_number(w, "bytes_out", totals->output_bytes);
 }
 
-/* Without the CPU engine, whose times are those of the stage. */
+/* Empty on the CPU engine: the stage "gpu" already has its times. */
 static void add_devices(struct writer *w, const struct snapshot *s)
 {
     writer_open(w, "devices", '[');

@@ -14,19 +14,19 @@
 struct timeline {
     const struct trace_config *config;
     uint64_t added;
-    struct trace_job jobs[TIMELINE_JOBS_MAX]; /* a ring */
-    /* What the drawing needs, so that it takes no memory. */
+    struct trace_job jobs[TIMELINE_JOBS_MAX]; /* ring; next: [added % MAX] */
+    /* Working memory of choose_window, reserved with the ring. */
     const struct trace_job *drawn[TIMELINE_JOBS_MAX];
     uint64_t ends[TIMELINE_JOBS_MAX], takes[TIMELINE_JOBS_MAX];
     struct turn {
         uint64_t at_ns;
-        int change;     /* how many more are at work from here on */
-        double busy_ns; /* the time that all were at work together, up to here */
+        int change;     /* +1: a slice begins, -1: a slice ends */
+        double busy_ns; /* sum of the slices' durations until at_ns */
     } turns[2 * TIMELINE_JOBS_MAX * TRACE_SLICES_MAX];
     size_t turn_count;
 };
 
-/* ---- which window --------------------------------------------------------------------------- */
+/* ---- the window ----------------------------------------------------------------------------- */
 
 static int by_number(const void *left, const void *right)
 {
@@ -45,7 +45,7 @@ static int by_begin(const void *left, const void *right)
                      &(*(const struct trace_job *const *)right)->begin_ns);
 }
 
-/* The sum over workers and streams of the time that each was at work, as a function of time. */
+/* Fills in `turns`: the busy time of all workers and streams together, as a function of time. */
 static void add_up_work(struct timeline *timeline, size_t jobs)
 {
     struct turn *turns = timeline->turns;
@@ -69,11 +69,11 @@ static void add_up_work(struct timeline *timeline, size_t jobs)
     timeline->turn_count = count;
 }
 
-/* That sum at one moment. */
+/* The busy time until at_ns, interpolated between two turns. */
 static double work_until(const struct timeline *timeline, uint64_t at_ns)
 {
     const struct turn *turns = timeline->turns;
-    size_t low = 0, high = timeline->turn_count; /* the first turn behind at_ns */
+    size_t low = 0, high = timeline->turn_count; /* low becomes the first turn after at_ns */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (turns[middle].at_ns <= at_ns)
@@ -90,7 +90,7 @@ static double work_until(const struct timeline *timeline, uint64_t at_ns)
     return turns[low - 1].busy_ns + share * (turns[low].busy_ns - turns[low - 1].busy_ns);
 }
 
-/* How long it usually takes until TIMELINE_WINDOW_JOBS have ended; there are more than that. */
+/* The median time in which TIMELINE_WINDOW_JOBS jobs end. count must be larger than that. */
 static uint64_t window_length(struct timeline *timeline, size_t count)
 {
     const uint64_t *ends = timeline->ends;
@@ -127,7 +127,7 @@ static void choose_window(struct timeline *timeline, size_t count, uint64_t *beg
     }
 }
 
-/* ---- the picture ---------------------------------------------------------------------------- */
+/* ---- the drawing ---------------------------------------------------------------------------- */
 
 static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
 {
@@ -145,7 +145,7 @@ static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
     if (kept > 0)
         choose_window(timeline, kept, &scene->begin_ns, &scene->end_ns);
     if (scene->end_ns < scene->begin_ns + 1000)
-        scene->end_ns = scene->begin_ns + 1000; /* there is a scale to be drawn */
+        scene->end_ns = scene->begin_ns + 1000; /* the axis needs a length */
     for (size_t i = 0; i < kept; i++) {
         const struct trace_job *job = timeline->drawn[i];
         if (job->end_ns > scene->begin_ns && job->begin_ns < scene->end_ns)
@@ -153,7 +153,7 @@ static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
     }
 }
 
-/* 0, or errno. */
+/* Returns 0 or an errno. */
 static int draw_to(struct timeline *timeline, const char *path)
 {
     struct timeline_scene scene;
@@ -177,7 +177,7 @@ void timeline_draw(struct timeline *timeline)
     if (reason)
         log_error("timeline: %s cannot be written: %s", path, strerror(reason));
     else
-        log_info("timeline: %s shows the busiest moment of %" PRIu64 " jobs, or of the last %d",
+        log_info("timeline: %s shows the busiest moment of %" PRIu64 " jobs (at most the last %d)",
                  path, timeline->added, TIMELINE_JOBS_MAX);
 }
 

@@ -7,7 +7,7 @@
 
 #include "conf/clock.h"
 
-/* In pixels. */
+/* Lengths are in pixels. */
 #define WIDTH     1600
 #define LEFT      128
 #define RIGHT     16
@@ -18,31 +18,31 @@
 #define SECTION   26
 #define LANE      9
 #define CURVE     44
-#define DIGIT     6.3 /* of a number in a slice */
-/* Rows beyond this are said, not drawn: a picture of a screen or two. */
+#define DIGIT     6.3 /* width of a digit in a slice */
+/* Further rows are only counted in a text line, so that the image fits one or two screens. */
 #define WORKERS_MAX 32
 #define STREAMS_MAX 16
 #define LANES_MAX   48
-/* Jobs beyond this would be narrower than a pixel. */
+/* With more jobs a slice would be narrower than a pixel. */
 #define JOBS_MAX 512
 
 #define MS(ns) ((double)(ns) / NS_PER_MS)
 
 struct drawing {
     const struct timeline_scene *scene;
-    FILE *ground; /* what lies behind: rows and grid */
-    FILE *file;   /* all else */
-    double y;
-    size_t jobs;                               /* drawn */
+    FILE *ground; /* background: rows and grid */
+    FILE *file;   /* foreground: text, slices and curves */
+    double y;     /* next free row */
+    size_t jobs;  /* number of jobs drawn */
     double worker_y, stream_y[DEVICES_MAX], lane_y;
-    uint32_t workers, streams, lanes;          /* rows */
+    uint32_t workers, streams, lanes; /* number of rows */
     uint32_t lane_of[JOBS_MAX];
     struct span {
         uint64_t begin_ns, end_ns;
-    } spans[JOBS_MAX * TRACE_SLICES_MAX]; /* of one device */
+    } spans[JOBS_MAX * TRACE_SLICES_MAX]; /* slices of one device */
     struct point {
         uint64_t at_ns, value;
-    } points[2 * JOBS_MAX]; /* of one curve */
+    } points[2 * JOBS_MAX]; /* samples of one curve */
 };
 
 static const char style[] =
@@ -75,7 +75,7 @@ static double window_ns(const struct drawing *drawing)
     return (double)(drawing->scene->end_ns - drawing->scene->begin_ns);
 }
 
-/* The column of a moment, held to the window. */
+/* The x of a moment, clamped to the window. */
 static double column(const struct drawing *drawing, uint64_t at_ns)
 {
     const struct timeline_scene *scene = drawing->scene;
@@ -108,7 +108,7 @@ static void section(struct drawing *drawing, const char *name)
             name);
 }
 
-/* A row's ground and name; returns where it begins. */
+/* Draws the background and the name of the next row; returns its y. */
 static double row(struct drawing *drawing, double height, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static double row(struct drawing *drawing, double height, const char *format, ...)
@@ -141,7 +141,8 @@ static void more(struct drawing *drawing, uint32_t left, const char *what)
     drawing->y += 16;
 }
 
-/* A rectangle from one moment to another, with a tooltip still to be ended by end_box. */
+/* Draws a rectangle and opens its tooltip; the caller writes the tooltip and calls end_box. Returns
+ * the width. */
 static double begin_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
                         uint64_t end_ns, double y, double height)
 {
@@ -159,7 +160,7 @@ static void end_box(struct drawing *drawing)
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-/* Where the slices of a track are drawn; false: in no row. */
+/* Sets *y to the row of a track; false: the track has no row. */
 static bool track_y(const struct drawing *drawing, uint16_t track, double *y)
 {
     bool stream = TRACE_IS_STREAM(track);
@@ -202,7 +203,7 @@ static void draw_slice(struct drawing *drawing, const struct trace_job *job,
             column(drawing, slice->begin_ns) + width / 2, y + ROW / 2.0 + 4, label);
 }
 
-/* The job's own lane: from its fetch to its acknowledgement. */
+/* Draws the lane of a job, from fetch to acknowledgement. */
 static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint32_t lane)
 {
     if (lane >= drawing->lanes)
@@ -222,7 +223,7 @@ static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint
     }
 }
 
-/* All that is of one job is one group, so that it can be followed through the picture. */
+/* Each job is one group: when the mouse is over a job, the style dims all other groups. */
 static void draw_jobs(struct drawing *drawing)
 {
     fputs("<g class=\"all n\">\n", drawing->file);
@@ -247,8 +248,8 @@ static int by_begin(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The union of a device's slices of one kind (TRACE_WHATS: of all), within the window; returns how
- * many spans it has. */
+/* Fills in `spans` with the union of a device's slices of one kind (TRACE_WHATS: all kinds),
+ * clipped to the window. Returns the number of spans. */
 static size_t unite(struct drawing *drawing, uint32_t device, enum trace_what what)
 {
     const struct timeline_scene *scene = drawing->scene;
@@ -311,14 +312,14 @@ static void draw_together(struct drawing *drawing, uint32_t device)
     double any = sum_ns(spans, unite(drawing, device, TRACE_WHATS));
     fprintf(drawing->file,
             "<text class=\"d\" x=\"%d\" y=\"%.1f\">busy %.0f%% of the time; overlap %.2f "
-            "(1: one after the other, 3: both copies and kernels at once)</text>\n",
+            "(1: never two at a time, 3: uploads, kernels and downloads always at once)</text>\n",
             LEFT + 4, drawing->y + 12, 100 * any / window_ns(drawing), any > 0 ? sum / any : 0);
     drawing->y += 18;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* How long a track was at work within the window. */
+/* The busy time of a track within the window. */
 static double at_work_ns(const struct drawing *drawing, uint16_t track)
 {
     double sum = 0;
@@ -359,7 +360,7 @@ static void lay_devices(struct drawing *drawing)
     }
 }
 
-/* A job takes the first lane that is free when it is fetched. */
+/* Gives each job the first lane that is free at its fetch. */
 static void lay_lanes(struct drawing *drawing)
 {
     const struct timeline_scene *scene = drawing->scene;
@@ -394,7 +395,7 @@ static int by_time(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Of the jobs in flight or of the pinned bytes. The curve goes in steps from sample to sample. */
+/* Draws the pinned bytes, or the jobs in flight, as steps from sample to sample. */
 static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
 {
     struct point *points = drawing->points;
@@ -410,7 +411,7 @@ static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
         }
     }
     qsort(points, count, sizeof *points, by_time);
-    /* Of those before the window the last one holds at its beginning. */
+    /* Keep only the last sample before the window: its value holds when the window begins. */
     for (; count > 1 && points[1].at_ns <= drawing->scene->begin_ns; count--)
         points++;
     for (size_t i = 0; i < count; i++)
@@ -425,7 +426,7 @@ static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
         fprintf(drawing->file, "V%.1fH%.1f", floor_y - scale * (double)points[i].value,
                 i + 1 < count ? column(drawing, points[i + 1].at_ns) : last);
     fprintf(drawing->file, "V%.1fZ\"/>", floor_y);
-    fprintf(drawing->file, "<text class=\"d r\" x=\"%d\" y=\"%.1f\">most: ", LEFT - 8,
+    fprintf(drawing->file, "<text class=\"d r\" x=\"%d\" y=\"%.1f\">max: ", LEFT - 8,
             y + CURVE / 2.0 + 18);
     if (pinned)
         fprintf(drawing->file, "%.1f MB</text>\n", (double)most / 1e6);
@@ -503,8 +504,10 @@ static void draw_title(const struct drawing *drawing)
     size_t ended = 0;
     for (size_t i = 0; i < scene->job_count; i++)
         ended += scene->jobs[i]->end_ns <= scene->end_ns;
-    fprintf(file, ": the busiest %.4g ms, from %.3f s after its start; %zu jobs ended in it, %.1f "
-                  "a second", length_s * 1e3, MS(scene->begin_ns - config->origin_ns) / 1e3, ended,
+    fprintf(file,
+            ": the busiest %.4g ms, from %.3f s after its start; %zu jobs ended in it, %.1f "
+            "per second",
+            length_s * 1e3, MS(scene->begin_ns - config->origin_ns) / 1e3, ended,
             (double)ended / length_s);
     if (scene->jobs_ended > scene->jobs_kept)
         fprintf(file, "; chosen among the last %zu of %" PRIu64 " jobs", scene->jobs_kept,
@@ -530,7 +533,7 @@ static void draw_all(struct drawing *drawing)
     draw_jobs(drawing);
 }
 
-/* The height is known when all is laid out: what is drawn goes into memory first. */
+/* The SVG header needs the height, which is known last: draw into memory first. */
 static bool draw_to_memory(struct drawing *drawing, char *texts[2])
 {
     size_t lengths[2];

@@ -1,6 +1,7 @@
 /*
- * timeline_svg.h - draws a timeline's window; private to it. The SVG stands by itself, and is
- * legible on light and dark ground, as the one who looks at it has chosen.
+ * timeline_svg.h - writes the SVG of a timeline; only timeline.c calls it.
+ *
+ * The SVG needs no other file. It has light and dark colours: the browser's preference decides.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_TIMELINE_SVG_H
 #define GPUIMGD_DAEMON_TELEMETRY_TIMELINE_SVG_H
@@ -11,13 +12,14 @@
 
 struct timeline_scene {
     const struct trace_config *config;
-    const struct trace_job *const *jobs; /* those that touch the window, by their begin */
-    size_t job_count, jobs_kept;
-    uint64_t jobs_ended;
-    uint64_t begin_ns, end_ns;           /* of the window; one microsecond at least */
+    const struct trace_job *const *jobs; /* jobs that overlap the window, ordered by begin_ns */
+    size_t job_count;    /* number of `jobs` */
+    size_t jobs_kept;    /* jobs among which the window was chosen */
+    uint64_t jobs_ended; /* jobs since the start */
+    uint64_t begin_ns, end_ns; /* the window; at least one microsecond long */
 };
 
-/* false: errno says why. */
+/* false: out of memory, or the file cannot be written. */
 bool timeline_svg_write(const struct timeline_scene *scene, FILE *file);
 
 #endif

@@ -12,14 +12,14 @@
 #include "daemon/telemetry/chrome.h"
 #include "daemon/telemetry/timeline.h"
 
-/* How often the thread looks: nobody wakes it for a job. */
+/* The thread polls the ring at this interval: waking it for each job would cost more. */
 #define LOOK_NS 50000000ull
-/* What comes in that time at 40,000 jobs a second; 1 MiB. */
+/* LOOK_NS at 40,000 jobs per second; about 1 MiB. */
 #define RING_JOBS 2048
 
 static_assert((RING_JOBS & (RING_JOBS - 1)) == 0, "positions wrap around");
-static_assert(WORKERS_CEILING * 2 < 0x8000, "workers and their replacements have a track each");
-static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING <= 0x100, "so has each stream");
+static_assert(WORKERS_CEILING * 2 < 0x8000, "each worker and its replacement has a track");
+static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING <= 0x100, "each stream has a track");
 
 const char *const trace_names[TRACE_WHATS] = {
     [TRACE_READ] = "read",     [TRACE_DECODE] = "decode", [TRACE_H2D] = "H2D",
@@ -29,15 +29,15 @@ const char *const trace_names[TRACE_WHATS] = {
 
 struct trace {
     struct trace_config config;
-    struct chrome *chrome;     /* NULL: not wanted */
-    struct timeline *timeline; /* NULL: not wanted */
+    struct chrome *chrome;     /* NULL: option trace is "" */
+    struct timeline *timeline; /* NULL: option timeline is "" */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wanted;
-    bool stopping;             /* under the lock */
-    bool draw;                 /* under the lock */
-    uint64_t missed;           /* jobs that found the ring full; the loop's */
-    _Atomic uint64_t put, taken; /* the loop's and the thread's ends of the ring */
+    bool stopping;               /* guarded by lock */
+    bool draw;                   /* guarded by lock */
+    uint64_t missed;             /* jobs that found the ring full; loop thread only */
+    _Atomic uint64_t put, taken; /* jobs written by the loop, jobs read by the thread */
     struct trace_job ring[RING_JOBS];
 };
 
@@ -56,7 +56,7 @@ void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
     };
 }
 
-/* ---- on the thread -------------------------------------------------------------------------- */
+/* ---- the trace thread ----------------------------------------------------------------------- */
 
 static void take_jobs(struct trace *trace)
 {
@@ -72,7 +72,7 @@ static void take_jobs(struct trace *trace)
     }
 }
 
-/* Sleeps until it is time to look; false: time to end. */
+/* Sleeps for LOOK_NS, or until trace_draw or trace_close. false: the thread must end. */
 static bool rest(struct trace *trace, bool *draw)
 {
     struct timespec until;
@@ -104,7 +104,7 @@ static void *trace_main(void *argument)
     return NULL;
 }
 
-/* ---- on the loop ---------------------------------------------------------------------------- */
+/* ---- the loop thread ------------------------------------------------------------------------ */
 
 void trace_put(struct trace *trace, const struct trace_job *job)
 {
@@ -174,7 +174,6 @@ void trace_close(struct trace *trace)
     pthread_mutex_unlock(&trace->lock);
     pthread_join(trace->thread, NULL);
     if (trace->missed > 0)
-        log_warning("trace: %" PRIu64 " jobs were left out, because the disk did not keep up",
-                    trace->missed);
+        log_warning("trace: %" PRIu64 " jobs are missing: the disk was too slow", trace->missed);
     trace_free(trace);
 }

@@ -1,11 +1,12 @@
 /*
- * trace.h - what became of each job and when, for those who want to see it.
+ * trace.h - records when each job was in which stage, for the options trace and timeline.
  *
- * A job carries its own record, and whoever has the job (a worker, the loop) writes the times of a
- * stage into it: there is nothing to lock. At the job's end the loop puts the record into a ring,
- * and a thread of the trace takes it from there into a file of Chrome trace events (chrome.h) and
- * to the timeline (timeline.h). All times are CLOCK_MONOTONIC in nanoseconds. All functions are
- * called on the loop, but for trace_job_add.
+ * Each job carries its record. The thread that owns the job at the time (a worker or the loop) adds
+ * slices to it, so no lock is needed. When the job ends, the loop copies the record into a ring.
+ * The trace thread moves it from there to a file of Chrome trace events (chrome.h) and to the
+ * timeline (timeline.h).
+ *
+ * All times are CLOCK_MONOTONIC in nanoseconds. Loop thread only, except trace_job_add.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_TRACE_H
 #define GPUIMGD_DAEMON_TELEMETRY_TRACE_H
@@ -15,7 +16,7 @@
 
 #include "conf/status.h"
 
-/* A job has at most five stages and as many waits; reads that found no room come on top. */
+/* Five stages and five waits, plus repeated reads: a read that finds no memory is done again. */
 #define TRACE_SLICES_MAX 16
 #define TRACE_NAME_MAX 24
 
@@ -33,7 +34,7 @@ enum trace_what {
 };
 extern const char *const trace_names[TRACE_WHATS];
 
-/* Where it took place: with the job itself (it waited), on a worker, on a stream of a device. */
+/* The track of a slice: a worker, a stream of a device, or the job itself (a wait). */
 #define TRACE_OF_JOB              0
 #define TRACE_ON_WORKER(number)   (uint16_t)(1 + (number))
 #define TRACE_ON_STREAM(dev, slot) (uint16_t)(0x8000 | (dev) << 8 | (slot))
@@ -48,7 +49,7 @@ struct trace_slice {
     uint8_t what; /* enum trace_what */
 };
 
-/* What was so at one moment. at_ns 0: not known. */
+/* The load of the daemon at one moment. at_ns 0: no sample. */
 struct trace_sample {
     uint64_t at_ns, pinned_bytes;
     uint32_t inflight;
@@ -57,38 +58,39 @@ struct trace_sample {
 struct trace_job {
     uint64_t number;
     uint32_t attempt, width, height;
-    const char *end;        /* "done", an error's code, ...; static */
+    const char *end; /* outcome: "done" or an error code; static */
     uint64_t begin_ns, end_ns;
-    struct trace_sample samples[2]; /* when it was admitted, and at its end */
-    uint32_t count, left_out;       /* of the slices */
+    struct trace_sample samples[2]; /* at admission and at the end */
+    uint32_t count, left_out;       /* slices recorded, slices that found no room */
     struct trace_slice slices[TRACE_SLICES_MAX];
 };
 
-/* Whoever has the job. An end before its begin counts as the begin. */
+/* Adds a slice. Called by the thread that owns the job. If end_ns < begin_ns, end_ns is set to
+ * begin_ns. */
 void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
                    uint64_t begin_ns, uint64_t end_ns);
 
 struct trace_config {
-    const char *chrome;   /* a file, or "" */
-    const char *timeline; /* a file, or "" */
-    uint64_t bytes_max;   /* of the chrome file */
-    uint64_t origin_ns;   /* which times are counted from */
+    const char *chrome;   /* path of the trace, or "" */
+    const char *timeline; /* path of the SVG, or "" */
+    uint64_t bytes_max;   /* size limit of the trace */
+    uint64_t origin_ns;   /* time 0 of the trace */
     const char *daemon, *engine;
-    uint32_t workers, devices, streams; /* streams: of the device with the most */
-    char names[DEVICES_MAX][TRACE_NAME_MAX]; /* of the devices */
+    uint32_t workers, devices, streams;      /* streams: maximum over the devices */
+    char names[DEVICES_MAX][TRACE_NAME_MAX]; /* device names */
 };
 
 struct trace;
 
-/* Makes the files and starts the thread; a file that is there becomes NAME.old. Texts of the config
- * must stay. write_failed (names option, path and cause), out_of_memory. */
+/* Creates the files and starts the thread. An existing trace is renamed to NAME.old. The strings of
+ * the config must outlive the trace. Errors: write_failed, out_of_memory. */
 enum status trace_open(const struct trace_config *config, struct trace **trace,
                        struct error *error) MUST_CHECK;
-/* A job has ended. Where the thread does not keep up the job is left out and counted. */
+/* Records a job that has ended. If the ring is full, the job is dropped and counted. */
 void trace_put(struct trace *trace, const struct trace_job *job);
-/* Asks for the timeline now, not only at the end. */
+/* Draws the timeline soon, on the trace thread; it is drawn again at the end. Takes NULL. */
 void trace_draw(struct trace *trace);
-/* Ends both files and says in the log what is in them. Takes NULL. */
+/* Ends the thread, completes both files and logs how many jobs they have. Takes NULL. */
 void trace_close(struct trace *trace);
 
 #endif

@@ -349,7 +349,7 @@ TEST(health_and_readiness)
     check_verdict(m, taken, true, false, "No space left");
     m->disk_works = true;
     check_verdict(m, taken, true, true, "running");
-    check_verdict(m, stalled, false, false, "stood still for 11 s");
+    check_verdict(m, stalled, false, false, "has not run for 11 s");
     m->state = SNAPSHOT_PAUSED;
     check_verdict(m, taken, true, false, "paused");
     m->state = SNAPSHOT_DRAINING;

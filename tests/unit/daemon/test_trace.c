@@ -373,7 +373,7 @@ TEST(places_that_cannot_be_written_are_refused)
     check_refused("/does/not/exist.json", "", "option trace is \"/does/not/exist.json\"");
     check_refused("", "/does/not/exist.svg", "option timeline is \"/does/not/exist.svg\"");
     check_refused(folder, "", "option trace");
-    check_refused("/dev/null", "", "no regular file");
+    check_refused("/dev/null", "", "not a regular file");
     check_refused(pipe, "", "option trace");
     check_refused(chrome, "/does/not/exist.svg", "option timeline");
 }
