@@ -1,11 +1,11 @@
 #!/bin/sh
-# Prints the status page as a C string, and the Content-Security-Policy that lets its own style and
-# script run and nothing else: by their SHA-256. <style>, </style>, <script> and </script> each stand
-# alone on their line.
+# Prints the status page as a C string, and its Content-Security-Policy. The policy allows only the
+# page's own style and script, by their SHA-256. <style>, </style>, <script> and </script> must each
+# be alone on a line.
 set -eu
 page=$1
 
-# The SHA-256, in base64, of what stands between the tags.
+# Prints the SHA-256, in base64, of the text between the tags.
 digest() { # tag
     hex=$({
         echo

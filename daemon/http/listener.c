@@ -13,12 +13,12 @@
 
 #include "conf/text.h"
 
-/* Connections that wait to be taken in: a browser opens six, and each scraper one. */
+/* Connections that the kernel queues until accept: a browser opens six, a scraper one. */
 #define BACKLOG 16
 
-/* A text taken apart. */
+/* A parsed address. */
 struct place {
-    char host[256]; /* "" = unix */
+    char host[256]; /* "": unix socket */
     char port[8];
     const char *path;
 };
@@ -44,7 +44,7 @@ static bool split(struct place *place, const char *option, const char *text, str
         if (*place->path != '/')
             return refuse(option, text, "the path is not absolute", error);
         if (strlen(place->path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-            return refuse(option, text, "the path is longer than a socket's may be", error);
+            return refuse(option, text, "the path is too long for a socket", error);
         return true;
     }
     const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
@@ -54,12 +54,12 @@ static bool split(struct place *place, const char *option, const char *text, str
         host++;
         length -= 2;
     } else if (memchr(host, ':', length)) {
-        return refuse(option, text, "an IPv6 address stands in brackets", error);
+        return refuse(option, text, "an IPv6 address must be in brackets", error);
     }
     if (length == 0 || length >= sizeof place->host)
-        return refuse(option, text, "there is no host, or one of more than 255 bytes", error);
+        return refuse(option, text, "the host must have 1 to 255 bytes", error);
     if (!is_port(port))
-        return refuse(option, text, "the port is no number from 0 to 65535", error);
+        return refuse(option, text, "the port must be a number from 0 to 65535", error);
     memcpy(place->host, host, length);
     text_copy(place->port, sizeof place->port, port);
     return true;
@@ -73,7 +73,7 @@ bool listener_check(const char *option, const char *text, struct error *error)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Takes the socket's number over into listener->fd; errno says why it does not listen. */
+/* Binds a socket and listens on it; sets listener->fd. false: errno is set. */
 static bool listen_on(struct listener *listener, int family, const struct sockaddr *address,
                       socklen_t length)
 {
@@ -95,12 +95,12 @@ static bool listen_on(struct listener *listener, int family, const struct sockad
 
 static bool cannot(const char *option, const char *text, const char *why, struct error *error)
 {
-    error_set(error, STATUS_INTERNAL, "option %s is \"%.200s\", which cannot be listened on: %s",
-              option, text, why);
+    error_set(error, STATUS_INTERNAL, "option %s is \"%.200s\"; cannot listen on it: %s", option,
+              text, why);
     return false;
 }
 
-/* Whether a socket stands there that nobody listens on. */
+/* Returns true if the path is a socket on which no process listens. */
 static bool is_abandoned(const struct sockaddr_un *address)
 {
     struct stat info;
@@ -123,7 +123,7 @@ static bool open_unix(struct listener *listener, const char *path)
     if (!listen_on(listener, AF_UNIX, (const struct sockaddr *)&address, sizeof address))
         return false;
     text_copy(listener->path, sizeof listener->path, path);
-    chmod(path, 0660); /* its owner and group; what the umask took away, whoever starts us wanted */
+    chmod(path, 0660); /* the group may connect, whatever the umask */
     snprintf(listener->name, sizeof listener->name, "unix:%s", path);
     return true;
 }
@@ -140,8 +140,7 @@ static void name_it(struct listener *listener, const char *host)
              v6 ? "]" : "", port);
 }
 
-/* localhost is the loopback by definition (RFC 6761, section 6.3), even if the machine's hosts file
- * lacks it. */
+/* localhost is always the loopback address (RFC 6761, section 6.3), even if /etc/hosts lacks it. */
 static const char *lookup_name(const char *host)
 {
     return strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host;
@@ -183,7 +182,7 @@ void listener_close(struct listener *listener)
     listener->path[0] = '\0';
 }
 
-/* ---- whom it answers ------------------------------------------------------------------------ */
+/* ---- the Host header ------------------------------------------------------------------------ */
 
 static bool is_address(int family, const char *text)
 {

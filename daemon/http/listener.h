@@ -1,5 +1,7 @@
 /*
- * listener.h - the socket that HTTP is served on, and the forms in which an option names it.
+ * listener.h - parses the address in an option and opens the socket for the HTTP server.
+ *
+ * listener_open and listener_close run on the loop thread, listener_takes_host on the HTTP thread.
  */
 #ifndef GPUIMGD_DAEMON_HTTP_LISTENER_H
 #define GPUIMGD_DAEMON_HTTP_LISTENER_H
@@ -11,27 +13,28 @@
 #include "conf/status.h"
 
 struct listener {
-    int fd;          /* -1: none */
-    char name[320];  /* for people: "http://127.0.0.1:9464/", with the port that it got */
-    char host[256];  /* as the option names it; "" = unix */
-    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* removed at the end; "" = TCP */
+    int fd;         /* -1: closed */
+    char name[320]; /* for messages: "http://127.0.0.1:9464/", with the actual port */
+    char host[256]; /* host name in the option; "": unix socket */
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* removed on close; "": TCP */
 };
 
-/* Whether text is "port" (on 127.0.0.1), "host:port", "[v6]:port" or "unix:/path"; port 0 means
- * any that is free. No name is looked up. false with a sentence that begins with `option`. */
+/* Checks that text is "port" (on 127.0.0.1), "host:port", "[v6]:port" or "unix:/path". Port 0 means
+ * any free port. Looks up no name. false: error names the option and the reason. */
 bool listener_check(const char *option, const char *text, struct error *error) MUST_CHECK;
 
-/* Binds and listens, not blocking; looks names up, except localhost, which is 127.0.0.1. A socket
- * that a process which is gone has left at the path is replaced. Not the loop's while jobs run: a
- * name server may take its time. */
+/* Opens a non-blocking socket, binds it and listens. Replaces the unix socket of a dead process.
+ * Looks up the host name, which may block on DNS: call it only before jobs run. localhost is
+ * 127.0.0.1, without a lookup. */
 bool listener_open(struct listener *listener, const char *option, const char *text,
                    struct error *error) MUST_CHECK;
 void listener_close(struct listener *listener); /* idempotent */
 
-/* Whether a request with this Host header may be answered: it names an IP address, localhost or the
- * listener's own host, with or without a port. A web page of a foreign site can make its name point
- * at our address (DNS rebinding) and then read the answers as its own, but its name stays in Host.
- * A unix socket takes any: no browser gets there. NULL, no header, is taken. */
+/* Returns true if a request with this Host header may be answered. Host must be an IP address,
+ * localhost or the listener's own host name, with or without a port. This stops DNS rebinding: a
+ * foreign site can point its name to our address, but the browser still sends that name as Host. A
+ * unix socket accepts any Host, because browsers cannot connect to it. NULL (no header) is
+ * accepted. */
 bool listener_takes_host(const struct listener *listener, const char *header);
 
 #endif

@@ -21,7 +21,7 @@ struct web *web_create(const char *listen, const struct snapshot *snapshot, stru
 {
     (void)snapshot;
     bool refused = !web_check(listen, error);
-    (void)refused; /* error says so */
+    (void)refused; /* the caller reads error */
     return NULL;
 }
 
@@ -56,27 +56,26 @@ void web_destroy(struct web *web)
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 
-/* Scrapers, probes and open pages are a handful. */
+/* A few scrapers, probes and open pages. */
 #define CONNECTIONS_MAX 40
-/* From here on each new connection ends the one that has been there longest: who holds many open
- * and sends next to nothing keeps nobody out. The rest is for those that are being closed. */
+/* From here on each new connection closes the oldest one, so that a client with many slow
+ * connections does not lock others out. The remaining ones are for connections that are closing. */
 #define CONNECTIONS_KEPT 32
-/* A connection on which nothing moves for so long ends. */
+/* A silent connection is closed after this time. */
 #define IDLE_S 10
-/* Of a connection; a request's head must fit. On a host's own name browsers send the cookies of
- * all other services of the host along. */
+/* Memory per connection, which bounds the request header. It has room for the cookies of all other
+ * services of the host: browsers send them, too. */
 #define CONNECTION_BYTES_MAX (32 * KIB)
-/* A document is made anew after so long even of the same snapshot: it says whether the loop
- * stands still. */
+/* A document is written again after this time even if the snapshot is the same, because it reports
+ * the age of the snapshot (is the loop stuck?). */
 #define DOCUMENT_NS NS_PER_S
-/* HTTP's status for a request that is meant for another server (RFC 9110, section 15.5.20);
- * libmicrohttpd has a name for it only in later versions. */
+/* 421 Misdirected Request (RFC 9110, section 15.5.20). Older versions of libmicrohttpd lack it. */
 #define MISDIRECTED 421
-/* The thread steps back behind workers and loop. */
+/* The HTTP thread has a lower priority than the workers and the loop. */
 #define NICENESS 10
 
 struct document {
-    struct MHD_Response *response; /* NULL: none yet */
+    struct MHD_Response *response; /* NULL: not written yet */
     unsigned status;
     uint64_t generation, made_ns;
 };
@@ -93,12 +92,12 @@ struct web {
     struct listener listener;
     struct MHD_Daemon *server;
     pthread_mutex_t lock;
-    struct snapshot shown;   /* under the lock */
-    struct history history; /* under the lock */
+    struct snapshot shown;  /* the latest snapshot; guarded by lock */
+    struct history history; /* guarded by lock */
 
-    /* The server's thread: */
-    struct snapshot seen;
-    struct history seen_history; /* a copy, only while its document is made */
+    /* HTTP thread only: */
+    struct snapshot seen;        /* copy of `shown` */
+    struct history seen_history; /* copy of `history`, for history_json_write */
     struct document documents[ROUTES];
     struct slot slots[CONNECTIONS_MAX];
     bool nice;
@@ -172,7 +171,7 @@ static struct page show_readiness(struct web *web, uint64_t now_ns)
 
 static const struct route {
     const char *path, *type, *policy;
-    bool kept; /* while the snapshot is the same, for a while */
+    bool kept; /* cached per snapshot, for up to DOCUMENT_NS */
     struct page (*show)(struct web *web, uint64_t now_ns);
 } routes[ROUTES] = {
     {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, true, show_status},
@@ -183,7 +182,7 @@ static const struct route {
     {"/readyz", PLAIN_TYPE, NO_POLICY, false, show_readiness},
 };
 
-/* Takes the text over. NULL when memory is short. */
+/* Takes ownership of text. NULL: out of memory. */
 static struct MHD_Response *respond(char *text, size_t length, const char *type,
                                     const char *policy)
 {
@@ -209,11 +208,11 @@ static struct MHD_Response *respond(char *text, size_t length, const char *type,
 static void drop_document(struct document *document)
 {
     if (document->response)
-        MHD_destroy_response(document->response); /* connections that send it have their own hold */
+        MHD_destroy_response(document->response); /* connections keep their own reference */
     *document = (struct document){0};
 }
 
-/* The route's document of the latest snapshot, or NULL. */
+/* The document of a route for the latest snapshot, cached or written now. NULL: out of memory. */
 static const struct document *document_of(struct web *web, size_t index)
 {
     const struct route *route = &routes[index];
@@ -253,8 +252,8 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
-/* Answered on the first call, after the head: a body is not waited for, and the connection ends
- * with the answer, so that nobody keeps a slot. */
+/* Answers on the first call, after the request header. libmicrohttpd then closes the connection
+ * without waiting for a body. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **state)
@@ -266,7 +265,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return refuse(connection, MISDIRECTED,
                       "Host must be an IP address, localhost or the name in " OPTION_NAME "\n");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD are all there is\n");
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "the method must be GET or HEAD\n");
     for (size_t i = 0; i < ROUTES; i++) {
         if (strcmp(url, routes[i].path) != 0)
             continue;
@@ -275,12 +274,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
                         : MHD_NO;
     }
     return refuse(connection, MHD_HTTP_NOT_FOUND,
-                  "there are /, /metrics, /status.json, /history.json, /healthz and /readyz\n");
+                  "not found; the paths are /, /metrics, /status.json, /history.json, /healthz "
+                  "and /readyz\n");
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Its number stays the connection's until MHD tells that it closed. */
+/* Only shuts the socket down: libmicrohttpd closes the descriptor and tells on_connection. */
 static void end_oldest(struct web *web)
 {
     struct slot *oldest = NULL;
@@ -314,7 +314,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 {
     struct web *web = context;
     if (!web->nice) {
-        setpriority(PRIO_PROCESS, 0, NICENESS); /* of this thread; where refused, it stays equal */
+        setpriority(PRIO_PROCESS, 0, NICENESS); /* this thread only; failure does no harm */
         web->nice = true;
     }
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -360,17 +360,19 @@ struct web *web_create(const char *listen, const struct snapshot *snapshot, stru
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES_MAX,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, web, MHD_OPTION_END);
-    web->listener.fd = -1; /* MHD's from there on, even where it fails */
+    web->listener.fd = -1; /* libmicrohttpd owns it, even if it did not start */
     if (!web->server) {
-        error_set(error, STATUS_INTERNAL, "option " OPTION_NAME " is \"%.200s\", but the HTTP "
-                  "server does not start: no memory, threads or files", listen);
+        error_set(error, STATUS_INTERNAL,
+                  "option " OPTION_NAME " is \"%.200s\", but the HTTP "
+                  "server does not start: no memory, threads or file descriptors",
+                  listen);
         web_destroy(web);
         return NULL;
     }
     return web;
 }
 
-/* The other thread may be off its CPU while it has the lock; it is not waited for. */
+/* Never waits: the HTTP thread has a low priority and may lose its CPU while it holds the lock. */
 void web_publish(struct web *web, const struct snapshot *snapshot)
 {
     if (pthread_mutex_trylock(&web->lock) != 0)

@@ -1,11 +1,12 @@
 /*
- * web.h - metrics, health and the status page over HTTP, where the option metrics_listen is set.
+ * server.h - serves metrics, health checks and the status page over HTTP (option metrics_listen).
  *
- * libmicrohttpd serves on one thread of its own: what clients send and how slowly they read never
- * takes the loop's time, which parsing and writing on it would. The loop hands a snapshot over
- * under a lock that either side holds for one copy, and that the loop never waits for; the thread
- * makes each document of a snapshot once, however often it is asked for. Built without
- * libmicrohttpd, the option is refused.
+ * libmicrohttpd runs in its own thread, so slow or hostile clients never delay the event loop. The
+ * loop publishes snapshots under a lock, which both threads hold only for one copy. The loop never
+ * waits for the lock. The HTTP thread writes each document at most once per snapshot and serves it
+ * from memory.
+ *
+ * Without libmicrohttpd at build time, web_check refuses every value except "". Loop thread only.
  */
 #ifndef GPUIMGD_DAEMON_HTTP_SERVER_H
 #define GPUIMGD_DAEMON_HTTP_SERVER_H
@@ -17,17 +18,17 @@
 
 struct web;
 
-/* Whether metrics_listen may have this text; "" always. false with a sentence in error. */
+/* Checks a value of metrics_listen; "" (no server) is valid. false: error has the reason. */
 bool web_check(const char *listen, struct error *error) MUST_CHECK;
 
-/* Listens there from here on and shows the snapshot. NULL with a sentence in error. */
+/* Opens the socket, starts the HTTP thread and serves the snapshot. NULL: error has the reason. */
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error);
-/* Shows this one from here on. Loop thread; does not wait: where the last one is being copied at
- * this moment, this one is left out, and the next one shows all that it had. */
+/* Copies the snapshot, which is served from now on. Does not wait: if the HTTP thread holds the
+ * lock, this snapshot is skipped and the next one replaces it. */
 void web_publish(struct web *web, const struct snapshot *snapshot);
-/* "http://127.0.0.1:9464/", with the port that it got. */
+/* The URL with the actual port: "http://127.0.0.1:9464/". */
 const char *web_name(const struct web *web);
-/* Ends all connections at once. Takes NULL. */
+/* Closes all connections and joins the thread. Takes NULL. */
 void web_destroy(struct web *web);
 
 #endif

@@ -500,7 +500,7 @@ TEST(an_abandoned_socket_is_replaced)
     assert_true(listener_open(&first, "metrics_listen", option, &error));
     assert_string_equal(first.name, option);
     assert_false(listener_open(&second, "metrics_listen", option, &error));
-    assert_non_null(strstr(error.text, "cannot be listened on"));
+    assert_non_null(strstr(error.text, "cannot listen on it"));
     close(first.fd); /* as a process that was killed leaves it */
     first.fd = -1;
     assert_true(listener_open(&second, "metrics_listen", option, &error));
