@@ -6,20 +6,20 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 
-/* How often the engine is asked while the check is with it: a device that fails reports nothing,
- * and there may be no job that asks. */
+/* How often the engine is polled during a check: a failed device sends no event, and there may be
+ * no job that polls it. */
 #define TICK_MS 100
-/* It waits behind the jobs of its device; where it is not answered by then, it says nothing. */
+/* Includes the wait for jobs on the same device. The check does not treat a timeout as a fault. */
 #define TIMEOUT_S 60
-/* Above most tasks: it holds memory that jobs may wait for. */
+/* Before most tasks of the workers, because the check holds memory that jobs may wait for. */
 #define PRIORITY 3
 
 struct run {
     struct gpu_check *check;
     struct engine_memory memory;
     struct engine_task task;
-    struct error error; /* the task's, or what was found out on a worker */
-    bool wrong;         /* it was found out about the pixels or by a codec */
+    struct error error; /* of the engine's task, or of a worker */
+    bool wrong;         /* a worker found wrong pixels or a codec failed: a fault */
 };
 
 struct gpu_check {
@@ -35,18 +35,18 @@ struct gpu_check {
     struct gpu_check_counts counts;
 };
 
-static void on_turn(uv_timer_t *timer);
+static void on_due(uv_timer_t *timer);
 
-static void rest(struct gpu_check *check)
+static void schedule_next(struct gpu_check *check)
 {
     uv_timer_stop(&check->timer);
     if (check->interval_s > 0 && !engine_fault(check->engine))
-        uv_timer_start(&check->timer, on_turn, (uint64_t)(check->interval_s * 1e3) + 1, 0);
+        uv_timer_start(&check->timer, on_due, (uint64_t)(check->interval_s * 1e3) + 1, 0);
 }
 
-/* ---- its end --------------------------------------------------------------------------------- */
+/* ---- end of a check -------------------------------------------------------------------------- */
 
-static void end(struct gpu_check *check)
+static void end_check(struct gpu_check *check)
 {
     for (uint32_t i = 0; i < check->run_count; i++) {
         struct run *run = &check->runs[i];
@@ -62,7 +62,7 @@ static void end(struct gpu_check *check)
         engine_release(check->engine, &run->memory);
     }
     check->running = false;
-    rest(check);
+    schedule_next(check);
 }
 
 static void compare_run(struct worker_task *task, struct worker_tools *tools)
@@ -78,12 +78,12 @@ static void compare_run(struct worker_task *task, struct worker_tools *tools)
 
 static void compare_done(struct worker_task *task)
 {
-    end(container_of(task, struct gpu_check, task));
+    end_check(container_of(task, struct gpu_check, task));
 }
 
 static void submit_task(struct gpu_check *check,
-                          void (*run)(struct worker_task *, struct worker_tools *),
-                          void (*done)(struct worker_task *))
+                        void (*run)(struct worker_task *, struct worker_tools *),
+                        void (*done)(struct worker_task *))
 {
     check->task = (struct worker_task){.priority = PRIORITY, .run = run, .done = done};
     workers_submit(check->workers, &check->task);
@@ -114,7 +114,7 @@ static void decode_done(struct worker_task *task)
     for (uint32_t i = 0; i < check->run_count; i++)
         check->computing += !check->runs[i].wrong;
     if (check->computing == 0) {
-        end(check);
+        end_check(check);
         return;
     }
     uv_timer_start(&check->timer, on_tick, TICK_MS, TICK_MS);
@@ -130,7 +130,7 @@ static void decode_done(struct worker_task *task)
     }
 }
 
-/* ---- its beginning --------------------------------------------------------------------------- */
+/* ---- start of a check ------------------------------------------------------------------------ */
 
 static void decode_run(struct worker_task *task, struct worker_tools *tools)
 {
@@ -141,7 +141,7 @@ static void decode_run(struct worker_task *task, struct worker_tools *tools)
     }
 }
 
-static void on_turn(uv_timer_t *timer)
+static void on_due(uv_timer_t *timer)
 {
     struct gpu_check *check = timer->data;
     const struct plan *plan = test_image_plan(check->test_image);
@@ -153,7 +153,7 @@ static void on_turn(uv_timer_t *timer)
             check->run_count++;
     }
     if (check->run_count == 0) {
-        rest(check);
+        schedule_next(check);
         return;
     }
     check->running = true;
@@ -182,7 +182,7 @@ void gpu_check_set_interval(struct gpu_check *check, double interval_s)
         return;
     check->interval_s = interval_s;
     if (!check->running)
-        rest(check);
+        schedule_next(check);
 }
 
 bool gpu_check_is_running(const struct gpu_check *check)

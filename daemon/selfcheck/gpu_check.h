@@ -1,11 +1,13 @@
 /*
- * gpu_check.h - the test_image through the whole path again and again while the daemon runs.
+ * gpu_check.h - checks every GPU with a test image at intervals while jobs run.
  *
- * Loop thread only. Every so often it takes a little memory on each device, a worker decodes the
- * test_image, each device computes it beside the jobs, and a worker compares and encodes what came
- * of it. A device that gives another bit than the CPU engine is condemned: the engine's fault says
- * so, and its jobs go back uncharged. A check is no job: it waits for nobody's place, and finding
- * no room it leaves its turn out.
+ * A check reserves a little memory on each device. A worker decodes the test image, each device
+ * processes it beside the jobs, and a worker compares the result with the CPU engine's. If a bit
+ * differs, the check reports a fault of the engine (engine_condemn), the daemon ends, and its jobs
+ * are given back without a charge.
+ *
+ * A check is not a job: it takes no place in the queue or in `inflight`. A device without free
+ * memory is skipped. Loop thread only.
  */
 #ifndef GPUIMGD_DAEMON_SELFCHECK_GPU_CHECK_H
 #define GPUIMGD_DAEMON_SELFCHECK_GPU_CHECK_H
@@ -19,19 +21,20 @@
 
 struct gpu_check;
 
-/* For an asynchronous engine. NULL when memory is short. It rests until gpu_check_set_interval. */
+/* For asynchronous engines only. The first check is scheduled by gpu_check_set_interval. The
+ * arguments are borrowed. NULL: out of memory. */
 struct gpu_check *gpu_check_create(uv_loop_t *loop, struct engine *engine, struct workers *workers,
                                    const struct test_image *test_image);
-/* Seconds from one end to the next beginning; 0: no further one. Takes NULL. */
+/* Sets the pause between two checks, in seconds; 0: no further checks. Takes NULL. */
 void gpu_check_set_interval(struct gpu_check *check, double interval_s);
-/* Whether a worker or a device has it; it must not be destroyed then. */
+/* Returns true while a worker or a device uses the check: it must not be destroyed. Takes NULL. */
 bool gpu_check_is_running(const struct gpu_check *check);
-/* Turns of devices that were answered since the start, and those of them that found something. */
+/* Counts since the start, per check and device. */
 struct gpu_check_counts {
     uint64_t runs, failures;
 };
 struct gpu_check_counts gpu_check_counts(const struct gpu_check *check); /* takes NULL */
-/* Whoever closes the loop's handles has closed its timer by then. Takes NULL. */
+/* The timer must already be closed, with all handles of the loop. Takes NULL. */
 void gpu_check_destroy(struct gpu_check *check);
 
 #endif

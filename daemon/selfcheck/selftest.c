@@ -5,13 +5,12 @@
 
 #include "conf/clock.h"
 
-/* Odd sides, so that blocks of 8 x 8 are cut. */
+/* Odd sides, so that the image ends within a block of 8 x 8 pixels. */
 #define TRIAL_WIDTH    83
 #define TRIAL_HEIGHT   61
 #define TRIAL_CHANNELS 3
 #define TRIAL_BYTES    (TRIAL_WIDTH * TRIAL_HEIGHT * TRIAL_CHANNELS)
-/* How far a sample of a smooth image may come back from what it was, from a JPEG of quality 100;
- * libjpeg-turbo's do by 2. */
+/* Maximum error of a sample after a JPEG round trip with quality 100. libjpeg-turbo: 2. */
 #define TRIAL_LOSS_MAX 8
 
 #define TIMEOUT_S   30
@@ -33,8 +32,9 @@ static enum status keep(struct codec_sink *sink, size_t used, struct error *erro
 {
     struct trial *trial = container_of(sink, struct trial, sink);
     if (used > sizeof trial->file - trial->length)
-        return error_set(error, STATUS_ENCODE_FAILED, "an image of %d bytes grew to over %zu",
-                         TRIAL_BYTES, sizeof trial->file);
+        return error_set(error, STATUS_ENCODE_FAILED,
+                         "the file of an image of %d bytes has more than %zu bytes", TRIAL_BYTES,
+                         sizeof trial->file);
     memcpy(trial->file + trial->length, sink->buffer, used);
     trial->length += used;
     return STATUS_OK;
@@ -64,7 +64,7 @@ static bool is_near(const struct trial *trial, const struct image *image)
     return true;
 }
 
-static bool goes_and_comes_back(struct trial *trial, uint32_t channels, struct error *error)
+static bool round_trip(struct trial *trial, uint32_t channels, struct error *error)
 {
     static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
                                                .side_max = SIDE_DEFAULT,
@@ -84,12 +84,12 @@ static bool goes_and_comes_back(struct trial *trial, uint32_t channels, struct e
                   STATUS_OK;
     if (ok && (info.width != drawn.width || info.height != drawn.height ||
                info.channels != channels))
-        ok = error_set(error, STATUS_INTERNAL, "it comes back as %u x %u x %u", info.width,
+        ok = error_set(error, STATUS_INTERNAL, "the decoded image is %u x %u x %u", info.width,
                        info.height, info.channels) == STATUS_OK;
     ok = ok && codec_decode(trial->context, trial->file, trial->length, &info, &decode, &limits,
                             &decoded, error) == STATUS_OK;
     if (ok && !is_near(trial, &drawn))
-        ok = error_set(error, STATUS_INTERNAL, "it comes back with other pixels") == STATUS_OK;
+        ok = error_set(error, STATUS_INTERNAL, "the decoded image has wrong pixels") == STATUS_OK;
     image_info_clear(&info);
     return ok;
 }
@@ -104,15 +104,15 @@ bool selftest_codecs(struct error *error)
         error_set(&why, STATUS_OUT_OF_MEMORY, "no memory");
     for (; ok && format < formats + FORMAT_COUNT; format += ok) {
         trial->format = format;
-        ok = (!format->gray || goes_and_comes_back(trial, 1, &why)) &&
-             goes_and_comes_back(trial, 3, &why);
+        ok = (!format->gray || round_trip(trial, 1, &why)) && round_trip(trial, 3, &why);
     }
     if (why.status == STATUS_OUT_OF_MEMORY)
         error_set(error, why.status, "self-test of the codecs: %s", why.text);
     else if (!ok)
         error_set(error, STATUS_INTERNAL,
-                  "a test image does not pass through %s: %s; install the libraries that gpuimgd "
-                  "was built with, or build it again", format->name, why.text);
+                  "the self-test of %s failed: %s; install the libraries with which gpuimgd was "
+                  "built, or build it again",
+                  format->name, why.text);
     if (trial)
         codec_context_destroy(trial->context);
     free(trial);
@@ -146,14 +146,14 @@ static void on_done(struct engine_task *task)
     container_of(task, struct run, task)->ended = true;
 }
 
-/* false: there is no room for one more, or the codec fails; why is in error. */
+/* Starts one run. false: the pools have no memory left, or the codec failed. */
 static bool start(struct selftest *test, struct run *run, struct error *error)
 {
     struct engine *engine = test->engine;
     const struct plan *plan = test_image_plan(test->test_image);
     enum engine_reserved reserved = engine_reserve(engine, plan, &run->memory, error);
     if (reserved == ENGINE_WAIT)
-        error_set(error, STATUS_OUT_OF_MEMORY, "no room for its image in the pools");
+        error_set(error, STATUS_OUT_OF_MEMORY, "the memory pools have no room for the test image");
     if (reserved != ENGINE_RESERVED)
         return false;
     if (!test_image_decode(test->test_image, test->codec, &run->memory, error)) {

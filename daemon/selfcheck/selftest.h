@@ -1,8 +1,7 @@
 /*
- * selftest.h - what is tried before the daemon says READY: the codecs, with the libraries that it
- * runs with, and the test_image through the whole path on every stream.
+ * selftest.h - tests the codec libraries and every GPU stream before the daemon reports READY.
  *
- * Run on the loop thread.
+ * Loop thread only, before any job runs.
  */
 #ifndef GPUIMGD_DAEMON_SELFCHECK_SELFTEST_H
 #define GPUIMGD_DAEMON_SELFCHECK_SELFTEST_H
@@ -13,13 +12,13 @@
 
 #include "daemon/selfcheck/test_image.h"
 
-/* Encodes an image in each format, decodes it and compares. false with a sentence in error: a
- * library is another one than gpuimgd was built for, or broken; or out_of_memory. */
+/* Encodes an image in each format, decodes it and compares the pixels. It finds libraries that are
+ * broken or do not match the headers of the build. false: error has the reason. */
 bool selftest_codecs(struct error *error) MUST_CHECK;
 
-/* Reserve, decode, run, compare with the CPU engine, encode.
- * false with a sentence in error: a codec or the engine gives wrong pixels, or none. The loop is
- * run meanwhile; the engine's wake must end in engine_reap. */
+/* Processes the test image on every stream and compares each result with the CPU engine's. Runs the
+ * loop until all streams have answered; the engine's `wake` callback must lead to engine_reap.
+ * false: error has the reason. */
 bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct test_image *test_image,
                   struct error *error) MUST_CHECK;
 

@@ -5,14 +5,14 @@
 
 #include "gpu/plan/plan.h"
 
-/* Odd sides, so that every tail of a tile and of a row is taken. */
+/* Odd sides, so that the kernels also run their code for partial tiles and row ends. */
 #define WIDTH      173
 #define HEIGHT     131
 #define CHANNELS   4
 #define FILE_BYTES (WIDTH * HEIGHT * CHANNELS + 65536)
 
-/* Every launcher of gpu/ops has a pass in one of these chains, and a wrong bit of it shows in what
- * comes of the chain: tests/cuda/test_test_image.c. All end without alpha. */
+/* Each kernel launcher of gpu/ops has a pass in one of these chains, and a wrong bit in its output
+ * changes the chain's result: tests/cuda/test_test_image.c. No result has alpha. */
 static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
@@ -29,7 +29,7 @@ struct file {
 };
 
 struct test_image {
-    struct file source, result; /* PNG; the result is the first chain's */
+    struct file source, result; /* PNG; `result` is the output of the first chain */
     struct image_info info;
     cJSON *ops;
     struct plan plan;
@@ -53,7 +53,7 @@ static enum status keep(struct codec_sink *sink, size_t used, struct error *erro
 {
     struct file *file = container_of(sink, struct file_sink, sink)->file;
     if (file->length + used > FILE_BYTES)
-        return error_set(error, STATUS_ENCODE_FAILED, "the test image grew to over %d bytes",
+        return error_set(error, STATUS_ENCODE_FAILED, "the test image has more than %d bytes",
                          FILE_BYTES);
     memcpy(file->bytes + file->length, sink->buffer, used);
     file->length += used;
@@ -126,15 +126,15 @@ bool test_image_compare(const struct test_image *test, struct codec_context *cod
     bool ok = file ? encode(codec, &image, file, error) : wrong(error, "no memory");
     if (ok && (file->length != test->result.length ||
                memcmp(file->bytes, test->result.bytes, file->length) != 0))
-        ok = wrong(error, "the encoder's bytes differ from the first ones");
+        ok = wrong(error, "the encoded file differs from the expected one");
     free(file);
     return ok;
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
-/* A picture with smooth and with wild places, the same on every machine. Its first pixel is opaque
- * enough and far enough from black and white that a bit of it shows. */
+/* Draws squares of noise and of smooth gradients, the same on every machine. The first pixel is
+ * nearly opaque and neither black nor white, so that a wrong bit in it changes the results. */
 static void draw(const struct image *image)
 {
     uint32_t state = 2463534242u;
@@ -149,7 +149,7 @@ static void draw(const struct image *image)
     }
 }
 
-/* Draws, encodes as PNG, decodes again: lossless, so both must be equal. */
+/* Draws the image, encodes it as PNG and decodes it. PNG is lossless: the pixels must be equal. */
 static bool make_source(struct test_image *test, struct codec_context *codec, struct error *error)
 {
     size_t bytes = image_bytes(WIDTH, HEIGHT, CHANNELS);
@@ -169,7 +169,7 @@ static bool make_source(struct test_image *test, struct codec_context *codec, st
                           error) == STATUS_OK &&
               decode(test, codec, &decoded, error);
     if (ok && memcmp(drawn.pixels, decoded.pixels, bytes) != 0)
-        ok = wrong(error, "PNG does not give back what went in");
+        ok = wrong(error, "the decoded PNG differs from the encoded image");
     free(pixels);
     return ok;
 }

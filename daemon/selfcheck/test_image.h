@@ -1,9 +1,9 @@
 /*
- * test_image.h - a test image: its file, the plan that it goes through, with a pass of every kernel
- * family, and what must come of it.
+ * test_image.h - a test image with a plan that runs every GPU kernel, and the expected result.
  *
- * Made once, by the codecs and the CPU engine, and not changed after that, so that any thread may
- * compare with it. The whole path of a job is decode, an engine at work on the plan, compare.
+ * The codecs and the CPU engine create the file and the result once. Nothing changes after that, so
+ * all other functions may be called on any thread. A check has three steps: test_image_decode, the
+ * plan on an engine, and test_image_compare.
  */
 #ifndef GPUIMGD_DAEMON_SELFCHECK_TEST_IMAGE_H
 #define GPUIMGD_DAEMON_SELFCHECK_TEST_IMAGE_H
@@ -16,17 +16,17 @@
 
 struct test_image;
 
-/* NULL with a sentence in error: the codecs do not give back what went in, or no memory. */
+/* NULL: error has the reason (a codec changed the image, or out of memory). */
 struct test_image *test_image_create(struct error *error);
 void test_image_destroy(struct test_image *test_image); /* takes NULL */
 
 const struct plan *test_image_plan(const struct test_image *test_image);
-/* Decodes the file into memory that was reserved for the plan. false: gpu_failed or the codec's
- * error. */
+/* Decodes the file into memory that is reserved for the plan. false: error has gpu_failed or the
+ * codec's error. */
 bool test_image_decode(const struct test_image *test_image, struct codec_context *codec,
                        const struct engine_memory *memory, struct error *error) MUST_CHECK;
-/* Compares the pixels and values that an engine left in memory, and the file that the first chain's
- * pixels are encoded into. false: they differ, or the encoder fails. */
+/* Compares the engine's pixels and values in memory with the expected ones. Then encodes the pixels
+ * of the first chain and compares the file. false: error has the reason. */
 bool test_image_compare(const struct test_image *test_image, struct codec_context *codec,
                         const struct engine_memory *memory, struct error *error) MUST_CHECK;
 

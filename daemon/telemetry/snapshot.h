@@ -76,7 +76,7 @@ struct snapshot {
     double workers_busy_s; /* sum over all workers */
     double loop_cpu_s, loop_lag_s;
     uint64_t sweeps, swept_files;
-    uint64_t gpu_check_runs, gpu_check_failures;
+    uint64_t gpu_check_runs, gpu_check_failures; /* per check and device */
     double process_cpu_s, resident_bytes;
     uint32_t open_files;
 };

@@ -18,7 +18,7 @@ static void see_sentence(struct rig *rig, const struct process *daemon, const ch
     char *end = at ? strchr(at, '\n') : NULL;
     if (end)
         *end = '\0';
-    snprintf(wanted, sizeof wanted, "a test image does not pass through %s: ", codec);
+    snprintf(wanted, sizeof wanted, "the self-test of %s failed: ", codec);
     rig_saw_if(rig, at && strstr(at, wanted) && strstr(at, reason) &&
                         strstr(at, "; install the libraries that gpuimgd was built with"),
                "says why", at ? at : "says nothing");
@@ -52,7 +52,7 @@ static void jpeg_reader(struct rig *rig)
 
 static void jpeg_pixels(struct rig *rig)
 {
-    meets(rig, "jpeg_read_scanlines", "jpeg", "it comes back with other pixels");
+    meets(rig, "jpeg_read_scanlines", "jpeg", "the decoded image has wrong pixels");
 }
 
 static void png_writer(struct rig *rig)
@@ -67,7 +67,7 @@ static void png_reader(struct rig *rig)
 
 static void png_pixels(struct rig *rig)
 {
-    meets(rig, "png_read_row", "png", "it comes back with other pixels");
+    meets(rig, "png_read_row", "png", "the decoded image has wrong pixels");
 }
 
 #define EXPECTED "daemon 0 does not start; exit 78; says why; once; 2 done once; all at attempt 1"
