@@ -1,4 +1,4 @@
-/* files.c - see files.h. */
+/* files.c - resolves paths below the roots, opens inputs and writes outputs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,28 +17,28 @@
 
 /* ---- resolving below a root ----------------------------------------------------------------- */
 
-/* Makes a folder that lasts: its entry is on the disk as well. */
+/* Creates a folder and syncs its parent, so that the folder survives a crash. */
 static bool make_folder(int parent, const char *name)
 {
     if (mkdirat(parent, name, 0755) != 0)
         return errno == EEXIST;
     int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
-        fsync(fd); /* if it fails, so will that of the file */
+        fsync(fd); /* errors are ignored: the fsync of the file reports them, too */
         close(fd);
     }
     return true;
 }
 
-/* "", "." and "..", which are no names of files. Jobs with such paths are refused before they
- * come here (queue/job/job.c), but a walk must not depend on that. */
+/* "", "." and ".." are no file names. The job parser (queue/job/job.c) refuses them, too, but the
+ * walk must be safe without it. */
 static bool is_no_name(const char *part, size_t length)
 {
     return length == 0 || (length == 1 && part[0] == '.') ||
            (length == 2 && part[0] == '.' && part[1] == '.');
 }
 
-/* Closes it; errno stays. */
+/* Closes the folder and keeps errno. */
 static void leave_folder(int folder)
 {
     int saved = errno;
@@ -46,7 +46,7 @@ static void leave_folder(int folder)
     errno = saved;
 }
 
-/* One step of the walk: opens the folder of this name, and makes it if need be. -1: errno. */
+/* Opens a subfolder. make: create it if it is missing. Returns a descriptor, or -1 with errno. */
 static int step_into(int folder, const char *name, size_t length, bool make)
 {
     int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -56,7 +56,7 @@ static int step_into(int folder, const char *name, size_t length, bool make)
         return -1;
     }
     if (is_no_name(name, length)) {
-        errno = EXDEV; /* as openat2 says of what leaves its root */
+        errno = EXDEV; /* openat2 has this errno for paths that leave the root */
         return -1;
     }
     memcpy(part, name, length);
@@ -67,8 +67,8 @@ static int step_into(int folder, const char *name, size_t length, bool make)
     return next;
 }
 
-/* Opens the folder part of path below root, one component at a time; make: missing ones are made.
- * Returns the folder's descriptor or -1; *name is the last component. */
+/* Opens the parent folder of path below root, one component at a time. make: create missing
+ * folders. Sets *name to the last component. Returns a descriptor, or -1 with errno. */
 static int walk_to_parent(int root, const char *path, bool make, const char **name)
 {
     int folder = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -87,7 +87,7 @@ static int walk_to_parent(int root, const char *path, bool make, const char **na
     return folder;
 }
 
-/* openat2 where the kernel has it, else the walk. */
+/* Opens path below root by openat2. EPERM: a seccomp filter without openat2; walk then, too. */
 static int open_beneath(int root, const char *path, int flags)
 {
     struct open_how how = {
@@ -120,7 +120,7 @@ static bool is_refusal(int reason)
     return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
 }
 
-/* Where rights are missing, a message says whose. */
+/* The end of a message about missing permissions: the user who lacks them. */
 static const char *whose(int reason, const char *user, char text[64])
 {
     text[0] = '\0';
@@ -131,7 +131,7 @@ static const char *whose(int reason, const char *user, char text[64])
 
 /* ---- roots ---------------------------------------------------------------------------------- */
 
-/* Its name, or its number where it has none. */
+/* Writes the user's name, or the number if the user has no name. */
 static void name_user(uid_t user, char *name, size_t size)
 {
     struct passwd *entry = getpwuid(user);
@@ -141,7 +141,8 @@ static void name_user(uid_t user, char *name, size_t size)
         snprintf(name, size, "%ju", (uintmax_t)user);
 }
 
-/* What the unit of systemd hides or locks, although anybody else sees it. */
+/* The setting of the systemd unit that hides or locks this path; NULL: none. Other users can see
+ * the path, so the error alone would mislead. */
 static const char *unit_setting(const char *path, int reason)
 {
     static const struct {
@@ -193,8 +194,8 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
     return files->input_root >= 0;
 }
 
-/* Refuses a folder of temporary files that another user owns or may write to: that user could
- * replace an output before it is renamed into place. */
+/* Refuses TEMPORARY_FOLDER if another user owns it or may write to it: that user could replace an
+ * output before the rename. */
 static bool check_temporary(const struct files *files, int temporary, const char *output_root,
                             const struct stat *info, struct error *error)
 {
@@ -220,7 +221,7 @@ static bool check_temporary(const struct files *files, int temporary, const char
     return true;
 }
 
-/* Makes the folder of temporary files, and trusts one that is there only if it is ours alone. */
+/* Creates or opens TEMPORARY_FOLDER and checks its owner and mode. */
 static bool open_temporary(struct files *files, const char *output_root, struct error *error)
 {
     struct stat info;
@@ -285,7 +286,7 @@ bool files_has_root(const struct files *files, const char *output_root)
     return has;
 }
 
-/* The descriptors keep their numbers, which other workers use meanwhile. */
+/* dup3 keeps the numbers of the descriptors: other workers use them at the same time. */
 static bool take_root(struct files *files, int root, int temporary, const char *output_root,
                       struct error *error)
 {
@@ -316,8 +317,8 @@ bool files_follow_root(struct files *files, const char *output_root, struct erro
     bool taken = temporary >= 0 && take_root(files, root, temporary, output_root, error);
     if (!taken)
         error_set(error, STATUS_WRITE_FAILED,
-                  "output_root \"%s\" is not the folder that it was, and " TEMPORARY_FOLDER
-                  " in it cannot be opened: %s; mount its filesystem, or make that folder",
+                  "output_root \"%s\" is now another folder, and its " TEMPORARY_FOLDER
+                  " cannot be opened: %s; mount its filesystem, or create that folder",
                   output_root, strerror(errno));
     if (temporary >= 0)
         close(temporary);
@@ -356,7 +357,7 @@ bool files_same_folder(const char *one, const char *other)
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-/* A device or a FIFO may refuse to be opened before anyone could look what it is. */
+/* Checks a path after a failed open: a device or FIFO may refuse O_RDONLY, but not O_PATH. */
 static bool is_special(const struct files *files, const char *path)
 {
     struct stat info;
@@ -409,7 +410,7 @@ static enum status check_input(struct files_input *input, const char *path, uint
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              struct files_input *input, struct error *error)
 {
-    /* O_NONBLOCK: opening a FIFO or a device must not wait for its other end. */
+    /* O_NONBLOCK: do not wait for the other end of a FIFO or a device. */
     *input = (struct files_input){
         .fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
     if (input->fd < 0)
@@ -426,7 +427,7 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
                              struct error *error)
 {
     uint64_t have = 0;
-    do { /* a byte more than there should be: if the file has grown, it is here */
+    do { /* one byte more than expected, to find a file that has grown */
         ssize_t got = read(fd, bytes + have, size + 1 - have);
         if (got < 0 && errno == EINTR)
             continue;
@@ -449,7 +450,7 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* ENOSPC, EIO and the like may pass; a refused path will not. */
+/* Errors of the disk (ENOSPC, EIO) are write_failed, which is retried; path_refused is final. */
 static enum status output_error(struct files_output *output, const char *step,
                                 struct error *error)
 {
@@ -458,8 +459,8 @@ static enum status output_error(struct files_output *output, const char *step,
     char text[64];
     if (is_refusal(reason) || reason == EISDIR)
         return error_set(error, STATUS_PATH_REFUSED,
-                         "the output \"%s\" leads through, or is, something that is not a plain "
-                         "file or folder: %s", output->path, strerror(reason));
+                         "the path of the output \"%s\" has a component that is not a plain file "
+                         "or folder: %s", output->path, strerror(reason));
     if (reason == ENAMETOOLONG)
         return error_set(error, STATUS_PATH_REFUSED,
                          "the output \"%s\" has a part of more than %d bytes", output->path,
@@ -468,7 +469,8 @@ static enum status output_error(struct files_output *output, const char *step,
                      output->path, step, strerror(reason), whose(reason, output->user, text));
 }
 
-/* The folder of an output, which is made if need be. -1: errno. */
+/* Opens the folder of an output and creates it if it is missing. Returns a descriptor, or -1 with
+ * errno. */
 static int open_parent(const struct files *files, const char *path, const char **name)
 {
     char folder[JOB_PATH_BYTES_MAX + 1];
@@ -494,8 +496,8 @@ static int open_parent(const struct files *files, const char *path, const char *
     return fd;
 }
 
-/* rename(2) does not cross filesystems: the temporary file stands beside the target where that is
- * not on the usual one. false: errno. */
+/* rename(2) does not cross filesystems. If the target is on another filesystem than
+ * TEMPORARY_FOLDER, the temporary file is created in the target's folder. false: errno is set. */
 static bool choose_temporary_folder(struct files *files, struct files_output *output)
 {
     struct stat info;
@@ -511,7 +513,7 @@ static bool choose_temporary_folder(struct files *files, struct files_output *ou
     return true;
 }
 
-/* Not every file server keeps O_EXCL. */
+/* Some file servers ignore O_EXCL: check that the file is new and empty. */
 static enum status check_created(struct files_output *output, struct error *error)
 {
     struct stat info;
@@ -552,7 +554,7 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
         ssize_t count = write(output->fd, bytes, length);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count == 0) /* no file does that; a disk that has no room would, if any */
+        if (count == 0) /* regular files never return 0; do not loop for ever */
             errno = ENOSPC;
         if (count <= 0)
             return output_error(output, "written", error);
@@ -568,12 +570,13 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
         return output_error(output, "synced", error);
     int closed = close(output->fd);
     output->fd = -1;
-    if (closed != 0) /* NFS tells of a full disk here */
+    if (closed != 0) /* NFS reports a full disk on close */
         return output_error(output, "closed", error);
     return STATUS_OK;
 }
 
-/* Whether there is, or may be, a file at the output's name: not every filesystem tells. */
+/* EEXIST: a file has the output's name. EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so
+ * there may be one. */
 static bool is_taken(int reason)
 {
     return reason == EEXIST || reason == EINVAL || reason == ENOSYS;

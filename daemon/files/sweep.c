@@ -1,4 +1,4 @@
-/* sweep.c - creates temporary files, and removes those of daemons that have died. */
+/* sweep.c - creates temporary files and removes those of dead daemons. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "conf/text.h"
 #include "daemon/files/files_impl.h"
 
-/* Of a daemon that nobody here can ask about: longer than any attempt takes. */
+/* Age of a leftover of a daemon on another host: longer than any attempt takes. */
 #define LEFTOVER_AGE_S 86400
 
 int files_create(int folder, const char *name)
@@ -29,7 +29,7 @@ bool files_touch(const struct files *files, int folder, const char *prefix,
 {
     char name[FILES_TEMPORARY_BYTES_MAX];
     struct stat info;
-    /* Job numbers begin at 1, so no output has this name. */
+    /* Job numbers start at 1, so no output has this name. */
     snprintf(name, sizeof name, "%s%s.0.0.0" TEMPORARY_SUFFIX, prefix, files->instance);
     int fd = files_create(folder, name);
     if (fd < 0)
@@ -42,7 +42,7 @@ bool files_touch(const struct files *files, int folder, const char *prefix,
     return known;
 }
 
-/* Cuts ".N" off the end. */
+/* Removes ".N" from the end of the name. */
 static bool cut_number(char *name)
 {
     char *dot = strrchr(name, '.');
@@ -54,8 +54,8 @@ static bool cut_number(char *name)
     return true;
 }
 
-/* The INST in prefix INST.JOB.FETCH.INDEX.tmp; false if the name is not of exactly that form: it
- * may be a file of a user's. */
+/* Parses prefix INSTANCE.JOB.FETCH.INDEX.tmp and copies INSTANCE. false: the name differs from this
+ * form in any way, so it may be a user's file. */
 static bool temporary_owner(const char *name, const char *prefix, char inst[INSTANCE_BYTES_MAX])
 {
     char rest[FILES_TEMPORARY_BYTES_MAX];
@@ -70,14 +70,14 @@ static bool temporary_owner(const char *name, const char *prefix, char inst[INST
            text_copy(inst, INSTANCE_BYTES_MAX, rest);
 }
 
-/* A folder that is looked through. */
+/* The search through one folder. */
 struct sweep {
     const struct files *files;
     int folder;
     const char *prefix;
     double age_s;
-    bool touched;       /* it was tried: only if there is a candidate, as it writes to the disk */
-    bool dated;         /* touch.now is known */
+    bool touched; /* files_touch was called: it writes, so only if there is a candidate */
+    bool dated;   /* touch.now is valid */
     struct files_touch touch;
 };
 
@@ -124,7 +124,7 @@ static size_t sweep_folder(const struct files *files, int fd, const char *prefix
             removed++;
     closedir(folder);
     if (removed)
-        log_info("removed %zu temporary files of daemons that are gone", removed);
+        log_info("removed %zu temporary files of dead daemons", removed);
     return removed;
 }
 
@@ -133,8 +133,8 @@ size_t files_sweep(const struct files *files, double age_s)
     return sweep_folder(files, files->temporary, "", age_s);
 }
 
-/* Temporary files on other filesystems are found when their folder is written to again: each
- * folder is looked through once, the last FILES_SWEPT_MAX of them are remembered. */
+/* Called when a job writes to a folder on another filesystem. The last FILES_SWEPT_MAX folders are
+ * remembered and not searched again. */
 void files_sweep_beside(struct files *files, int folder, struct files_identity now)
 {
     bool known = false;
