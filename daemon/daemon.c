@@ -24,7 +24,7 @@
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
 
-/* How often the engine is asked for faults, and an idle daemon's memory goes back. */
+/* How often the daemon checks the engine for faults, and returns unused memory when idle. */
 #define CHECK_MS 2000
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
@@ -40,33 +40,33 @@ struct daemon {
     struct engine *engine;
     struct test_image *test_image;
     struct workers *workers;
-    struct gpu_check *gpu_check; /* NULL: of the CPU engine */
-    struct trace *trace; /* NULL: not wanted */
+    struct gpu_check *gpu_check; /* NULL on the CPU engine */
+    struct trace *trace;         /* NULL: options trace and timeline are "" */
     struct pipeline *pipeline;
     struct queue *queue;
     struct monitor *monitor;
-    uint32_t ahead_max; /* jobs beyond `inflight` */
-    uint64_t jobs_seen, jobs_trimmed; /* ended by the last look, and by the last trim */
+    uint32_t ahead_max;               /* jobs fetched beyond `inflight` */
+    uint64_t jobs_seen, jobs_trimmed; /* jobs ended at the last check, and at the last trim */
 
     uv_async_t engine_async;
-    uv_prepare_t engine_prepare; /* not of the CPU engine */
+    uv_prepare_t engine_prepare; /* not started on the CPU engine */
     uv_signal_t signals[SIGNALS];
     uv_timer_t check_timer, watchdog_timer, drain_timer, sweep_timer;
 
     struct worker_task sweep;
     bool sweeping;
-    size_t swept; /* by the task */
-    bool has_root; /* which it has seen, too */
+    size_t swept;  /* files removed by the last sweep */
+    bool has_root; /* files_has_root at the last sweep */
 
-    bool unwanted; /* told to end before it ran */
+    bool unwanted; /* SIGTERM or SIGINT during the start */
     bool running, paused, draining, closing;
-    bool hurried; /* told to end twice: nothing is waited for, Redis a second at most */
+    bool hurried; /* second SIGTERM or SIGINT: do not wait for jobs, and 1 s at most for Redis */
     uint64_t drain_began_ns;
     enum exit_status exit_status;
-    const char *why_failed; /* of EXIT_FAULT; static, or the engine's */
+    const char *why_failed; /* reason for EXIT_FAULT; static, or owned by the engine */
 };
 
-/* ---- ending --------------------------------------------------------------------------------- */
+/* ---- drain ---------------------------------------------------------------------------------- */
 
 static void on_queue_closed(void *context)
 {
@@ -74,7 +74,7 @@ static void on_queue_closed(void *context)
     uv_stop(&daemon->loop);
 }
 
-/* What is left of the time goes to acknowledgements, but never less than a second. */
+/* Acknowledgements get the rest of drain_timeout_s, but at least 1 s. */
 static void close_queue(struct daemon *daemon)
 {
     double spent_s = clock_ms(daemon->drain_began_ns, clock_now_ns()) / 1e3;
@@ -95,7 +95,7 @@ static void give_back(struct daemon *daemon)
 {
     uint32_t unfinished = pipeline_unfinished(daemon->pipeline);
     if (unfinished > 0)
-        log_warning("%u jobs did not end in time and go back to the queue", unfinished);
+        log_warning("giving back %u jobs that did not end within drain_timeout_s", unfinished);
     pipeline_give_back(daemon->pipeline);
 }
 
@@ -130,10 +130,10 @@ static void on_terminate(struct daemon *daemon, const char *name)
     if (daemon->closing)
         close_queue(daemon);
     else
-        give_back(daemon); /* and from there on_idle */
+        give_back(daemon); /* then the pipeline calls on_idle */
 }
 
-/* The engine or the workers are beyond repair; systemd starts a new process. */
+/* The engine or the workers cannot recover: drain and exit. systemd restarts the daemon. */
 static void on_failed(void *context, const char *why)
 {
     struct daemon *daemon = context;
@@ -141,7 +141,7 @@ static void on_failed(void *context, const char *why)
         return;
     daemon->exit_status = EXIT_FAULT;
     daemon->why_failed = why;
-    log_error("%s: the daemon ends with exit status %d, to be started anew", why, EXIT_FAULT);
+    log_error("%s: the daemon exits with status %d and must be restarted", why, EXIT_FAULT);
     pipeline_fail(daemon->pipeline);
     if (!daemon->draining)
         begin_drain(daemon, "fault");
@@ -179,14 +179,14 @@ static void on_engine(uv_async_t *async)
         check_engine(daemon);
 }
 
-/* Each time before the loop waits, so that tasks that came in one turn of it share a stream. */
+/* Runs before the loop waits for events: all tasks of one loop iteration can share a stream. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct daemon *daemon = prepare->data;
     engine_start(daemon->engine);
 }
 
-/* What malloc keeps of the busiest moment goes back once there was nothing to do for CHECK_MS. */
+/* Returns malloc's free memory to the system, once, after the daemon was idle for CHECK_MS. */
 static void trim_if_idle(struct daemon *daemon)
 {
     uint64_t jobs = metrics_jobs(monitor_totals(daemon->monitor));
@@ -211,17 +211,18 @@ static void on_watchdog(uv_timer_t *timer)
     if (pipeline_healthy(daemon->pipeline))
         notify_watchdog();
     else
-        log_error("jobs stand still, one past its deadline or all of them waiting: the watchdog is "
-                  "not fed");
+        log_error("jobs make no progress: one is past its deadline, or all of them wait; systemd's "
+                  "watchdog gets no message");
 }
 
-/* Of daemons elsewhere nobody here can ask; ten leases without an end is dead enough. */
+/* This host cannot see the processes of other hosts: their temporary files count as leftovers after
+ * ten lease times. */
 static double leftover_age_s(const struct daemon *daemon)
 {
     return 10 * daemon->options->lease_s;
 }
 
-/* On a worker: a filesystem that hangs must not hold up the loop. */
+/* Runs on a worker: a filesystem that hangs must not block the loop. */
 static void sweep_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct daemon *daemon = container_of(task, struct daemon, sweep);
@@ -299,7 +300,7 @@ static void reload(struct daemon *daemon)
         queue_reload(daemon->queue, &config);
         log_info("configuration reloaded");
     } else {
-        log_error("reload refused, the configuration stays as it was: %s", error.text);
+        log_error("reload failed, the old configuration stays: %s", error.text);
     }
     options_clear(&fresh);
     monitor_reload(daemon->monitor);
@@ -310,7 +311,7 @@ static void reload(struct daemon *daemon)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
-    if (!daemon->running) { /* the self-test turns the loop before there is anything to tell */
+    if (!daemon->running) { /* the self-test runs the loop before the parts exist */
         daemon->unwanted |= number == SIGTERM || number == SIGINT;
         return;
     }
@@ -340,7 +341,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-/* ---- boot ----------------------------------------------------------------------------------- */
+/* ---- start ---------------------------------------------------------------------------------- */
 
 static enum exit_status refuse(enum exit_status status, const struct error *error)
 {
@@ -349,8 +350,8 @@ static enum exit_status refuse(enum exit_status status, const struct error *erro
     return status;
 }
 
-/* One that comes meanwhile waits until all have their handlers: none ends the process that would
- * have been heard a moment later, or comes while libuv holds the lock that its handler takes. */
+/* Blocks the signals until all handlers are installed. Otherwise a signal could still have its
+ * default action and end the process, or arrive while libuv holds a lock that its handler takes. */
 static void listen_to_signals(struct daemon *daemon)
 {
     sigset_t ours, before;
@@ -432,7 +433,7 @@ static enum exit_status open_parts(struct daemon *daemon)
     struct options *options = daemon->options;
     struct error error = {0};
     if (!instance_self(daemon->instance, daemon->name)) {
-        error_set(&error, STATUS_INTERNAL, "/proc/self cannot be read: the daemon has no name");
+        error_set(&error, STATUS_INTERNAL, "cannot read /proc/self for the name of the daemon");
         return refuse(EXIT_CONFIGURATION, &error);
     }
     daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
@@ -526,7 +527,7 @@ static void start(struct daemon *daemon)
         on_terminate(daemon, "SIGTERM");
 }
 
-/* ---- teardown ------------------------------------------------------------------------------- */
+/* ---- shutdown ------------------------------------------------------------------------------- */
 
 static void close_walk(uv_handle_t *handle, void *context)
 {
@@ -568,8 +569,8 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         free(daemon);
         return EXIT_FAULT;
     }
-    /* The codecs' middling blocks stay with malloc instead of being mapped and faulted anew for
-     * each image; large ones go back to the system at once. */
+    /* Keep the codecs' blocks of up to 4 MiB in malloc's heap: mapping them for each image costs
+     * page faults. Larger blocks return to the system when they are freed. */
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
     daemon->options = options;
@@ -589,7 +590,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
                   pipeline_tries_disk(daemon->pipeline);
     }
     if (status == EXIT_FAULT)
-        *abrupt = true; /* the device may still write to what would be freed */
+        *abrupt = true; /* the device may still write to memory that close_parts would free */
     if (*abrupt) {
         trace_close(daemon->trace);
         return status;

@@ -1,5 +1,5 @@
 /*
- * daemon.h - the parts put together: boot, run, reload, drain.
+ * daemon.h - starts all parts of the daemon, runs the event loop, and shuts down.
  */
 #ifndef GPUIMGD_DAEMON_DAEMON_H
 #define GPUIMGD_DAEMON_DAEMON_H
@@ -8,14 +8,14 @@
 
 enum exit_status { EXIT_OK = 0, EXIT_USAGE = 64, EXIT_FAULT = 70, EXIT_CONFIGURATION = 78 };
 
-/* Makes the options anew for a reload: defaults, file, command line. Set by main. */
+/* Loads the options again for a reload: defaults, then file, then command line. */
 struct daemon_source {
     bool (*load)(void *context, struct options *options, struct error *error);
     void *context;
 };
 
-/* Runs until a signal ends it. *abrupt is set when a thread was left behind that still uses the
- * process's memory, so that only _exit is safe. */
+/* Runs until a signal or a fault ends the daemon. A reload changes *options. If *abrupt is true, a
+ * thread or device still uses memory of the process: the caller must end it with _exit. */
 enum exit_status daemon_run(struct options *options, const struct daemon_source *source,
                             bool *abrupt);
 

@@ -13,7 +13,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "queue/job/json.h"
 
-/* The job's text; NULL with an error. */
+/* Reads the job's text, which the caller frees. NULL: error has the reason. */
 static char *read_text(const char *file, size_t *length, struct error *error)
 {
     bool standard = strcmp(file, "-") == 0;
@@ -35,7 +35,7 @@ static char *read_text(const char *file, size_t *length, struct error *error)
     return text;
 }
 
-/* The input's file and what its header says. */
+/* Reads the input file and its header. */
 static void read_input(struct job_run *run, const char *input_root)
 {
     struct files files;
@@ -60,7 +60,7 @@ static void read_input(struct job_run *run, const char *input_root)
         if (status == STATUS_OK)
             status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                                  &run->info, &run->error);
-        (void)status; /* kept in run->error */
+        (void)status; /* also in run->error */
         if (input.fd >= 0)
             close(input.fd);
         files_close(&files);
@@ -70,7 +70,7 @@ static void read_input(struct job_run *run, const char *input_root)
 
 /* ---- as text ------------------------------------------------------------------------------- */
 
-/* A path or key comes from the job's author. */
+/* A path or key comes from the job: make it printable. */
 static void print_name(const char *name, FILE *out)
 {
     char text[JOB_PATH_BYTES_MAX + 1];
@@ -124,7 +124,7 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
     }
     const struct plan_variant *variant = &run->plan.variants[output->variant];
     fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32 "\n",
-            output->format ? output->format->name : "no picture", variant->width,
+            output->format ? output->format->name : "no image", variant->width,
             variant->height, variant->channels);
     plan_print_passes(&run->plan, output->variant, out);
 }
@@ -152,7 +152,7 @@ static bool add_size(cJSON *object, uint32_t width, uint32_t height, uint32_t ch
            add_number(object, "channels", channels);
 }
 
-/* As in a result. */
+/* Adds the same members as in a result. */
 static bool add_error(cJSON *holder, const struct error *error)
 {
     cJSON *item = cJSON_AddObjectToObject(holder, "error");
@@ -215,7 +215,7 @@ static bool add_plan(cJSON *json, const struct job_run *run)
     return ok && json_set(json, "memory", plan_json_memory(&run->plan));
 }
 
-/* A job that would fail as a whole has its error, and its input as far as that could be read. */
+/* For a job that would fail as a whole: the error, and the input's name if it was parsed. */
 static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
     const struct job_place *named = run ? &run->job.named : NULL;
@@ -242,9 +242,9 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
     free(text);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the job ------------------------------------------------------------------------------- */
 
-/* Fills in run; its error is that of the job as a whole. */
+/* Parses the job, reads its input and builds the plan. run->error is set if the job would fail. */
 static void explain(struct job_run *run, const struct options *options, const char *text,
                     size_t length)
 {

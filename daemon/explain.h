@@ -1,8 +1,8 @@
 /*
- * explain.h - how a job would be carried out, told without carrying it out.
+ * explain.h - prints how the daemon would run a job, without running it.
  *
- * Takes the ways of a real job as far as its plan: the same parser, header, decode path and plan.
- * Needs no Redis and no device, and writes to nothing but `out` and the log.
+ * It uses the same parser, header probe, decode settings and planner as a real job. It needs no
+ * Redis and no GPU, and writes only to `out` and the log.
  */
 #ifndef GPUIMGD_DAEMON_EXPLAIN_H
 #define GPUIMGD_DAEMON_EXPLAIN_H
@@ -12,8 +12,8 @@
 
 #include "conf/options.h"
 
-/* Explains the job in a file ("-": standard input), as text or as one line of JSON. false: the job,
- * or one of its outputs, would fail; the log says why, and so does the JSON. */
+/* Explains the job in a file ("-": standard input), as text or as one line of JSON. false: the job
+ * or one of its outputs would fail. The reason is in the log and in the JSON. */
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out);
 
 #endif

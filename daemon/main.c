@@ -1,4 +1,4 @@
-/* main.c - the command line; the only place that knows exit codes other than daemon_run's. */
+/* main.c - parses the command line, loads the configuration and starts the daemon. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -19,38 +19,38 @@
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 
 struct command_line {
-    const char *file; /* NULL: DEFAULT_FILE, which may be missing */
+    const char *file; /* NULL: DEFAULT_FILE, if it exists */
     bool test;
     const char *explain; /* NULL: run */
     bool json;
-    int count;        /* of settings */
-    char **settings;  /* "name=value", or "name" and behind it the value */
+    int count;       /* number of settings */
+    char **settings; /* "name=value", or "name" followed by "value" */
 };
 
 static const char usage[] =
     "usage: gpuimgd [-c FILE] [-t | --explain JOBFILE [--json]] [--name=value ...]\n"
     "\n"
-    "Takes image jobs from a Redis list, carries them out on the GPU or the CPU, posts results.\n"
+    "Fetches image jobs from a Redis list, runs them on GPUs or the CPU, and posts the results.\n"
     "\n"
-    "  -c FILE   configuration (default " DEFAULT_FILE ", where it exists);\n"
-    "            conf.d/*.conf beside it are read after it\n"
-    "  -t        check the configuration, name the files that were read, and exit\n"
+    "  -c FILE   configuration file (default " DEFAULT_FILE ", if it exists);\n"
+    "            the files conf.d/*.conf in the same folder are read after it\n"
+    "  -t        check the configuration, print the names of the files read, and exit\n"
     "  --explain JOBFILE\n"
-    "            print how the job in the file (-: standard input) would be carried out, and\n"
-    "            exit (0; 1: it would fail); reads its input, needs no Redis, writes nothing\n"
-    "  --json    explain as one line of JSON\n"
+    "            print how the daemon would run the job in JOBFILE (-: standard input), and exit\n"
+    "            with 0, or with 1 if the job would fail; reads the input, but needs no Redis\n"
+    "  --json    print the explanation as one line of JSON\n"
     "  -h        this help\n"
     "  -V        version\n"
     "  --sample  print a sample configuration file\n"
-    "  --mdoc    print the options as they stand in gpuimgd.conf(5)\n"
+    "  --mdoc    print the options in the format of gpuimgd.conf(5)\n"
     "\n"
-    "Signals: TERM, INT drain and exit (twice: at once); HUP reload; USR1 a stats line and the\n"
-    "timeline now; USR2 pause and resume fetching. Exit status: 0 stopped, 64 usage, 70 GPU or\n"
-    "worker fault, 78 configuration.\n"
+    "Signals: TERM and INT: drain and exit, the second one at once; HUP: reload; USR1: write the\n"
+    "stats line and the timeline; USR2: pause or resume fetching. Exit status: 0: stopped by a\n"
+    "signal, 64: wrong usage, 70: fault of a GPU or worker, 78: wrong configuration.\n"
     "\n"
     "Options (default), as --name=value or --name value:\n";
 
-/* Returns how many words it took, 0 with the error set. */
+/* Returns the number of words used (1 or 2); 0: error is set. */
 static int apply_setting(struct options *options, char *const *words, struct error *error)
 {
     size_t length = strcspn(words[0], "=");
@@ -79,8 +79,8 @@ static bool load(void *context, struct options *options, struct error *error)
            web_check(options->metrics_listen, error);
 }
 
-/* How many words the setting has, 0 where it is none: "name=..." with a name of the table, or the
- * name and one more word. The value is checked later. */
+/* Returns the number of words of a setting: 1 for "name=value", 2 for "name" and "value", 0 if the
+ * name is unknown or the value is missing. The value is checked later. */
 static int setting_words(const char *text, const char *next)
 {
     size_t length = strcspn(text, "=");
@@ -104,14 +104,15 @@ static int refuse_setting(const char *text)
         fprintf(stderr, "gpuimgd: the option --%s needs a value\n", name);
     else if (!options_set(&options, name, "", &error))
         fprintf(stderr, "gpuimgd: %s\n", error.text);
-    fputs("gpuimgd -h shows what there is\n", stderr);
+    fputs("gpuimgd -h lists all options\n", stderr);
     return EXIT_USAGE;
 }
 
-/* The options that are ours rather than the table's are taken out; what is left is settings. */
+/* Handles the options of the command line alone (-c, -t, ...) and collects the settings. Returns
+ * the exit status, or -1 to go on. */
 static int parse(struct command_line *line, int argc, char **argv)
 {
-    line->settings = argv; /* overwritten from the front; never overtakes the reading */
+    line->settings = argv; /* reuses argv: settings are written at or before the word just read */
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i];
         if (strcmp(argument, "-h") == 0 || strcmp(argument, "--help") == 0) {
@@ -149,25 +150,25 @@ static int parse(struct command_line *line, int argc, char **argv)
             if (words == 2)
                 line->settings[line->count++] = argv[++i];
         } else {
-            fprintf(stderr, "gpuimgd: \"%s\" is not understood; -h shows what is\n", argument);
+            fprintf(stderr, "gpuimgd: unknown argument \"%s\"; -h lists all options\n", argument);
             return EXIT_USAGE;
         }
     }
     if (line->json && !line->explain) {
-        fputs("gpuimgd: --json is of no use without --explain\n", stderr);
+        fputs("gpuimgd: --json requires --explain\n", stderr);
         return EXIT_USAGE;
     }
     return -1;
 }
 
-/* A warning, because the one who asks may see other folders than the service does. */
+/* Only a warning: the user who runs -t may see other folders than the service. */
 static void look_at_folder(const char *option, const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0)
         log_warning("option %s is \"%s\": %s", option, path, strerror(errno));
     else if (!S_ISDIR(info.st_mode))
-        log_warning("option %s is \"%s\", which is no folder", option, path);
+        log_warning("option %s is \"%s\", which is not a folder", option, path);
 }
 
 int main(int argc, char **argv)

@@ -11,10 +11,10 @@
 #include "daemon/telemetry/heartbeat.h"
 #include "daemon/telemetry/stats.h"
 
-/* What a person who watches takes for now. More often would cut more of the intervals that
- * engine_take_activity joins. */
+/* A shorter interval would split more of the intervals that engine_take_activity merges. */
 #define LOOK_MS 1000
-/* The first one comes when a Redis on this host has answered, for a look right after the start. */
+/* The first snapshot is early, but after the first answer of a Redis on this host, so that a status
+ * right after the start is complete. */
 #define LOOK_FIRST_MS 50
 
 struct monitor {
@@ -23,13 +23,13 @@ struct monitor {
     struct web *web; /* NULL: metrics_listen is empty */
     struct heartbeat heartbeat;
     struct stats stats;
-    enum snapshot_state state; /* without a pause for all daemons, which the queue knows */
+    enum snapshot_state state; /* ignores a pause of all daemons: queue_view has it */
     uv_timer_t look_timer, stats_timer;
-    uint64_t due_ns; /* of the next look */
+    uint64_t due_ns; /* when look_timer is due next, CLOCK_MONOTONIC */
     struct snapshot snapshot;
 };
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- the snapshot --------------------------------------------------------------------------- */
 
 static void look_at_jobs(struct snapshot *snapshot, const struct pipeline *pipeline)
 {
@@ -93,7 +93,7 @@ static void look_at_threads(struct snapshot *snapshot, const struct monitor_part
     snapshot->loop_cpu_s = (double)clock_thread_cpu_ns() / 1e9;
 }
 
-/* The one place where a snapshot is filled in. */
+/* Fills in the snapshot. No other function does. */
 static void take(struct monitor *monitor)
 {
     struct snapshot *snapshot = &monitor->snapshot;
@@ -117,13 +117,13 @@ static void take(struct monitor *monitor)
     snapshot_read_process(snapshot);
 }
 
-/* ---- showing -------------------------------------------------------------------------------- */
+/* ---- publishing ----------------------------------------------------------------------------- */
 
 static void show_status(const struct snapshot *s)
 {
     const char *state = snapshot_state_names[s->state];
     if (s->state == SNAPSHOT_FAILED)
-        notify_status("failed: %s; draining, to be started anew", s->why);
+        notify_status("failed: %s; draining, then the daemon must be restarted", s->why);
     else if (!s->disk_works)
         notify_status("%s on %s; %s", state, s->engine, s->disk_reason);
     else if (!s->redis_ready)
@@ -179,7 +179,7 @@ static void on_stats(uv_timer_t *timer)
     write_stats(timer->data, false);
 }
 
-/* ---- what happens --------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why)
 {

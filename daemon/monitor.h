@@ -1,9 +1,9 @@
 /*
- * monitor.h - takes a snapshot of the daemon each second and shows it everywhere.
+ * monitor.h - takes a snapshot of the daemon once per second and publishes it.
  *
- * Loop thread only. One function fills the snapshot in, from all parts of the daemon; it then goes
- * to http/server.c (if metrics_listen is set), to the heartbeat in Redis, to the stats line and to
- * systemd's STATUS=.
+ * One function fills in the snapshot from all parts of the daemon. The monitor sends it to the HTTP
+ * server (if metrics_listen is set), the heartbeat in Redis, the stats line and systemd's STATUS=.
+ * Loop thread only.
  */
 #ifndef GPUIMGD_DAEMON_MONITOR_H
 #define GPUIMGD_DAEMON_MONITOR_H
@@ -22,7 +22,7 @@
 
 struct monitor;
 
-/* What is looked at; borrowed. */
+/* The parts that the snapshot describes; borrowed. */
 struct monitor_parts {
     struct engine *engine;
     struct workers *workers;
@@ -31,27 +31,27 @@ struct monitor_parts {
     struct queue *queue;
 };
 
-/* Serves from here on, as SNAPSHOT_STARTING, unless metrics_listen is "". The options must stay.
- * NULL with a sentence in error. */
+/* Opens the HTTP server, unless metrics_listen is "". The state is SNAPSHOT_STARTING. The options
+ * must outlive the monitor. NULL: error has the reason. */
 struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, const char *daemon,
                              struct error *error) MUST_CHECK;
-/* Where the pipeline counts. */
+/* The totals to which the pipeline adds its jobs. */
 struct metrics_totals *monitor_totals(struct monitor *monitor);
-/* The parts are there: SNAPSHOT_RUNNING, and a snapshot each second. */
+/* Sets the state SNAPSHOT_RUNNING and takes a snapshot once per second from now on. */
 void monitor_start(struct monitor *monitor, const struct monitor_parts *parts);
-/* Takes a snapshot now and shows it. */
+/* Takes a snapshot now and publishes it, except to Redis and the stats line. */
 void monitor_look(struct monitor *monitor);
-/* Where the daemon stands, shown at once. why: of SNAPSHOT_FAILED, else NULL. */
+/* Changes the state and publishes it at once. why: reason for SNAPSHOT_FAILED, else NULL. */
 void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why);
-/* Temporary files of other daemons were looked for, and so many removed. */
+/* Counts a sweep that removed so many temporary files. */
 void monitor_swept(struct monitor *monitor, size_t removed);
 
 /* Writes the stats line now, even if the daemon is idle. */
 void monitor_write_stats(struct monitor *monitor);
-/* Follows the options stats_interval_s and stats_log, whose file is opened anew. */
+/* Applies the options stats_interval_s and stats_log, and reopens the file. */
 void monitor_reload(struct monitor *monitor);
 
-/* The loop's handles, of which the monitor has some, are closed by then. Takes NULL. */
+/* The monitor's timers must already be closed, with all handles of the loop. Takes NULL. */
 void monitor_close(struct monitor *monitor);
 
 #endif

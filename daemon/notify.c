@@ -1,5 +1,5 @@
-/* notify.c - one datagram socket, kept open. libsystemd's sd_notify waits for as long as nobody
- * reads (the queue of a Unix socket may hold no more than ten datagrams), and the loop with it. */
+/* notify.c - sends datagrams over one open socket. libsystemd's sd_notify would block the loop
+ * while systemd does not read: the queue of a unix socket may hold only ten datagrams. */
 #include "daemon/notify.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "conf/clock.h"
 #include "conf/text.h"
 
-/* What changes the state of the unit may wait for room so long. */
+/* How long a message that changes the unit's state may wait for room in the socket. */
 #define STATE_WAIT_US 200000
 
 static int notify_fd = -1;
 
-/* Where $NOTIFY_SOCKET is: a path, or a name in the abstract namespace, which begins with '@'.
- * Returns the address's length; 0: there is nobody to tell. */
+/* Parses $NOTIFY_SOCKET: a path, or '@' and a name in the abstract namespace. Returns the length of
+ * the address; 0: the variable is not set or not valid. */
 static socklen_t address_of(struct sockaddr_un *address)
 {
     const char *name = getenv("NOTIFY_SOCKET");
@@ -38,7 +38,7 @@ static socklen_t address_of(struct sockaddr_un *address)
     if (*name == '@')
         address->sun_path[0] = '\0';
     else
-        length++; /* a path ends with its NUL, an abstract name with its length */
+        length++; /* the length of a path includes its NUL; an abstract name has none */
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
@@ -54,7 +54,7 @@ static bool open_socket(void)
     return true;
 }
 
-/* flags: MSG_DONTWAIT, or 0 to wait for STATE_WAIT_US at most. false: it was not sent. */
+/* flags: MSG_DONTWAIT, or 0 to wait up to STATE_WAIT_US. false: the message was not sent. */
 static bool post(const char *text, int flags)
 {
     struct sockaddr_un address;
@@ -64,14 +64,14 @@ static bool post(const char *text, int flags)
     if (!open_socket())
         return false;
     ssize_t sent;
-    do /* to the address each time: who listens there may be another one than before */
+    do /* not connected: systemd may have replaced its socket */
         sent = sendto(notify_fd, text, strlen(text), flags | MSG_NOSIGNAL,
                       (struct sockaddr *)&address, length);
     while (sent < 0 && errno == EINTR);
     return sent >= 0;
 }
 
-/* The state that was not sent yet; "": none. A later one stands for it. */
+/* The state message that could not be sent; "": none. A later one replaces it. */
 static char unsent[64];
 
 static void post_state(const char *text)
@@ -113,10 +113,10 @@ void notify_status(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    text_make_printable(text); /* a newline would begin another assignment */
+    text_make_printable(text); /* a newline would start another assignment */
     post_unsent();
     if (strcmp(text, last) == 0)
-        return; /* an idle daemon shall not wake the service manager */
+        return; /* an idle daemon must not wake systemd */
     snprintf(line, sizeof line, "STATUS=%s", text);
     if (post(line, MSG_DONTWAIT))
         strcpy(last, text);

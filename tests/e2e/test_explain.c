@@ -268,7 +268,7 @@ TEST(test_usage)
         {"\"$GPUIMGD\" --input_root=/does/not/exist --explain $job", 1, "input_root"},
         {"head -c 70000 /dev/zero | \"$GPUIMGD\" $in --explain -", 1, "more than 65536 bytes"},
         {"\"$GPUIMGD\" $in --explain $job >/dev/full", 1, "cannot be printed"},
-        {"\"$GPUIMGD\" $in --json", 64, "of no use without --explain"},
+        {"\"$GPUIMGD\" $in --json", 64, "requires --explain"},
         {"\"$GPUIMGD\" -h | grep -e --explain >&2", 0, "--explain JOBFILE"},
     };
     free(explain("{'input':'glass.png','output':'o.png'}", 0, ""));

@@ -98,7 +98,7 @@ static void fault_on_the_device(struct rig *rig)
     process_sleep(patience(0.2));
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
-    rig_saw_if(rig, process_logged(daemon, 0, "to be started anew", 20), "said", "not said");
+    rig_saw_if(rig, process_logged(daemon, 0, "must be restarted", 20), "said", "not said");
     rig_push(rig, "late", 3);
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
     rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 1 jobs, exit status 70") == 1,
