@@ -462,7 +462,8 @@ static const struct fault_case cases[] = {
      .expected = "exit 70; an illegal address; 0 leases; 20 done once; 20 done once; victim0: "
                  "done, attempt 2; no more are charged than there are streams; the CPU engine's "
                  "pictures; the CPU engine's pictures"},
-    {"the GPU check on a device of this machine", "nothing", .run = gpu_check_on_a_device, .quick = true,
+    {"the GPU check on a device of this machine", "nothing",
+     .run = gpu_check_on_a_device, .quick = true,
      .expected = "200 done once; all at attempt 1; the CPU engine's pictures; 0 lines about "
                  "the GPU check; exit 0; 200 jobs counted"},
     {.name = NULL},
