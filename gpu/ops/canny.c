@@ -71,7 +71,7 @@ static void mark(const struct pass *pass, const struct image *from, const struct
     uint16_t *above = (uint16_t *)rows, *own = (uint16_t *)(rows + pitch);
     uint16_t *below = (uint16_t *)(rows + 2 * pitch);
     struct window window;
-    window_open(&window, from, &canny->intake, BORDER_REPLICATE, 1, 1, work);
+    window_open(&window, from, &canny->prologue, BORDER_REPLICATE, 1, 1, work);
     memset(rows, 0, GRADIENT_ROWS * pitch);
     /* The gradients of row y make the marks of the row above it possible. */
     for (int y = 0; y <= (int)from->height && !pass_is_late_at(pass, (uint32_t)y); y++) {
@@ -235,8 +235,9 @@ static enum status canny_step(const struct op_item *item, const void *params, st
     canny.low = (int)floor(own->low);
     canny.high = (int)floor(own->high);
     point_add_gray(chain, &gray);
-    const struct pass_shape to = point_lift(chain, &canny.intake);
-    struct pass *pass = chain_add(chain, &types[canny.intake.looks_up], to, &canny, sizeof(canny));
+    const struct pass_shape to = point_lift(chain, &canny.prologue);
+    struct pass *pass =
+        chain_add(chain, &types[canny.prologue.looks_up], to, &canny, sizeof(canny));
     pass->work_bytes = work_bytes(pass->to.width, pass->to.height);
     return STATUS_OK;
 }

@@ -203,7 +203,7 @@ static __device__ __forceinline__ void label_tile(canny_memory<C, F> &memory, co
 
 template <int C, tile_form F>
 static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COLOUR : 0)
-    canny_tile_kernel(canny_args a, const __grid_constant__ tile_intake<F> given)
+    canny_tile_kernel(canny_args a, const __grid_constant__ tile_prologue<F> given)
 {
     await_kernel_before();
     __shared__ canny_memory<C, F> memory;
@@ -318,24 +318,24 @@ static unsigned blocks_of(int count)
 }
 
 template <int C, tile_form F>
-static cudaError_t launch_tiles(const canny_args &args, const struct intake *intake,
+static cudaError_t launch_tiles(const canny_args &args, const struct prologue *prologue,
                                 cudaStream_t stream)
 {
-    const tile_intake<F> given = tile_intake_of<F>(intake);
+    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
     return launch_kernel(canny_tile_kernel<C, F>, tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0,
                          stream, args, given);
 }
 
 static cudaError_t launch_tiles_of(const canny_args &args, uint32_t channels,
-                                   const struct intake *intake, cudaStream_t stream)
+                                   const struct prologue *prologue, cudaStream_t stream)
 {
     if (channels == 3)
-        return launch_tiles<3, TILE_GRAY>(args, intake, stream);
+        return launch_tiles<3, TILE_GRAY>(args, prologue, stream);
     if (channels == 4)
-        return launch_tiles<4, TILE_GRAY>(args, intake, stream);
-    if (intake->looks_up)
-        return launch_tiles<1, TILE_TABLE>(args, intake, stream);
-    return launch_tiles<1, TILE_PLAIN>(args, intake, stream);
+        return launch_tiles<4, TILE_GRAY>(args, prologue, stream);
+    if (prologue->looks_up)
+        return launch_tiles<1, TILE_TABLE>(args, prologue, stream);
+    return launch_tiles<1, TILE_PLAIN>(args, prologue, stream);
 }
 
 extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
@@ -349,7 +349,7 @@ extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
     args.high = canny->high;
     args.across = (int)canny_blocks(from->width);
     args.down = (int)canny_blocks(from->height);
-    cudaError_t result = launch_tiles_of(args, from->channels, &canny->intake, stream);
+    cudaError_t result = launch_tiles_of(args, from->channels, &canny->prologue, stream);
     int below = (args.down - 1) / NODES_DOWN * args.across;
     int beside = (args.across - 1) / NODES_ACROSS * args.down;
     if (result == cudaSuccess && below + beside > 0)

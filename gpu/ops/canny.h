@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/ops/sobel.h"
 #include "gpu/plan/pass.h"
@@ -31,7 +31,7 @@ extern "C" {
 /* low <= high */
 struct canny {
     int low, high;
-    struct intake intake; /* gray, where it is made of colours */
+    struct prologue prologue; /* gray, where it is made of colours */
 };
 
 /* Along which line the gradient's neighbours lie: in the row, in the column, from above left to

@@ -55,7 +55,7 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     const struct convolve *convolve = (const struct convolve *)pass->params;
     int down = convolve->rows / 2;
     struct window window;
-    window_open(&window, from, &convolve->intake, convolve->border, convolve->columns / 2, down,
+    window_open(&window, from, &convolve->prologue, convolve->border, convolve->columns / 2, down,
                 work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[CONVOLVE_SIDE_MAX];
@@ -71,7 +71,7 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     }
 }
 
-static const struct pass_type types[2][2] = INTAKE_FORMS("convolve", convolve_cpu, convolve_cuda);
+static const struct pass_type types[2][2] = PROLOGUE_FORMS("convolve", convolve_cpu, convolve_cuda);
 
 /* ---- the operation ---- */
 
@@ -151,9 +151,9 @@ static enum status convolve_step(const struct op_item *item, const void *params,
     convolve.start = (int32_t)rint(65536 * own->offset) + 32768;
     for (int i = 0; i < convolve.rows * convolve.columns; i++)
         convolve.weights[i] = (int32_t)weight_at(own, i);
-    struct intake *intake = &convolve.intake;
-    const struct pass_shape to = point_lift(chain, intake);
-    struct pass *pass = chain_add(chain, &types[intake->makes_gray][intake->looks_up], to,
+    struct prologue *prologue = &convolve.prologue;
+    const struct pass_shape to = point_lift(chain, prologue);
+    struct pass *pass = chain_add(chain, &types[prologue->makes_gray][prologue->looks_up], to,
                                   &convolve, sizeof(convolve));
     pass->work_bytes = window_bytes(to.width, to.channels, convolve.columns / 2,
                                     convolve.rows / 2);

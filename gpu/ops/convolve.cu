@@ -79,7 +79,7 @@ static __device__ __forceinline__ void convolve_lane(const convolve_args<K> &a,
 template <int C, int K, tile_form F>
 static __global__ void __launch_bounds__(WARPS *WARP)
     convolve_kernel(const __grid_constant__ convolve_args<K> a,
-                    const __grid_constant__ tile_intake<F> given)
+                    const __grid_constant__ tile_prologue<F> given)
 {
     await_kernel_before();
     __shared__ tile_memory<C, F, WARPS, BLOCK_ROWS + 2 * HALO> memory;
@@ -107,9 +107,9 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 template <int K, tile_form F>
 static cudaError_t launch_form(const convolve_args<K> &args, uint32_t channels,
-                               const struct intake *intake, cudaStream_t stream)
+                               const struct prologue *prologue, cudaStream_t stream)
 {
-    const tile_intake<F> given = tile_intake_of<F>(intake);
+    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
     unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
     if (channels == 3)
         return launch_kernel(convolve_kernel<3, K, F>, blocks, WARPS * WARP, 0, stream, args,
@@ -137,12 +137,12 @@ static cudaError_t launch(const struct convolve *convolve, const struct image *f
     for (int y = 0; y < convolve->rows; y++)
         for (int x = 0; x < convolve->columns; x++)
             args.weights[y][before + x] = convolve->weights[y * convolve->columns + x];
-    const struct intake *intake = &convolve->intake;
-    if (intake->makes_gray)
-        return launch_form<K, TILE_GRAY>(args, from->channels, intake, stream);
-    if (intake->looks_up)
-        return launch_form<K, TILE_TABLE>(args, from->channels, intake, stream);
-    return launch_form<K, TILE_PLAIN>(args, from->channels, intake, stream);
+    const struct prologue *prologue = &convolve->prologue;
+    if (prologue->makes_gray)
+        return launch_form<K, TILE_GRAY>(args, from->channels, prologue, stream);
+    if (prologue->looks_up)
+        return launch_form<K, TILE_TABLE>(args, from->channels, prologue, stream);
+    return launch_form<K, TILE_PLAIN>(args, from->channels, prologue, stream);
 }
 
 extern "C" int convolve_cuda(const struct pass *pass, const struct image *from,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/border.h"
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
@@ -32,7 +32,7 @@ struct convolve {
     enum border border;
     int32_t start; /* B + 32768 */
     int32_t weights[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX];
-    struct intake intake;
+    struct prologue prologue;
 };
 
 PIXEL int convolve_byte(int32_t sum)

@@ -73,7 +73,7 @@ struct rows {
 
 static bool rows_in_window(const struct gaussian *gaussian)
 {
-    return gaussian->intake.makes_gray || gaussian->intake.looks_up;
+    return gaussian->prologue.makes_gray || gaussian->prologue.looks_up;
 }
 
 static size_t rows_bytes(const struct gaussian *gaussian, uint32_t width, uint32_t channels)
@@ -87,8 +87,8 @@ static void rows_open(struct rows *rows, const struct gaussian *gaussian, const 
     rows->from = from;
     rows->in_window = rows_in_window(gaussian);
     if (rows->in_window)
-        window_open(&rows->window, from, &gaussian->intake, BORDER_REFLECT101, 0, gaussian->radius,
-                    work);
+        window_open(&rows->window, from, &gaussian->prologue, BORDER_REFLECT101, 0,
+                    gaussian->radius, work);
 }
 
 static const uint8_t *row_at(struct rows *rows, int y, int step)
@@ -156,8 +156,8 @@ static void gaussian_cpu(const struct pass *pass, const struct image *from,
 }
 
 static const struct pass_type types[2][2][2] = {
-    INTAKE_FORMS("gaussian", gaussian_cpu, gaussian_cuda),
-    INTAKE_FORMS("unsharp", gaussian_cpu, gaussian_cuda)};
+    PROLOGUE_FORMS("gaussian", gaussian_cpu, gaussian_cuda),
+    PROLOGUE_FORMS("unsharp", gaussian_cpu, gaussian_cuda)};
 
 /* ---- weights ---- */
 
@@ -220,9 +220,10 @@ struct params {
 void gaussian_append(struct chain *chain, const struct gaussian *given)
 {
     struct gaussian gaussian = *given;
-    struct intake *intake = &gaussian.intake;
-    const struct pass_shape to = point_lift(chain, intake);
-    const struct pass_type *type = &types[gaussian.sharpen][intake->makes_gray][intake->looks_up];
+    struct prologue *prologue = &gaussian.prologue;
+    const struct pass_shape to = point_lift(chain, prologue);
+    const struct pass_type *type =
+        &types[gaussian.sharpen][prologue->makes_gray][prologue->looks_up];
     struct pass *pass = chain_add(chain, type, to, &gaussian, sizeof(gaussian));
     pass->work_bytes = rows_bytes(&gaussian, to.width, to.channels) +
                        ((size_t)to.width + 2 * (size_t)gaussian.radius) * to.channels *

@@ -135,7 +135,7 @@ template <int C, int R, tile_form F>
 static __global__ void
     __launch_bounds__(gaussian_shape<C, R>::warps *WARP, gaussian_shape<C, R>::blocks)
     gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
-                    const __grid_constant__ tile_intake<F> given)
+                    const __grid_constant__ tile_prologue<F> given)
 {
     await_kernel_before();
     using shape = gaussian_shape<C, R>;
@@ -179,7 +179,7 @@ static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even
 }
 
 template <int C, int R, tile_form F>
-static cudaError_t launch_shape(const gaussian_args<R> &args, const tile_intake<F> &given,
+static cudaError_t launch_shape(const gaussian_args<R> &args, const tile_prologue<F> &given,
                                 cudaStream_t stream)
 {
     using shape = gaussian_shape<C, R>;
@@ -189,9 +189,9 @@ static cudaError_t launch_shape(const gaussian_args<R> &args, const tile_intake<
 
 template <int R, tile_form F>
 static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
-                               const struct intake *intake, cudaStream_t stream)
+                               const struct prologue *prologue, cudaStream_t stream)
 {
-    const tile_intake<F> given = tile_intake_of<F>(intake);
+    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
     if (channels == 3)
         return launch_shape<3, R, F>(args, given, stream);
     if (channels == 4)
@@ -217,12 +217,12 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
             args.across[k][byte / 4] |= weight_at(gaussian, byte - side * 4 - k)
                                         << (byte % 4 * 8);
     put_down(gaussian, R, args.down_even, args.down_odd);
-    const struct intake *intake = &gaussian->intake;
-    if (intake->makes_gray)
-        return launch_form<R, TILE_GRAY>(args, from->channels, intake, stream);
-    if (intake->looks_up)
-        return launch_form<R, TILE_TABLE>(args, from->channels, intake, stream);
-    return launch_form<R, TILE_PLAIN>(args, from->channels, intake, stream);
+    const struct prologue *prologue = &gaussian->prologue;
+    if (prologue->makes_gray)
+        return launch_form<R, TILE_GRAY>(args, from->channels, prologue, stream);
+    if (prologue->looks_up)
+        return launch_form<R, TILE_TABLE>(args, from->channels, prologue, stream);
+    return launch_form<R, TILE_PLAIN>(args, from->channels, prologue, stream);
 }
 
 static cudaError_t launch_strip(const struct gaussian *gaussian, const struct image *from,
@@ -245,10 +245,10 @@ extern "C" int gaussian_cuda(const struct pass *pass, const struct image *from,
                              const struct image *to, uint8_t *work, struct CUstream_st *stream)
 {
     const struct gaussian *gaussian = reinterpret_cast<const struct gaussian *>(pass->params);
-    const struct intake *intake = &gaussian->intake;
+    const struct prologue *prologue = &gaussian->prologue;
     (void)work;
     if (gaussian->radius <= GAUSSIAN_STRIP_RADIUS && from->channels == 3 && !gaussian->sharpen &&
-        !intake->makes_gray && !intake->looks_up)
+        !prologue->makes_gray && !prologue->looks_up)
         return launch_strip(gaussian, from, to, stream);
     if (gaussian->radius <= 2)
         return launch<2>(gaussian, from, to, stream);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
@@ -29,7 +29,7 @@ struct gaussian {
     uint8_t weights[2 * GAUSSIAN_RADIUS_MAX + 1];
     bool sharpen;
     int amount256; /* of the unsharp mask */
-    struct intake intake;
+    struct prologue prologue;
 };
 
 /* s + amount (s - g), 0..255. */

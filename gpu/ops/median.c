@@ -91,7 +91,7 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
     size_t pitch = window_pitch(to->width, to->channels, radius);
     uint8_t *ranks = work + window_bytes(to->width, to->channels, radius, radius);
     struct window window;
-    window_open(&window, from, &median->intake, BORDER_REPLICATE, radius, radius, work);
+    window_open(&window, from, &median->prologue, BORDER_REPLICATE, radius, radius, work);
     for (uint32_t y = 0; y < from->height; y++) {
         const uint8_t *rows[5];
         if (pass_is_late_at(pass, y))
@@ -111,7 +111,7 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
     }
 }
 
-static const struct pass_type types[2][2] = INTAKE_FORMS("median", median_cpu, median_cuda);
+static const struct pass_type types[2][2] = PROLOGUE_FORMS("median", median_cpu, median_cuda);
 
 /* ---- the operation ---- */
 
@@ -124,10 +124,10 @@ static enum status median_step(const struct op_item *item, const void *params,
     struct median median = *(const struct median *)params;
     int radius = median.size / 2;
     (void)item;
-    struct intake *intake = &median.intake;
-    const struct pass_shape to = point_lift(chain, intake);
-    struct pass *pass = chain_add(chain, &types[intake->makes_gray][intake->looks_up], to, &median,
-                                  sizeof(median));
+    struct prologue *prologue = &median.prologue;
+    const struct pass_shape to = point_lift(chain, prologue);
+    struct pass *pass = chain_add(chain, &types[prologue->makes_gray][prologue->looks_up], to,
+                                  &median, sizeof(median));
     pass->work_bytes = window_bytes(to.width, to.channels, radius, radius) +
                        (size_t)median.size * window_pitch(to.width, to.channels, radius);
     return STATUS_OK;

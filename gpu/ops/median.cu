@@ -108,7 +108,7 @@ static __device__ __forceinline__ uint32_t median_lane5(const uint8_t (*plane)[T
 
 template <int C, int SIZE, tile_form F>
 static __global__ void __launch_bounds__(WARPS *WARP)
-    median_kernel(tile_args a, const __grid_constant__ tile_intake<F> given)
+    median_kernel(tile_args a, const __grid_constant__ tile_prologue<F> given)
 {
     await_kernel_before();
     constexpr int radius = SIZE / 2;
@@ -141,9 +141,9 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 template <int SIZE, tile_form F>
 static cudaError_t launch_form(const tile_args &args, uint32_t channels,
-                               const struct intake *intake, cudaStream_t stream)
+                               const struct prologue *prologue, cudaStream_t stream)
 {
-    const tile_intake<F> given = tile_intake_of<F>(intake);
+    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
     unsigned blocks = tile_blocks(args, BLOCK_ROWS);
     if (channels == 3)
         return launch_kernel(median_kernel<3, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
@@ -160,14 +160,14 @@ static cudaError_t launch_form(const tile_args &args, uint32_t channels,
 
 template <int SIZE>
 static cudaError_t launch(const struct image *from, const struct image *to,
-                          const struct intake *intake, cudaStream_t stream)
+                          const struct prologue *prologue, cudaStream_t stream)
 {
     tile_args args = tile_args_of(from, to, BORDER_REPLICATE);
-    if (intake->makes_gray)
-        return launch_form<SIZE, TILE_GRAY>(args, from->channels, intake, stream);
-    if (intake->looks_up)
-        return launch_form<SIZE, TILE_TABLE>(args, from->channels, intake, stream);
-    return launch_form<SIZE, TILE_PLAIN>(args, from->channels, intake, stream);
+    if (prologue->makes_gray)
+        return launch_form<SIZE, TILE_GRAY>(args, from->channels, prologue, stream);
+    if (prologue->looks_up)
+        return launch_form<SIZE, TILE_TABLE>(args, from->channels, prologue, stream);
+    return launch_form<SIZE, TILE_PLAIN>(args, from->channels, prologue, stream);
 }
 
 extern "C" int median_cuda(const struct pass *pass, const struct image *from,
@@ -175,7 +175,7 @@ extern "C" int median_cuda(const struct pass *pass, const struct image *from,
 {
     const struct median *median = reinterpret_cast<const struct median *>(pass->params);
     (void)work;
-    const struct intake *intake = &median->intake;
-    return median->size == 3 ? launch<3>(from, to, intake, stream)
-                             : launch<5>(from, to, intake, stream);
+    const struct prologue *prologue = &median->prologue;
+    return median->size == 3 ? launch<3>(from, to, prologue, stream)
+                             : launch<5>(from, to, prologue, stream);
 }

@@ -7,7 +7,7 @@
 #ifndef GPUIMGD_GPU_OPS_MEDIAN_H
 #define GPUIMGD_GPU_OPS_MEDIAN_H
 
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
@@ -17,7 +17,7 @@ extern "C" {
 
 struct median {
     int size; /* 3 or 5 */
-    struct intake intake;
+    struct prologue prologue;
 };
 
 pass_cuda median_cuda;

@@ -14,7 +14,7 @@ static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t c
                       const uint8_t *table)
 {
     if (channels != 4) {
-        intake_look_up(from, to, count * channels, table);
+        prologue_look_up(from, to, count * channels, table);
         return;
     }
     for (size_t x = 0; x < count; x++) {
@@ -263,25 +263,25 @@ void point_add_gray(struct chain *chain, const struct grayscale *gray)
     append(chain, &point);
 }
 
-struct pass_shape point_lift(struct chain *chain, struct intake *intake)
+struct pass_shape point_lift(struct chain *chain, struct prologue *prologue)
 {
     const struct pass *gray = chain_last(chain, &pass_grayscale);
     struct point point;
-    memset(intake, 0, sizeof(*intake));
+    memset(prologue, 0, sizeof(*prologue));
     if (gray) {
-        intake->makes_gray = true;
-        memcpy(&intake->gray, gray->params, sizeof(intake->gray));
+        prologue->makes_gray = true;
+        memcpy(&prologue->gray, gray->params, sizeof(prologue->gray));
         chain_drop(chain);
     } else if (last_point(chain, &point) &&
                (point.mix == POINT_TABLE || (point.mix == POINT_GRAY && !point.before))) {
-        intake->makes_gray = point.mix == POINT_GRAY;
-        intake->looks_up = true;
-        intake->gray = point.gray;
-        memcpy(intake->table, point.tables[intake->makes_gray ? POINT_AFTER : POINT_BEFORE],
-               sizeof(intake->table));
+        prologue->makes_gray = point.mix == POINT_GRAY;
+        prologue->looks_up = true;
+        prologue->gray = point.gray;
+        memcpy(prologue->table, point.tables[prologue->makes_gray ? POINT_AFTER : POINT_BEFORE],
+               sizeof(prologue->table));
         chain_drop(chain);
     }
     struct pass_shape shape = chain->shape;
-    shape.channels = intake->makes_gray ? 1 : shape.channels;
+    shape.channels = prologue->makes_gray ? 1 : shape.channels;
     return shape;
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/grayscale.h"
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
@@ -78,9 +78,9 @@ void point_add_gray(struct chain *chain, const struct grayscale *gray);
 /* Whether the last pass is one that point_add_gray would take its place in. */
 bool point_takes_gray(const struct chain *chain);
 /* For a pass that can do this as it takes its pixels in: where the last pass is a table alone, or
- * gray with or without a table behind it, takes it off. *intake is what it did. Gives the shape of
- * what is then taken in: the chain's own, or that with one channel. */
-struct pass_shape point_lift(struct chain *chain, struct intake *intake);
+ * gray with or without a table behind it, takes it off. *prologue is what it did. Gives the shape
+ * of what is then taken in: the chain's own, or that with one channel. */
+struct pass_shape point_lift(struct chain *chain, struct prologue *prologue);
 
 pass_cuda point_cuda;
 

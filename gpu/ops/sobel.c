@@ -91,11 +91,11 @@ static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8
                                size_t ring_stride, const struct sobel *sobel)
 {
     const uint8_t *source = from->pixels + (size_t)y * from->stride;
-    if (!sobel->intake.makes_gray && !sobel->intake.looks_up)
+    if (!sobel->prologue.makes_gray && !sobel->prologue.looks_up)
         return source;
     uint8_t *row = ring + (size_t)(y % 3) * ring_stride;
     if (*made < y) {
-        intake_row(&sobel->intake, source, row, from->width, from->channels);
+        prologue_row(&sobel->prologue, source, row, from->width, from->channels);
         *made = y;
     }
     return row;
@@ -155,9 +155,10 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
     /* Behind a table of colours gray is made with it, and what lies between the passes is gray. */
     struct grayscale gray = grayscale_default(chain->background);
     point_add_gray(chain, &gray);
-    const struct pass_shape to = point_lift(chain, &sobel.intake);
-    bool makes_rows = sobel.intake.makes_gray || sobel.intake.looks_up;
-    struct pass *pass = chain_add(chain, &types[sobel.intake.looks_up], to, &sobel, sizeof(sobel));
+    const struct pass_shape to = point_lift(chain, &sobel.prologue);
+    bool makes_rows = sobel.prologue.makes_gray || sobel.prologue.looks_up;
+    struct pass *pass =
+        chain_add(chain, &types[sobel.prologue.looks_up], to, &sobel, sizeof(sobel));
     pass->work_bytes = makes_rows ? 3 * image_stride(to.width, 1) : 0;
     return STATUS_OK;
 }

@@ -306,7 +306,7 @@ template <int C, bool TABLE>
 static cudaError_t launch_form(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
                                cudaStream_t stream)
 {
-    const table_argument<TABLE> table = table_argument_of<TABLE>(&sobel->intake);
+    const table_argument<TABLE> table = table_argument_of<TABLE>(&sobel->prologue);
     if (sobel->magnitude == SOBEL_HALF)
         return launch_kernel(sobel_kernel<C, SOBEL_HALF, TABLE>, blocks, WARPS * WARP, 0, stream,
                              args, table);
@@ -321,8 +321,8 @@ template <int C>
 static cudaError_t launch(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
                           cudaStream_t stream)
 {
-    return sobel->intake.looks_up ? launch_form<C, true>(args, blocks, sobel, stream)
-                                  : launch_form<C, false>(args, blocks, sobel, stream);
+    return sobel->prologue.looks_up ? launch_form<C, true>(args, blocks, sobel, stream)
+                                    : launch_form<C, false>(args, blocks, sobel, stream);
 }
 
 extern "C" int sobel_cuda(const struct pass *pass, const struct image *from,
@@ -340,7 +340,7 @@ extern "C" int sobel_cuda(const struct pass *pass, const struct image *from,
     args.strips = (args.width + WARP_PIXELS - 1) / WARP_PIXELS;
     args.block_rows = block_rows(args.width, args.height, (int)from->channels);
     args.border = sobel->border;
-    args.gray = gray_words_of(&sobel->intake.gray);
+    args.gray = gray_words_of(&sobel->prologue.gray);
     unsigned down = (unsigned)((args.height + args.block_rows - 1) / args.block_rows);
     unsigned blocks = (unsigned)args.strips * down;
     if (from->channels == 1)

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
@@ -31,7 +31,7 @@ enum sobel_border { SOBEL_REFLECT101, SOBEL_REPLICATE, SOBEL_ZERO };
 struct sobel {
     enum sobel_magnitude magnitude;
     enum sobel_border border;
-    struct intake intake; /* gray, where it is made of colours */
+    struct prologue prologue; /* gray, where it is made of colours */
 };
 
 /* The index inside 0..size-1 that stands for index -1..size. A zero border needs any. */

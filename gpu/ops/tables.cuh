@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 #include <string.h>
 
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 
 /* What a kernel that may look up takes, and has of shared memory: one table, where it does. */
 #define TABLE_BYTES(looks_up) ((looks_up) ? 256 : 16)
@@ -20,10 +20,10 @@ template <bool TABLE> struct table_argument {
 };
 
 template <bool TABLE>
-static inline table_argument<TABLE> table_argument_of(const struct intake *intake)
+static inline table_argument<TABLE> table_argument_of(const struct prologue *prologue)
 {
     table_argument<TABLE> argument;
-    memcpy(argument.pieces, intake->table, sizeof(argument.pieces));
+    memcpy(argument.pieces, prologue->table, sizeof(argument.pieces));
     return argument;
 }
 

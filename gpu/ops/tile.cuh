@@ -61,23 +61,24 @@ static inline unsigned tile_blocks(const tile_args &args, int rows)
 enum tile_form { TILE_PLAIN, TILE_TABLE, TILE_GRAY };
 
 /* What a kernel takes for it, and what it has of shared memory for the table. */
-template <tile_form F> struct tile_intake : table_argument<F != TILE_PLAIN> {};
+template <tile_form F> struct tile_prologue : table_argument<F != TILE_PLAIN> {};
 
-template <> struct tile_intake<TILE_GRAY> : table_argument<true> {
+template <> struct tile_prologue<TILE_GRAY> : table_argument<true> {
     gray_words gray;
     bool looks_up;
 };
 
 #define TILE_TABLE_BYTES(form) TABLE_BYTES((form) != TILE_PLAIN)
 
-template <tile_form F> static inline tile_intake<F> tile_intake_of(const struct intake *intake)
+template <tile_form F>
+static inline tile_prologue<F> tile_prologue_of(const struct prologue *prologue)
 {
-    tile_intake<F> given;
+    tile_prologue<F> given;
     static_cast<table_argument<F != TILE_PLAIN> &>(given) =
-        table_argument_of<F != TILE_PLAIN>(intake);
+        table_argument_of<F != TILE_PLAIN>(prologue);
     if constexpr (F == TILE_GRAY) {
-        given.gray = gray_words_of(&intake->gray);
-        given.looks_up = intake->looks_up;
+        given.gray = gray_words_of(&prologue->gray);
+        given.looks_up = prologue->looks_up;
     }
     return given;
 }
@@ -207,7 +208,7 @@ static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top,
 
 /* 16 RGB pixels and four RGBA pixels to gray bytes, looked up where there is a table. */
 static __device__ __forceinline__ uint4 tile_gray_rgb(const row_part<3> &part,
-                                                      const tile_intake<TILE_GRAY> &given,
+                                                      const tile_prologue<TILE_GRAY> &given,
                                                       const uint8_t *table)
 {
     uint4 gray = gray_lane_rgb(part, given.gray);
@@ -215,7 +216,7 @@ static __device__ __forceinline__ uint4 tile_gray_rgb(const row_part<3> &part,
 }
 
 static __device__ __forceinline__ uint32_t tile_gray_rgba(const uint4 &four,
-                                                          const tile_intake<TILE_GRAY> &given,
+                                                          const tile_prologue<TILE_GRAY> &given,
                                                           const uint8_t *table)
 {
     uint32_t gray = gray_four_rgba(four, given.gray);
@@ -226,7 +227,7 @@ static __device__ __forceinline__ uint32_t tile_gray_rgba(const uint4 &four,
 template <int WARPS, int ROWS, bool INSIDE, tile_form F>
 static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory,
                                                      const tile_args &a, int x0, int top,
-                                                     int rows, const tile_intake<F> &given,
+                                                     int rows, const tile_prologue<F> &given,
                                                      const uint8_t *table)
 {
     using share = tile_share<3, WARPS, ROWS>;
@@ -270,7 +271,7 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, RO
 template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
 static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS> &memory,
                                                   const tile_args &a, int top, int first,
-                                                  int rows, const tile_intake<F> &given,
+                                                  int rows, const tile_prologue<F> &given,
                                                   const uint8_t *table, const uint4 *held)
 {
     using share = tile_share<C, WARPS, ROWS>;
@@ -300,7 +301,7 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS>
 template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
 static __device__ __forceinline__ void tile_fill(tile_memory<C, F, WARPS, ROWS> &memory,
                                                  const tile_args &a, int x0, int top, int rows,
-                                                 const tile_intake<F> &given,
+                                                 const tile_prologue<F> &given,
                                                  const uint8_t *table)
 {
     if constexpr (C == 3) {
@@ -337,7 +338,7 @@ static __device__ void tile_make_sides(tile_memory<C, F, WARPS, ROWS> &memory, c
 }
 
 template <tile_form F>
-static __device__ __forceinline__ bool tile_looks_up(const tile_intake<F> &given)
+static __device__ __forceinline__ bool tile_looks_up(const tile_prologue<F> &given)
 {
     if constexpr (F == TILE_GRAY)
         return given.looks_up;
@@ -350,7 +351,7 @@ static __device__ __forceinline__ bool tile_looks_up(const tile_intake<F> &given
 template <int C, tile_form F, int WARPS, int ROWS>
 static __device__ __forceinline__ void tile_load(tile_memory<C, F, WARPS, ROWS> &memory,
                                                  const tile_args &a, int x0, int top, int rows,
-                                                 int across, const tile_intake<F> &given,
+                                                 int across, const tile_prologue<F> &given,
                                                  uint8_t *table)
 {
     if constexpr (F != TILE_PLAIN) {

@@ -14,11 +14,11 @@ size_t window_bytes(uint32_t width, uint32_t channels, int across, int down)
     return window_pitch(width, channels, across) * (2 * (size_t)down + 2);
 }
 
-void window_open(struct window *window, const struct image *from, const struct intake *intake,
+void window_open(struct window *window, const struct image *from, const struct prologue *prologue,
                  enum border border, int across, int down, uint8_t *ring)
 {
-    uint32_t channels = intake->makes_gray ? 1 : from->channels;
-    *window = (struct window){.from = from, .intake = intake, .channels = channels,
+    uint32_t channels = prologue->makes_gray ? 1 : from->channels;
+    *window = (struct window){.from = from, .prologue = prologue, .channels = channels,
                               .border = border, .across = across, .down = down, .ring = ring,
                               .made = -1, .pitch = window_pitch(from->width, channels, across)};
     memset(ring + window->pitch * (2 * (size_t)down + 1), 0, window->pitch);
@@ -36,7 +36,7 @@ static void make_row(struct window *window, int y)
     const uint8_t *source = from->pixels + (size_t)y * from->stride;
     uint8_t *row = ring_row(window, y % (2 * window->down + 1));
     int width = (int)from->width, channels = (int)window->channels;
-    intake_row(window->intake, source, row, from->width, from->channels);
+    prologue_row(window->prologue, source, row, from->width, from->channels);
     for (int x = 1; x <= window->across; x++) {
         int left = border_inside(-x, width, window->border);
         int right = border_inside(width - 1 + x, width, window->border);

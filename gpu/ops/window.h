@@ -13,11 +13,11 @@
 
 #include "codecs/image.h"
 #include "gpu/ops/border.h"
-#include "gpu/ops/intake.h"
+#include "gpu/ops/prologue.h"
 
 struct window {
     const struct image *from;
-    const struct intake *intake;
+    const struct prologue *prologue;
     uint32_t channels; /* of its rows: 1 where gray is made */
     enum border border;
     int across, down; /* pixels beyond a pixel, on either side */
@@ -30,8 +30,8 @@ struct window {
 size_t window_pitch(uint32_t width, uint32_t channels, int across);
 size_t window_bytes(uint32_t width, uint32_t channels, int across, int down);
 
-/* The image and the intake are the caller's, and stay where they are. */
-void window_open(struct window *window, const struct image *from, const struct intake *intake,
+/* The image and the prologue are the caller's, and stay where they are. */
+void window_open(struct window *window, const struct image *from, const struct prologue *prologue,
                  enum border border, int across, int down, uint8_t *ring);
 /* The first byte of the row at y + step, with the border's rows above and below; -down <= step
  * <= down. Calls must go down: y is never less than in a call before. The pixels of `across`

@@ -1,5 +1,5 @@
 /*
- * intake.h - what a pass on neighbourhoods makes of its pixels as it takes them in: gray, a lookup
+ * prologue.h - what a pass on neighbourhoods makes of its pixels as it takes them in: gray, a lookup
  * in a table, or gray and then a lookup.
  *
  * So gray, and what acts on each channel alone, right before such a pass are no passes of their
@@ -7,8 +7,8 @@
  * outside stay zeros, and alpha, which such a pass copies from its source, stays what it is where
  * no gray is made.
  */
-#ifndef GPUIMGD_GPU_OPS_INTAKE_H
-#define GPUIMGD_GPU_OPS_INTAKE_H
+#ifndef GPUIMGD_GPU_OPS_PROLOGUE_H
+#define GPUIMGD_GPU_OPS_PROLOGUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Neither of both: pixels are taken as they are. */
-struct intake {
+struct prologue {
     bool makes_gray; /* of 3 or 4 channels */
     bool looks_up;   /* what there then is */
     struct grayscale gray;
@@ -29,7 +29,7 @@ struct intake {
 };
 
 /* The types of a pass, [makes_gray][looks_up], whose names say what it does first. */
-#define INTAKE_FORMS(name, on_cpu, on_cuda)                                                        \
+#define PROLOGUE_FORMS(name, on_cpu, on_cuda)                                                      \
     {                                                                                              \
         {{name, on_cpu, PASS_CUDA(on_cuda)}, {"table+" name, on_cpu, PASS_CUDA(on_cuda)}},         \
         {                                                                                          \
@@ -39,10 +39,10 @@ struct intake {
     }
 
 /* On the CPU: a row of `channels` channels. The rows do not overlap. */
-void intake_row(const struct intake *intake, const uint8_t *from, uint8_t *to, uint32_t width,
-                uint32_t channels);
+void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t *to, uint32_t width,
+                  uint32_t channels);
 /* Bytes of any channels. May work in place. */
-void intake_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
+void prologue_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
 
 #ifdef __cplusplus
 }
