@@ -231,10 +231,10 @@ static void leave_out(struct plan_variant *variant)
 /* Scratch is two images that the writing passes of all variants use in turn, one variant after
  * the other; a third one, which passes aside use in turn with that of the two which the chain has
  * yet to write; the stack; and the passes' own work space. */
-enum seat { SEAT_EVEN, SEAT_ODD, SEAT_ASIDE, SEAT_STACK, SEAT_WORK, SEATS, SEAT_RESULT = SEATS };
+enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOTS, SLOT_RESULT = SLOTS };
 
 struct scratch {
-    size_t bytes[SEATS];
+    size_t bytes[SLOTS];
     uint32_t stacked, left;  /* images in the stack, and those that are still to be laid out */
     size_t stacked_values;   /* where theirs begin in the output buffer, in the stack's order */
 };
@@ -251,18 +251,18 @@ static struct walk walk_along(const struct plan_variant *variant)
 }
 
 /* Where pass p, which is the next that does not only look, writes. */
-static enum seat walk_seat(struct walk *walk, uint32_t p)
+static enum slot walk_slot(struct walk *walk, uint32_t p)
 {
     const struct pass *pass = &walk->variant->passes[p];
-    enum seat seat = walk->written % 2 ? SEAT_ODD : SEAT_EVEN;
+    enum slot slot = walk->written % 2 ? SLOT_ODD : SLOT_EVEN;
     if (!pass->aside) {
         walk->written++;
-        return walk->variant->no_picture || walk->written < walk->writers ? seat : SEAT_RESULT;
+        return walk->variant->no_picture || walk->written < walk->writers ? slot : SLOT_RESULT;
     }
     if (!pass[1].stacked) /* there is one behind the last pass aside */
-        return walk->written_aside++ % 2 ? SEAT_ASIDE : seat;
+        return walk->written_aside++ % 2 ? SLOT_ASIDE : slot;
     walk->written_aside = 0;
-    return SEAT_STACK;
+    return SLOT_STACK;
 }
 
 static struct scratch measure_scratch(const struct plan *plan)
@@ -274,14 +274,14 @@ static struct scratch measure_scratch(const struct plan *plan)
             const struct pass *pass = &walk.variant->passes[p];
             size_t bytes = buffer_align(pass_shape_bytes(pass->to));
             size_t work = buffer_align(pass->work_bytes);
-            if (!pass->values && work > scratch.bytes[SEAT_WORK])
-                scratch.bytes[SEAT_WORK] = work;
-            enum seat seat = pass->looks ? SEATS : walk_seat(&walk, p);
-            if (seat == SEAT_STACK) {
-                scratch.bytes[seat] += bytes;
+            if (!pass->values && work > scratch.bytes[SLOT_WORK])
+                scratch.bytes[SLOT_WORK] = work;
+            enum slot slot = pass->looks ? SLOTS : walk_slot(&walk, p);
+            if (slot == SLOT_STACK) {
+                scratch.bytes[slot] += bytes;
                 scratch.stacked++;
-            } else if (seat < SEATS && bytes > scratch.bytes[seat]) {
-                scratch.bytes[seat] = bytes;
+            } else if (slot < SLOTS && bytes > scratch.bytes[slot]) {
+                scratch.bytes[slot] = bytes;
             }
         }
     }
@@ -297,13 +297,13 @@ static size_t take_output(struct plan *plan, size_t bytes)
     return offset;
 }
 
-static struct pass_place seat_place(const struct scratch *scratch, enum seat seat)
+static struct pass_place slot_place(const struct scratch *scratch, enum slot slot)
 {
     struct pass_place place = {PASS_SCRATCH, 0};
-    for (enum seat before = 0; before < seat; before++)
+    for (enum slot before = 0; before < slot; before++)
         place.offset += scratch->bytes[before];
-    if (seat == SEAT_STACK)
-        place.offset += scratch->bytes[seat] / scratch->stacked * (scratch->left - 1);
+    if (slot == SLOT_STACK)
+        place.offset += scratch->bytes[slot] / scratch->stacked * (scratch->left - 1);
     return place;
 }
 
@@ -337,12 +337,12 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
         struct pass *pass = &variant->passes[p];
         pass->from_place = place;
         if (!pass->looks) {
-            enum seat seat = walk_seat(&walk, p);
-            place = seat == SEAT_RESULT ? (struct pass_place){PASS_OUTPUT, variant->offset}
-                                        : seat_place(scratch, seat);
+            enum slot slot = walk_slot(&walk, p);
+            place = slot == SLOT_RESULT ? (struct pass_place){PASS_OUTPUT, variant->offset}
+                                        : slot_place(scratch, slot);
         }
         pass->to_place = place;
-        pass->work_place = seat_place(scratch, SEAT_WORK);
+        pass->work_place = slot_place(scratch, SLOT_WORK);
         if (pass->stacked)
             lay_out_stacked(plan, pass, scratch);
         else if (pass->values)
@@ -367,8 +367,8 @@ static void lay_out(struct plan *plan)
     }
     plan->idle = plan->output_bytes == 0;
     plan->scratch_bytes = 0;
-    for (enum seat seat = 0; seat < SEATS; seat++)
-        plan->scratch_bytes += scratch.bytes[seat];
+    for (enum slot slot = 0; slot < SLOTS; slot++)
+        plan->scratch_bytes += scratch.bytes[slot];
     plan->device_bytes = plan->idle ? 0
                                     : buffer_align(plan->input_bytes) +
                                           buffer_align(plan->output_bytes) + plan->scratch_bytes;
