@@ -1,4 +1,4 @@
-/* activity.c - unions of intervals. */
+/* activity.c - keeps the union of time intervals per kind. */
 #include "gpu/engine/activity.h"
 
 #include <math.h>

@@ -1,9 +1,10 @@
 /*
- * activity.h - how long copies and kernels ran, alone and together: unions of intervals.
+ * activity.h - measures for how long copies and kernels kept a device busy.
  *
- * One for each device. Intervals come in the order in which tasks end, overlap freely, and are
- * folded into sums when they are asked for or when the table is full. Time that was counted once
- * is not counted again. Not locked.
+ * Each device has one struct activity. Intervals are added in the order in which tasks end, and
+ * may overlap. They are folded into sums by activity_take, or earlier if the table is full. Each
+ * sum is the length of the union of the intervals, so that no time is counted twice. Not
+ * thread-safe: the caller locks.
  */
 #ifndef GPUIMGD_GPU_ENGINE_ACTIVITY_H
 #define GPUIMGD_GPU_ENGINE_ACTIVITY_H
@@ -16,7 +17,8 @@
 extern "C" {
 #endif
 
-/* Ten seconds at 1,600 tasks a second between two calls of activity_take; more are folded. */
+/* Enough for ten seconds at 1,600 tasks per second between two calls of activity_take. A full table
+ * is folded, so nothing is lost. */
 #define ACTIVITY_SPANS_MAX 16384
 
 enum activity_kind { ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_D2H, ACTIVITY_ANY, ACTIVITY_KINDS };
@@ -34,10 +36,11 @@ struct activity {
 
 enum status activity_open(struct activity *activity, struct error *error) MUST_CHECK;
 void activity_close(struct activity *activity); /* idempotent */
-/* Seconds on any one clock; an empty or reversed interval is ignored. */
+/* Times are seconds on one clock of the caller's choice. An empty or reversed interval is
+ * ignored. */
 void activity_add(struct activity *activity, enum activity_kind kind, double start_s,
                   double end_s);
-/* Adds the sums since the last call to `total`, and starts anew. */
+/* Adds the sums since the last call to `total` and resets them. */
 void activity_take(struct activity *activity, struct engine_activity *total);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* cpu.c - runs plans on the calling thread. */
+/* cpu.c - the CPU engine: runs a plan's passes on the calling thread. */
 #include "gpu/engine/cpu.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 struct engine_cpu {
     struct engine base;
-    pthread_mutex_t lock; /* guards activity: workers run concurrently */
+    pthread_mutex_t lock; /* guards activity: several workers run tasks at the same time */
     struct activity activity;
 };
 

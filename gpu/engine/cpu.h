@@ -1,16 +1,17 @@
-/* cpu.h - what the CPU engine offers to the passes that it runs: the deadline of their task. */
+/* cpu.h - lets a pass on the CPU engine stop early after its task's deadline. */
 #ifndef GPUIMGD_GPU_ENGINE_CPU_H
 #define GPUIMGD_GPU_ENGINE_CPU_H
 
 #include "gpu/plan/pass.h"
 
-/* Whether the deadline of the pass has passed. */
+/* Whether the deadline of the pass's task is over. */
 bool pass_is_late(const struct pass *pass);
 
-/* Rows between two looks at the clock. */
+/* Number of rows between two reads of the clock. */
 #define PASS_ROWS_PER_LOOK 16
 
-/* The same for a pass that asks before each row y. */
+/* As pass_is_late, for a pass that calls it before each row y. Reads the clock only every
+ * PASS_ROWS_PER_LOOK rows. */
 static inline bool pass_is_late_at(const struct pass *pass, uint32_t y)
 {
     return y % PASS_ROWS_PER_LOOK == 0 && pass_is_late(pass);

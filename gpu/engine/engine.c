@@ -1,4 +1,4 @@
-/* engine.c - chooses an engine and hands calls on. */
+/* engine.c - chooses the engine and forwards each call to it. */
 #include "gpu/engine/engine.h"
 
 #include <assert.h>

@@ -1,15 +1,23 @@
 /*
- * engine.h - carries out plans, on the CPU or on CUDA devices, with the same bits.
+ * engine.h - runs image-processing plans on the CPU or on CUDA devices, with bit-identical
+ * results.
  *
- * All functions but engine_run are called on the loop thread; of the synchronous engine
- * engine_reserve, engine_release and engine_pinned_usage may be called on any thread. The engine
- * owns the pinned pool and the device pools; a job reserves all it needs at once (engine_reserve)
- * and keeps it until it has been encoded. The CPU engine is synchronous: a worker calls engine_run.
- * The CUDA engine is asynchronous: engine_submit takes a task, engine_start puts copy-in, kernels
- * and copy-out on a stream, a host callback calls `wake` (from a driver thread), and the loop then
- * calls engine_reap, which calls done. Small tasks (BATCH_TASK_BYTES) that wait for one device go
- * onto a stream together, BATCH_TASKS_MAX of them at most: all copies in, all kernels, all copies
- * out.
+ * There are two engines. The CPU engine is synchronous: a worker thread calls engine_run, which
+ * returns after the last pass. The CUDA engine is asynchronous. A task takes these steps:
+ *
+ * - engine_reserve reserves all the memory that the job needs, in the pinned pool and a device pool
+ * - engine_submit queues the task for its device
+ * - engine_start enqueues upload, kernels and download on a free stream (cudaMemcpyAsync, launches)
+ * - a host callback on a driver thread calls `wake`
+ * - engine_reap, on the loop thread, calls the task's `done`
+ * - engine_release returns the memory, after the result has been encoded
+ *
+ * Tasks of at most BATCH_TASK_BYTES that wait for the same device are batched: up to
+ * BATCH_TASKS_MAX of them share one stream, with all uploads first, then all kernels, then all
+ * downloads.
+ *
+ * Call all functions but engine_run on the loop thread. With the CPU engine, engine_reserve,
+ * engine_release and engine_pinned_usage may be called on any thread.
  */
 #ifndef GPUIMGD_GPU_ENGINE_ENGINE_H
 #define GPUIMGD_GPU_ENGINE_ENGINE_H
@@ -31,110 +39,113 @@ struct engine;
 
 struct engine_config {
     const char *kind;     /* "auto", "cuda" or "cpu" */
-    const char *devices;  /* "all" or "0,2": CUDA ordinals */
-    uint32_t streams;     /* slots a device; 0 = as many as it calls for */
+    const char *devices;  /* "all", or CUDA ordinals: "0,2" */
+    uint32_t streams;     /* streams per device; 0: chosen by its copy engines */
     size_t pinned_bytes;  /* budget of the pinned pool */
-    size_t device_bytes;  /* budget a device; 0 = a quarter of what is free at start */
-    double hang_grace_s;  /* a task that is still on a device so long after its deadline will not
-                             come back; 0 = DEVICE_GRACE_S */
-    void (*wake)(void *context); /* called from any thread: please call engine_reap on the loop */
+    size_t device_bytes;  /* budget per device; 0: a quarter of its free memory at start */
+    double hang_grace_s;  /* a device that still runs a task this long after the task's deadline
+                             is treated as hung; 0: DEVICE_GRACE_S */
+    void (*wake)(void *context); /* called on any thread: schedule an engine_reap on the loop */
     void *wake_context;
 };
 
-/* What a job holds from admission to the end of its encoding. All zero: nothing. */
+/* The memory that a job holds from its admission until its result is encoded. All zero: none. */
 struct engine_memory {
-    uint8_t *input;   /* plan->input_bytes, pinned */
-    uint8_t *output;  /* plan->output_bytes, pinned */
-    uint8_t *scratch; /* plan->scratch_bytes, CPU engine only */
+    uint8_t *input;   /* pinned; plan->input_bytes */
+    uint8_t *output;  /* pinned; plan->output_bytes */
+    uint8_t *scratch; /* plan->scratch_bytes; CPU engine only */
     uint32_t device;  /* index into the engine's devices */
     struct pool_block pinned_block, device_block;
 };
 
-/* One plan over one image. Caller-owned, must stay until done is called. */
+/* One run of a plan on one image. Owned by the caller; must stay valid until `done` is called. */
 struct engine_task {
-    struct list_node node; /* the engine's while it runs */
+    struct list_node node; /* belongs to the engine while the task runs */
     const struct plan *plan;
     const struct engine_memory *memory;
-    uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0 = none */
-    bool alone;            /* it shares a stream with no other, and waits for none */
-    void (*done)(struct engine_task *task); /* on the loop, from engine_reap; not from engine_run */
+    uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
+    bool alone;            /* never batched with other tasks */
+    void (*done)(struct engine_task *task); /* Called on the loop by engine_reap. Not called by
+                                               engine_run. */
 
     /* Set by the engine: */
     struct error error;
-    bool on_device;        /* a sticky error struck while this task was on the device: it may be
-                              the cause, and keeps the attempt that was charged to it */
-    double h2d_ms, kernel_ms, d2h_ms; /* of what several took together, its share by bytes */
-    uint64_t started_ns;   /* CLOCK_MONOTONIC when the first of them began; 0: not known */
-    uint64_t kernel_at_ns, d2h_at_ns; /* when the others did; shares stand one behind the other */
-    uint32_t slot;         /* which of its device's streams it was on */
-    uint64_t submitted_ns; /* the engine's */
+    bool on_device;        /* The task was on a device when a sticky error struck it. It may be
+                              the cause, so it keeps the attempt that was charged to it. */
+    double h2d_ms, kernel_ms, d2h_ms; /* durations; a batch's are divided among its tasks by
+                                         bytes */
+    uint64_t started_ns;   /* CLOCK_MONOTONIC at the start of the upload; 0: not known */
+    uint64_t kernel_at_ns, d2h_at_ns; /* Start of the kernels and of the download. The shares of
+                                         a batch follow each other. */
+    uint32_t slot;         /* index of the stream on its device */
+    uint64_t submitted_ns; /* private to the engine */
 };
 
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };
 
-/* Opens the engine. "auto" without a usable device gives the CPU engine and says so once at
- * WARNING. gpu_failed: "cuda" was asked for and is not there, or a device fails. */
+/* Opens the engine. With "auto" and no usable device, opens the CPU engine and logs one WARNING.
+ * Returns gpu_failed if "cuda" was requested and no device is usable, or if a device fails. */
 enum status engine_open(const struct engine_config *config, struct engine **engine,
                         struct error *error) MUST_CHECK;
-/* Waits for what is on the devices (bounded by a few seconds), frees everything. Takes NULL. */
+/* Waits a few seconds at most for running tasks, then frees everything. NULL is ignored. */
 void engine_close(struct engine *engine);
 
 bool engine_is_synchronous(const struct engine *engine);
-/* "cpu", or "cuda:0" for device index 0 (the CUDA ordinal is shown). Static while open. */
+/* "cpu", or "cuda:0" with the CUDA ordinal of device index 0. Valid until engine_close. */
 const char *engine_name(const struct engine *engine, uint32_t device);
-/* For people: "NVIDIA H200, 132 SMs, 8 streams, driver 13.0" or "CPU (avx512)". */
+/* For logs: "NVIDIA H200, 132 SMs, 8 streams, driver 13.0" or "CPU (avx512)". */
 const char *engine_description(const struct engine *engine);
-/* How many devices it has, 0 for the CPU engine. */
+/* Number of devices; 0 for the CPU engine. */
 uint32_t engine_devices(const struct engine *engine);
-/* Jobs that can be on the engine at once: devices x streams, 0 for the CPU engine. */
+/* Number of slots: streams of all devices; 0 for the CPU engine. */
 uint32_t engine_slots(const struct engine *engine);
-/* Of the device of this index alone. */
+/* Number of slots of the device with this index. */
 uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 
-/* Whether the plan finds room in the pinned memory that the engine holds already, unless somebody
- * else is given it first. */
+/* Whether the plan would fit now into free pinned memory that the engine already holds. Reserves
+ * nothing. */
 bool engine_has_room(const struct engine *engine, const struct plan *plan);
 /* Reserves input, output, scratch and device memory for the plan, all or nothing. ENGINE_WAIT:
- * try again after an engine_release; ENGINE_NEVER: over_budget, naming pool, need and option. */
+ * retry after an engine_release. ENGINE_NEVER: over_budget or out_of_memory, with pool, need and
+ * option in the text. */
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
                                     struct engine_memory *memory, struct error *error);
-/* The same on the device of this index, of engine_devices. */
+/* As engine_reserve, on the device with this index, which is less than engine_devices. */
 enum engine_reserved engine_reserve_on(struct engine *engine, uint32_t device,
                                        const struct plan *plan, struct engine_memory *memory,
                                        struct error *error);
 void engine_release(struct engine *engine, struct engine_memory *memory); /* idempotent */
 
-/* Synchronous engine: runs the plan on the calling worker; sets task->error and the times. */
+/* CPU engine: runs the task on the calling thread and sets task->error and the times. */
 void engine_run(struct engine *engine, struct engine_task *task);
 
-/* Asynchronous engine: queues the task, which waits for engine_start and for a stream of its
- * device. Always answered by done, errors included. */
+/* CUDA engine: queues the task for the device of its memory. `done` is always called, also after an
+ * error. */
 void engine_submit(struct engine *engine, struct engine_task *task);
-/* Asynchronous engine: starts what waits and may start. To be called whenever tasks were
- * submitted, before the caller waits for anything: those that it submits meanwhile share a
- * stream. */
+/* CUDA engine: starts queued tasks on free streams. Call it once after a group of submissions: the
+ * small tasks of the group then share a stream. */
 void engine_start(struct engine *engine);
-/* Calls done for all tasks that have ended and starts waiting ones. Also to be called every
- * 100 ms or so while tasks are out: it then looks for tasks past their deadline, and for context
- * errors, after which no callback ever comes. */
+/* Calls `done` of all tasks that have ended, and starts queued ones. While tasks are out, call it
+ * every 100 ms as well: it finds expired tasks, and context errors, after which CUDA calls no
+ * callback. */
 void engine_reap(struct engine *engine);
-/* The sticky fault that struck the engine, or NULL. Once set, every task ends in gpu_failed and
- * the process must be replaced. */
+/* The sticky fault of the engine, or NULL. After a fault every task fails with gpu_failed, and the
+ * process must be restarted. */
 const struct error *engine_fault(const struct engine *engine);
-/* Asynchronous engine: makes a fault of what somebody else found out about it. No task is charged
- * with that one. */
+/* CUDA engine: latches a fault that the caller found. No running task is charged with it. */
 void engine_condemn(struct engine *engine, const char *why);
 
-/* Sums since the last call (and then reset), from the events: for gpu_busy and overlap.
- * Seconds, over all devices; the unions are computed a device. */
+/* Busy times since the last call, from CUDA events. Seconds, summed over devices; the unions are
+ * computed per device. gpu_busy and overlap are derived from them. */
 struct engine_activity {
-    double h2d_s, kernel_s, d2h_s; /* unions of the intervals of each kind */
-    double any_s;                  /* union of all */
+    double h2d_s, kernel_s, d2h_s; /* union of the intervals of each kind */
+    double any_s;                  /* union of all intervals */
     uint64_t h2d_bytes, d2h_bytes;
-    uint64_t turns, tasks;         /* turns on CUDA streams that have ended, and whose tasks */
+    uint64_t turns, tasks;         /* batches that ended on a stream, and their tasks */
 };
 struct engine_activity engine_take_activity(struct engine *engine);
-/* Of the device of this index alone; index 0 of the CPU engine is all of it. */
+/* As engine_take_activity, for the device with this index. Index 0 of the CPU engine is the whole
+ * engine. */
 struct engine_activity engine_take_activity_of(struct engine *engine, uint32_t device);
 
 struct pool_usage engine_pinned_usage(const struct engine *engine);

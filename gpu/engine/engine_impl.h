@@ -1,7 +1,8 @@
 /*
- * engine_impl.h - what the engines share; private to gpu.
+ * engine_impl.h - the interface between engine.c and the two engines; private to gpu.
  *
- * engine.c hands every call of engine.h on through the table of the engine that was opened.
+ * engine.c forwards each call of engine.h through the function table of the open engine. Functions
+ * that only one kind of engine has are NULL in the other's table.
  */
 #ifndef GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
 #define GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
@@ -31,10 +32,10 @@ struct engine_table {
     struct pool_usage (*device_usage)(const struct engine *engine, uint32_t device);
 };
 
-/* For reserve: whichever has most room. */
+/* For reserve: the device with the most free memory. */
 #define ENGINE_ANY_DEVICE UINT32_MAX
 
-/* The first member of either engine. */
+/* The first member of both engines' structs. */
 struct engine {
     const struct engine_table *table;
     struct pool *pinned;
@@ -45,18 +46,18 @@ struct engine {
 enum status engine_cpu_open(const struct engine_config *config, struct engine **engine,
                             struct error *error) MUST_CHECK;
 
-/* *usable, where there is no error: false where CUDA has no device for us, and `reason` says
- * why, so that another engine can be tried. */
+/* If CUDA has no usable device, succeeds with *usable false and the cause in `reason`, so that the
+ * caller can open the CPU engine. */
 enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,
                              bool *usable, char *reason, size_t reason_size,
                              struct error *error) MUST_CHECK;
 
-/* Takes input, output and `extra` bytes behind them from the pinned pool as one block, and fills
- * in memory->input and ->output. ENGINE_NEVER names need and option in the error. */
+/* Takes input, output and `extra` bytes from the pinned pool as one block, in this order, and sets
+ * memory->input, ->output and ->scratch. If ENGINE_NEVER, the error names need and option. */
 enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan *plan,
                                         size_t extra, struct engine_memory *memory,
                                         struct error *error);
-/* Sets over_budget, or out_of_memory where the budget would do but the system has no more. */
+/* Sets over_budget, or out_of_memory if the budget allows the size but the system has no memory. */
 enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const char *option,
                                   struct error *error);
 

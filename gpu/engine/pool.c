@@ -1,4 +1,4 @@
-/* pool.c - segments in order of address, each with the list of its used pieces. */
+/* pool.c - segments ordered by address, each with the list of its used pieces. */
 #include "gpu/engine/pool.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "codecs/image.h"
 #include "conf/list.h"
 
-/* A used piece; what lies between two of them is free. Nodes are kept for reuse. */
+/* A used piece of a segment; memory between two pieces is free. Nodes are reused. */
 struct piece {
     struct list_node node;
     size_t offset, bytes;
@@ -21,17 +21,17 @@ struct pool_segment {
     struct list_node node;
     uint8_t *memory;
     size_t bytes;
-    struct list pieces; /* by offset */
+    struct list pieces; /* ordered by offset */
 };
 
 struct pool {
     const char *name;
     size_t budget, segment_bytes;
     struct pool_backend backend;
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards all members below */
     size_t held, used;
-    struct list segments; /* by address */
-    struct list spare;    /* pieces that describe nothing at the moment */
+    struct list segments; /* ordered by address */
+    struct list spare;    /* unused nodes */
 };
 
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
@@ -59,7 +59,7 @@ static void pool_drop_segment(struct pool *pool, struct pool_segment *segment)
     free(segment);
 }
 
-/* Drops idle segments until the pool holds no more than held_max, as far as there are any. */
+/* Frees idle segments until the pool holds at most held_max, or none is left. */
 static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
     list_each_safe(node, after, &pool->segments)
@@ -88,8 +88,8 @@ bool pool_fits(const struct pool *pool, size_t bytes)
     return bytes <= pool->budget && buffer_align(bytes) <= pool->budget;
 }
 
-/* The lowest gap of the segment that holds `bytes`: *offset is its start, the return value the
- * piece it precedes (or the list's head). NULL: none. */
+/* Finds the lowest gap of at least `bytes` in the segment and sets *offset to its start. Returns
+ * the piece after the gap (or the list's head), or NULL if there is no gap. */
 static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes, size_t *offset)
 {
     size_t start = 0;
@@ -106,7 +106,7 @@ static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes,
     return segment->bytes - start >= bytes ? &segment->pieces.head : NULL;
 }
 
-/* Adds a segment of at least `bytes`; the caller has seen to the budget. NULL: no memory. */
+/* Adds a segment of at least `bytes`. The caller has checked the budget. NULL: out of memory. */
 static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
 {
     struct pool_segment *segment = calloc(1, sizeof(*segment));
@@ -136,8 +136,8 @@ static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
     return segment;
 }
 
-/* A segment with a gap for `bytes`, the lowest address first, or a new one. Idle segments that
- * are too small give way when the budget, or the backend, has no room beside them. */
+/* Returns the segment with the lowest address that has a gap for `bytes`, or a new segment. Frees
+ * idle segments that are too small if the budget, or the backend, has no room for another one. */
 static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
 {
     size_t offset;
@@ -162,7 +162,7 @@ static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
             pool_drop_idle(pool, pool->budget - bytes);
             segment = pool_grow(pool, bytes);
             if (!segment) {
-                pool_drop_idle(pool, 0); /* the backend itself has no room */
+                pool_drop_idle(pool, 0); /* the backend is out of memory */
                 segment = pool_grow(pool, bytes);
             }
         }
@@ -276,12 +276,12 @@ static void *pages_alloc(void *context, size_t bytes)
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    /* Fewer page faults and TLB misses where the kernel grants it; no loss where it does not. */
+    /* Huge pages save page faults and TLB misses if the kernel grants them. */
     madvise(memory, bytes, MADV_HUGEPAGE);
 #ifdef MADV_POPULATE_WRITE
     if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
         return memory;
-    if (errno != EINVAL) { /* not an old kernel: there is no more memory */
+    if (errno != EINVAL) { /* not an old kernel: out of memory */
         munmap(memory, bytes);
         return NULL;
     }
