@@ -1,16 +1,16 @@
 /*
- * batch.c - a batch on its stream: the calls that put it there, and the times that it took.
+ * batch.c - enqueues a batch of tasks on its stream, and measures its copies and kernels.
  *
- * All copies in, all kernels, all copies out, so that the events between them tell the three apart.
- * What a call refuses is the affair of the task that it was made for, and the others go on; only an
- * error that lasts ends it all.
+ * All uploads come first, then all kernels, then all downloads, with an event between the groups
+ * to time each. If a CUDA call fails, only the task that it was made for fails, unless the error
+ * is sticky: a sticky error ends the whole batch.
  */
 #include "gpu/cuda/device.h"
 
 #include "gpu/cuda/try.h"
 #include "gpu/plan/pass.h"
 
-/* ---- onto the stream ---- */
+/* ---- enqueueing ---- */
 
 static struct pass_buffers buffers_of(const struct engine_task *task)
 {
@@ -28,14 +28,15 @@ static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
                                     task->plan->input_bytes, cudaMemcpyHostToDevice, stream));
 }
 
-/* All results of the job lie side by side: one copy. */
+/* All results of a job are adjacent, so one copy is enough. */
 static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
 {
     return CUDA_TRY(cudaMemcpyAsync(task->memory->output, buffers_of(task).output,
                                     task->plan->output_bytes, cudaMemcpyDeviceToHost, stream));
 }
 
-/* What a call for the task came to. Returns an error that lasts; any other is the task's. */
+/* Records the outcome of a CUDA call for the task. Returns a sticky error; any other error becomes
+ * the task's. */
 static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, cudaError_t result)
 {
     if (result == cudaSuccess || cuda_is_sticky(result))
@@ -47,7 +48,7 @@ static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, 
 
 typedef cudaError_t batch_step(const struct engine_task *task, cudaStream_t stream);
 
-/* Does it for each task that is well so far. Returns an error that lasts. */
+/* Calls step for each task without an error. Returns a sticky error. */
 static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
 {
     list_each(node, &slot->tasks)
@@ -62,7 +63,7 @@ static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
     return cudaSuccess;
 }
 
-/* Where that is refused the batch goes on, unmeasured. Returns an error that lasts. */
+/* If an event cannot be recorded, the batch runs without measurements. Returns a sticky error. */
 static cudaError_t note_event(struct cuda_slot *slot, cudaError_t result)
 {
     slot->measured = slot->measured && result == cudaSuccess;
@@ -76,7 +77,7 @@ static cudaError_t record(struct cuda_slot *slot, cudaEvent_t event)
     return note_event(slot, CUDA_TRY(cudaEventRecord(event, slot->stream)));
 }
 
-/* Fails all tasks where the device cannot even be named. */
+/* Fails all tasks if the device cannot be selected. */
 static cudaError_t choose_device(struct cuda_slot *slot)
 {
     cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
@@ -90,14 +91,14 @@ static cudaError_t choose_device(struct cuda_slot *slot)
 
 /* ---- kernels ---- */
 
-/* A task on its way through its plan, and the pass that it has come to. */
+/* A task and its position in its plan. */
 struct course {
     struct engine_task *task;
     struct pass_buffers buffers;
     uint32_t at_variant, at_pass;
 };
 
-/* NULL: there are no more. Those that are deferred are passed over. */
+/* Skips deferred passes. NULL: no pass is left. */
 static const struct pass *next_pass(struct course *course)
 {
     const struct plan *plan = course->task->plan;
@@ -111,7 +112,7 @@ static const struct pass *next_pass(struct course *course)
     return NULL;
 }
 
-/* Takes the pass that next_pass gave. *bound must stay until the launch. */
+/* Advances past the pass that next_pass returned. *bound must stay valid until the launch. */
 static struct pass_call take_pass(struct course *course, const struct pass *planned,
                                   struct pass *bound)
 {
@@ -134,7 +135,7 @@ static cudaError_t launch(struct cuda_slot *slot, struct engine_task *task,
     return note(slot, task, cuda_try(result, type->name));
 }
 
-/* Launches what is the task's own, up to a pass that others may share. */
+/* Launches the task's passes up to the first whose type has a launcher for several tasks. */
 static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
 {
     const struct pass *planned;
@@ -149,8 +150,9 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
     return cudaSuccess;
 }
 
-/* One launch for all that have come to a pass of the type that the first of them has come to; where
- * that one is refused, each is tried by itself. *any: there were some. */
+/* Takes the first task's next pass and the passes of the same type that are next in other tasks,
+ * and makes one launch for all. If that launch fails, launches each pass alone. *any: a pass was
+ * left. */
 static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses, uint32_t count,
                                  bool *any)
 {
@@ -203,7 +205,7 @@ static cudaError_t launch_all(struct cuda_slot *slot)
     return result;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole batch ---- */
 
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
 {
@@ -228,11 +230,12 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
     return result;
 }
 
-/* ---- what it took ---- */
+/* ---- measuring ---- */
 
 enum { H2D, KERNEL, D2H, PARTS };
 
-/* Of each part: how long all took together, whose bytes share it, and how much is shared out. */
+/* One part of a batch: its total time, the bytes of all tasks, and the time already divided among
+ * them. */
 struct part {
     uint64_t began_ns, took_ns, shared_ns;
     double bytes;
@@ -256,8 +259,8 @@ static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
     return false;
 }
 
-/* A copy that waits for another one's turn on the same copy engine counts as copying: the union
- * of the intervals is not changed by it. */
+/* A copy that waits for another copy on the same copy engine counts as copying. This does not
+ * change the union of the intervals. */
 static void add_activity(struct cuda_device *device, const struct part *parts, double start_s)
 {
     static const enum activity_kind kinds[PARTS] = {ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_D2H};
@@ -270,7 +273,8 @@ static void add_activity(struct cuda_device *device, const struct part *parts, d
     activity_add(&device->activity, ACTIVITY_ANY, start_s, at_s);
 }
 
-/* Shares stand one behind the other in the part's time; where that began is known with `placed`. */
+/* Gives the task its share of each part's time, by bytes. The shares of a part follow each other.
+ * Start times are set only if `placed`: the parts' starts are then known. */
 static void give_share(struct engine_task *task, struct part *parts, bool placed)
 {
     double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->kernel_ms, &task->d2h_ms};

@@ -1,4 +1,4 @@
-/* device.c - opens a device, allocates its memory, tells its time. */
+/* device.c - opens a CUDA device, allocates its memory, and reads its clock. */
 #include "gpu/cuda/device.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "conf/clock.h"
 #include "gpu/cuda/try.h"
 
-/* A float of 2 s in ms is good to 0.2 us. */
+/* A float of 2 s in ms has a precision of 0.2 us. */
 #define CLOCK_RENEW_NS 2000000000ull
 
 /* ---- memory ---- */
@@ -29,7 +29,7 @@ static void device_free(void *context, void *memory, size_t bytes)
 {
     struct cuda_device *device = context;
     (void)bytes;
-    /* After a sticky error this fails too; the process is about to end then. */
+    /* This fails after a sticky error, but then the process is about to exit. */
     if (cudaSetDevice(device->ordinal) == cudaSuccess)
         (void)cudaFree(memory);
     (void)cudaGetLastError();
@@ -39,7 +39,7 @@ static void *pinned_alloc(void *context, size_t bytes)
 {
     struct cuda_engine *engine = context;
     void *memory = NULL;
-    /* On any one device of ours, so that no context comes to be on another. */
+    /* Selecting one of the engine's devices avoids a context on another device. */
     cudaError_t result = cudaSetDevice(engine->devices[0].ordinal);
     if (result == cudaSuccess)
         result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
@@ -113,7 +113,7 @@ static cudaError_t clock_open(struct cuda_device *device)
     return result;
 }
 
-/* As many as were asked for, or as the device calls for. */
+/* The configured number, or one that suits the device's copy engines. */
 static cudaError_t choose_streams(int ordinal, const struct engine_config *config,
                                   uint32_t *streams)
 {
@@ -189,7 +189,7 @@ void cuda_device_close(struct cuda_device *device)
 
 /* ---- time ---- */
 
-/* Places a renewed base on the time line, once its event has taken place. */
+/* Computes base_s of a renewed base, once its event is complete. */
 static bool clock_know(struct cuda_clock *clock, int base)
 {
     float ms;

@@ -1,9 +1,10 @@
 /*
- * device.h - a CUDA device of the engine: its memory, its slots, its clock.
+ * device.h - a CUDA device of the engine: its memory, its slots and its clock; private to gpu.
  *
- * Private to gpu; loop thread only, but for the ended list, which driver threads fill. A slot is a
- * stream with its events; a batch, which is a task or several small ones, has a slot from its first
- * copy until its last one has ended.
+ * A slot is a stream with its events. It runs one batch at a time: one task, or several small
+ * ones. The batch occupies the slot from its first copy until its last copy is complete. All of
+ * this is used on the loop thread only, except the ended list, which driver threads append to
+ * under the lock.
  */
 #ifndef GPUIMGD_GPU_CUDA_DEVICE_H
 #define GPUIMGD_GPU_CUDA_DEVICE_H
@@ -15,14 +16,15 @@
 #include "gpu/engine/activity.h"
 #include "gpu/engine/engine_impl.h"
 
-/* A task that is still on a device this long after its deadline, and after it was put there, will
- * not come back; unless the engine was told another time. */
+/* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
+ * deadline and after its start. */
 #define DEVICE_GRACE_S 5
-/* Tasks out and no look at them for so long: the process stood still, not the device. */
+/* If engine_reap was not called for this long while tasks were out, the process was stopped, and
+ * the device is not to blame. */
 #define DEVICE_SLEPT_NS 1000000000ull
-/* How often slots are asked how they are, when nothing else is heard of them. */
+/* Interval at which slots are queried if they do not report. */
 #define DEVICE_POLL_NS 50000000ull
-/* How long engine_close waits for what is on the devices. */
+/* The longest time that engine_close waits for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
 struct cuda_engine;
@@ -32,27 +34,34 @@ struct cuda_slot {
     struct cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t start, copied_in, computed, copied_out;
-    struct list tasks;           /* the batch; empty: none, or answered when the device failed */
-    struct list_node ended_node; /* on the engine's ended list */
-    bool busy;                   /* from enqueueing until the stream has reported the end */
+    struct list tasks;           /* The batch. Empty: none, or the tasks ended when the device
+                                    failed. */
+    struct list_node ended_node; /* in the engine's ended list */
+    bool busy;                   /* from enqueueing until the stream has reported its end */
     bool measured;               /* all events were recorded */
     uint64_t started_ns;
-    uint64_t deadline_ns;        /* the earliest of the batch's; 0: none */
-    int base;                    /* which of the clock's bases its times are told from */
+    uint64_t deadline_ns;        /* earliest of the batch; 0: none */
+    int base;                    /* index of the clock's base for the times of this batch; -1:
+                                    none */
 };
 
-/* Event times are float milliseconds from one event to another, and lose their precision within
- * the hour. So they are told from a base event that is renewed every few seconds; there are two,
- * because tasks that began under the old one are still out then.
+/*
+ * Converts event times to seconds.
  *
- * Beside each base the host's clock is read, just before it is recorded on an idle stream. Since
- * nothing begins before it was asked for, a task that seems to have done so moves its base to a
- * later time: soon the two clocks are apart by no more than the shortest way to the device. */
+ * CUDA gives the time between two events as float milliseconds, which lose precision within the
+ * hour. Times are therefore measured from a base event that is renewed every few seconds. There
+ * are two bases, because batches that started under the old one are still running after a renewal.
+ *
+ * To map device time to CLOCK_MONOTONIC, the host's clock is read just before a base is recorded
+ * on an idle stream. If a task then seems to have started before it was enqueued, the base is
+ * moved to a later time. The two clocks soon differ by no more than the shortest latency of the
+ * device.
+ */
 struct cuda_clock {
     cudaEvent_t base[2];
-    double base_s[2]; /* on one time line */
-    uint64_t host_ns[2]; /* CLOCK_MONOTONIC when the base took place */
-    bool known[2];    /* whether base_s is */
+    double base_s[2]; /* position of each base on one time line */
+    uint64_t host_ns[2]; /* CLOCK_MONOTONIC of each base */
+    bool known[2];    /* whether base_s is set */
     unsigned users[2];
     int current;
     uint64_t renewed_ns;
@@ -63,11 +72,11 @@ struct cuda_device {
     int ordinal;
     char name[24]; /* "cuda:0" */
     struct pool *pool;
-    unsigned reserved; /* jobs that hold memory here */
+    unsigned reserved; /* jobs that hold memory on this device */
     struct cuda_slot *slots;
     uint32_t slot_count;
-    struct list waiting; /* tasks that take a slot each, first in first out */
-    struct list small;   /* those that share one */
+    struct list waiting; /* tasks that take a slot each, FIFO */
+    struct list small;   /* small tasks, which share a slot */
     struct cuda_clock clock;
     struct activity activity;
     uint64_t h2d_bytes, d2h_bytes, turns, tasks;
@@ -79,56 +88,58 @@ struct cuda_engine {
     void *wake_context;
     struct cuda_device devices[DEVICES_MAX];
     uint32_t device_count;
-    pthread_mutex_t lock; /* guards ended */
-    struct list ended;    /* slots whose streams have reported */
-    struct list finished; /* tasks that await their done, in engine_reap */
+    pthread_mutex_t lock; /* guards `ended` */
+    struct list ended;    /* slots whose streams have reported their end */
+    struct list finished; /* tasks whose `done` engine_reap will call */
     uint64_t hang_grace_ns;
     uint64_t polled_ns;
-    uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
+    uint64_t awake_ns; /* when the process last continued after it was stopped, or 0 */
     bool pageable_said;
 };
 
 /* ---- device.c ---- */
 
-/* Fills in a zeroed device: pool, slots, events, clock. gpu_failed, out_of_memory; in either
- * case cuda_device_close is due. */
+/* Initializes a zeroed device: pool, slots, events, clock. Errors: gpu_failed, out_of_memory. Call
+ * cuda_device_close after an error as well. */
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error) MUST_CHECK;
-/* Idempotent; nothing may be on the device. */
+/* Idempotent. The device must be idle. */
 void cuda_device_close(struct cuda_device *device);
 
-/* Pinned memory, with cudaHostAlloc; pages of the plain kind where that fails. */
+/* Pinned memory from cudaHostAlloc; pageable memory if that fails. */
 struct pool_backend cuda_pinned_backend(struct cuda_engine *engine);
 
-/* Chooses the base for a slot that is about to start, on its idle stream. */
+/* Chooses the clock's base for a slot that is about to start on its idle stream. */
 cudaError_t cuda_clock_start(struct cuda_device *device, struct cuda_slot *slot);
-/* Gives the base back. */
+/* Releases the base. */
 void cuda_clock_stop(struct cuda_device *device, struct cuda_slot *slot);
-/* When an event of the slot took place, in seconds. false: not known. */
+/* Time of an event of the slot, in seconds on the device's time line. false: not known. */
 bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, cudaEvent_t event,
                      double *time_s);
-/* CLOCK_MONOTONIC of the slot's start, for a task that took from start_s to end_s by the device's
- * clock; not before it was put on the stream, and such that it has ended by now. */
+/* CLOCK_MONOTONIC of the slot's start, for a batch from start_s to end_s on the device's time line.
+ * The result is not before the batch was enqueued, and its end is not in the future. */
 uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
                             double start_s, double end_s);
 
 /* ---- batch.c ---- */
 
-/* Puts all that the slot's tasks need on its stream, and events between. A call that fails for one
- * task sets its error, and nothing more of it is put there. Returns an error that lasts. */
+/* Enqueues copies, kernels and events for the slot's tasks. If a call for a task fails, the task's
+ * error is set and the rest of the task is skipped. Returns a sticky error. */
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
-/* When it has ended, measured: gives each task that is well its times, adds to the activity. */
+/* For a measured batch that has ended: sets the times of each task without an error, and adds to
+ * the activity. */
 void cuda_batch_take_times(struct cuda_slot *slot);
 
 /* ---- task.c ---- */
 
-/* Latches the fault and ends all tasks; those on the struck device (NULL: on none) may be the cause
- * of it. result: cudaSuccess where `what` says all. */
+/* Latches the fault and fails all tasks. Tasks on the struck device may be the cause and are
+ * charged; NULL: none is charged. If result is cudaSuccess, `what` is the whole description. */
 void cuda_latch_fault(struct cuda_engine *engine, const struct cuda_device *struck,
                       const char *what, cudaError_t result);
 
-/* For calls beside tasks: a sticky error is somebody's fault, who is looked for among all devices;
- * where nobody is found it is this one's. Other errors are the caller's. */
+/* For CUDA calls outside tasks. If the error is sticky, finds the device that failed and latches
+ * the fault for it, or for this device if no other one reports an error. The caller handles other
+ * errors. */
 void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
 void cuda_submit(struct engine *engine, struct engine_task *task);

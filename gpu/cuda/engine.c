@@ -1,4 +1,4 @@
-/* engine.c - chooses devices, reserves memory on them, and closes them again. */
+/* engine.c - opens the CUDA engine, reserves memory on its devices, and closes it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static uint32_t cuda_slots(const struct engine *engine, uint32_t device)
 
 /* ---- memory ---- */
 
-/* Whether device a should take the next job rather than b: fewer jobs, then more free bytes. */
+/* Whether device a should take the next job before b: fewer jobs, then more free bytes. */
 static bool device_before(const struct cuda_device *a, const struct cuda_device *b)
 {
     if (a->reserved != b->reserved)
@@ -46,7 +46,7 @@ static bool device_before(const struct cuda_device *a, const struct cuda_device 
     return ua.budget - ua.used > ub.budget - ub.used;
 }
 
-/* The devices from the most welcome to the least; there are few. */
+/* Sorts the devices by preference. Insertion sort is enough for a few devices. */
 static void order_devices(struct cuda_engine *cuda, uint32_t *order)
 {
     for (uint32_t d = 0; d < cuda->device_count; d++) {
@@ -100,14 +100,14 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
                                          struct error *error)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
-    if (engine_fault(engine)) /* copies of tasks that were answered may still run */
+    if (engine_fault(engine)) /* copies of failed tasks may still run */
         return ENGINE_WAIT;
     enum engine_reserved reserved = engine_take_pinned(engine, plan, 0, memory, error);
     if (reserved == ENGINE_RESERVED) {
         memory->scratch = NULL;
         reserved = take_device(cuda, device, plan->device_bytes, memory, error);
     }
-    if (engine_fault(engine)) { /* which an allocation has found */
+    if (engine_fault(engine)) { /* found by an allocation */
         error->status = STATUS_OK;
         reserved = ENGINE_WAIT;
     }
@@ -118,7 +118,7 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
     return reserved;
 }
 
-/* ---- figures ---- */
+/* ---- activity and usage ---- */
 
 static struct engine_activity cuda_take_activity(struct engine *engine, uint32_t index)
 {
@@ -140,8 +140,8 @@ static struct pool_usage cuda_device_usage(const struct engine *engine, uint32_t
 
 /* ---- closing ---- */
 
-/* Free slots count too: a callback that has reported its end may still be in wake, and a stream
- * has ended only when its callback has returned. */
+/* Checks free slots as well: after a callback has put its slot on the ended list it may still be in
+ * wake, and a stream is complete only after its callback has returned. */
 static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
@@ -152,7 +152,7 @@ static bool device_idle(struct cuda_device *device)
     return idle;
 }
 
-/* Tasks that are still out are not answered any more; a caller that wants them waits first. */
+/* Does not call `done` of tasks that are still out. A caller that needs them waits first. */
 static void cuda_close(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
@@ -189,7 +189,7 @@ static const struct engine_table cuda_table = {
 
 /* ---- opening ---- */
 
-/* Reads "all" or "0,2" into ordinals; returns how many, 0 with the error set. */
+/* Parses "all" or "0,2" into ordinals. Returns their number, or 0 with the error set. */
 static uint32_t parse_devices(const char *text, int present, int *ordinals, struct error *error)
 {
     uint32_t count = 0;
@@ -245,7 +245,7 @@ static void describe(struct cuda_engine *cuda)
              driver % 1000 / 10);
 }
 
-/* No task was ever taken: closes whatever was opened. */
+/* Closes a partly opened engine, before any task. */
 static void abandon(struct cuda_engine *cuda)
 {
     for (uint32_t d = 0; d < cuda->device_count; d++)
@@ -255,7 +255,8 @@ static void abandon(struct cuda_engine *cuda)
     free(cuda);
 }
 
-/* What is missing, and what to do: cudaErrorInsufficientDriver stands for no driver at all, too. */
+/* Describes the cause and the remedy. cudaErrorInsufficientDriver also means that there is no
+ * driver. */
 static void say_unusable(cudaError_t result, char *reason, size_t size)
 {
     static const struct {

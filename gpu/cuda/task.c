@@ -1,10 +1,10 @@
 /*
- * task.c - the way of a task: waiting, on a stream, ended, answered.
+ * task.c - the life of a task: queued, on a stream, ended, finished.
  *
- * A task waits in a list of its device's, is enqueued on a free slot, small ones together, with a
- * host callback behind all, and, when the callback has put the slot on the ended list, joins the
- * finished ones, whose done engine_reap calls. Whatever happens to a task, it ends on that one
- * list.
+ * A task is queued on its device until a slot is free. Small tasks share a slot. The slot's tasks
+ * are enqueued on its stream, followed by a host callback. The callback appends the slot to the
+ * ended list. engine_reap then moves the tasks to the finished list and calls their `done`. A task
+ * that fails also reaches the finished list, whatever the cause.
  */
 #include "gpu/cuda/device.h"
 
@@ -23,7 +23,7 @@ static struct cuda_engine *cuda_engine(struct engine *engine)
     return container_of(engine, struct cuda_engine, base);
 }
 
-/* ---- a device that fails ---- */
+/* ---- device faults ---- */
 
 static void fail_task(struct cuda_engine *cuda, struct engine_task *task, bool on_device)
 {
@@ -39,8 +39,7 @@ static void fail_tasks(struct cuda_engine *cuda, struct list *tasks, bool on_dev
         fail_task(cuda, task_of(node), on_device);
 }
 
-/* The slots of the tasks stay busy, since nobody knows what the device still does with their
- * memory. */
+/* Slots with failed tasks stay busy, because the device may still access their memory. */
 void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck,
                       const char *what, cudaError_t result)
 {
@@ -65,9 +64,9 @@ void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck
         cuda->wake(cuda->wake_context);
 }
 
-/* ---- onto a stream ---- */
+/* ---- starting ---- */
 
-/* On a thread of the driver: no CUDA call is allowed here. */
+/* Runs on a driver thread, in which CUDA calls are not allowed. */
 static void CUDART_CB stream_ended(void *argument)
 {
     struct cuda_slot *slot = argument;
@@ -79,9 +78,9 @@ static void CUDART_CB stream_ended(void *argument)
         cuda->wake(cuda->wake_context);
 }
 
-/* Puts the slot's tasks on its stream. Where a call fails, the stream may have part of the work
- * already: the slot and a task's memory are free only when the stream says so, as in the good
- * case. */
+/* Enqueues the slot's tasks on its stream. After a failed call the stream may hold a part of the
+ * tasks. The slot and the memory are therefore busy until the stream reports its end, as after
+ * success. */
 static void slot_start(struct cuda_slot *slot)
 {
     struct cuda_device *device = slot->device;
@@ -106,9 +105,9 @@ static void slot_start(struct cuda_slot *slot)
         cuda_latch_fault(device->engine, device, "asking a stream to report", result);
 }
 
-/* ---- waiting ---- */
+/* ---- queueing ---- */
 
-/* Ends a waiting task whose deadline has passed; it is on no list. */
+/* Ends a queued task after its deadline. The caller has removed it from its list. */
 static void expire(struct cuda_device *device, struct engine_task *task)
 {
     error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
@@ -140,7 +139,7 @@ static struct cuda_slot *free_slot(struct cuda_device *device)
     return NULL;
 }
 
-/* The list whose first task has waited longest; NULL: none waits. */
+/* The list whose first task has waited longest; NULL: both are empty. */
 static struct list *next_list(struct cuda_device *device)
 {
     struct list_node *waiting = list_first(&device->waiting), *small = list_first(&device->small);
@@ -204,14 +203,14 @@ void cuda_start(struct engine *engine)
         cuda->wake(cuda->wake_context);
 }
 
-/* ---- off the stream ---- */
+/* ---- ending ---- */
 
 static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
 {
     struct cuda_device *device = slot->device;
     struct cuda_engine *cuda = device->engine;
     if (list_empty(&slot->tasks))
-        return; /* answered when the device failed; the slot stays out of use */
+        return; /* the tasks ended when the device failed; the slot stays busy */
     cudaError_t result = cuda_query(slot->stream);
     if (result != cudaSuccess && result != cudaErrorNotReady) {
         cuda_latch_fault(cuda, device, "at the end of a job", result);
@@ -233,8 +232,8 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
     }
 }
 
-/* A batch whose tasks have several deadlines hangs when the first one would hang alone: what is in
- * a batch takes no longer than one large task. */
+/* A batch is measured by the earliest deadline of its tasks: all of them together take no longer
+ * than one large task. */
 static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
 {
     const struct cuda_engine *cuda = slot->device->engine;
@@ -243,7 +242,7 @@ static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
            now_ns > cuda->awake_ns + cuda->hang_grace_ns;
 }
 
-/* Whether the report came since the ended list was looked at last. */
+/* Whether the callback has run since engine_reap last read the ended list. */
 static bool has_reported(const struct cuda_slot *slot)
 {
     struct cuda_engine *cuda = slot->device->engine;
@@ -253,7 +252,7 @@ static bool has_reported(const struct cuda_slot *slot)
     return reported;
 }
 
-/* Ends what waits beyond its deadline, and finds out about devices that will not report. */
+/* Ends queued tasks after their deadline, and detects failed or hung devices. */
 static void poll_device(struct cuda_device *device, uint64_t now_ns)
 {
     struct cuda_engine *cuda = device->engine;
@@ -310,8 +309,8 @@ void cuda_reap(struct engine *engine)
     }
     if (now_ns - cuda->polled_ns >= DEVICE_POLL_NS)
         poll_devices(cuda, now_ns);
-    /* A done may submit a task that ends at once: that one is for the next call, which its
-     * submission has asked for. */
+    /* A `done` may submit a task that ends at once. The next call handles that one: its submission
+     * has called wake. */
     for (size_t left = cuda->finished.length; left > 0; left--) {
         struct list_node *node = list_pop(&cuda->finished);
         struct engine_task *task = container_of(node, struct engine_task, node);

@@ -1,9 +1,9 @@
 /*
- * try.h - checking CUDA calls: log, clear, return; nothing exits.
+ * try.h - checks CUDA calls: logs the error, clears it and returns it.
  *
- * CUDA_TRY(call) is the call's cudaError_t; where that is an error it has been logged with the
- * call's text and taken off the thread's last-error slot. What it means is for the caller to say:
- * cuda_is_sticky tells errors that end the context from those that concern one call.
+ * CUDA_TRY(call) evaluates to the call's cudaError_t. An error is logged with the text of the
+ * call, and cleared from the thread's last-error state. The caller decides what follows:
+ * cuda_is_sticky tells errors that end the context from errors of a single call.
  */
 #ifndef GPUIMGD_GPU_CUDA_TRY_H
 #define GPUIMGD_GPU_CUDA_TRY_H
@@ -23,8 +23,8 @@ static inline cudaError_t cuda_try(cudaError_t result, const char *call)
 
 #define CUDA_TRY(call) cuda_try((call), #call)
 
-/* cudaStreamQuery, after which a stream that is still at work is not taken for the next call's
- * error: cudaErrorNotReady stays in the last-error slot, where launches look for theirs. */
+/* cudaStreamQuery without its side effect: cudaErrorNotReady would stay in the last-error state,
+ * and the next kernel launch would report it as its own. */
 static inline cudaError_t cuda_query(cudaStream_t stream)
 {
     cudaError_t result = cudaStreamQuery(stream);
@@ -33,8 +33,8 @@ static inline cudaError_t cuda_query(cudaStream_t stream)
     return result;
 }
 
-/* Errors after which the context answers every call with an error until the process ends. Those
- * that not every toolkit has a name for are numbers. */
+/* Errors after which every call in the context fails until the process exits. Errors that some
+ * toolkits have no name for are given as numbers. */
 static inline bool cuda_is_sticky(cudaError_t result)
 {
     switch ((int)result) {

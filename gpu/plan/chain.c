@@ -1,4 +1,4 @@
-/* chain.c - appends passes to a chain and takes them off. */
+/* chain.c - appends passes to a chain and removes them. */
 #include "gpu/plan/chain.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ bool chain_is_cropped(const struct chain *chain)
            chain->shape.height != chain->window.height;
 }
 
-/* Kernels load whole aligned pieces. */
+/* Kernels load whole aligned 16-byte pieces. */
 static bool window_is_aligned(const struct chain *chain)
 {
     return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
@@ -96,7 +96,7 @@ struct pass *chain_look(struct chain *chain, const struct pass_type *type, const
                         size_t params_bytes, size_t work_bytes, pass_values *values)
 {
     struct pass *pass = chain_add(chain, type, chain->shape, params, params_bytes);
-    chain->window = pass->window; /* the next one reads what this one has read */
+    chain->window = pass->window; /* the next pass reads the same image */
     pass->work_bytes = work_bytes;
     pass->values = values;
     pass->looks = true;

@@ -1,4 +1,4 @@
-/* op.c - finds operations and reads their parameters. */
+/* op.c - finds operations and parses their parameters. */
 #include "gpu/plan/op.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "conf/text.h"
 
 #define OP_PARAMS_MAX 12
-#define OPS_MAX 64 /* the fuzzer counts on it, too */
+#define OPS_MAX 64 /* the fuzzer relies on this limit */
 
 const struct op *op_find(const char *name)
 {
@@ -32,7 +32,7 @@ static const char *kind_of(const cJSON *value)
                                    : "null";
 }
 
-/* "a, b or c" of NULL-terminated words. */
+/* Joins NULL-terminated words: "a, b or c". */
 static void join_words(char *text, size_t size, const char *const *words, const char *last)
 {
     size_t length = 0;
@@ -88,7 +88,7 @@ static enum status unknown_param(const struct op *op, const struct op_item *item
                      list[0] ? "there is " : "it has none", list);
 }
 
-/* What a value of the wrong type must be. */
+/* The expected type of a parameter, for messages. */
 static void say_type(const struct op_param *param, char *text, size_t size)
 {
     switch (param->kind) {
@@ -228,7 +228,7 @@ static enum status read_row(const struct op_item *item, const struct op_param *p
     return status;
 }
 
-/* The rows of a matrix whose sides are set. */
+/* Reads the rows of a matrix whose rows and columns are set. */
 static enum status read_rows(const struct op_item *item, const struct op_param *param,
                              const cJSON *given, struct op_matrix *matrix)
 {
@@ -277,13 +277,13 @@ static enum status read_odd_matrix(const struct op_item *item, const struct op_p
     return status ? status : read_rows(item, param, given, matrix);
 }
 
-/* By kind: the type that JSON must have, and the reader. */
+/* By kind: the JSON type, and the reader. */
 static const struct {
     int type;
     enum status (*read)(const struct op_item *item, const struct op_param *param,
                         const cJSON *given, void *value);
 } readers[] = {
-    [OP_KIND_INTEGER] = {0xFF, read_integer}, /* checks its type itself, as do matrices */
+    [OP_KIND_INTEGER] = {0xFF, read_integer}, /* readers with 0xFF check the type themselves */
     [OP_KIND_ODD] = {cJSON_Number, read_odd},
     [OP_KIND_CHOICE] = {cJSON_Number, read_choice},
     [OP_KIND_NUMBER] = {cJSON_Number, read_number},
@@ -306,7 +306,7 @@ bool op_given(const struct op_item *item, const char *name)
     return parameter(item, name) != NULL;
 }
 
-/* params is zero before. */
+/* params must be zeroed. */
 static void set_defaults(const struct op *op, unsigned char *params)
 {
     op_each_param (param, op) {
@@ -336,7 +336,8 @@ static enum status check_names(const struct op *op, const struct op_item *item)
     return STATUS_OK;
 }
 
-/* "ops[1] crop needs width and height" if several are required. */
+/* If several parameters are required, the message names all of them: "ops[1] crop needs width and
+ * height". */
 static enum status check_required(const struct op *op, const struct op_item *item)
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};

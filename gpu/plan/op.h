@@ -26,38 +26,39 @@ enum op_kind {
     OP_KIND_CHOICE, /* one of the integers in `words` */
     OP_KIND_NUMBER,
     OP_KIND_BOOLEAN,
-    OP_KIND_WORD, /* one of `words`; its index */
+    OP_KIND_WORD, /* index of one of `words` */
     OP_KIND_INTEGERS,
-    OP_KIND_MATRIX,     /* of exactly rows x columns numbers */
-    OP_KIND_ODD_MATRIX, /* of an odd number of rows and of columns, at most so many */
+    OP_KIND_MATRIX,     /* exactly rows x columns numbers */
+    OP_KIND_ODD_MATRIX, /* odd numbers of rows and columns, at most `rows` and `columns` */
 };
 
-/* Whether a job must give it: not if it has a default. */
+/* Whether a job must give the parameter. */
 enum op_need { OP_HAS_DEFAULT, OP_OPTIONAL, OP_REQUIRED };
 
 #define OP_MATRIX_SIDE_MAX 15
 
 struct op_matrix {
     int rows, columns;
-    double values[OP_MATRIX_SIDE_MAX * OP_MATRIX_SIDE_MAX]; /* row after row */
+    double values[OP_MATRIX_SIDE_MAX * OP_MATRIX_SIDE_MAX]; /* row by row */
 };
 
 struct op_param {
     const char *name; /* NULL ends a list */
     enum op_kind kind;
     enum op_need need;
-    size_t at;                /* its member in the operation's parameters */
-    double min, max;          /* of each number */
-    double last_max;          /* the last column of OP_KIND_MATRIX has -last_max to last_max */
-    double standard;          /* the default; of words the index; 0 for an optional one */
-    const int *standards;     /* the default of OP_KIND_INTEGERS */
+    size_t at;                /* offset in the operation's parameters */
+    double min, max;          /* bounds of each number */
+    double last_max;          /* bounds of the last column of OP_KIND_MATRIX: -last_max to
+                                 last_max */
+    double standard;          /* default: for words the index, for optional ones 0 */
+    const int *standards;     /* default of OP_KIND_INTEGERS */
     const char *const *words; /* NULL-terminated */
     int rows, columns;        /* OP_KIND_INTEGERS has one row */
-    const char *help;         /* sentences, without the full stop at the end */
+    const char *help;         /* sentences, without the last full stop */
 };
 
-/* The first members of a parameter's row. A member of another type than the kind's is an error of
- * the compiler. */
+/* The first members of a parameter's row. If the member's type does not match the kind, compilation
+ * fails. */
 #define OP_AT(type, member, is) _Generic(((type *)0)->member, is: offsetof(type, member))
 #define OP_PARAM(named, type, member, is)                                                          \
     .name = #member, .kind = named, .at = OP_AT(type, member, is)
@@ -74,20 +75,21 @@ struct op_param {
 /* ---- operations ---- */
 
 enum op_flag {
-    OP_VALUES = 1,          /* gives values for the result */
-    OP_MOVES = 2,           /* only moves pixels: gray made before it and after it is the same */
-    OP_STARTS_GRAY = 4,     /* all it needs of a colour image is its gray with default weights */
-    OP_GRAY_BY_DEFAULT = 8, /* the same while all its parameters are at their defaults */
-    OP_POINT = 16,          /* works on single pixels: such neighbours are one pass */
-    OP_ANY_SCALE = 32,      /* a JPEG may be decoded smaller for an operation after it */
+    OP_VALUES = 1,          /* returns values in the result */
+    OP_MOVES = 2,           /* only moves pixels, so that it commutes with grayscale */
+    OP_STARTS_GRAY = 4,     /* needs only the gray of a colour image, with default weights */
+    OP_GRAY_BY_DEFAULT = 8, /* as OP_STARTS_GRAY, but only with default parameters */
+    OP_POINT = 16,          /* works on single pixels: adjacent ones are fused into one pass */
+    OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
+                               operation */
 };
 
-/* Room for the parameters of any operation. */
+/* Size limit of any operation's parameters. */
 #define OP_PARAMS_BYTES_MAX 2048
 
-/* One item of a job's ops while its parameters are read. */
+/* An item of a job's ops while its parameters are parsed. */
 struct op_item {
-    const cJSON *object; /* NULL: given by its name alone, everything is at its default */
+    const cJSON *object; /* NULL: given by name only, with all defaults */
     const char *place;   /* "ops[1] sobel", for messages */
     struct error *error;
 };
@@ -95,15 +97,15 @@ struct op_item {
 struct op {
     const char *name;
     const char *help;       /* one sentence, without the full stop */
-    const char *definition; /* what it computes, to the bit: Markdown for gpu/OPERATIONS.md */
+    const char *definition; /* the exact computation: Markdown for gpu/OPERATIONS.md */
     unsigned flags;
     const struct op_param *params; /* NULL: it has none */
-    /* The rules that concern several parameters, once each is read. NULL: there are none. */
+    /* Checks rules between parameters, after each is parsed. NULL: none. */
     enum status (*check)(const struct op_item *item, void *params);
-    /* Adds the operation to the chain; bad_op if it does not fit this image. */
+    /* Appends the operation's passes to the chain. bad_op if it does not fit this image. */
     enum status (*step)(const struct op_item *item, const void *params, struct chain *chain);
-    /* At how many eighths of its size (1, 2, 4 or 8) a JPEG of these sides may be decoded for it.
-     * NULL: 8. */
+    /* The scale in eighths (1, 2, 4 or 8) at which a JPEG of this size may be decoded for this
+     * operation. NULL: 8. */
     uint32_t (*eighths)(const void *params, uint32_t width, uint32_t height);
 };
 
@@ -113,10 +115,10 @@ extern const size_t op_count;
 #define op_each_param(param, op)                                                                   \
     for (const struct op_param *param = (op)->params; param && param->name; param++)
 
-/* Room for "outputs[15].ops[31] " and a name. */
+/* Enough for "outputs[15].ops[31] " and a name. */
 #define OP_PLACE_BYTES 96
 
-/* One item of ops, checked: its row, its parameters, its place for messages. */
+/* A parsed item of ops. */
 struct op_parsed {
     const struct op *op;
     struct op_item item;
@@ -124,19 +126,19 @@ struct op_parsed {
     alignas(8) unsigned char params[OP_PARAMS_BYTES_MAX];
 };
 
-/* Reads ops[position]; output < 0 leaves the output's number out of messages. */
+/* Parses ops[position]. If output < 0, messages omit the output's number. */
 enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, int position,
                      struct error *error) MUST_CHECK;
-/* NULL: no operation has this name. */
+/* NULL: unknown name. */
 const struct op *op_find(const char *name);
-/* Whether all that it needs of a colour image is its gray with the default weights. */
+/* Whether it needs only the gray of a colour image, with default weights. */
 bool op_starts_gray(const struct op_parsed *parsed);
 
 /* ---- for an operation's check and step ---- */
 
 /* Whether the job gives the parameter. */
 bool op_given(const struct op_item *item, const char *name);
-/* bad_op, with the item's place before the text: ": low is 5; ..." or " needs width". */
+/* Returns bad_op. The text follows the item's place: ": low is 5; ..." or " needs width". */
 enum status op_refuse(const struct op_item *item, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,22 +1,25 @@
 /*
- * pass.h - one kernel with its parameters and geometry; private to gpu.
+ * pass.h - a pass: one kernel with its parameters and its geometry; private to gpu.
  *
- * A chain of passes leads from the decoded image to one result. Each reads one image and writes
- * another that does not overlap it, in the buffers that the plan has laid out. A pass may write
- * the padding between the end of a row and the stride, and never reads meaning into it. What it
- * reads may be a rectangle of a larger image (a crop costs nothing): rows are `stride` apart and
- * begin STRIDE_ALIGNed, but behind a row's end lie other pixels. Only pass_orient also takes
- * rectangles that begin at any byte.
+ * A plan is a chain of passes from the decoded image to each result. A pass reads one image and
+ * writes another one that does not overlap it. The plan has laid out both in its buffers. A pass
+ * may write the padding between the end of a row and its stride, and must not depend on padding.
  *
- * A pass may also give values. Its work space then lies in the output buffer, comes back with the
- * pictures, and is turned into JSON at the end. One that only looks at its image writes none: the
- * next pass reads what it has read.
+ * The input may be a rectangle of a larger image, so that a crop costs nothing. Its rows are
+ * `stride` bytes apart and STRIDE_ALIGNed. The bytes after the end of a row belong to other
+ * pixels. Only pass_orient also accepts rectangles that start at any byte.
  *
- * Passes may lead aside, to an image that only a last one there looks at: the next pass then reads
- * what the first of them has read. Those last ones may have their images, all of the same small
- * shape, stacked one above the other, over all variants of the plan: then the last of them all
- * looks at the whole stack at once, and the others are deferred to it. And where several tasks
- * share a stream, a type may have a launcher for the passes of all of them.
+ * A pass may return values. Its work space is then in the output buffer, is downloaded with the
+ * results, and is converted to JSON at the end. A pass that only computes values writes no image:
+ * the next pass reads the same input.
+ *
+ * Passes may form a branch (see chain_leave), which ends in a pass that only computes values. The
+ * pass after the branch reads the input of the branch. The final images of all branches of a plan
+ * have the same small shape. They are stacked in memory, over all variants: the last such pass
+ * processes the whole stack, and the others are deferred to it.
+ *
+ * If several tasks share a stream, one launch can run passes of the same type of all of them
+ * (pass_cuda_many).
  */
 #ifndef GPUIMGD_GPU_PLAN_PASS_H
 #define GPUIMGD_GPU_PLAN_PASS_H
@@ -37,42 +40,43 @@
 extern "C" {
 #endif
 
-/* The largest parameters are a 15 x 15 matrix of 32 bits a weight and a table of 256 bytes. */
+/* The largest parameters: a 15 x 15 matrix of 32-bit weights and a table of 256 bytes. */
 #define PASS_PARAMS_BYTES_MAX 1184
 
 struct CUstream_st;
 struct pass;
 
-/* work: pass->work_bytes of memory that nobody else uses, BUFFER_ALIGNed. One that does more than
- * read or write each pixel once asks now and then whether it is late, and returns where it is: the
- * largest images (and what lies between the two passes of a resize is larger still) take longer
- * than a worker may hang. */
+/* work: pass->work_bytes of memory for this call alone, BUFFER_ALIGNed. A pass that does more than
+ * read or write each pixel once calls pass_is_late from time to time, and returns early if it is
+ * late. The largest images, and the even larger ones between the two passes of a resize, otherwise
+ * take longer than a worker's time limit. */
 typedef void pass_cpu(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work);
-/* Pixels and work are in device memory. Returns a cudaError_t. */
+/* Enqueues the kernel. Pixels and work are in device memory. Returns a cudaError_t. */
 typedef int pass_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work, struct CUstream_st *stream);
 
-/* A pass and its addresses, as a launcher takes them. */
+/* A pass with its addresses, for a launcher. */
 struct pass_call {
     const struct pass *pass;
     struct image from, to;
     uint8_t *work;
 };
-/* Passes of one type and of different tasks, 1 to BATCH_TASKS_MAX, in one launch. */
+/* Runs 1 to BATCH_TASKS_MAX passes of one type and of different tasks in one launch. Returns a
+ * cudaError_t. */
 typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
                            struct CUstream_st *stream);
 
-/* What the pass left in its work space, copied back to host memory; NULL when memory is short. */
+/* Converts the values in the work space, in host memory, to JSON. NULL: out of memory. */
 typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
-/* Writes the tables of a pass, which depend on its params alone, over zeros. */
+/* Writes the tables of a pass, which depend on its params alone. The memory is zeroed. */
 typedef void pass_fill(const struct pass *pass, uint8_t *constants);
 
 struct pass_type {
     const char *name;
     pass_cpu *cpu;
-    pass_cuda *cuda;           /* NULL in a build without CUDA */
-    pass_cuda_many *cuda_many; /* NULL: each has a launch of its own */
+    pass_cuda *cuda;           /* NULL: built without CUDA */
+    pass_cuda_many *cuda_many; /* NULL: one launch per pass */
 };
 
 #ifdef GPUIMGD_CUDA
@@ -95,39 +99,39 @@ enum pass_buffer { PASS_INPUT, PASS_OUTPUT, PASS_SCRATCH };
 
 struct pass_place {
     enum pass_buffer buffer;
-    size_t offset; /* bytes, BUFFER_ALIGNed */
+    size_t offset; /* in bytes, BUFFER_ALIGNed */
 };
 
-/* The stored image whose rectangle a pass reads: its sides, and where the rectangle begins. */
+/* The stored image that contains the input rectangle: its size, and the position of the
+ * rectangle. */
 struct pass_window {
     uint32_t width, height, x, y;
 };
 
 struct pass {
     const struct pass_type *type;
-    struct pass_shape from, to; /* from: the rectangle */
+    struct pass_shape from, to; /* `from` is the rectangle */
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     size_t work_bytes;
-    pass_values *values; /* NULL: it gives none */
-    bool looks;          /* `to` is `from`, and it writes nothing but its work space */
-    bool aside;          /* what it reads or writes is not the chain's, but beside it */
-    bool stacked;        /* it looks at an image of the stack; if not deferred, at all of it */
+    pass_values *values; /* NULL: no values */
+    bool looks;          /* `to` is `from`: it writes only its work space */
+    bool aside;          /* on a branch: its input or output is not the chain's */
+    bool stacked;        /* it reads an image of the stack; if not deferred, the whole stack */
     bool deferred;       /* the last stacked pass does its work; its values are at work_place */
-    size_t constants_at, constants_bytes; /* from plan->constants_at on */
-    pass_fill *fill;          /* writes them; NULL: there are none */
-    const uint8_t *constants; /* set by pass_bind: where they are for the engine at work */
-    uint64_t deadline_ns;     /* set by the CPU engine; CLOCK_MONOTONIC, 0 = none */
+    size_t constants_at, constants_bytes; /* offset from plan->constants_at */
+    pass_fill *fill;          /* writes the constants; NULL: none */
+    const uint8_t *constants; /* address for the running engine; set by pass_bind */
+    uint64_t deadline_ns;     /* CLOCK_MONOTONIC, 0: none; set by the CPU engine */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
 
-/* Where the three buffers of a plan are, in the memory that the engine computes in. */
+/* The three buffers of a plan, in the memory of the engine that runs it. */
 struct pass_buffers {
     uint8_t *input, *output, *scratch;
 };
 
-/* The pass as an engine runs it: itself, or, where it has constants, a copy that knows where they
- * lie in these buffers. */
+/* The pass for an engine to run: the pass itself, or a copy with `constants` set if it has any. */
 static inline const struct pass *pass_bind(const struct pass *pass, const struct plan *plan,
                                            const struct pass_buffers *buffers, struct pass *bound)
 {
@@ -166,7 +170,7 @@ static inline struct pass_window pass_window_whole(struct pass_shape shape)
     return window;
 }
 
-/* A rectangle of `shape` in the image that is stored at `pixels`. */
+/* The rectangle of this shape in the image stored at `pixels`. */
 static inline struct image pass_view_window(uint8_t *pixels, struct pass_shape shape,
                                             struct pass_window window)
 {
@@ -176,7 +180,7 @@ static inline struct image pass_view_window(uint8_t *pixels, struct pass_shape s
     return view;
 }
 
-/* What a pass reads and writes. */
+/* The input and the output of a pass. */
 static inline struct image pass_from(const struct pass *pass, const struct pass_buffers *buffers)
 {
     return pass_view_window(pass_address(buffers, pass->from_place), pass->from, pass->window);

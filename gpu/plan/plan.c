@@ -1,4 +1,4 @@
-/* plan.c - parses operations, chains passes, lays out buffers. */
+/* plan.c - parses operations, builds chains of passes, and lays out buffers. */
 #include "gpu/plan/plan.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error)
     return status;
 }
 
-/* Whether the Y channel is all that these operations need; add_ops follows the same rule. */
+/* Whether these operations need only the Y channel. add_ops follows the same rule. */
 static bool takes_luma(const cJSON *ops)
 {
     struct op_parsed parsed;
@@ -91,7 +91,7 @@ static struct pass_shape source_shape(const struct plan_source *source)
                                image_scaled(source->height, source->eighths), source->channels};
 }
 
-/* What the sides were in full, oriented. */
+/* Sets the full sides of the oriented source. */
 static void set_sides(struct chain *chain, const struct plan_source *source)
 {
     int orientation = source->orientation;
@@ -110,8 +110,8 @@ static void set_sides(struct chain *chain, const struct plan_source *source)
         chain->down.margin = chain->shape.height - chain->down.full * unit;
 }
 
-/* Where the source is Y, Cb and Cr: pixels are moved as they are, and the first pass that looks at
- * them is given gray, which is Y, or RGB. */
+/* If the chain is still Y, Cb and Cr, converts it to gray, which is Y, or to RGB. Passes that only
+ * move pixels work on Y, Cb and Cr as they are. */
 static void leave_ycc(struct chain *chain, bool for_gray)
 {
     if (!chain->ycc)
@@ -143,7 +143,7 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
     return status;
 }
 
-/* Passes that write the chain's images. */
+/* Number of passes that write images of the chain. */
 static uint32_t writer_count(const struct pass *passes, uint32_t pass_count)
 {
     uint32_t count = 0;
@@ -152,14 +152,14 @@ static uint32_t writer_count(const struct pass *passes, uint32_t pass_count)
     return count;
 }
 
-/* Where only values are wanted, what comes after the last of them is work for nothing. */
+/* For an output of values alone: drops the passes after the last one that computes values. */
 static void drop_pictures(struct chain *chain)
 {
     while (chain->count > chain->first && !chain->passes[chain->count - 1].values)
         chain_drop(chain);
 }
 
-/* Gives back the room that was not needed. */
+/* Shrinks the array to its used size. */
 static void shrink_passes(struct plan_variant *variant)
 {
     size_t count = variant->pass_count > 0 ? variant->pass_count : 1;
@@ -168,16 +168,16 @@ static void shrink_passes(struct plan_variant *variant)
         variant->passes = passes;
 }
 
-/* Orientation, the operations, and the flattening that the output's format asks for. */
+/* Builds the chain: orientation, operations, and the flattening that the output format needs. */
 static enum status build_variant(struct plan *plan, size_t index,
                                  const struct plan_target *target,
                                  const struct plan_limits *limits, struct error *error)
 {
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
-    /* An operation adds five passes at most (phash's copy, gray, two of a resize, hash; a crop's is
-     * the copy before the next one, or at the end), and three more may stand around them:
-     * orientation, colours of YCbCr, flattening. */
+    /* An operation adds at most five passes: phash has copy, gray, two of a resize, and hash. The
+     * copy of a crop is added before the next operation, or at the end. Three more passes may
+     * surround them: orientation, YCbCr to RGB or gray, flattening. */
     uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 3;
     struct pass_shape shape = source_shape(source);
 
@@ -204,7 +204,8 @@ static enum status build_variant(struct plan *plan, size_t index,
         drop_pictures(&chain);
     else if (target->opaque && chain.shape.channels == 4)
         step_flatten(&chain);
-    /* A part of the source is read from where it is; other results lie side by side, whole. */
+    /* A part of the source is read in place. Other results are stored whole, one after the
+     * other. */
     if (!target->no_picture && writer_count(chain.passes, chain.count) > 0 &&
         chain_is_cropped(&chain))
         step_copy(&chain);
@@ -217,29 +218,29 @@ static enum status build_variant(struct plan *plan, size_t index,
     variant->no_picture = target->no_picture;
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
-    shrink_passes(variant); /* chain.passes may be gone from here on */
+    shrink_passes(variant); /* chain.passes may be freed after this */
     return STATUS_OK;
 }
 
-/* Keeps its number, and has no pass, no picture and no values. */
+/* The variant keeps its number, without passes, image or values. */
 static void leave_out(struct plan_variant *variant)
 {
     free(variant->passes);
     *variant = (struct plan_variant){.no_picture = true};
 }
 
-/* Scratch is two images that the writing passes of all variants use in turn, one variant after
- * the other; a third one, which passes aside use in turn with that of the two which the chain has
- * yet to write; the stack; and the passes' own work space. */
+/* The scratch buffer has five slots. The writing passes of all variants use EVEN and ODD in turn,
+ * one variant after the other. Passes on a branch use ASIDE in turn with the free one of these two.
+ * STACK holds the stacked images, and WORK the work space of passes. */
 enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOTS, SLOT_RESULT = SLOTS };
 
 struct scratch {
     size_t bytes[SLOTS];
-    uint32_t stacked, left;  /* images in the stack, and those that are still to be laid out */
-    size_t stacked_values;   /* where theirs begin in the output buffer, in the stack's order */
+    uint32_t stacked, left;  /* images in the stack, and images not yet laid out */
+    size_t stacked_values;   /* start of the stacked values in the output buffer */
 };
 
-/* A way through a variant's passes: its images, and how many have been written. */
+/* State of a walk through the passes of a variant. */
 struct walk {
     const struct plan_variant *variant;
     uint32_t writers, written, written_aside;
@@ -250,7 +251,7 @@ static struct walk walk_along(const struct plan_variant *variant)
     return (struct walk){variant, writer_count(variant->passes, variant->pass_count), 0, 0};
 }
 
-/* Where pass p, which is the next that does not only look, writes. */
+/* The slot that pass p writes. p is the next pass that writes an image. */
 static enum slot walk_slot(struct walk *walk, uint32_t p)
 {
     const struct pass *pass = &walk->variant->passes[p];
@@ -259,7 +260,7 @@ static enum slot walk_slot(struct walk *walk, uint32_t p)
         walk->written++;
         return walk->variant->no_picture || walk->written < walk->writers ? slot : SLOT_RESULT;
     }
-    if (!pass[1].stacked) /* there is one behind the last pass aside */
+    if (!pass[1].stacked) /* a branch has another pass after this one */
         return walk->written_aside++ % 2 ? SLOT_ASIDE : slot;
     walk->written_aside = 0;
     return SLOT_STACK;
@@ -289,7 +290,7 @@ static struct scratch measure_scratch(const struct plan *plan)
     return scratch;
 }
 
-/* `bytes` more of the output buffer; the offset is where they begin. */
+/* Takes `bytes` of the output buffer and returns their offset. */
 static size_t take_output(struct plan *plan, size_t bytes)
 {
     size_t offset = buffer_align(plan->output_bytes);
@@ -307,8 +308,8 @@ static struct pass_place slot_place(const struct scratch *scratch, enum slot slo
     return place;
 }
 
-/* The stack grows downwards: the last pass, which looks at all of it, finds its own image and
- * values at the beginning. */
+/* The stack grows downwards, so that the last pass, which processes the whole stack, has its own
+ * image and values at the start. */
 static void lay_out_stacked(struct plan *plan, struct pass *pass, struct scratch *scratch)
 {
     if (scratch->left == scratch->stacked)
@@ -479,8 +480,8 @@ bool plan_has_values(const struct plan *plan, size_t variant)
 
 size_t plan_values_bytes(const struct plan *plan, size_t variant)
 {
-    /* Four bytes of a count become eleven characters at most; nodes, names and other numbers are
-     * few per pass. */
+    /* A count of four bytes becomes at most eleven characters. Each pass has few nodes, names and
+     * other numbers. */
     enum { text_per_byte = 3, pass_bytes = 2048 };
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
@@ -491,7 +492,7 @@ size_t plan_values_bytes(const struct plan *plan, size_t variant)
     return bytes;
 }
 
-/* The pass's name, with its number where it is not the first of this name. */
+/* The pass's name, with a number if an earlier pass has the same name. */
 static void values_name(const struct plan_variant *variant, uint32_t index, char *name, size_t size)
 {
     const char *plain = variant->passes[index].type->name;

@@ -1,4 +1,5 @@
-/* plan_print.c - a plan as text and as JSON. Bytes are those of whole rows, padding included. */
+/* plan_print.c - prints a plan as text and as JSON. Bytes are those of whole rows, including
+ * padding. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,7 +19,7 @@ static void print_shape(struct pass_shape shape, FILE *out)
     fprintf(out, "%17s", text);
 }
 
-/* Where a rectangle begins, unless it is the whole of the image. */
+/* Prints the position of a rectangle, unless it is the whole image. */
 static void print_window(struct pass_window window, uint32_t width, uint32_t height, FILE *out)
 {
     if (width != window.width || height != window.height)
@@ -84,7 +85,7 @@ static bool add_shape(cJSON *object, const char *key, struct pass_shape shape)
            add_number(item, "height", shape.height) && add_number(item, "channels", shape.channels);
 }
 
-/* What a pass reads or writes, and in which buffer. */
+/* The bytes that a pass reads or writes, and their buffer. */
 static bool add_transfer(cJSON *object, const char *key, struct pass_shape shape,
                          enum pass_buffer buffer)
 {
