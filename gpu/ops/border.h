@@ -1,8 +1,9 @@
 /*
- * border.h - what stands for the pixels outside an image, for operations on neighbourhoods.
+ * border.h - maps coordinates outside an image to pixels inside, for neighbourhood operations.
  *
- * reflect101 mirrors without repeating the outermost pixel (OpenCV's default), again and again
- * where the neighbourhood is larger than the image; a side of one pixel reflects onto itself.
+ * reflect101 mirrors without repeating the outermost pixel (OpenCV's default). If the
+ * neighbourhood is larger than the image, it mirrors repeatedly. A side of one pixel reflects onto
+ * itself.
  */
 #ifndef GPUIMGD_GPU_OPS_BORDER_H
 #define GPUIMGD_GPU_OPS_BORDER_H
@@ -10,10 +11,10 @@
 #include "gpu/ops/pixel.h"
 
 enum border { BORDER_REFLECT101, BORDER_REPLICATE, BORDER_ZERO };
-/* As jobs name them. */
+/* The names in jobs. */
 #define BORDER_WORDS ((const char *const[]){"reflect101", "replicate", "zero", NULL})
 
-/* The index inside 0..size-1 that stands for any index; -1: a zero does. */
+/* Maps any index to 0..size-1. Returns -1 if the pixel is zero. */
 PIXEL int border_inside(int index, int size, enum border border)
 {
     if (index >= 0 && index < size)

@@ -1,4 +1,4 @@
-/* canny.c - the operation, and its loops on the CPU. */
+/* canny.c - the canny operation and its CPU loops. */
 #include "gpu/ops/canny.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- the work space ---- */
 
-/* Rows of gradients have a column of zeros on either side. */
+/* Each row of gradients has a column of zeros on either side. */
 static size_t gradient_pitch(uint32_t width)
 {
     return image_stride(width + 2, sizeof(uint16_t));
@@ -24,8 +24,8 @@ static size_t rows_bytes(uint32_t width)
     return window_bytes(width, 1, 1, 1) + GRADIENT_ROWS * gradient_pitch(width);
 }
 
-/* A word a block, for the CPU's stack behind its rows, or for the device's labels, which are one
- * more word: the rows are longer than that. */
+/* One word per 2 x 2 block. The CPU uses them for its stack, after its rows. The device uses them
+ * for its labels and needs one more word, which the space of the rows covers. */
 static size_t work_bytes(uint32_t width, uint32_t height)
 {
     return rows_bytes(width) +
@@ -34,7 +34,7 @@ static size_t work_bytes(uint32_t width, uint32_t height)
 
 /* ---- gradients and marks ---- */
 
-/* Rows begin one column before the image. */
+/* Rows start one column before the image. */
 VECTOR_CLONES
 static void gradient_row(const uint8_t *restrict a, const uint8_t *restrict m,
                          const uint8_t *restrict b, uint16_t *restrict to, size_t width)
@@ -73,7 +73,7 @@ static void mark(const struct pass *pass, const struct image *from, const struct
     struct window window;
     window_open(&window, from, &canny->prologue, BORDER_REPLICATE, 1, 1, work);
     memset(rows, 0, GRADIENT_ROWS * pitch);
-    /* The gradients of row y make the marks of the row above it possible. */
+    /* The marks of a row need the gradients of the row below. */
     for (int y = 0; y <= (int)from->height && !pass_is_late_at(pass, (uint32_t)y); y++) {
         if (y < (int)from->height) {
             const uint8_t *a = window_row(&window, y, -1) - 1, *m = window_row(&window, y, 0) - 1;
@@ -93,16 +93,16 @@ static void mark(const struct pass *pass, const struct image *from, const struct
 
 /* ---- hysteresis ---- */
 
-/* Blocks whose marked pixels are edges, and whose neighbours have not been looked at: each block
- * gets here once at most. */
+/* A stack of blocks whose marked pixels are edges and whose neighbours are not yet visited. Each
+ * block is pushed at most once. */
 struct fill {
     const struct image *image;
     uint32_t *stack;
     size_t count;
-    uint32_t across; /* blocks in a row */
+    uint32_t across; /* blocks per row */
 };
 
-/* NULL: outside. Coordinates of -1 are far to the right or below. */
+/* NULL: outside. A coordinate of -1 wraps around and is outside, too. */
 static uint8_t *pixel_at(const struct fill *fill, uint32_t x, uint32_t y)
 {
     const struct image *image = fill->image;
@@ -122,7 +122,7 @@ static void settle(const struct fill *fill, uint32_t x, uint32_t y)
         *pixel = CANNY_EDGE;
 }
 
-/* Where the pixel is marked and not yet an edge, its block becomes one. */
+/* If the pixel is marked and not yet an edge, makes its block an edge and pushes it. */
 static void reach(struct fill *fill, uint32_t x, uint32_t y)
 {
     const uint8_t *pixel = pixel_at(fill, x, y);
@@ -136,7 +136,7 @@ static void reach(struct fill *fill, uint32_t x, uint32_t y)
     fill->stack[fill->count++] = y / 2 * fill->across + x / 2;
 }
 
-/* The twelve pixels around a block, each where a marked pixel of the block touches it. */
+/* Reaches each of the twelve pixels around a block that touches a marked pixel of the block. */
 static void reach_around(struct fill *fill, uint32_t block)
 {
     uint32_t x = block % fill->across * 2, y = block / fill->across * 2;
@@ -162,7 +162,7 @@ static void reach_around(struct fill *fill, uint32_t block)
         reach(fill, x + 2, y + 2);
 }
 
-/* Blocks between two looks at the clock. */
+/* Number of blocks between two reads of the clock. */
 #define BLOCKS_PER_LOOK 65536
 
 static void spread(const struct pass *pass, const struct image *image, uint32_t *stack)
@@ -199,7 +199,7 @@ static void canny_cpu(const struct pass *pass, const struct image *from, const s
         keep_edges(to->pixels + y * to->stride, to->width);
 }
 
-/* Without and with a table; it makes its gray in either. */
+/* Without and with a table. Both make gray if the image has colours. */
 static const struct pass_type types[] = {{"canny", canny_cpu, PASS_CUDA(canny_cuda)},
                                          {"table+canny", canny_cpu, PASS_CUDA(canny_cuda)}};
 

@@ -1,15 +1,18 @@
 /*
- * canny.cu - gradient, peaks and hysteresis in three launches, whatever the picture.
+ * canny.cu - Canny edges in three launches: gradient and marks, tile borders, result.
  *
- * A block takes a tile of 128 x 32 pixels: gray, of colours too, with a halo of two, gradients with
- * a halo of one, marks, all in shared memory. There it also joins its 64 x 16 blocks of 2 x 2
- * pixels into sets (node 0 stands for "strong": blocks with a strong pixel begin in its set),
- * writes 255 for what is strong already and 1 for what is marked, and each marked block's root. A
- * second kernel joins blocks across the tiles' sides, a third looks up what is still 1. The bits
- * depend on which blocks are in node 0's set alone, so not on the order of anything.
+ * The first kernel processes one tile of 128 x 32 pixels per block, in shared memory: gray (with a
+ * halo of two pixels), gradients (with a halo of one) and marks. It joins the tile's 64 x 16
+ * blocks of 2 x 2 pixels into sets. Node 0 represents "strong": blocks with a strong pixel start
+ * in its set. The kernel writes 255 for pixels known to be edges, 1 for other marked pixels, and
+ * the root of each marked block. The second kernel joins blocks across tile borders. The third
+ * resolves the pixels that are still 1.
  *
- * Device memory: 1, 3 or 4 bytes a pixel read, 1 written and read again, and 4 bytes for a marked
- * block.
+ * The result depends only on the members of node 0's set, so it does not depend on the order of
+ * the joins.
+ *
+ * Device memory traffic per pixel: 1, 3 or 4 bytes read, 1 byte written and read again, and 4
+ * bytes per marked block.
  */
 #include <cuda_runtime.h>
 
@@ -24,21 +27,22 @@
 #define NODES_ACROSS (TILE_WIDTH / 2)
 #define NODES_DOWN (BLOCK_ROWS / 2)
 #define NODES (NODES_ACROSS * NODES_DOWN)
-/* Gradients of four columns before the tile and four behind it, so that words are whole. */
+/* The tile has four extra columns of gradients on either side, so that words are whole. */
 #define GRADIENT_MARGIN 4
 #define GRADIENT_PITCH (GRADIENT_MARGIN + TILE_WIDTH + GRADIENT_MARGIN)
 #define GRADIENT_WORDS (GRADIENT_PITCH / 4)
 #define PIECE 16
-/* Of colours: taking them in needs the most registers, and the rest of the kernel, which waits for
- * shared memory, should not have fewer warps for it. As many as the stage of RGB leaves room for;
- * before 8.0 a multiprocessor holds 1024 threads. 0: as the compiler likes. */
+/* Blocks per multiprocessor for colour images. Loading colours needs the most registers, but the
+ * rest of the kernel waits for shared memory and should not have fewer warps because of it. The
+ * limits: the shared memory of the RGB stage, and 1024 threads per multiprocessor before compute
+ * capability 8.0. 0: the compiler chooses. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define BLOCKS_OF_COLOUR 4
 #else
 #define BLOCKS_OF_COLOUR 6
 #endif
 
-/* Which of a block's four pixels are marked: bits 0 and 1 above, 2 and 3 below. */
+/* Masks of a block's four pixels: bits 0 and 1 are the upper row, 2 and 3 the lower one. */
 #define LEFT 5u
 #define RIGHT 10u
 #define TOP 3u
@@ -48,10 +52,10 @@ struct canny_args {
     tile_args tile;
     uint32_t *labels;
     int low, high;
-    int across, down; /* blocks of 2 x 2 */
+    int across, down; /* in blocks of 2 x 2 */
 };
 
-/* A block's shared memory. */
+/* Shared memory of a block. */
 template <int C, tile_form F> struct canny_memory {
     tile_memory<C, F, WARPS, BLOCK_ROWS + 4> gray;
     alignas(8) uint16_t gradient[BLOCK_ROWS + 2][GRADIENT_PITCH];
@@ -62,10 +66,10 @@ template <int C, tile_form F> struct canny_memory {
 
 /* ---- kernels ---- */
 
-/* Four gradients from the word at `gray` on, of the middle one of three rows. */
+/* Computes four gradients of the middle of three rows, from the word at `gray`. */
 static __device__ __forceinline__ void gradient_four(const uint8_t *gray, uint16_t *four)
 {
-    int smooth[6], step[6]; /* down the columns -1..4: a + 2 m + b, a - b */
+    int smooth[6], step[6]; /* per column -1..4: a + 2 m + b, a - b */
 #pragma unroll
     for (int i = 0; i < 6; i++) {
         const uint8_t *column = gray - 1 + i;
@@ -79,7 +83,7 @@ static __device__ __forceinline__ void gradient_four(const uint8_t *gray, uint16
                                  step[k] + 2 * step[k + 1] + step[k + 2]);
 }
 
-/* Zeros outside the image. Row 0 is the one above the tile. */
+/* Gradients outside the image are 0. Row 0 is above the tile. */
 template <int C, tile_form F>
 static __device__ __forceinline__ void make_gradients(canny_memory<C, F> &memory,
                                                       const tile_args &a, int x0, int y0)
@@ -125,8 +129,8 @@ static __device__ __forceinline__ uint32_t mask_of_pairs(uint32_t top, uint32_t 
     return (above | above >> 7 | below << 2 | below >> 5) & 15u;
 }
 
-/* Joins a node with those of its four neighbours before it that it touches; `across` nodes are in
- * a row. A neighbour's mask is 0 where there is none. */
+/* Joins a node with those of its four preceding neighbours that it touches. `across`: nodes per
+ * row. The mask of a missing neighbour is 0. */
 template <class Labels>
 static __device__ __forceinline__ void join_before(const Labels &labels, uint32_t node,
                                                    uint32_t across, uint32_t mask, uint32_t west,
@@ -151,7 +155,7 @@ static __device__ __forceinline__ uint16_t *node_pair(canny_memory<C, F> &memory
     return reinterpret_cast<uint16_t *>(&memory.marks[y * 2 + row][x * 2]);
 }
 
-/* Nodes are numbered from 1 on, row by row. */
+/* Nodes are numbered from 1, row by row. */
 template <int C, tile_form F>
 static __device__ __forceinline__ void join_tile(canny_memory<C, F> &memory)
 {
@@ -177,7 +181,8 @@ static __device__ __forceinline__ void join_tile(canny_memory<C, F> &memory)
     __syncthreads();
 }
 
-/* Every marked block's root among the image's nodes, and the pixels of those that are settled. */
+/* Writes the root of each marked block, as a node of the image, and the pixels whose result is
+ * known. */
 template <int C, tile_form F>
 static __device__ __forceinline__ void label_tile(canny_memory<C, F> &memory, const canny_args &a,
                                                   int x0, int y0)
@@ -229,8 +234,8 @@ static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COL
     }
 }
 
-/* The mask of a block that may lie outside. The byte behind a row of odd length is 0: the first
- * kernel wrote whole pieces. */
+/* The mask of a block that may be outside. The byte after a row of odd length is 0, because the
+ * first kernel wrote whole 16-byte pieces. */
 static __device__ __forceinline__ uint32_t mask_at(const canny_args &a, int x, int y)
 {
     if (x < 0 || x >= a.across || y < 0)
@@ -242,8 +247,9 @@ static __device__ __forceinline__ uint32_t mask_at(const canny_args &a, int x, i
                          cut ? 0 : *reinterpret_cast<const uint16_t *>(bottom));
 }
 
-/* First the blocks below the tiles' upper sides, row by row, then those on the two sides of the
- * tiles' left ones, column by column: beside a corner some connections are met twice. */
+/* Joins the blocks on tile borders: first those below horizontal borders, row by row, then those on
+ * both sides of vertical borders, column by column. Some connections at tile corners are visited
+ * twice. */
 static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args a, int below,
                                                                      int count)
 {
@@ -267,7 +273,7 @@ static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args 
     }
 }
 
-/* Two pixels above and two below that are not settled become 255 or 0. */
+/* Sets the unresolved pixels of a block, two in each row, to 255 or 0. */
 static __device__ __forceinline__ uint32_t settle_block(const canny_args &a, uint32_t four,
                                                         uint32_t node)
 {
@@ -276,7 +282,7 @@ static __device__ __forceinline__ uint32_t settle_block(const canny_args &a, uin
     return !open ? four : union_find(labels, node) == 0 ? four * CANNY_EDGE : 0;
 }
 
-/* A thread has a piece of two rows: eight blocks. */
+/* Each thread has a piece of two rows: eight blocks. */
 static __global__ void __launch_bounds__(THREADS) canny_settle_kernel(canny_args a, int pieces,
                                                                       int count)
 {

@@ -1,15 +1,16 @@
 /*
- * canny.h - thin edges with hysteresis, as OpenCV's Canny of aperture 3 with the L1 norm.
+ * canny.h - thin edges with hysteresis, equal to OpenCV's Canny with aperture 3 and the L1 norm.
  *
- * J. Canny, A Computational Approach to Edge Detection, 1986. Of each pixel Gx and Gy are taken
- * as in sobel.h, outside being the nearest pixel inside, and m = |Gx| + |Gy|, 0 outside. A pixel
- * with m > low is marked where m is a peak across the edge: greater than the neighbour before it
- * and, across and down, not less, else greater than the one behind it. Which two neighbours these
- * are is the gradient's sector. Marked pixels with m > high are strong. What remains are the marked
- * pixels that are connected, by sides or corners, to a strong one through marked ones.
+ * Source: J. Canny, A Computational Approach to Edge Detection, 1986. Gx and Gy of each pixel are
+ * those of sobel.h, with replicated borders. The gradient m is |Gx| + |Gy|, and 0 outside the
+ * image. The sector of the gradient's direction selects two neighbours of the pixel. A pixel is
+ * marked if m > low and m is a peak between them: greater than the neighbour before it and, in the
+ * sectors across and down, not less than the neighbour after it; in the other sectors greater than
+ * both. Marked pixels with m > high are strong. The edges are the marked pixels that are
+ * connected, by sides or corners, to a strong pixel through marked pixels.
  *
- * Connections are found between blocks of 2 x 2 pixels: those that are marked in a block are
- * neighbours anyway. So both engines need a word of work space for four pixels.
+ * Connections are searched between blocks of 2 x 2 pixels, because marked pixels within a block
+ * always touch. Both engines therefore need one word of work space per four pixels.
  */
 #ifndef GPUIMGD_GPU_OPS_CANNY_H
 #define GPUIMGD_GPU_OPS_CANNY_H
@@ -25,24 +26,24 @@
 extern "C" {
 #endif
 
-/* The greatest |Gx| + |Gy|: the weights of both add up to 6 where they have one sign. */
+/* The largest |Gx| + |Gy|: the weights of both with equal signs add up to 6. */
 #define CANNY_LENGTH_MAX (6 * 255)
 
 /* low <= high */
 struct canny {
     int low, high;
-    struct prologue prologue; /* gray, where it is made of colours */
+    struct prologue prologue; /* makes gray of colours */
 };
 
-/* Along which line the gradient's neighbours lie: in the row, in the column, from above left to
- * below right, from above right to below left. */
+/* The direction of the two neighbours: in the row, in the column, from upper left to lower right,
+ * from upper right to lower left. */
 enum canny_sector { CANNY_ACROSS, CANNY_DOWN, CANNY_FALLING, CANNY_RISING };
 
-/* A gradient in 16 bits: its length, and its sector in the lowest two. */
+/* A gradient in 16 bits: the sector in the lowest two bits, the length in the others. */
 #define CANNY_SECTOR_BITS 2
 #define CANNY_SECTOR_MASK 3
 
-/* tan 22.5 degrees in 1/32768; tan 67.5 degrees is 2 more, exactly. */
+/* tan 22.5 degrees in 1/32768. tan 67.5 degrees is exactly 2 more. */
 #define CANNY_TAN_22 13573
 
 PIXEL uint16_t canny_gradient(int gx, int gy)
@@ -60,11 +61,11 @@ PIXEL int canny_length(int gradient)
     return gradient >> CANNY_SECTOR_BITS;
 }
 
-/* What a pixel is marked with until it is settled; then it is 0 or 255. */
+/* The mark of a pixel before the result, which is 0 or 255. */
 enum canny_mark { CANNY_NONE = 0, CANNY_WEAK = 1, CANNY_STRONG = 2, CANNY_EDGE = 255 };
 
-/* The mark of a gradient between those of its sector's two neighbours: `before` in the row above,
- * or to the left, `after` in the row below, or to the right. */
+/* The mark of a gradient, given those of its sector's two neighbours: `before` is above or to the
+ * left, `after` is below or to the right. */
 PIXEL uint8_t canny_mark(int gradient, int before, int after, int low, int high)
 {
     int length = canny_length(gradient);
@@ -74,7 +75,7 @@ PIXEL uint8_t canny_mark(int gradient, int before, int after, int low, int high)
     return (uint8_t)(is_peak ? (length > high ? CANNY_STRONG : CANNY_WEAK) : CANNY_NONE);
 }
 
-/* Blocks of 2 x 2 along a side; at an odd side's end they are cut. */
+/* Number of 2 x 2 blocks along a side. The last one is cut if the side is odd. */
 PIXEL uint32_t canny_blocks(uint32_t side)
 {
     return (side + 1) / 2;

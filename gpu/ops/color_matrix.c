@@ -1,4 +1,4 @@
-/* color_matrix.c - R, G and B as weighted sums of R, G and B. */
+/* color_matrix.c - the color_matrix operation: weighted sums of R, G and B. */
 #include <math.h>
 
 #include "gpu/ops/point.h"

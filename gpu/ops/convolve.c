@@ -1,4 +1,4 @@
-/* convolve.c - the operation, and its loops on the CPU. */
+/* convolve.c - the convolve operation and its CPU loops. */
 #include "gpu/ops/convolve.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- the CPU's loops ---- */
 
-/* Bytes of a row that are summed at a time: their sums stay in the first-level cache. */
+/* Bytes of a row that are summed together: their sums fit in the L1 cache. */
 #define CHUNK 1024
 
 VECTOR_CLONES
@@ -75,10 +75,11 @@ static const struct pass_type types[2][2] = PROLOGUE_FORMS("convolve", convolve_
 
 /* ---- the operation ---- */
 
-/* Bounds of the numbers in a kernel and of what they are divided by: no step overflows. */
+/* Bounds of the kernel's numbers and of its divisor, so that no step overflows. */
 #define NUMBER_MAX 1e9
 #define SCALE_MIN 1e-9
-/* 225 numbers are summed with an error of less than this part of their sizes' sum. */
+/* Upper bound of the rounding error of the sum of 225 numbers, relative to the sum of their
+ * magnitudes. */
 #define SUM_ERROR 1e-13
 
 static_assert(CONVOLVE_SIDE_MAX <= OP_MATRIX_SIDE_MAX, "a parameter must hold a kernel");
@@ -101,7 +102,7 @@ static const struct op_param convolve_params[] = {
     {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "The pixels outside the image"},
     {.name = NULL}};
 
-/* What the kernel is divided by if the job does not say. */
+/* The default divisor of the kernel. */
 static double sum_kernel(const struct op_matrix *kernel)
 {
     double sum = 0, size = 0;
@@ -109,7 +110,7 @@ static double sum_kernel(const struct op_matrix *kernel)
         sum += kernel->values[i];
         size += fabs(kernel->values[i]);
     }
-    /* 0.1 + 0.2 - 0.3 is not quite 0. */
+    /* A sum within the rounding error counts as 0: 0.1 + 0.2 - 0.3 is not exactly 0. */
     return fabs(sum) <= size * SUM_ERROR ? 1 : sum;
 }
 

@@ -1,9 +1,10 @@
 /*
- * convolve.cu - a kernel of up to 15 x 15, its weights in the launch's own constant memory.
+ * convolve.cu - convolution with a kernel of up to 15 x 15 weights.
  *
- * A lane makes four columns of four rows: each weight is fetched once, by all lanes from the same
- * place, for 16 products, and each row of bytes is unpacked once for all weights of a row of the
- * kernel. A __constant__ symbol would be shared by all streams; the argument is the launch's own.
+ * Each lane computes four columns of four rows. Each weight is read once, by all lanes from the
+ * same address, for 16 products. Each row of bytes is unpacked once for all weights of a kernel
+ * row. The weights are a launch argument, in constant memory of this launch alone: a __constant__
+ * symbol would be shared by all streams.
  */
 #include <string.h>
 
@@ -18,7 +19,7 @@
 
 /* ---- kernels ---- */
 
-/* Columns of the kernel, with zeros on both sides of a narrower one. */
+/* `columns` of the kernel are padded to K with zeros on both sides. */
 template <int K> struct convolve_args {
     tile_args tile;
     int rows;
@@ -26,7 +27,7 @@ template <int K> struct convolve_args {
     int32_t weights[CONVOLVE_SIDE_MAX][K];
 };
 
-/* Bytes from K / 2 before a word's first on, as integers. */
+/* Unpacks bytes to integers, from K / 2 bytes before the word. */
 template <int K>
 static __device__ __forceinline__ void unpack(const uint8_t *word, int *values)
 {

@@ -1,10 +1,10 @@
 /*
- * convolve.h - any kernel with odd sides up to 15 x 15, in 16.16 fixed point.
+ * convolve.h - convolution with any kernel of odd sides up to 15 x 15, in 16.16 fixed point.
  *
- * With W = rint(65536 kernel / scale) and B = rint(65536 offset), halves to even, the result is
- * (sum W p + B + 32768) >> 16 (floor), cut to 0..255, where p runs over the pixels under the
- * kernel as it lies (a correlation, as OpenCV's filter2D). |W| sum to at most 127 * 65536 and |B|
- * is at most 255 * 65536, so that no sum, in any order, leaves 32 bits. Alpha is kept as it is.
+ * With W = rint(65536 kernel / scale) and B = rint(65536 offset), ties to even, the result is (sum
+ * W p + B + 32768) >> 16 (floor), clamped to 0..255. p are the pixels under the kernel, which is
+ * not mirrored: a correlation, as OpenCV's filter2D. The sum of |W| is at most 127 * 65536 and |B|
+ * is at most 255 * 65536, so that sums in any order fit in 32 bits. Alpha is kept.
  */
 #ifndef GPUIMGD_GPU_OPS_CONVOLVE_H
 #define GPUIMGD_GPU_OPS_CONVOLVE_H

@@ -1,19 +1,19 @@
 /*
- * crop.c - a rectangle of the image: the operation.
+ * crop.c - the crop operation.
  *
- * It computes nothing: the next pass reads the rectangle where it lies (gpu/plan/pass.h), and a
- * rectangle of the decoded image that nothing follows is encoded from there.
+ * A crop computes nothing. The next pass reads the rectangle in place (gpu/plan/pass.h). If no
+ * operation follows, the rectangle of the decoded image is encoded in place.
  */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
 
-/* Of what is left over, how many halves lie before the rectangle. */
+/* By gravity: how many halves of the remaining columns and rows precede the rectangle. */
 static const uint8_t halves[][2] = {{1, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2},
                                     {1, 2}, {0, 2}, {0, 1}, {0, 0}};
 
 struct params {
     int x, y, width, height;
-    int gravity; /* an index of its words; -1: x and y are given */
+    int gravity; /* index into its words; -1: x and y are given */
 };
 
 static const struct op_param crop_params[] = {
@@ -42,7 +42,7 @@ static enum status crop_check(const struct op_item *item, void *params)
     return STATUS_OK;
 }
 
-/* Whether start..start + length - 1 lies within a side of the image. */
+/* Checks that start..start + length - 1 is within one dimension of the image. */
 static enum status check_side(const struct op_item *item, const char *start_name, int start,
                               const char *length_name, int length, const struct pass_shape *shape,
                               int side)

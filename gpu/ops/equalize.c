@@ -1,4 +1,4 @@
-/* equalize.c - an even histogram: the operation, and its table on the CPU. */
+/* equalize.c - the equalize operation, and its table on the CPU. */
 #include "gpu/ops/equalize.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* equalize.cu - the table that evens out a histogram, on the device: a block, a thread a value. */
+/* equalize.cu - computes the table of equalize: one block with a thread per value. */
 #include <cuda_runtime.h>
 
 #include "gpu/ops/equalize.h"

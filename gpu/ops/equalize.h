@@ -1,8 +1,9 @@
 /*
- * equalize.h - gray with an even histogram, equal to OpenCV's equalizeHist.
+ * equalize.h - gray with an equalized histogram, equal to OpenCV's equalizeHist.
  *
- * With f the least value that occurs: table[i] = rint((float)(count of f+1..i) * scale), scale =
- * 255.0f / (float)(pixels - count of f), ties to even, at most 255. An image of one value stays.
+ * With f the smallest value that occurs: table[i] = rint((float)(count of f+1..i) * scale), scale
+ * = 255.0f / (float)(pixels - count of f), ties to even, at most 255. An image of a single value
+ * is not changed.
  */
 #ifndef GPUIMGD_GPU_OPS_EQUALIZE_H
 #define GPUIMGD_GPU_OPS_EQUALIZE_H
@@ -21,8 +22,7 @@ PIXEL float equalize_scale(uint32_t others)
     return 255.0f / (float)(int32_t)others;
 }
 
-/* Adding and taking away 1.5 * 2^23 leaves a float of this size rounded to an integer, ties to
- * even. */
+/* Adding and subtracting 1.5 * 2^23 rounds a float of this size to an integer, ties to even. */
 PIXEL uint8_t equalize_entry(uint32_t sum, float scale)
 {
     float value = (float)(int32_t)sum * scale;

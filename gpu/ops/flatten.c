@@ -1,4 +1,4 @@
-/* flatten.c - RGBA to RGB over a background, on the CPU. */
+/* flatten.c - flattens RGBA to RGB on the CPU. */
 #include "gpu/ops/flatten.h"
 
 #include "gpu/plan/steps.h"

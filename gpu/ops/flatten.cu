@@ -1,9 +1,9 @@
 /*
- * flatten.cu - RGBA over a background to RGB: 4 bytes in, 3 out a pixel.
+ * flatten.cu - flattens RGBA over a background to RGB: 4 bytes read and 3 written per pixel.
  *
- * As in grayscale.cu a warp takes 512 pixels. A lane turns 4 pixels into 3 words; they change
- * places through shared memory (a stride of 3 words touches every bank once), so that what is
- * written is 16 bytes a lane again.
+ * As in grayscale.cu, each warp processes 512 pixels. A lane converts 4 pixels to 3 words and
+ * exchanges them through shared memory, so that each lane again writes 16 bytes. The stride of 3
+ * words touches every bank once.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
@@ -14,7 +14,7 @@
 
 /* ---- kernels ---- */
 
-/* One pixel as 0x00BBGGRR. */
+/* Flattens one pixel to 0x00BBGGRR. */
 static __device__ __forceinline__ uint32_t flatten_pixel(uint32_t pixel, uint3 under)
 {
     uint32_t alpha = pixel >> 24;
@@ -32,7 +32,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
     if (item >= stretch_count)
-        return; /* the whole warp */
+        return; /* the whole warp returns */
     int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
 
     row_part<4> part;

@@ -1,4 +1,4 @@
-/* flatten.h - RGBA over an opaque background: (c a + background (255 - a)) / 255, half up. */
+/* flatten.h - RGBA over an opaque background: (c a + background (255 - a)) / 255, round half up. */
 #ifndef GPUIMGD_GPU_OPS_FLATTEN_H
 #define GPUIMGD_GPU_OPS_FLATTEN_H
 

@@ -1,4 +1,4 @@
-/* flip.c - mirrors: the operation. */
+/* flip.c - the flip operation: mirrors the image. */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/steps.h"

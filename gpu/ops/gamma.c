@@ -1,8 +1,8 @@
 /*
- * gamma.c - 255 (v / 255)^(1 / gamma), round half up.
+ * gamma.c - the gamma operation: 255 (v / 255)^(1 / gamma), round half up.
  *
- * Computed here once, in double, so that whatever the C library's pow gives is what both engines
- * have.
+ * The table is computed once, on the host and in double, so that both engines have the same values
+ * whatever the C library's pow returns.
  */
 #include <math.h>
 

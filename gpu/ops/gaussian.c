@@ -1,4 +1,4 @@
-/* gaussian.c - the Gaussian's weights, the operation, and its loops on the CPU. */
+/* gaussian.c - the gaussian operation: weights and CPU loops. */
 #include "gpu/ops/gaussian.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 /* ---- the CPU's loops ---- */
 
-/* Down a column first, in 16 bits: 255 * 256 is the most. */
+/* Columns are summed first, in 16 bits: the largest sum is 255 * 256. */
 VECTOR_CLONES
 static void down_start(const uint8_t *restrict middle, uint16_t *restrict sums, size_t bytes,
                        uint16_t weight)
@@ -29,7 +29,7 @@ static void down_pair(const uint8_t *above, const uint8_t *below, uint16_t *rest
         sums[x] = (uint16_t)(sums[x] + (uint16_t)((uint16_t)(above[x] + below[x]) * weight));
 }
 
-/* Bytes of a row that are summed at a time: their sums stay in the first-level cache. */
+/* Bytes of a row that are summed together: their sums fit in the L1 cache. */
 #define CHUNK 1024
 
 VECTOR_CLONES
@@ -63,8 +63,8 @@ static void sharpen_row(const uint8_t *restrict from, uint8_t *restrict to, size
         to[x] = (uint8_t)unsharp_byte(from[x], to[x], amount256);
 }
 
-/* The rows that a Gaussian sums: those of the source as they lie, or, where something is made of
- * them first, those of a window. */
+/* The rows to be summed: those of the source in place, or of a window if the pass has a
+ * prologue. */
 struct rows {
     const struct image *from;
     struct window window;
@@ -161,14 +161,14 @@ static const struct pass_type types[2][2][2] = {
 
 /* ---- weights ---- */
 
-/* What OpenCV has for small kernels without a sigma, in 1/256. */
+/* OpenCV's fixed weights for small kernels without a sigma, in 1/256. */
 static const uint8_t small[4][9] = {{64, 128, 64},
                                     {16, 64, 96, 64, 16},
                                     {8, 28, 56, 72, 56, 28, 8},
                                     {4, 13, 30, 51, 60, 51, 30, 13, 4}};
 
-/* Each weight is what remains of 256 when the ones beside it are rounded with the error of those
- * before carried on. The steps and their order are OpenCV's (getGaussianKernelBitExact). */
+/* Rounds the weights from the ends to the middle and carries the rounding error on. The middle
+ * weight is the rest of 256. The steps and their order are OpenCV's (getGaussianKernelBitExact). */
 static void make_weights(int *weights, int ksize, double sigma)
 {
     double values[GAUSSIAN_RADIUS_MAX], sum = 0, error = 0;

@@ -1,18 +1,19 @@
 /*
- * gaussian.cu - the separable Gaussian in one launch, halo in shared memory. Five taps on RGB alone
- * have a kernel of their own: gaussian_strip.cuh.
+ * gaussian.cu - the separable Gaussian blur in one launch, with the halo in shared memory.
  *
- * A lane has four columns and walks down them. It makes sums across from bytes, four taps a
- * __dp4a: for each of the four pixels of a word there is a row of weights shifted to its place,
- * so that whole words multiply as they lie. The sums (16 bits) of two rows are packed into a word,
- * and the sums down them take two taps a __dp2a, with the weights shifted by one for odd rows. All
- * that is between the two sums is in registers. Weights come from the launch's own arguments, which
- * lie in constant memory, and every lane reads the same one.
+ * RGB images with up to five taps and no prologue have a kernel of their own: gaussian_strip.cuh.
  *
- * Instructions a sample with 5 taps and 8 rows a lane: 12 rows across for 8 down (1.5 times 2
- * IDP.4A, 0.5 PRMT, 0.75 loads), 3 IDP.2A, 0.75 PRMT to pack; with the tile's way in and out 16 are
- * carried out, of the 20 that a sample may take at the rate of memory. Wider kernels grow by 1/4 a
- * tap and row across and 1/2 a tap down.
+ * A lane has four columns and walks down them. Horizontal sums take four taps per __dp4a from
+ * bytes. For each of the four pixels of a word there is a row of shifted weights, so that whole
+ * words are multiplied without being unpacked. The horizontal sums (16 bits) of two rows are
+ * packed into a word. Vertical sums take two taps per __dp2a, with the weights shifted by one for
+ * odd rows. All intermediate values stay in registers. The weights are launch arguments in
+ * constant memory, and all lanes read the same address.
+ *
+ * Instructions per sample with 5 taps and 8 rows per lane: 12 horizontal rows for 8 results (1.5
+ * times 2 IDP.4A, 0.5 PRMT, 0.75 loads), 3 IDP.2A, 0.75 PRMT to pack. With loading and storing the
+ * tile it executes 16 per sample; the memory bandwidth allows 20. Wider kernels need another 1/4
+ * per tap and horizontal row, and 1/2 per vertical tap.
  */
 #include <string.h>
 
@@ -23,26 +24,27 @@
 
 /* ---- kernels ---- */
 
-/* Weights of radius R, zeros around a smaller one's. */
+/* Weights of radius R, padded with zeros for a smaller radius. */
 template <int R> struct gaussian_args {
     static constexpr int words = (R + 3) / 4; /* on either side of a word */
     tile_args tile;
     bool sharpen;
     int amount256;
-    uint32_t across[4][2 * words + 1]; /* of the pixel at each place in a word */
-    uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* two pairs a word */
+    uint32_t across[4][2 * words + 1]; /* for the pixel at each position in a word */
+    uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* two pairs per word */
 };
 
-/* Blocks of gray that the compiler is held to find room for: fewer before compute capability 8.0,
- * where a multiprocessor has room for 1024 threads. */
+/* Minimum of resident blocks for gray, for __launch_bounds__. Before compute capability 8.0 a
+ * multiprocessor has only 1024 threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define GRAY_BLOCKS 8
 #else
 #define GRAY_BLOCKS 11
 #endif
 
-/* Rows a lane makes, warps a block, and blocks a multiprocessor that the compiler is held to, 0 as
- * it likes: of five taps, gray is fastest with many warps, colours with many registers. */
+/* Rows per lane, warps per block, and resident blocks per multiprocessor for __launch_bounds__ (0:
+ * the compiler chooses). With five taps, gray is fastest with many warps, and colours with many
+ * registers. */
 template <int C, int R> struct gaussian_shape {
     static constexpr int lane_rows = C == 1 && R == 2 ? 10 : R <= 4 ? 8 : 16;
     static constexpr int warps = R == 4 ? 8 : R <= 8 ? 4 : 3;
@@ -50,7 +52,7 @@ template <int C, int R> struct gaussian_shape {
     static constexpr int rows = lane_rows * warps;
 };
 
-/* Sums across for the four pixels of a word. */
+/* Horizontal sums of the four pixels of a word. */
 template <int R>
 static __device__ __forceinline__ void sum_across(const gaussian_args<R> &a, const uint8_t *word,
                                                   uint32_t *sums)
@@ -65,14 +67,14 @@ static __device__ __forceinline__ void sum_across(const gaussian_args<R> &a, con
         sums[k] = 0;
 #pragma unroll
         for (int q = 0; q <= 2 * side; q++) {
-            int first = (q - side) * 4 - k; /* the tap that meets the word's first byte */
+            int first = (q - side) * 4 - k; /* tap of the word's first byte */
             if (first + 3 >= -R && first <= R)
                 sums[k] = __dp4a(words[q], a.across[k][q], sums[k]);
         }
     }
 }
 
-/* Bytes 2 of four sums as a word. */
+/* Packs byte 2 of four sums into a word. */
 static __device__ __forceinline__ uint32_t pack_four(const uint32_t *sums)
 {
     return __byte_perm(__byte_perm(sums[0], sums[1], 0x0062),
@@ -91,7 +93,7 @@ static __device__ __forceinline__ uint32_t sharpen_four(uint32_t source, uint32_
     return four;
 }
 
-/* lane_rows words of the result, from the plane at row `row` (of the result) on. */
+/* Computes lane_rows words of the result from row `row` of the result. The source is the plane. */
 template <int C, int R>
 static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
                                             const uint8_t (*plane)[TILE_PITCH], int row, int at,
@@ -162,14 +164,14 @@ static __global__ void
 
 /* ---- launchers ---- */
 
-/* The weight of a tap of -R..R, 0 beyond the kernel's own radius. */
+/* The weight of a tap in -R..R; 0 outside the kernel's own radius. */
 static uint32_t weight_at(const struct gaussian *gaussian, int tap)
 {
     bool inside = tap >= -gaussian->radius && tap <= gaussian->radius;
     return inside ? gaussian->weights[tap + gaussian->radius] : 0;
 }
 
-/* Weights down for rows of the result that begin with a pair's first row, and with its second. */
+/* Sets the vertical weights for results whose first row is the first or the second of a pair. */
 static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even, uint32_t *odd)
 {
     for (int tap = 0; tap <= 2 * radius + 1; tap++) {

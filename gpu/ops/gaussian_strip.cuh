@@ -1,9 +1,10 @@
 /*
- * gaussian_strip.cuh - the Gaussian of up to five taps on RGB, a warp a strip.
+ * gaussian_strip.cuh - Gaussian blur with up to five taps for RGB, one strip per warp.
  *
- * The arithmetic is gaussian.cu's: sums across of four taps a __dp4a, two rows of sums in a word,
- * sums down of two taps a __dp2a. But each row is summed across once, where a tile sums 12 for 8:
- * per sample 2 IDP.4A, 3 IDP.2A, 2.1 PRMT, and 2 more instructions for its way in and out.
+ * The arithmetic is that of gaussian.cu: horizontal sums of four taps per __dp4a, sums of two rows
+ * per word, vertical sums of two taps per __dp2a. But each row is summed horizontally once; a tile
+ * sums 12 rows for 8. Instructions per sample: 2 IDP.4A, 3 IDP.2A, 2.1 PRMT, and 2 more to load
+ * and store.
  */
 #ifndef GPUIMGD_GPU_OPS_GAUSSIAN_STRIP_CUH
 #define GPUIMGD_GPU_OPS_GAUSSIAN_STRIP_CUH
@@ -13,13 +14,13 @@
 #include "gpu/ops/strip.cuh"
 
 #define GAUSSIAN_STRIP_RADIUS 2
-#define GAUSSIAN_STRIP_BLOCKS 4 /* that fit a multiprocessor, by registers */
+#define GAUSSIAN_STRIP_BLOCKS 4 /* per multiprocessor, limited by registers */
 #define STRIP_SAMPLES (STRIP_LANE * 3)
 
 struct gaussian_strip_args {
     strip_args strip;
-    uint32_t across[4][2];               /* of five pixels that begin at each place in a word */
-    uint32_t down_even[2], down_odd[2]; /* two pairs of rows a word */
+    uint32_t across[4][2];               /* five pixels, from each position in a word */
+    uint32_t down_even[2], down_odd[2]; /* two pairs of rows per word */
 };
 
 static __device__ __forceinline__ void strip_sum_across(const gaussian_strip_args &a,
@@ -36,7 +37,7 @@ static __device__ __forceinline__ void strip_sum_across(const gaussian_strip_arg
                                      __dp4a(plane[c][k / 4 + 1], a.across[k % 4][1], 0u));
 }
 
-/* The sums of two rows, 16 bits each. */
+/* Computes the horizontal sums of two rows, 16 bits each. */
 static __device__ __forceinline__ void strip_make_pair(const gaussian_strip_args &a,
                                                        const uint8_t (*rows)[STRIP_PITCH],
                                                        int lane, uint32_t (&pair)[STRIP_SAMPLES])
@@ -49,7 +50,7 @@ static __device__ __forceinline__ void strip_make_pair(const gaussian_strip_args
         pair[k] = __byte_perm(pair[k], odd[k], 0x5410);
 }
 
-/* A row of the result from three pairs of rows. */
+/* Computes a row of the result from three pairs of rows. */
 static __device__ __forceinline__ void strip_sum_down(const uint32_t (&weights)[2],
                                                       const uint32_t (&first)[STRIP_SAMPLES],
                                                       const uint32_t (&second)[STRIP_SAMPLES],
@@ -69,8 +70,8 @@ static __device__ __forceinline__ void strip_sum_down(const uint32_t (&weights)[
     }
 }
 
-/* Pair m holds rows y0 - 2 + 2 m and the next one; rows 2 q and 2 q + 1 of the result are of pairs
- * q, q + 1 and q + 2. */
+/* Pair m holds rows y0 - 2 + 2 m and y0 - 1 + 2 m. Rows 2 q and 2 q + 1 of the result need pairs q,
+ * q + 1 and q + 2. */
 static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCKS)
     gaussian_strip_kernel(const __grid_constant__ gaussian_strip_args a)
 {
@@ -88,7 +89,7 @@ static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCK
         strip_make_pair(a, strip_next(memory, a.strip, walk, halo, m), walk.lane, pair[m]);
     for (int q = 0;; q += 3) {
 #pragma unroll
-        for (int u = 0; u < 3; u++) { /* so that each pair stays in its registers */
+        for (int u = 0; u < 3; u++) { /* unrolled so that each pair stays in its registers */
             if (2 * (q + u) >= walk.rows)
                 return;
             uint32_t words[2][STRIP_SAMPLES / 4];

@@ -1,4 +1,4 @@
-/* gray_table.c - count, make a table, look up: on the CPU. */
+/* gray_table.c - count, compute a table, look up: the CPU version. */
 #include "gpu/ops/gray_table.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ void gray_table_step(struct chain *chain, const struct pass_type *type, pass_val
     histogram.of_gray = true;
     histogram.gray = grayscale_default(chain->background);
     if (point_takes_gray(chain))
-        point_add_gray(chain, &histogram.gray); /* one channel between the passes, not three */
+        point_add_gray(chain, &histogram.gray); /* one channel between the passes instead of
+                                                   three */
     const struct pass *gray = chain_last(chain, &pass_grayscale);
     if (gray) {
         memcpy(&histogram.gray, gray->params, sizeof(histogram.gray));

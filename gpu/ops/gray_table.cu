@@ -1,8 +1,8 @@
 /*
- * gray_table.cu - count, make a table, look up: three launches on one stream.
+ * gray_table.cu - count, compute a table, look up: three launches on one stream.
  *
- * The table lies in shared memory once a bank (8 KiB), so that a warp's 32 reads never meet in
- * one, whatever the pixels are.
+ * Shared memory holds a copy of the table per bank (8 KiB in all), so that the 32 reads of a warp
+ * never conflict, whatever the pixels are.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"
@@ -12,7 +12,7 @@
 
 /* ---- kernels ---- */
 
-/* Word w of the table, four entries, is 32 times in a row, of which each lane reads its own. */
+/* Each word of the table, with four entries, is repeated 32 times. Each lane reads its own copy. */
 static __device__ __forceinline__ uint32_t look_up(const uint8_t *own, uint32_t value)
 {
     return own[(value & 252u) * WARP + (value & 3u)];
@@ -24,7 +24,7 @@ static __device__ __forceinline__ uint32_t look_up_four(const uint8_t *own, uint
            look_up(own, four >> 16 & 255u) << 16 | look_up(own, four >> 24) << 24;
 }
 
-/* `from` may be `to`: each lane replaces what it has read. */
+/* `from` may be `to`: each lane overwrites only pixels that it has read. */
 static __global__ void __launch_bounds__(SWEEP_THREADS)
     look_up_kernel(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride,
                    int width, int stretches, int stretch_count, const uint8_t *table)

@@ -1,9 +1,10 @@
 /*
- * gray_table.h - operations that count gray, make a table of 256 bytes out of the counts, and put
- * every pixel through it: otsu and equalize.
+ * gray_table.h - operations that map gray through a table computed from its histogram: otsu,
+ * equalize.
  *
- * One pass, no way back to the host in between. Of a colour image the gray is made while it is
- * counted, kept where the result will be, and replaced there.
+ * They are a single pass: the device computes the table, without a round trip to the host. For a
+ * colour image, the gray is computed while it is counted, stored in the output image, and replaced
+ * there.
  */
 #ifndef GPUIMGD_GPU_OPS_GRAY_TABLE_H
 #define GPUIMGD_GPU_OPS_GRAY_TABLE_H
@@ -17,16 +18,16 @@
 extern "C" {
 #endif
 
-/* The work space of such a pass. */
+/* The work space of the pass. */
 struct gray_table {
     uint32_t counts[HISTOGRAM_BINS];
     uint8_t table[HISTOGRAM_BINS];
-    uint32_t threshold; /* of otsu */
+    uint32_t threshold; /* otsu only */
 };
 
-/* Makes the table out of the counts of so many pixels. */
+/* Computes the table from the counts of `pixels` pixels. */
 typedef void gray_table_make(struct gray_table *work, uint32_t pixels);
-/* The same on the device; enqueues and returns a cudaError_t. */
+/* As gray_table_make, on the device. Enqueues and returns a cudaError_t. */
 typedef int gray_table_make_cuda(struct gray_table *work, uint32_t pixels,
                                  struct CUstream_st *stream);
 
@@ -35,7 +36,7 @@ void gray_table_run(const struct pass *pass, const struct image *from, const str
 int gray_table_run_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                         uint8_t *work, gray_table_make_cuda *make, struct CUstream_st *stream);
 
-/* Appends such a pass; a grayscale right before it becomes part of it. */
+/* Appends the pass. A grayscale right before it becomes a part of it. */
 void gray_table_step(struct chain *chain, const struct pass_type *type, pass_values *values);
 
 #ifdef __cplusplus

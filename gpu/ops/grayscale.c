@@ -1,4 +1,4 @@
-/* grayscale.c - colour to gray: the operation, and its loops on the CPU. */
+/* grayscale.c - the grayscale operation and its CPU loops. */
 #include "gpu/ops/grayscale.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * grayscale.cu - colour to gray: 3 or 4 bytes in, 1 byte out a pixel.
+ * grayscale.cu - converts colour to gray: 3 or 4 bytes read and 1 written per pixel.
  *
- * A warp takes 512 pixels of one row; warps are numbered through all rows of the image, so that
- * the grid has one dimension, whose bound of 2^31 - 1 blocks no image reaches.
+ * Each warp processes 512 pixels of one row. Warps are numbered through all rows, so that the grid
+ * has one dimension, whose limit of 2^31 - 1 blocks no image reaches.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
@@ -24,7 +24,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
     if (item >= stretch_count)
-        return; /* the whole warp: the kernel has no barrier across warps */
+        return; /* the whole warp returns: the kernel has no barrier across warps */
     int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
     const uint8_t *source = from + (size_t)y * from_stride;
     uint8_t *row = to + (size_t)y * to_stride;

@@ -1,8 +1,8 @@
 /*
- * grayscale.h - Y = (r R + g G + b B + 32768) >> 16, weights in 1/65536.
+ * grayscale.h - converts colour to gray: Y = (r R + g G + b B + 32768) >> 16, weights in 1/65536.
  *
- * The default weights 19595, 38470, 7471 are 0.299, 0.587, 0.114 of ITU-R BT.601-7, rounded as
- * in libjpeg's jccolor.c. RGBA is flattened over the background first.
+ * The default weights 19595, 38470, 7471 are 0.299, 0.587, 0.114 of ITU-R BT.601-7, rounded as in
+ * libjpeg's jccolor.c. RGBA is first flattened over the background.
  */
 #ifndef GPUIMGD_GPU_OPS_GRAYSCALE_H
 #define GPUIMGD_GPU_OPS_GRAYSCALE_H
@@ -18,8 +18,9 @@
 extern "C" {
 #endif
 
-/* Each weight fits 16 bits, so that two multiply in one instruction: the only larger one, 65536,
- * stands alone, and (65535 v + 32768) >> 16 = v = (65536 v + 32768) >> 16 for every byte v. */
+/* Weights are stored in 16 bits, so that one instruction multiplies two of them. The only larger
+ * weight is 65536, with two zeros. It is stored as 65535, because (65535 v + 32768) >> 16 = v =
+ * (65536 v + 32768) >> 16 for every byte v. */
 #define GRAYSCALE_WHOLE 65535
 
 struct grayscale {
@@ -35,9 +36,9 @@ PIXEL uint32_t grayscale_rgb(uint32_t r, uint32_t g, uint32_t b, uint32_t weight
 
 extern const struct pass_type pass_grayscale;
 
-/* The default weights over this background. */
+/* The default weights with this background. */
 struct grayscale grayscale_default(const uint8_t *background);
-/* One row of 1, 3 or 4 channels to gray, on the CPU. The rows do not overlap. */
+/* Converts one row of 1, 3 or 4 channels on the CPU. The rows must not overlap. */
 void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t channels,
                    const struct grayscale *gray);
 

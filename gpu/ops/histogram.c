@@ -1,4 +1,4 @@
-/* histogram.c - counts of values: the operation, and its loops on the CPU. */
+/* histogram.c - the histogram operation and its CPU loops. */
 #include "gpu/ops/histogram.h"
 
 #include <stdio.h>
@@ -7,13 +7,13 @@
 
 #include "gpu/plan/op.h"
 
-/* Gray is made in pieces that stay in the first-level cache until they are counted. */
+/* Gray is computed in pieces that stay in the L1 cache until they are counted. */
 #define PIECE 1024
 
 /* ---- the CPU's loops ---- */
 
-/* Four tables in turn: an increment that waits for the one before it of the same value takes ten
- * times as long. */
+/* Four tables are used in turn: two increments of the same counter in succession take ten times as
+ * long. */
 static void count_row(const uint8_t *row, size_t width, uint32_t tables[4][HISTOGRAM_BINS])
 {
     size_t x = 0;

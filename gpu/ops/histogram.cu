@@ -1,17 +1,18 @@
 /*
- * histogram.cu - counts in shared memory; a block adds each bin to the result once.
+ * histogram.cu - counts pixel values in shared memory; each block adds each bin to the result
+ * once.
  *
- * Gray: one table a block, and blocks as large as they can be: what a block costs beside its pixels
- * is clearing the table and adding it to the result. The instruction that adds a constant 1 counts
- * lanes of equal address together, and takes the longer the more addresses there are: so lanes have
- * neighbouring words of the picture, whose pixels are alike in photographs.
+ * Gray has one table per block. Blocks are as large as possible, because each block must clear its
+ * table and add it to the result. The atomic instruction that adds a constant 1 merges lanes with
+ * equal addresses and takes longer the more different addresses there are. Lanes therefore count
+ * neighbouring words, whose pixels are similar in photographs.
  *
- * A table a channel: several copies of it, interleaved: bin b of copy k is word b * copies + k, and
- * lane l counts in copy l % copies. There are three times as many atomics to a byte that was read,
- * and one that adds what it gets from a register takes less time as long as few lanes meet; a
- * picture of one colour makes two or four of them meet. So `one` is an argument.
+ * Colour has one table per channel, in several interleaved copies: bin b of copy k is word b *
+ * copies + k, and lane l uses copy l % copies. Colour needs three times as many atomics per byte
+ * read. An atomic that adds a register is faster if few lanes collide; with an image of one
+ * colour, only two or four lanes collide. `one` is therefore an argument and not a constant.
  *
- * The next stretch is on its way while one is counted.
+ * The next stretch is loaded while the current one is counted.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"
@@ -19,22 +20,22 @@
 #include "gpu/ops/histogram.h"
 #include "gpu/plan/pass.h"
 
-/* Gray: warps a block, by the picture's channels, and blocks a multiprocessor. */
+/* Gray: warps per block, by the image's channels, and blocks per multiprocessor. */
 #define GRAY_WARPS(channels) ((channels) == 1 ? 32 : 16)
 #define GRAY_BLOCKS 2
-/* A table a channel. */
+/* One table per channel. */
 #define COLOUR_BLOCKS 2
 #define COPIES(channels) ((channels) == 3 ? 16 : 8)
 
 /* ---- kernels ---- */
 
-/* The first pixel of the four in a lane's word m. */
+/* The first of the four pixels in word m of a lane. */
 template <int C> static __device__ __forceinline__ int gray_place(int x0, int lane, int m)
 {
     return gray_word_x<C == 1 ? 4 : C>(x0, lane, m);
 }
 
-/* Byte i of a word, counted in a table whose bins are `step` bytes apart; one __dp4a finds it. */
+/* The counter of byte i of a word, in a table whose bins are STEP bytes apart: one __dp4a. */
 template <unsigned STEP>
 static __device__ __forceinline__ uint32_t *bin_of(uint32_t *table, uint32_t word, int i)
 {
@@ -49,7 +50,7 @@ static __device__ __forceinline__ void count_gray(uint32_t *table, uint32_t word
         atomicAdd(bin_of<4>(table, word, i), 1u);
 }
 
-/* The first n bytes of a word; n may be anything. */
+/* Counts the first n bytes of a word. n may be any integer. */
 static __device__ __forceinline__ void count_some_gray(uint32_t *table, uint32_t word, int n)
 {
 #pragma unroll
@@ -58,7 +59,7 @@ static __device__ __forceinline__ void count_some_gray(uint32_t *table, uint32_t
             atomicAdd(bin_of<4>(table, word, i), 1u);
 }
 
-/* A stretch on its way: of gray, lanes have neighbouring words, four times. */
+/* A stretch in flight. Of a gray image, lanes load neighbouring words, four times. */
 template <int C> struct gray_part {
     row_part<C> part;
 };
@@ -98,7 +99,7 @@ static __device__ __forceinline__ void gray_of(uint32_t *words, gray_part<C> *he
     }
 }
 
-/* A lane's sixteen gray pixels into their place in the result's row. */
+/* Stores a lane's sixteen gray pixels in the row of the result. */
 template <int C>
 static __device__ __forceinline__ void keep_gray(uint8_t *row, const uint32_t *words, int x0,
                                                  int lane, int width)
@@ -118,7 +119,7 @@ static __device__ __forceinline__ void keep_gray(uint8_t *row, const uint32_t *w
     }
 }
 
-/* One table. keep: where the gray goes, or NULL. */
+/* Counts gray in one table. keep: destination of the gray, or NULL. */
 template <int C>
 static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
     histogram_gray_kernel(const uint8_t *from, size_t from_stride, uint8_t *keep,
@@ -163,8 +164,9 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
         atomicAdd(&counts[threadIdx.x], table[threadIdx.x]);
 }
 
-/* The 16 bytes of piece j. Three channels: pieces begin 16 bytes apart, and 16 is 1 modulo 3, so
- * the channel of a byte follows from its place; planes[] begins with that of the lane's first. */
+/* Counts the 16 bytes of piece j. With three channels, pieces are 16 bytes apart and 16 is 1 modulo
+ * 3, so the channel of a byte follows from its position. planes[] starts with the channel of the
+ * lane's first byte. */
 template <int C, bool WHOLE>
 static __device__ __forceinline__ void count_piece(uint32_t *const *planes, const uint4 &piece,
                                                    int j, int left, uint32_t one)
@@ -178,7 +180,7 @@ static __device__ __forceinline__ void count_piece(uint32_t *const *planes, cons
                       one);
 }
 
-/* A table a channel. */
+/* Counts colour in one table per channel. */
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
     histogram_colour_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
@@ -217,7 +219,8 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         }
     }
     __syncthreads();
-    /* A thread a bin; neighbouring lanes are one copy apart in each step, or they would meet. */
+    /* Each thread sums one bin. Neighbouring lanes read different copies, to avoid bank
+     * conflicts. */
     for (int i = threadIdx.x; i < bins; i += SWEEP_THREADS) {
         uint32_t sum = 0;
 #pragma unroll

@@ -1,8 +1,8 @@
 /*
- * histogram.h - how often each of the 256 values stands in each channel, or in the gray.
+ * histogram.h - counts the 256 values of each channel, or of the gray.
  *
- * Also the first step of operations that make a table out of the counts (gray_table.h), which at
- * the same time keep the gray that was counted.
+ * It is also the first step of the operations of gray_table.h, which keep the gray that is
+ * counted.
  */
 #ifndef GPUIMGD_GPU_OPS_HISTOGRAM_H
 #define GPUIMGD_GPU_OPS_HISTOGRAM_H
@@ -20,7 +20,7 @@ extern "C" {
 #define HISTOGRAM_BINS 256
 
 struct histogram {
-    bool of_gray; /* one row of counts; else one a channel */
+    bool of_gray; /* one row of counts; otherwise one per channel */
     struct grayscale gray;
 };
 
@@ -31,11 +31,11 @@ static inline uint32_t histogram_planes(const struct histogram *histogram, uint3
 
 extern const struct pass_type pass_histogram;
 
-/* counts: HISTOGRAM_BINS a plane, overwritten. gray: the gray that was counted goes there; NULL:
- * nobody needs it (always so for one channel). */
+/* counts: HISTOGRAM_BINS per plane, overwritten. gray: receives the counted gray; NULL if it is not
+ * needed, and always NULL for one channel. */
 void histogram_count(const struct image *from, const struct histogram *histogram,
                      const struct image *gray, uint32_t *counts);
-/* The same in device memory. Returns a cudaError_t. */
+/* As histogram_count, in device memory. Enqueues and returns a cudaError_t. */
 int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
                          const struct image *gray, uint32_t *counts, struct CUstream_st *stream);
 

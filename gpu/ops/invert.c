@@ -1,4 +1,4 @@
-/* invert.c - the negative: 255 - v. */
+/* invert.c - the invert operation: 255 - v. */
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
 

@@ -1,7 +1,8 @@
 /*
- * levels.c - stretches in_black..in_white to out_black..out_white, bent by a gamma.
+ * levels.c - the levels operation: maps in_black..in_white to out_black..out_white, with a gamma.
  *
- * In double; without a gamma, k is multiplied before it is divided, so that a half is a half.
+ * Computed in double. Without a gamma, the product is computed before the division, so that halves
+ * are exact.
  */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* median.c - the operation, and its loops on the CPU. */
+/* median.c - the median operation and its CPU loops. */
 #include "gpu/ops/median.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ PIXEL uint8_t median_max(uint8_t a, uint8_t b)
 
 /* ---- the CPU's loops ---- */
 
-/* Sorts columns: rank r of each goes to ranks + r * pitch. */
+/* Sorts columns: the value of rank r of each column goes to ranks + r * pitch. */
 VECTOR_CLONES
 static void sort_columns3(const uint8_t *a, const uint8_t *b, const uint8_t *c,
                           uint8_t *restrict ranks, size_t pitch, size_t count)

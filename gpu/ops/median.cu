@@ -1,9 +1,9 @@
 /*
- * median.cu - medians of 3 x 3 and 5 x 5, two pixels an instruction.
+ * median.cu - medians of 3 x 3 and 5 x 5 pixels, two pixels per instruction.
  *
- * A byte in 16 bits is a half as it stands, subnormal, and halves order as integers do; so minima
- * and maxima of half2 sort two columns at once. A lane has four columns; it sorts those and two
- * on either side, and the four medians of a row take two networks.
+ * A byte in 16 bits is a subnormal half, and halves are ordered like integers. Minima and maxima
+ * of half2 therefore sort two columns at once. Each lane has four columns. It sorts them and two
+ * more on either side. The four medians of a row take two networks.
  */
 #include <cuda_fp16.h>
 
@@ -42,7 +42,7 @@ static __device__ __forceinline__ uint32_t as_word(__half2 pair)
     return *reinterpret_cast<uint32_t *>(&pair);
 }
 
-/* The columns -2..5 of a row around the lane's word, two and two. */
+/* Columns -2..5 of a row around the lane's word, in pairs. */
 static __device__ __forceinline__ void take_row(const uint8_t *word, __half2 *pairs)
 {
     uint32_t before = *reinterpret_cast<const uint32_t *>(word - 4);
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void take_row(const uint8_t *word, __half2 *pa
     pairs[3] = as_pair(__byte_perm(after, 0, 0x4140));
 }
 
-/* The pair that begins one column before `right`. */
+/* The pair that starts one column before `right`. */
 static __device__ __forceinline__ __half2 between(__half2 left, __half2 right)
 {
     return as_pair(__byte_perm(as_word(left), as_word(right), 0x5432));

@@ -1,8 +1,8 @@
 /*
- * median.h - the median of 3 x 3 or 5 x 5 pixels, a channel at a time, as OpenCV's medianBlur.
+ * median.h - the median of 3 x 3 or 5 x 5 pixels per channel, equal to OpenCV's medianBlur.
  *
- * Outside is the nearest pixel inside. Alpha is kept as it is (OpenCV would filter it too). Both
- * engines take the median by the same network of minima and maxima (median_network.h).
+ * Borders are replicated. Alpha is kept; OpenCV would filter it. Both engines compute the median
+ * with the same network of minima and maxima (median_network.h).
  */
 #ifndef GPUIMGD_GPU_OPS_MEDIAN_H
 #define GPUIMGD_GPU_OPS_MEDIAN_H

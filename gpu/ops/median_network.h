@@ -1,13 +1,13 @@
 /*
- * median_network.h - medians of 9 and 25 values without a branch.
+ * median_network.h - sorting networks for the median of 9 and of 25 values, without branches.
  *
- * Before it is included, MEDIAN is the type of a value (a byte, or two in a register), with
- * median_min and median_max on it, and MEDIAN_INLINE what such a function is declared with.
+ * Before the include, define MEDIAN (the type of a value: a byte, or two in a register),
+ * median_min and median_max for this type, and MEDIAN_INLINE (the storage class of the functions).
  *
- * Columns are sorted first, which neighbours share; then each rank across the columns. A value of
- * rank r among rows and c among columns then has (r + 1)(c + 1) - 1 values at or below it and
- * (n - r)(n - c) - 1 at or above it. Only those that can be in the middle are looked at further,
- * and what is not needed of a comparison is never computed.
+ * The columns are sorted first, because neighbours share them. Then each rank is sorted across the
+ * columns. Of n x n values, a value of rank r among rows and c among columns now has (r + 1)(c +
+ * 1) - 1 values at or below it and (n - r)(n - c) - 1 at or above it. Only values that can be the
+ * median are compared further. The compiler removes unused halves of comparisons.
  */
 #ifndef GPUIMGD_GPU_OPS_MEDIAN_NETWORK_H
 #define GPUIMGD_GPU_OPS_MEDIAN_NETWORK_H
@@ -44,7 +44,7 @@ MEDIAN_INLINE MEDIAN median_of3(MEDIAN a, MEDIAN b, MEDIAN c)
     return median_max(median_min(a, b), median_min(median_max(a, b), c));
 }
 
-/* Of three sorted columns, with all minima first, then all middles, then all maxima. */
+/* The median of three sorted columns, given as all minima, all middles, all maxima. */
 MEDIAN_INLINE MEDIAN median_of9(MEDIAN a0, MEDIAN a1, MEDIAN a2, MEDIAN b0, MEDIAN b1, MEDIAN b2,
                                 MEDIAN c0, MEDIAN c1, MEDIAN c2)
 {
@@ -52,7 +52,7 @@ MEDIAN_INLINE MEDIAN median_of9(MEDIAN a0, MEDIAN a1, MEDIAN a2, MEDIAN b0, MEDI
                       median_min(median_min(c0, c1), c2));
 }
 
-/* These move the least of 4 to 7 values to the first place and the greatest to the last. */
+/* Each moves the minimum of 4 to 7 values to the first place and the maximum to the last. */
 MEDIAN_INLINE void median_ends4(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d)
 {
     median_order(a, b);
@@ -84,8 +84,8 @@ MEDIAN_INLINE void median_ends7(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d, MEDI
     median_order(d, g);
 }
 
-/* Of 13 values the least of any 8 has 7 at or above it, so that it can be left out, and so can
- * the greatest; the 6 between and one more are 7 of the 11 that are left, and so on. */
+/* The minimum of any 8 of 13 values has 7 values at or above it, so that it cannot be the median.
+ * Nor can the maximum. The remaining 6 and one more value are 7 of the remaining 11, and so on. */
 MEDIAN_INLINE MEDIAN median_of13(MEDIAN *v)
 {
     median_order(&v[3], &v[4]);
@@ -99,7 +99,7 @@ MEDIAN_INLINE MEDIAN median_of13(MEDIAN *v)
     return median_of3(v[12], v[1], v[2]);
 }
 
-/* Of five sorted columns; value[r][c] is the one of rank r in column c. */
+/* The median of five sorted columns. value[r][c] has rank r in column c. */
 MEDIAN_INLINE MEDIAN median_of25(MEDIAN v[5][5])
 {
     MEDIAN middle[13];

@@ -1,10 +1,11 @@
-/* multiprocessors.cuh - how many the current device has, for grids that fill it once. */
+/* multiprocessors.cuh - the number of multiprocessors, for grids that fill the current device
+ * once. */
 #ifndef GPUIMGD_GPU_OPS_MULTIPROCESSORS_CUH
 #define GPUIMGD_GPU_OPS_MULTIPROCESSORS_CUH
 
 #include <cuda_runtime.h>
 
-/* 1 where the device does not say; its launches will. */
+/* Returns 1 if the query fails; the launch will then report the error. */
 static inline int multiprocessors()
 {
     int device = 0, count = 1;

@@ -1,4 +1,4 @@
-/* orient.c - mirrors and turns: how they join into one pass, and the loops on the CPU. */
+/* orient.c - mirrors and rotations: fusing them into one pass, and the CPU loops. */
 #include "gpu/ops/orient.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "gpu/engine/cpu.h"
 #include "gpu/plan/steps.h"
 
-/* Pixels a side of a block of a transposition: both blocks stay in the first-level cache. */
+/* Pixels per side of a block of a transposition. Source and destination fit in the L1 cache. */
 #define BLOCK 32
 
 PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
@@ -17,8 +17,8 @@ PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t c
             to[(size_t)i * channels + c] = from[(ptrdiff_t)i * step + c];
 }
 
-/* `count` pixels that lie `step` bytes apart, side by side. The cases are the same code with a
- * number of channels that the compiler knows. */
+/* Copies `count` pixels that are `step` bytes apart to adjacent places. The number of channels is a
+ * compile-time constant in each case, for speed. */
 static void gather(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
                    uint32_t channels)
 {
@@ -94,7 +94,7 @@ static void orient_add(struct chain *chain, const struct orient *orient)
     struct orient map = *orient;
     const struct pass *last = chain_last(chain, &pass_orient);
     if (last) {
-        /* The source's column is the inner image's row where the last pass exchanges them. */
+        /* If the last pass swaps the axes, the outer column is the inner row. */
         struct orient inner = *(const struct orient *)last->params;
         map.swap = inner.swap ^ orient->swap;
         map.flip_x = inner.flip_x ^ (inner.swap ? orient->flip_y : orient->flip_x);
@@ -111,8 +111,8 @@ void step_copy(struct chain *chain)
     append(chain, &same);
 }
 
-/* Turns the corner (x, y) and the sides of a rectangle of the result into those of the rectangle
- * of a source of this shape that it comes from. */
+/* Maps a rectangle of the result, with corner (x, y), to the rectangle of the source that it comes
+ * from. */
 static void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x,
                           uint32_t *y, struct pass_shape *rectangle)
 {
@@ -126,7 +126,7 @@ static void orient_origin(const struct orient *orient, struct pass_shape source,
     *y = orient->flip_y ? source.height - down - rectangle->height : down;
 }
 
-/* A crop of a mirrored or turned image is that image of a crop: the pass then reads less. */
+/* A crop after a mirror or rotation is moved before it, so that the pass reads less. */
 void orient_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
 {
     assert(width >= 1 && height >= 1);

@@ -1,23 +1,24 @@
 /*
- * orient.cu - the eight EXIF orientations, and the plain copy, of any rectangle of an image.
+ * orient.cu - the eight EXIF orientations, and a plain copy, of any rectangle of an image.
  *
- * What is read may begin at any byte: a lane then loads the two aligned 16-byte pieces that hold
- * its 16 bytes (the second one is its neighbour's first, and comes from the cache) and shifts
- * them together. Every offset of one launch has the same remainder of 16, so it is one number.
+ * The source may start at any byte. A lane loads the two aligned 16-byte pieces that contain its
+ * 16 bytes and shifts them together. The second piece is its neighbour's first one and comes from
+ * the cache. All offsets of a launch have the same remainder modulo 16, so the shift is one number
+ * per launch.
  *
- * Where sides are exchanged, a block turns a tile in shared memory (gray 128 x 128, else 64 x 64
- * pixels): row i of the tile becomes column i of what is written. A lane reads whole words of
- * neighbouring rows and turns their bytes with PRMT in registers; it writes 16 bytes. Rows are
- * padded, or turned by 16 bytes every few rows, so that neither the 16-byte accesses along rows
- * nor the words down columns meet in a bank:
+ * If the axes are swapped, a block transposes a tile in shared memory (gray 128 x 128, otherwise
+ * 64 x 64 pixels): row i of the tile becomes column i of the output. A lane reads whole words of
+ * neighbouring rows and transposes their bytes in registers with PRMT; it writes 16 bytes. Rows
+ * are padded, or rotated by 16 bytes every few rows, so that neither the 16-byte accesses along
+ * rows nor the word accesses down columns have bank conflicts:
  *
  *     gray   bank of row 16 g + i, word w: 4 (w / 4 + g) + w % 4; a warp has g = 0..7, 4 words
  *     RGBA   bank of row 4 g + i, word w: the same; a warp has 8 g and 4 words
  *     RGB    reading, row 4 b + i, word 3 a + j: 8 b + 3 a + const; writing, row 4 a + c, word
  *            3 b + j: 4 a + 3 b + const; a warp has 8 a and 4 b: 32 different banks in both
  *
- * Where they are not, rows are copied, mirrored in registers (RGB: changing places in shared
- * memory, so that a lane holds 16 whole pixels).
+ * Otherwise rows are copied, and mirrored in registers. RGB pixels are first exchanged through
+ * shared memory, so that each lane has 16 whole pixels.
  */
 #include <cuda_runtime.h>
 
@@ -28,10 +29,11 @@
 #define ROW_THREADS 256
 #define WARP 32
 #define WARPS (THREADS / WARP)
-/* Rows that a thread of the row kernel has in flight. */
+/* Rows in flight per thread of the row kernel. */
 #define ROWS 2
-/* Blocks of the exchange a multiprocessor: all the threads it can hold; half of them where each
- * has twice the loads in flight, which would not fit its registers otherwise. */
+/* Resident blocks per multiprocessor of the transposing kernel: the maximum number of threads. Half
+ * of them for unaligned sources, which have twice the loads in flight and would run out of
+ * registers. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
 #define BLOCKS_A_MULTIPROCESSOR 4
 #elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
@@ -40,7 +42,7 @@
 #else
 #define BLOCKS_A_MULTIPROCESSOR 6
 #endif
-/* RGB pixels of a warp of the mirror, 16 a lane. */
+/* RGB pixels per warp of the mirror kernel, 16 per lane. */
 #define STRETCH (16 * WARP)
 
 /* ---- kernels ---- */
@@ -49,10 +51,10 @@ struct orient_args {
     const uint8_t *from;
     uint8_t *to;
     size_t from_stride, to_stride;
-    int from_width, from_height, width, height; /* width, height: of the result */
-    int across;  /* pieces, stretches or tiles side by side in the result */
-    int items;   /* of them in all, for the kernels that number them through */
-    int skew;    /* of what a lane loads, from an address that 16 divides */
+    int from_width, from_height, width, height; /* `width` and `height` are those of the result */
+    int across;  /* pieces, stretches or tiles per row of the result */
+    int items;   /* their total number, for kernels that number them */
+    int skew;    /* bytes from a multiple of 16 to a lane's source */
     bool flip_x, flip_y;
 };
 
@@ -66,8 +68,9 @@ static __device__ __forceinline__ void store_piece(uint8_t *at, uint4 piece)
     *reinterpret_cast<uint4 *>(at) = piece;
 }
 
-/* 16 bytes at `offset` of a row that has bytes 0..row_bytes - 1; what lies outside them is of no
- * meaning. A piece is read when it holds a byte of the row: it then lies in the buffer. */
+/* Loads 16 bytes at `offset` of a row with bytes 0..row_bytes - 1. Bytes outside the row are
+ * undefined. A piece is read only if it contains a byte of the row, because it is then inside the
+ * buffer. */
 template <bool SKEWED>
 static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, int row_bytes,
                                                 int skew)
@@ -81,7 +84,7 @@ static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, 
     uint4 high = make_uint4(0, 0, 0, 0);
     if (at > -32 && at + 16 < row_bytes)
         high = load_piece(row + at + 16);
-    /* By words, then by bytes; skew is the same for the whole launch. */
+    /* Shifts by words, then by bytes. skew is the same for the whole launch. */
     bool two = skew & 8, one = skew & 4;
     uint32_t a0 = two ? low.z : low.x, a1 = two ? low.w : low.y, a2 = two ? high.x : low.z;
     uint32_t a3 = two ? high.y : low.w, a4 = two ? high.z : high.x, a5 = two ? high.w : high.y;
@@ -92,7 +95,7 @@ static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, 
                       __funnelshift_r(b2, b3, bits), __funnelshift_r(b3, b4, bits));
 }
 
-/* The order of 16 bytes of whole pixels, the other way round. */
+/* Reverses the pixels in 16 bytes of whole pixels. */
 template <int C> static __device__ __forceinline__ uint4 mirror_16(uint4 v)
 {
     if constexpr (C == 4)
@@ -101,8 +104,8 @@ template <int C> static __device__ __forceinline__ uint4 mirror_16(uint4 v)
                       __byte_perm(v.y, 0, 0x0123), __byte_perm(v.x, 0, 0x0123));
 }
 
-/* A thread takes one piece of 16 bytes in ROWS rows, one below the other. C is of meaning to the
- * mirror only, and is 1 or 4 there. */
+/* Each thread copies one 16-byte piece of ROWS adjacent rows. C matters to the mirror only, with 1
+ * or 4. */
 template <int C, bool MIRROR, bool SKEWED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     orient_rows_kernel(orient_args a, int row_bytes)
@@ -130,7 +133,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     }
 }
 
-/* Four RGB pixels in three words, the other way round. */
+/* Reverses four RGB pixels in three words. */
 static __device__ __forceinline__ void mirror_rgb(uint32_t *to, uint32_t a, uint32_t b, uint32_t c)
 {
     to[0] = __byte_perm(c, b, 0x6321);
@@ -146,7 +149,7 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
     if (item >= a.items)
-        return; /* the whole warp */
+        return; /* the whole warp returns */
     int y = item / a.across, x0 = (item - y * a.across) * STRETCH;
     int row_bytes = a.width * 3;
     int source_y = a.flip_y ? a.height - 1 - y : y;
@@ -181,13 +184,13 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     }
 }
 
-/* ---- kernels: sides exchanged ---- */
+/* ---- kernels: axes swapped ---- */
 
-/* A tile is `side` pixels square; `group` rows of it share the place of their first piece. */
+/* A tile is `side` x `side` pixels. The rotation or padding is the same for `group` rows. */
 template <int C> struct tile_of {
     static constexpr int side = C == 1 ? 128 : 64;
     static constexpr int row_bytes = side * C;
-    static constexpr int pieces = row_bytes / 16; /* in a row */
+    static constexpr int pieces = row_bytes / 16; /* per row */
     static constexpr int thread_pieces = side * pieces / THREADS;
     static constexpr int group = C == 1 ? 16 : 4;
     static constexpr int bytes = side * row_bytes + (C == 3 ? side / group * 32 : 0);
@@ -206,7 +209,7 @@ static __device__ __forceinline__ uint32_t tile_word(const uint8_t *bytes, int a
     return *reinterpret_cast<const uint32_t *>(bytes + at);
 }
 
-/* Where row `row` of a turned tile goes, or NULL. */
+/* Destination of row `row` of a transposed tile, or NULL if it is outside the image. */
 template <int C>
 static __device__ __forceinline__ uint8_t *tile_row(const orient_args &a, int y0, int row)
 {
@@ -214,12 +217,12 @@ static __device__ __forceinline__ uint8_t *tile_row(const orient_args &a, int y0
     return y < a.height ? a.to + (size_t)y * a.to_stride : NULL;
 }
 
-/* Gray: a lane turns 16 rows of 4 pixels into 4 rows of 16. */
+/* Gray: a lane transposes 16 rows of 4 pixels to 4 rows of 16. */
 static __device__ __forceinline__ void tile_write(const orient_args &a, const uint8_t *bytes,
                                                   int x0, int y0)
 {
     int g = threadIdx.x % 8, w = threadIdx.x / 8;
-    uint32_t out[4][4]; /* column of the tile, word */
+    uint32_t out[4][4]; /* [column of the tile][word] */
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         uint32_t r[4];
@@ -244,7 +247,7 @@ static __device__ __forceinline__ void tile_write(const orient_args &a, const ui
     }
 }
 
-/* RGBA: a lane turns 4 rows of one pixel into one row of 4, four times. */
+/* RGBA: a lane transposes 4 rows of one pixel to one row of 4, four times. */
 static __device__ __forceinline__ void tile_write_rgba(const orient_args &a, const uint8_t *bytes,
                                                        int x0, int y0)
 {
@@ -263,15 +266,15 @@ static __device__ __forceinline__ void tile_write_rgba(const orient_args &a, con
     }
 }
 
-/* RGB: a lane turns 4 x 4 pixels in registers; they go back into the tile, turned, and leave it
- * along rows. */
+/* RGB: a lane transposes 4 x 4 pixels in registers and stores them in the tile, which is then
+ * written row by row. */
 static __device__ __forceinline__ void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0,
                                                       int y0)
 {
     typedef tile_of<3> tile;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int g = lane % 8 + warp % 2 * 8, b = lane / 8 + warp / 2 * 4;
-    uint32_t p[4][4]; /* column, row: a pixel in bytes 0..2 */
+    uint32_t p[4][4]; /* [column][row], a pixel in bytes 0..2 */
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         int at = tile_piece<3>(4 * b + i, 0) + 12 * g;
@@ -314,7 +317,7 @@ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1))
     __shared__ alignas(16) uint8_t bytes[tile::bytes];
     int tile_y = blockIdx.x / a.across, tile_x = blockIdx.x - tile_y * a.across;
     int x0 = tile_x * tile::side, y0 = tile_y * tile::side;
-    /* From the right, the last column of the tile is the first one of the rows written. */
+    /* If mirrored, the last column of the tile is the first row of the output. */
     int offset = (a.flip_x ? a.from_width - y0 - tile::side : y0) * C;
     uint4 pieces[tile::thread_pieces];
 #pragma unroll
@@ -395,7 +398,7 @@ extern "C" int orient_cuda(const struct pass *pass, const struct image *from,
     args.height = (int)to->height;
     args.flip_x = orient->flip_x;
     args.flip_y = orient->flip_y;
-    /* From the right, pieces are counted from the end of a row. */
+    /* If mirrored, pieces are counted from the end of a row. */
     uintptr_t origin = (uintptr_t)from->pixels + (orient->flip_x ? row_bytes : 0);
     args.skew = (int)(origin % 16);
     if (orient->swap)

@@ -1,4 +1,4 @@
-/* otsu.c - black and white at Otsu's threshold: the operation, and the threshold on the CPU. */
+/* otsu.c - the otsu operation, and its threshold on the CPU. */
 #include "gpu/ops/otsu.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * otsu.cu - Otsu's threshold on the device: one block, a thread a value.
+ * otsu.cu - computes Otsu's threshold on the device: one block with a thread per value.
  *
- * The classes' means follow from each other, rounding by rounding, so one thread goes through
- * them; shares and reciprocals before that and variances after it are the block's.
+ * The means of the classes depend on each other, rounding by rounding, so a single thread computes
+ * them. The block computes shares and reciprocals before that, and variances afterwards.
  */
 #include <cuda_runtime.h>
 
@@ -11,9 +11,9 @@
 
 /* ---- kernels ---- */
 
-/* a / b, correctly rounded, from the correctly rounded 1 / b: two steps of P. Markstein,
- * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990. A fourth of a
- * division's time, and nothing here comes near overflow or underflow. */
+/* a / b, correctly rounded, from the correctly rounded 1 / b, in two steps (P. Markstein,
+ * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990). It takes a
+ * fourth of the time of a division. No operand is near overflow or underflow. */
 static __device__ __forceinline__ double divide(double a, double b, double one_over_b)
 {
     double q = a * one_over_b;
@@ -47,7 +47,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     }
     __syncthreads();
     bool parted = otsu_parted(q1[i]);
-    over_q1[i] = parted ? 1.0 / q1[i] : 0.0; /* 0: no division here */
+    over_q1[i] = parted ? 1.0 / q1[i] : 0.0; /* 0: not a valid threshold */
     __syncthreads();
     if (i == 0) {
         double q = 0, mu = 0;
@@ -63,7 +63,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     __syncthreads();
     sigma[i] = parted ? otsu_sigma(q1[i], mu1[i], (double)moment * scale) : 0.0;
     best[i] = i;
-    /* The greatest; of equal ones the first. */
+    /* The largest variance; the first of equal ones. */
     for (int step = HISTOGRAM_BINS / 2; step > 0; step /= 2) {
         __syncthreads();
         if (i < step) {

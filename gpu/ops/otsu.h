@@ -1,8 +1,9 @@
 /*
- * otsu.h - the threshold that parts gray into two classes with the largest variance between them.
+ * otsu.h - Otsu's threshold: divides gray into two classes with maximum variance between them.
  *
- * N. Otsu, A Threshold Selection Method from Gray-Level Histograms, 1979, in the order of steps of
- * OpenCV's THRESH_OTSU, each an IEEE double operation, so that ties fall the same way.
+ * Source: N. Otsu, A Threshold Selection Method from Gray-Level Histograms, 1979. The order of
+ * steps is that of OpenCV's THRESH_OTSU, and each step is an IEEE double operation, so that ties
+ * are resolved alike.
  */
 #ifndef GPUIMGD_GPU_OPS_OTSU_H
 #define GPUIMGD_GPU_OPS_OTSU_H
@@ -20,7 +21,7 @@ extern "C" {
 /* FLT_EPSILON */
 #define OTSU_EPSILON 1.1920928955078125e-7
 
-/* Whether both classes have pixels, given the lower one's share. */
+/* Whether both classes have pixels, given the share of the lower one. */
 PIXEL bool otsu_parted(double q1)
 {
     double q2 = 1.0 - q1;
@@ -28,8 +29,9 @@ PIXEL bool otsu_parted(double q1)
     return !(low < OTSU_EPSILON || high > 1.0 - OTSU_EPSILON);
 }
 
-/* Moves value `i`, with its share p of the pixels, into the lower class: q1 is that class's share
- * and mu1 its mean. false: one of the classes is as good as empty. otsu.cu takes the same steps. */
+/* Moves value `i`, whose share of the pixels is p, to the lower class. q1 is the share of that
+ * class and mu1 its mean. Returns false if a class is almost empty. otsu.cu takes the same
+ * steps. */
 PIXEL bool otsu_next(double *q1, double *mu1, int i, double p)
 {
     *mu1 *= *q1;
@@ -40,7 +42,7 @@ PIXEL bool otsu_next(double *q1, double *mu1, int i, double p)
     return true;
 }
 
-/* The variance between the classes; mu is the mean of all. */
+/* The variance between the classes. mu is the mean of all pixels. */
 PIXEL double otsu_sigma(double q1, double mu1, double mu)
 {
     double q2 = 1.0 - q1, mu2 = (mu - q1 * mu1) / q2;

@@ -1,4 +1,4 @@
-/* phash.c - a perceptual hash: the operation, and its DCT on the CPU. */
+/* phash.c - the phash operation, and its DCT on the CPU. */
 #include "gpu/ops/phash.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 
 /* ---- the weights ---- */
 
-/* 2^18 cos(pi j / 64), rounded. The other three quarters of a turn are mirrored from these, so
- * that weights which cancel out in theory do so here. */
+/* 2^18 cos(pi j / 64), rounded. The other three quarters of a turn are mirrored from these values,
+ * so that weights that cancel in theory also cancel here. */
 static const int32_t quarter[PHASH_SIDE + 1] = {
     262144, 261828, 260882, 259307, 257107, 254288, 250856, 246820, 242189, 236975, 231190,
     224848, 217965, 210556, 202640, 194236, 185364, 176045, 166302, 156159, 145639, 134769,
@@ -37,7 +37,7 @@ static void weights_fill(struct phash_weights *weights)
 
 /* ---- the CPU's loops ---- */
 
-/* Down the columns: W X. */
+/* Transforms the columns: W X. */
 static void first_product(const struct phash_weights *weights, const uint8_t *rows, size_t stride,
                           int32_t sums[PHASH_KEPT][PHASH_SIDE])
 {
@@ -48,7 +48,7 @@ static void first_product(const struct phash_weights *weights, const uint8_t *ro
                 sums[k][x] += weights->at[k][y] * rows[y * stride + x];
 }
 
-/* Along the rows: the former times W^T. */
+/* Transforms the rows: the first product times W^T. */
 static void second_product(const struct phash_weights *weights,
                            int32_t sums[PHASH_KEPT][PHASH_SIDE], int64_t values[PHASH_VALUES])
 {
@@ -64,7 +64,7 @@ static void second_product(const struct phash_weights *weights,
 
 static uint64_t above_median(const int64_t values[PHASH_VALUES])
 {
-    int64_t middles = 0; /* the sum of the two, so that there is nothing to round */
+    int64_t middles = 0; /* sum of the two, to avoid rounding */
     uint64_t hash = 0;
     for (int i = 0; i < PHASH_VALUES; i++) {
         int rank = 0;
@@ -124,12 +124,13 @@ static enum status phash_step(const struct op_item *item, const void *params, st
     if (status)
         return status;
     if (chain->count == chain->first)
-        step_copy(chain); /* an image that is right as it is has yet to come into the stack */
+        step_copy(chain); /* an image of the right size must still be copied to the stack */
     struct pass *pass = chain_look_stacked(chain, &pass_phash, sizeof(uint64_t), phash_values);
     return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill, item->error);
 }
 
-/* Its gray is made of the colours, never of a JPEG's Y channel: OP_STARTS_GRAY is not there. */
+/* Not OP_STARTS_GRAY: the gray is computed from the colours, never taken from a JPEG's Y
+ * channel. */
 const struct op op_phash = {
     .name = "phash",
     .help = "Gives a perceptual hash, 16 hexadecimal digits, as Python's imagehash.phash",

@@ -1,11 +1,11 @@
 /*
- * phash.cu - W X W^T of 32 x 32 pictures and the bits above the median: a warp a picture.
+ * phash.cu - the DCT W X W^T of 32 x 32 images and the bits above the median, one image per warp.
  *
- * A warp is a tile of 4 x 8 lanes. In the first product lane (r, c) makes rows r and r + 4 of
- * columns 4 c to 4 c + 3, which are one word of the picture; in the second one values (r, c) and
- * (r + 4, c). Rows of weights and sums are 36 words apart: 16-byte reads at four or eight of them
- * then touch different banks. All pictures of a job, and of the jobs that share a stream with it,
- * go in one launch.
+ * A warp is arranged as 4 x 8 lanes. In the first product, lane (r, c) computes rows r and r + 4
+ * of columns 4 c to 4 c + 3, which are one word of the image. In the second product it computes
+ * the values (r, c) and (r + 4, c). Rows of weights and sums are 36 words apart, so that 16-byte
+ * reads of four or eight rows use different banks. One launch processes all images of a job and of
+ * the jobs that share its stream.
  */
 #include <cuda_runtime.h>
 
@@ -13,17 +13,18 @@
 #include "gpu/ops/phash.h"
 
 #define WARP 32
-#define WARPS 4 /* pictures a block */
+#define WARPS 4 /* images per block */
 #define ALL 0xFFFFFFFFu
 #define TILE_ROWS 4
 #define TILE_COLUMNS 8
 #define PITCH (PHASH_SIDE + 4)
-#define QUADS (PHASH_SIDE / 4) /* of values in a row */
+#define QUADS (PHASH_SIDE / 4) /* of values per row */
 
 static_assert(TILE_ROWS * 2 == PHASH_KEPT && TILE_COLUMNS == PHASH_KEPT && QUADS == TILE_COLUMNS,
               "a lane has two rows and a word of each");
 
-/* Of a job: pictures of 1,024 bytes, one behind the other, and where their hashes go. */
+/* The images of a job, 1,024 bytes each, one after the other, and the destination of their
+ * hashes. */
 struct phash_stack {
     const uint4 *pictures;
     const int4 *weights;
@@ -63,7 +64,7 @@ static __device__ __forceinline__ int64_t dot(const int4 &a, const int4 &b)
     return (int64_t)a.x * b.x + (int64_t)a.y * b.y + (int64_t)a.z * b.z + (int64_t)a.w * b.w;
 }
 
-/* Two rows of W X, a word's columns of each. */
+/* Computes two rows of W X, for the columns of one word. */
 static __device__ __forceinline__ void first_product(struct phash_shared *s, int warp, int r,
                                                      int c)
 {
@@ -85,7 +86,7 @@ static __device__ __forceinline__ void first_product(struct phash_shared *s, int
     reinterpret_cast<int4 *>(s->sums[warp][r + TILE_ROWS])[c] = high;
 }
 
-/* The lane's two values into `low` and `high`, and where all lanes see them. */
+/* Computes the lane's two values into `low` and `high`, and stores them for all lanes. */
 static __device__ __forceinline__ void second_product(struct phash_shared *s, int warp, int r,
                                                       int c, int64_t *low, int64_t *high)
 {
@@ -100,7 +101,7 @@ static __device__ __forceinline__ void second_product(struct phash_shared *s, in
     s->values[warp][(r + TILE_ROWS) * PHASH_KEPT + c] = *high;
 }
 
-/* Whoever has one of the two values in the middle says so. */
+/* A lane that has one of the two middle values stores it. */
 static __device__ __forceinline__ void say_middles(struct phash_shared *s, int warp, int lane,
                                                    int64_t low, int64_t high)
 {
@@ -118,7 +119,7 @@ static __device__ __forceinline__ void say_middles(struct phash_shared *s, int w
         s->middles[warp][second] = high;
 }
 
-/* A stack a row of the grid. */
+/* The grid has one row per stack. */
 static __global__ void __launch_bounds__(WARPS *WARP)
     phash_kernel(const __grid_constant__ phash_stacks stacks)
 {
@@ -141,7 +142,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     }
     __syncthreads();
     if (picture >= count)
-        return; /* the whole warp, and no barrier across warps follows */
+        return; /* the whole warp returns, and no barrier across warps follows */
     int64_t low, high;
     first_product(&s, warp, r, c);
     __syncwarp();

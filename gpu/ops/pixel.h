@@ -1,8 +1,8 @@
 /*
- * pixel.h - how per-pixel arithmetic is written once for both engines.
+ * pixel.h - writes per-pixel arithmetic once for both engines.
  *
- * PIXEL marks a function that the C compiler and nvcc both compile: integers, or floats whose
- * every step is exact or correctly rounded, so that the bits cannot differ.
+ * PIXEL marks a function that both the C compiler and nvcc compile. It uses integers, or floats
+ * whose every step is exact or correctly rounded, so that the results are bit-identical.
  */
 #ifndef GPUIMGD_GPU_OPS_PIXEL_H
 #define GPUIMGD_GPU_OPS_PIXEL_H
@@ -15,8 +15,8 @@
 #define PIXEL static inline __attribute__((always_inline))
 #endif
 
-/* A loop compiled for three levels of the instruction set, chosen at start. The resolvers of
- * such functions run before a sanitizer's runtime is ready, so sanitized builds go without. */
+/* Compiles a loop for three instruction sets; the loader chooses one at start. Sanitized builds do
+ * without, because the resolvers run before the sanitizer's runtime is ready. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) &&     \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VECTOR_CLONES                                                                              \

@@ -1,10 +1,10 @@
-/* point.c - chains of point operations as passes, and their loops on the CPU. */
+/* point.c - fuses point operations into passes, and has their CPU loops. */
 #include "gpu/engine/cpu.h"
 #include "gpu/ops/point.h"
 
 #include <string.h>
 
-/* Pixels that go through all steps together, in the first-level cache. */
+/* Number of pixels that take all steps together, in the L1 cache. */
 #define RUN 512
 
 /* ---- the CPU's loops ---- */
@@ -25,7 +25,8 @@ static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t c
     }
 }
 
-/* The coefficients by value: the stores might change them otherwise, for all a compiler knows. */
+/* The coefficients are passed by value. Otherwise the compiler must assume that the stores change
+ * them. */
 struct matrix {
     int32_t rows[3][4];
 };
@@ -105,7 +106,7 @@ static void point_cpu(const struct pass *pass, const struct image *from, const s
 
 /* ---- chains ---- */
 
-/* One code, with a name for each of its forms: [mix][before][after]. */
+/* Every form has the same code and its own name: [mix][before][after]. */
 #define FORM(name) {name, point_cpu, PASS_CUDA(point_cuda)}
 #define FORMS(mix)                                                                                 \
     {                                                                                              \
@@ -121,7 +122,7 @@ static const struct pass_type forms[POINT_MIXES][2][2] = {
 
 static_assert(sizeof(struct point) <= PASS_PARAMS_BYTES_MAX, "a pass must hold its tables");
 
-/* Whether the last pass is of any form; *point is then a copy of its parameters. */
+/* Whether the last pass is a point pass. *point receives a copy of its parameters. */
 static bool last_point(const struct chain *chain, struct point *point)
 {
     for (int mix = 0; mix < POINT_MIXES; mix++) {
@@ -144,7 +145,7 @@ static bool changes(const uint8_t table[256])
     return false;
 }
 
-/* Appends the pass in its form; nothing where it would be a copy. */
+/* Appends the pass in its form, or nothing if it changes nothing. */
 static void append(struct chain *chain, struct point *point)
 {
     struct pass_shape to = chain->shape;
@@ -199,7 +200,7 @@ void point_add_table(struct chain *chain, const uint8_t table[256])
     append(chain, &point);
 }
 
-/* Of gray, each row of the matrix is a table; `before` is what stands before it. */
+/* For gray, each row of the matrix is a table. `before` is the table that precedes the matrix. */
 static struct point tint(const int32_t rows[3][4], const uint8_t before[256])
 {
     struct point point = plain(POINT_TINT);
@@ -214,7 +215,7 @@ static struct point tint(const int32_t rows[3][4], const uint8_t before[256])
     return point;
 }
 
-/* With 1/2 for rounding. */
+/* Adds 1/2 for rounding. */
 static struct point mixture(enum point_mix mix, const int32_t coefficients[12])
 {
     struct point point = plain(mix);

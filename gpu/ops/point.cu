@@ -1,16 +1,16 @@
 /*
- * point.cu - tables and mixtures of channels: as many bytes as the picture has, once each way.
+ * point.cu - lookup tables and mixtures of channels: reads and writes each byte of the image once.
  *
- * The tables lie in shared memory: constant memory serves one address of a warp at a time, while
- * a table of 256 bytes fills two rows of the 32 banks, so that any 32 bytes take at most two
- * turns. They come with the launch as arguments, which belong to it alone, and are copied while
- * the first pixels are on their way.
+ * The tables are in shared memory. Constant memory serves one address of a warp at a time. A table
+ * of 256 bytes fills two rows of the 32 banks, so that any 32 lookups take at most two cycles. The
+ * tables are launch arguments, because these belong to one launch alone. They are copied to shared
+ * memory while the first pixels are loaded.
  *
- * At 4 TB/s a multiprocessor reads and writes 17 bytes a cycle. One table looks up half of them,
- * 9 bytes; shared memory gives 16 in noise, and 32 where neighbours are alike, as they are in
- * photographs. Only RGB through a table, a matrix and another table, 13 to 17 lookups a cycle
- * while the pixels also pass through shared memory to lie side by side, would be bound by the
- * banks, and has a kernel of its own.
+ * At 4 TB/s a multiprocessor reads and writes 17 bytes per cycle. One table needs 9 lookups per
+ * cycle. Shared memory serves 16 per cycle for noise, and 32 for similar neighbours, as in
+ * photographs. Only RGB with a table, a matrix and another table would be limited by the banks: it
+ * needs 13 to 17 lookups per cycle, and its pixels also pass through shared memory. It has a
+ * kernel of its own.
  */
 #include <cuda_runtime.h>
 
@@ -21,7 +21,7 @@
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
-/* 16-byte pieces a thread has in flight where no pixel needs another. */
+/* 16-byte pieces in flight per thread, if pixels do not depend on each other. */
 #define PIECES 4
 
 struct point_tables {
@@ -30,7 +30,7 @@ struct point_tables {
 
 /* ---- kernels ---- */
 
-/* One table; a block takes THREADS * PIECES pieces of one row. */
+/* One table. A block processes THREADS * PIECES pieces of one row. */
 template <bool ALPHA>
 static __global__ void __launch_bounds__(THREADS)
     table_kernel(const uint8_t *__restrict__ from, size_t from_stride, uint8_t *__restrict__ to,
@@ -61,13 +61,14 @@ struct point_args {
     const uint8_t *from;
     uint8_t *to;
     size_t from_stride, to_stride;
-    int width, stretches, stretch_count; /* a warp takes a stretch of WARP_PIXELS of a row */
+    int width, stretches, stretch_count; /* each warp processes a stretch of WARP_PIXELS pixels
+                                            of a row */
     gray_words gray;
     int32_t matrix[3][4];
     point_tables tables;
 };
 
-/* Four RGB pixels in three words. */
+/* Mixes four RGB pixels in three words. */
 static __device__ __forceinline__ void mix_four_rgb(uint32_t *w0, uint32_t *w1, uint32_t *w2,
                                                     const int32_t (&m)[3][4])
 {
@@ -87,7 +88,7 @@ static __device__ __forceinline__ void mix_four_rgb(uint32_t *w0, uint32_t *w1, 
     *w2 = gray_pack(sums[8], sums[9], sums[10], sums[11]);
 }
 
-/* The tables act on single bytes, which the sums want anyway. */
+/* The tables are applied to single bytes, which the sums need anyway. */
 template <bool BEFORE, bool AFTER>
 static __device__ __forceinline__ uint32_t mix_rgba(uint32_t pixel, const point_args &a,
                                                     const uint8_t (*tables)[256])
@@ -107,12 +108,12 @@ static __device__ __forceinline__ uint32_t mix_rgba(uint32_t pixel, const point_
         if (AFTER)
             sums[k] = tables[POINT_AFTER][sums[k] >> 16];
     }
-    /* The result's bytes, and the pixel's own alpha. */
+    /* The bytes of the result, and the pixel's own alpha. */
     return __byte_perm(__byte_perm(sums[0], sums[1], AFTER ? 0x0040 : 0x0062),
                        __byte_perm(sums[2], pixel, AFTER ? 0x0070 : 0x0072), 0x5410);
 }
 
-/* A stretch of a row, in `part` as it was loaded. */
+/* Converts a stretch of a row to gray, from `part` as loaded. */
 template <int C, bool BEFORE, bool AFTER>
 static __device__ __forceinline__ void gray_stretch(row_part<C> *part, const point_args &a,
                                                     uint8_t *row, int x0, int lane, uint8_t *stage,
@@ -202,7 +203,7 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
         __syncthreads();
     }
     if (!any)
-        return; /* the whole warp: no barrier across warps comes behind this */
+        return; /* the whole warp returns: no barrier across warps follows */
     if constexpr (GRAY)
         gray_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0], tables);
     else
@@ -210,16 +211,17 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
                                          tables);
 }
 
-/* ---- RGB through a table, a matrix and a table ----
+/*
+ * ---- RGB through a table, a matrix and a table ----
  *
- * Six lookups a pixel, beside the pixels' own way through shared memory: one table of 256 bytes
- * for all lanes would take up to two turns each. So each lane has tables of its own, an entry a
- * word, all of a lane in one bank: one turn, whatever the pixels are. They fill 64 KiB, which a
- * block makes once and keeps while it walks over the image.
+ * It needs six lookups per pixel, and the pixels also pass through shared memory. A table of 256
+ * bytes for all lanes would take up to two cycles per lookup. Each lane therefore has its own
+ * tables, with one entry per word and all entries of a lane in one bank: one cycle, whatever the
+ * pixels are. The tables take 64 KiB. A block fills them once and then walks over the image.
  */
 #define WIDE_WARPS 16
 #define WIDE_THREADS (WIDE_WARPS * WARP)
-#define WIDE_BLOCKS 2 /* a multiprocessor */
+#define WIDE_BLOCKS 2 /* per multiprocessor */
 #define WIDE_TABLE (256 * WARP * 4)
 
 struct wide_memory {
@@ -236,7 +238,7 @@ static __device__ __forceinline__ void wide_make(uint8_t *wide, const uint8_t *t
     }
 }
 
-/* The entry of the byte at bit `bit` of `word`. own: 4 times the lane. */
+/* The entry for the byte at bit `bit` of `word`. own: 4 times the lane. */
 static __device__ __forceinline__ uint32_t wide_look_up(const uint8_t *wide, uint32_t word,
                                                         int bit, uint32_t own)
 {
@@ -244,7 +246,7 @@ static __device__ __forceinline__ uint32_t wide_look_up(const uint8_t *wide, uin
     return *reinterpret_cast<const uint32_t *>(wide + (row | own));
 }
 
-/* Four pixels in three words. */
+/* Mixes four pixels in three words. */
 static __device__ __forceinline__ void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2,
                                                      const point_args &a,
                                                      const wide_memory &memory, uint32_t own)
@@ -306,7 +308,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     }
 }
 
-/* Gray to RGB: one lookup a pixel in the three tables side by side. */
+/* Gray to RGB: one lookup per pixel in each of three tables. */
 static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_constant__ point_args a)
 {
     await_kernel_before();
@@ -327,7 +329,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
         colours[v] = tables[0][v] | (uint32_t)tables[1][v] << 8 | (uint32_t)tables[2][v] << 16;
     __syncthreads();
     if (!any)
-        return; /* the whole warp */
+        return; /* the whole warp returns */
 
     uint32_t words[12];
     const uint32_t four[4] = {gray.words[0].x, gray.words[0].y, gray.words[0].z, gray.words[0].w};
@@ -356,7 +358,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
 
 /* ---- launchers ---- */
 
-/* Rows that follow each other without a gap are one long row: their padding may be written. */
+/* Rows without a gap between them are processed as one long row: a pass may write their padding. */
 static cudaError_t launch_table(const struct image *from, const struct image *to,
                                 const point_tables &tables, cudaStream_t stream)
 {
@@ -376,8 +378,8 @@ static cudaError_t launch_table(const struct image *from, const struct image *to
                          from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
 }
 
-/* Returns whether the device has the shared memory for wide_kernel: not before compute capability
- * 8.0, where mix_kernel serves. */
+/* Whether the device has enough shared memory for wide_kernel. Before compute capability 8.0 it
+ * does not, and mix_kernel is used. */
 static bool wide_fits(cudaError_t *result)
 {
     int device = 0, bytes = 0;

@@ -1,11 +1,11 @@
 /*
- * point.h - operations on single pixels, several of them in one pass.
+ * point.h - operations on single pixels, several of which are fused into one pass.
  *
- * What acts on each channel alone is a table of 256 bytes, made on the host when the plan is
- * built. Tables that meet are composed, b after a being b[a[v]], and one mixture of the channels
- * may stand between two of them: gray, or a 3 x 4 matrix. A byte stands between any two steps of
- * such a pass as it would between two passes, so the bits do not depend on what was fused. Alpha
- * is left as it is, but for gray, before which it is flattened over the background.
+ * An operation on each channel alone is a table of 256 bytes, computed on the host when the plan
+ * is built. Adjacent tables are composed: b after a is b[a[v]]. A pass may have one mixture of the
+ * channels between two tables: gray, or a 3 x 4 matrix. The value between two steps is a byte, as
+ * between two passes, so that fusing does not change the result. Alpha is kept, but gray flattens
+ * it over the background first.
  */
 #ifndef GPUIMGD_GPU_OPS_POINT_H
 #define GPUIMGD_GPU_OPS_POINT_H
@@ -23,11 +23,11 @@ extern "C" {
 #endif
 
 enum point_mix {
-    POINT_TABLE,  /* nothing: the first table is all there is */
+    POINT_TABLE,  /* no mixture: only the first table */
     POINT_GRAY,   /* 3 or 4 channels to 1 */
     POINT_MATRIX, /* of the three colours */
-    POINT_YCC,    /* the same, by another name: from Y, Cb, Cr */
-    POINT_TINT,   /* 1 channel to 3, with a table for each: a matrix on gray */
+    POINT_YCC,    /* the same matrix on Y, Cb, Cr, with its own name */
+    POINT_TINT,   /* a matrix on gray: 1 channel to 3, with a table each */
     POINT_MIXES
 };
 
@@ -35,24 +35,25 @@ enum point_mix {
 #define POINT_AFTER 1
 #define POINT_TABLES 3
 
-/* Coefficients in 1/65536 up to 32 and offsets up to 4096 keep the sum of three products within
- * 32 bits: 3 * 32 * 255 + 4096 + 1 < 2^15. */
+/* Coefficients in 1/65536 of at most 32, and offsets of at most 4096, keep the sum of three
+ * products within 32 bits: 3 * 32 * 255 + 4096 + 1 < 2^15. */
 #define POINT_COEFFICIENT_MAX 32
 #define POINT_OFFSET_MAX 4096
 
-/* The gamma of `gamma` and of `levels`. */
+/* Bounds of the gamma of `gamma` and `levels`. */
 #define POINT_GAMMA_MIN 0.01
 #define POINT_GAMMA_MAX 100
 
 struct point {
-    uint8_t tables[POINT_TABLES][256]; /* before and after the mixture; tint: of R, G, B */
+    uint8_t tables[POINT_TABLES][256]; /* before and after the mixture; with POINT_TINT those of
+                                          R, G, B */
     int32_t matrix[3][4];              /* in 1/65536; column 3 holds the offset plus 1/2 */
     struct grayscale gray;
     enum point_mix mix;
     bool before, after; /* whether these tables change anything */
 };
 
-/* The sum of a row of the matrix, cut to 0..0xFFFFFF: bits 16 to 23 are the result. */
+/* The sum of a row of the matrix, clamped to 0..0xFFFFFF. Bits 16 to 23 are the result. */
 PIXEL int32_t point_sum(int32_t r, int32_t g, int32_t b, int32_t by_r, int32_t by_g, int32_t by_b,
                         int32_t offset)
 {
@@ -65,21 +66,21 @@ PIXEL int32_t point_sum(int32_t r, int32_t g, int32_t b, int32_t by_r, int32_t b
 #endif
 }
 
-/* Each appends one pass at most, or takes its place in the last one. A table that changes
- * nothing adds nothing, and what two tables undo is taken off. */
+/* Each of these functions appends at most one pass, or changes the last pass. A table that changes
+ * nothing is not added. If two tables cancel each other, the pass is removed. */
 void point_add_table(struct chain *chain, const uint8_t table[256]);
-/* coefficients: 3 rows of R, G, B and an offset, in 1/65536. Gray counts as R = G = B, and
- * becomes RGB. */
+/* coefficients: 3 rows of R, G, B and an offset, in 1/65536. Gray counts as R = G = B and becomes
+ * RGB. */
 void point_add_matrix(struct chain *chain, const int32_t coefficients[12]);
-/* The same of 3 channels that are Y, Cb and Cr. */
+/* As point_add_matrix, for the channels Y, Cb and Cr. */
 void point_add_ycc(struct chain *chain, const int32_t coefficients[12]);
-/* Nothing on one channel. */
+/* Does nothing for one channel. */
 void point_add_gray(struct chain *chain, const struct grayscale *gray);
-/* Whether the last pass is one that point_add_gray would take its place in. */
+/* Whether point_add_gray would change the last pass instead of appending one. */
 bool point_takes_gray(const struct chain *chain);
-/* For a pass that can do this as it takes its pixels in: where the last pass is a table alone, or
- * gray with or without a table behind it, takes it off. *prologue is what it did. Gives the shape
- * of what is then taken in: the chain's own, or that with one channel. */
+/* For passes with a prologue. If the last pass is only a table, or gray with or without a table
+ * after it, removes the pass and describes it in *prologue. Returns the shape after the prologue:
+ * that of the chain, or with one channel. */
 struct pass_shape point_lift(struct chain *chain, struct prologue *prologue);
 
 pass_cuda point_cuda;

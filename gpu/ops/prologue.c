@@ -1,4 +1,4 @@
-/* prologue.c - the CPU's loops. */
+/* prologue.c - applies a prologue on the CPU. */
 #include "gpu/ops/prologue.h"
 
 #include <string.h>

@@ -1,11 +1,10 @@
 /*
- * prologue.h - what a pass on neighbourhoods makes of its pixels as it takes them in: gray, a lookup
- * in a table, or gray and then a lookup.
+ * prologue.h - the steps that a neighbourhood pass applies to its pixels as it loads them.
  *
- * So gray, and what acts on each channel alone, right before such a pass are no passes of their
- * own (point_lift). Only pixels of the source are taken in: the zeros that stand for pixels
- * outside stay zeros, and alpha, which such a pass copies from its source, stays what it is where
- * no gray is made.
+ * A prologue makes gray, looks pixels up in a table, or both in this order. Gray and operations on
+ * single channels that come right before such a pass therefore need no passes of their own
+ * (point_lift). The prologue applies only to pixels of the source. Zeros outside the image stay
+ * zeros. Alpha, which the pass copies from its source, is kept unless gray is made.
  */
 #ifndef GPUIMGD_GPU_OPS_PROLOGUE_H
 #define GPUIMGD_GPU_OPS_PROLOGUE_H
@@ -20,15 +19,15 @@
 extern "C" {
 #endif
 
-/* Neither of both: pixels are taken as they are. */
+/* If both are false, pixels are loaded unchanged. */
 struct prologue {
-    bool makes_gray; /* of 3 or 4 channels */
-    bool looks_up;   /* what there then is */
+    bool makes_gray; /* from 3 or 4 channels */
+    bool looks_up;   /* in `table`, after making gray */
     struct grayscale gray;
     uint8_t table[256];
 };
 
-/* The types of a pass, [makes_gray][looks_up], whose names say what it does first. */
+/* The pass types of an operation, [makes_gray][looks_up]. Their names start with the prologue. */
 #define PROLOGUE_FORMS(name, on_cpu, on_cuda)                                                      \
     {                                                                                              \
         {{name, on_cpu, PASS_CUDA(on_cuda)}, {"table+" name, on_cpu, PASS_CUDA(on_cuda)}},         \
@@ -38,10 +37,10 @@ struct prologue {
         }                                                                                          \
     }
 
-/* On the CPU: a row of `channels` channels. The rows do not overlap. */
+/* Applies the prologue to a row of `channels` channels, on the CPU. The rows must not overlap. */
 void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t *to, uint32_t width,
                   uint32_t channels);
-/* Bytes of any channels. May work in place. */
+/* Looks up bytes, whatever the channels. May work in place. */
 void prologue_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
-/* resample.c - weighted means along one axis, and the nearest pixel, on the CPU. */
+/* resample.c - weighted means along one axis, and nearest-pixel sampling, on the CPU. */
 #include "gpu/engine/cpu.h"
 #include "gpu/ops/resample.h"
 
 #include <string.h>
 
-/* Bytes of a row whose sums stay in the first-level cache. */
+/* Bytes of a row whose sums stay in the L1 cache. */
 #define SUMS 1024
 
 #define HALF (1 << (RESAMPLE_BITS - 1))
@@ -12,20 +12,20 @@
 /* ---- along a row ---- */
 
 /*
- * A sum over neighbours in a row would end, for every byte of the result, with a sum across a
- * vector. So LANES rows are turned together: of each byte of a row, a column, the bytes of all
- * LANES rows lie side by side, and have the same weight.
+ * Summing neighbours within a row would need a sum across a vector for each byte of the result.
+ * Instead, LANES rows are transposed together: the bytes of one column of all LANES rows become
+ * adjacent, and they share the same weight.
  */
 #define LANES 16
-/* Columns that are turned at once: TILE_PIXELS of up to 4 channels. */
+/* Columns that are transposed at once: TILE_PIXELS of up to 4 channels. */
 #define TILE_PIXELS 16
 #define TILE        (TILE_PIXELS * 4)
 #define TILE_BYTES  (TILE * LANES)
 
 static_assert(LANES == PASS_ROWS_PER_LOOK, "LANES rows between two looks at the clock");
 
-/* The index of a byte in a tile has as many bits for its row as TURNS; each turn takes the top one
- * and puts it below all others, so that [row][column] becomes [column][row]. */
+/* The index of a byte in a tile has TURNS bits for its row. Each turn moves the top bit below all
+ * others, so that [row][column] becomes [column][row]. */
 #define TURNS 4
 static_assert(1 << TURNS == LANES, "a turn a bit");
 static_assert(RESAMPLE_TAPS_STEP == 8, "sum_pixel and add_rows have 8 products");
@@ -46,7 +46,7 @@ PIXEL void turn_back(const uint8_t *restrict from, uint8_t *restrict to)
     }
 }
 
-/* Rows to columns. Whole tiles are written, the columns behind the last one as 0. */
+/* Transposes rows to columns. Writes whole tiles; the columns after the last one are 0. */
 VECTOR_CLONES
 static void turn_rows(const uint8_t *const rows[LANES], size_t row_bytes, int32_t *columns)
 {
@@ -83,7 +83,7 @@ static void premultiply_columns(int32_t *columns, size_t width)
             premultiply_run(columns + c * LANES, columns + 3 * LANES);
 }
 
-/* A pixel of the result in LANES rows. */
+/* Computes a pixel of the result in LANES rows. */
 PIXEL void sum_pixel(const int32_t *restrict columns, const int32_t *restrict weights, size_t taps,
                      uint8_t *restrict to, size_t channels)
 {
@@ -103,7 +103,7 @@ PIXEL void sum_pixel(const int32_t *restrict columns, const int32_t *restrict we
         to[i] = (uint8_t)resample_clip(sums[i]);
 }
 
-/* The cases of sum_rows are the same code with a number of channels that the compiler knows. */
+/* In sum_rows the number of channels is a compile-time constant in each case, for speed. */
 PIXEL void sum_run(const int32_t *columns, const int32_t *first, const int32_t *weights,
                    size_t taps, const struct image *to, uint32_t y, size_t channels)
 {
@@ -127,7 +127,7 @@ PIXEL void sum_run(const int32_t *columns, const int32_t *first, const int32_t *
     }
 }
 
-/* From row y on, LANES rows or what is left. */
+/* Computes LANES rows from row y, or the remaining ones. */
 VECTOR_CLONES
 static void sum_rows(const int32_t *columns, const int32_t *first, const int32_t *weights,
                      size_t taps, const struct image *to, uint32_t y)
@@ -198,7 +198,7 @@ PIXEL void add_run(int32_t *restrict sums, const uint8_t *const rows[RESAMPLE_TA
                   d[i] * w[3] + e[i] * w[4] + f[i] * w[5] + g[i] * w[6] + h[i] * w[7];
 }
 
-/* begin: the sums are these alone. */
+/* begin: set the sums instead of adding to them. */
 VECTOR_CLONES
 static void add_rows(int32_t *sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP],
                      const int32_t w[RESAMPLE_TAPS_STEP], size_t count, bool begin)
@@ -209,7 +209,7 @@ static void add_rows(int32_t *sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP
         add_run(sums, rows, w, count, false);
 }
 
-/* The same on RGBA that has not been multiplied by alpha yet. */
+/* As add_rows, for RGBA that is not yet premultiplied. */
 VECTOR_CLONES
 static void add_premultiplied(int32_t *restrict sums, const uint8_t *restrict row, int32_t weight,
                               size_t count)
@@ -229,7 +229,7 @@ static void clip_row(const int32_t *restrict sums, uint8_t *restrict to, size_t 
         to[i] = (uint8_t)resample_clip(sums[i]);
 }
 
-/* `count` bytes of an output row from byte `at` on. Rows below the last have weights of 0. */
+/* Computes `count` bytes of an output row from byte `at`. Rows below the last have weights of 0. */
 static void sum_columns(const struct image *from, const struct resample *resample, size_t first,
                         const int32_t *weights, size_t at, size_t count, uint8_t *to)
 {
@@ -257,7 +257,8 @@ static void resample_y_cpu(const struct pass *pass, const struct image *from,
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->height;
     size_t row_bytes = (size_t)to->width * to->channels;
     (void)work;
-    /* A row of few is made of nearly all the image. */
+    /* If there are few output rows, each needs nearly the whole image, so every row reads the
+     * clock. */
     for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y++) {
         uint8_t *row = to->pixels + (size_t)y * to->stride;
         for (size_t at = 0; at < row_bytes; at += SUMS)

@@ -1,10 +1,10 @@
 /*
- * resample.cu - weighted means along one axis, and the nearest pixel.
+ * resample.cu - weighted means along one axis, and nearest-pixel sampling.
  *
- * Along the rows several lanes share an output where it has many weights, so that a warp always
- * reads neighbouring pixels: with split = 32 a warp makes one output, with split = 1 it makes 32.
- * Its weights lie in shared memory, where eight warps with four rows each use them. Down the
- * columns a lane makes 4 bytes of a row, and a warp's weights are one broadcast.
+ * Along rows, several lanes share an output with many weights, so that a warp always reads
+ * neighbouring pixels: with split = 32 a warp computes one output, with split = 1 it computes 32.
+ * The weights are in shared memory and are used by eight warps with four rows each. Down columns,
+ * a lane computes 4 bytes of a row, and all lanes of a warp read the same weights.
  */
 #include <cuda_runtime.h>
 
@@ -14,7 +14,7 @@
 #define WARP 32
 #define WARPS 8
 #define THREADS (WARPS * WARP)
-/* Rows a warp takes with the weights that it has read. */
+/* Rows per warp that use the same weights. */
 #define ROWS 4
 #define X_WEIGHTS 4096
 
@@ -32,7 +32,7 @@ struct resample_args {
     const int32_t *first, *weights;
     size_t from_stride, to_stride;
     int from_width, from_height, width, height;
-    int taps, split_bits, chunk; /* chunk: weights of an output in shared memory */
+    int taps, split_bits, chunk; /* chunk: weights per output in shared memory */
     int premultiply, divide;
 };
 
@@ -83,7 +83,7 @@ static __device__ __forceinline__ void store_pixel(uint8_t *to, const int32_t *s
     }
 }
 
-/* Weights t0..t0 + count - 1 of the block's outputs into shared memory, `pitch` apart. */
+/* Loads weights t0..t0 + count - 1 of the block's outputs to shared memory, `pitch` apart. */
 static __device__ __forceinline__ void load_weights(int32_t *shared, const resample_args &a,
                                                     int x0, int outputs, int t0, int count,
                                                     int pitch)
@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
     int split = 1 << a.split_bits, outputs = WARP >> a.split_bits;
     int x0 = blockIdx.x * outputs, output = lane >> a.split_bits, part = lane & (split - 1);
     int x = min(x0 + output, a.width - 1), y0 = (blockIdx.y * WARPS + warp) * ROWS;
-    int first = a.first[x], pitch = a.chunk | 1; /* odd: 32 outputs in as many banks */
+    int first = a.first[x], pitch = a.chunk | 1; /* odd: 32 outputs use 32 banks */
     const int32_t *own = shared + (x - x0) * pitch;
 
     const uint8_t *rows[ROWS];
@@ -119,10 +119,11 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
     for (int t0 = 0; t0 < a.taps; t0 += a.chunk) {
         int count = min(a.chunk, a.taps - t0);
         if (t0 > 0)
-            __syncthreads(); /* all have used the weights before these */
+            __syncthreads(); /* all warps have used the previous weights */
         load_weights(shared, a, x0, outputs, t0, count, pitch);
         __syncthreads();
-        /* Unrolled so that many loads are on their way: an H200 waits for them, not for sums. */
+        /* Unrolled to have many loads in flight: an H200 is limited by their latency, not by the
+         * sums. */
 #pragma unroll 4
         for (int t = part; t < count; t += split) {
             int32_t weight = own[t];
@@ -147,7 +148,7 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
     }
 }
 
-/* from_width, width: in words. A word that holds the last bytes of a row lies in the stride. */
+/* from_width and width are in words. A word with the last bytes of a row is within the stride. */
 static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resample_args a)
 {
     await_kernel_before();
@@ -203,7 +204,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
 
 /* ---- launchers ---- */
 
-/* Of every pass here; the params of pass_pick are no struct resample. */
+/* For all passes in this file. The params of pass_pick are not a struct resample. */
 static resample_args images_of(const struct pass *pass, const struct image *from,
                                const struct image *to)
 {
@@ -238,8 +239,8 @@ extern "C" int resample_x_cuda(const struct pass *pass, const struct image *from
     resample_args args = args_of(pass, from, to);
     (void)work;
     args.weights = args.first + to->width;
-    /* As many lanes an output as it lies pixels from the next one, so that a warp reads a stretch;
-     * but not more than half of its weights, which leaves each lane something to add up. */
+    /* Lanes per output: at most the distance in pixels between two outputs, so that a warp reads a
+     * stretch, and at most half of the weights, so that each lane has several to add. */
     while (args.split_bits < 5 && (2 << args.split_bits) * args.width <= args.from_width &&
            (4 << args.split_bits) <= args.taps)
         args.split_bits++;

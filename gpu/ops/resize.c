@@ -1,4 +1,4 @@
-/* resize.c - the operation: geometry, and the tables of its passes. */
+/* resize.c - the resize operation: geometry, and the tables of its passes. */
 #include "gpu/ops/resize.h"
 
 #include <math.h>
@@ -19,13 +19,13 @@ struct params {
 
 /* ---- geometry ---- */
 
-/* What a resize does to a picture: the result's sides, and the part of the source for it. */
+/* The geometry of a resize: the size of the result, and the part of the source that it shows. */
 struct geometry {
     uint64_t width, height;
     uint64_t x, y, across, down;
 };
 
-/* a b / c, half up, at least 1. */
+/* a b / c, round half up, at least 1. */
 static uint64_t part(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t whole = (2 * a * b + c) / (2 * c);
@@ -77,8 +77,8 @@ static struct geometry geometry_of(const struct params *own, uint32_t width, uin
     return g;
 }
 
-/* The smallest M of 1, 2, 4 with which a decoder that scales by M/8 gives at least twice what is
- * wanted in both sides; 8: none, or fast_shrink is off. width, height: as seen, oriented. */
+/* The smallest M of 1, 2, 4 with which a decoder that scales by M/8 gives at least twice the target
+ * in both dimensions. 8: none, or fast_shrink is off. width, height: after orientation. */
 static uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height)
 {
     const struct params *own = params;
@@ -145,7 +145,7 @@ static const struct {
 struct axis {
     uint32_t outputs;
     uint32_t origin, inputs; /* the pixels of the source that may be read */
-    double start, end;       /* what the outputs stand for, from the origin on */
+    double start, end;       /* the span of the outputs, relative to the origin */
     int filter;
 };
 
@@ -159,8 +159,8 @@ static bool axis_is_same(const struct axis *axis)
     return axis->outputs == axis->inputs && axis->start == 0 && axis->end == axis->inputs;
 }
 
-/* The inputs of an output, and how far behind the first of them its centre lies: exactly, since the
- * first is an integer between 0 and the centre. */
+/* The inputs of an output, and the distance of its centre from the first of them. The distance is
+ * exact, because the first is an integer between 0 and the centre. */
 struct window {
     uint32_t first, count;
     double centre;
@@ -179,8 +179,8 @@ static struct window axis_window(const struct axis *axis, uint32_t output)
     return (struct window){(uint32_t)low, (uint32_t)(high - low), centre - low};
 }
 
-/* So many outputs further on the windows are the same, but for rounding and at the ends: the least
- * number of steps that is a whole number of inputs, where the span is one of eighths. */
+/* The windows repeat after this number of outputs, except for rounding and at the ends: the
+ * smallest number of steps that is an integer number of inputs. The span is a multiple of 1/8. */
 static uint32_t axis_period(const struct axis *axis)
 {
     uint64_t steps = (uint64_t)axis->outputs * DECODE_EIGHTHS, divisor = steps;
@@ -209,15 +209,15 @@ static size_t axis_bytes(const struct axis *axis, uint32_t taps)
     return (size_t)axis->outputs * (1 + (size_t)taps) * sizeof(int32_t);
 }
 
-/* Whether the weights of this output are the same, to the bit: they depend on these two alone. */
+/* Whether this output has bit-identical weights: they depend only on these two values. */
 static bool window_is_same(const struct window *window, const struct axis *axis, uint32_t output)
 {
     struct window other = axis_window(axis, output);
     return other.count == window->count && other.centre == window->centre;
 }
 
-/* An output has few weights but in extreme reductions, where they are computed again rather than
- * kept. */
+/* An output has few weights except for extreme reductions. They are then computed twice instead of
+ * being stored. */
 static void window_fill(const struct axis *axis, const struct window *window, int32_t *weights)
 {
     enum { kept_max = 256 };
@@ -239,7 +239,7 @@ static void window_fill(const struct axis *axis, const struct window *window, in
     }
 }
 
-/* The table is zero before. */
+/* The table must be zeroed. */
 static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
 {
     uint32_t period = axis_period(axis);
@@ -254,7 +254,7 @@ static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
     }
 }
 
-/* Steps are added up, as Pillow does, rather than multiplied. */
+/* Steps are added up, as in Pillow, not multiplied. */
 static void axis_pick(const struct axis *axis, int32_t *table)
 {
     double step = axis_scale(axis), at = axis->start + step * 0.5;
@@ -268,7 +268,7 @@ static void axis_pick(const struct axis *axis, int32_t *table)
 
 /* ---- passes ---- */
 
-/* Parameters of the passes: what the kernel reads, if anything, and what its tables are computed
+/* Parameters of the passes: those of the kernel, if any, and those that the tables are computed
  * from. */
 struct resample_params {
     struct resample resample;
@@ -321,12 +321,12 @@ static enum status add_resample(const struct op_item *item, struct chain *chain,
     return chain_constants(chain, pass, bytes, resample_fill, item->error);
 }
 
-/* First along the rows, then down the columns; a side that stays as it is needs no pass. */
+/* Resizes the rows first, then the columns. An unchanged axis needs no pass. */
 static enum status add_filtered(const struct op_item *item, struct chain *chain, struct axis *x,
                                 struct axis *y)
 {
     bool alpha = chain->shape.channels == 4, down = !axis_is_same(y);
-    /* Columns on the left are left out by resample_x alone, whose weights are then 1. */
+    /* Only resample_x skips columns on the left; its weights are then 1. */
     bool across = !axis_is_same(x) || x->origin != 0;
     enum status status = STATUS_OK;
     if (across) {
@@ -345,7 +345,7 @@ static enum status add_filtered(const struct op_item *item, struct chain *chain,
     return status;
 }
 
-/* The axis of a part that begins at `at` and has `length` pixels of the whole picture. */
+/* The axis of a part that starts at `at` and has `length` pixels of the full image. */
 static struct axis axis_of(const struct params *own, const struct chain_side *side,
                            uint32_t stored, uint64_t outputs, uint64_t at, uint64_t length)
 {
@@ -381,7 +381,7 @@ static const struct op_param resize_params[] = {
 static enum status resize_check(const struct op_item *item, void *params)
 {
     struct params *own = params;
-    /* If a job asks for exact sides, it gets them. */
+    /* If a job asks for exact sides, enlarging is allowed by default. */
     if (!op_given(item, "enlarge"))
         own->enlarge = own->fit != FIT_INSIDE;
     if (own->width == 0 && own->height == 0)

@@ -1,9 +1,10 @@
 /*
- * resize.h - another size, as Pillow's Image.resize without reducing_gap has it, to the bit.
+ * resize.h - changes the size of an image, bit-identical to Pillow's Image.resize without
+ * reducing_gap.
  *
- * The operation turns into one or two passes of resample.h and makes their tables, in doubles, on
- * the host. Where a JPEG was decoded at M/8 of its size the geometry is still that of the whole
- * picture: the chain carries both (pass.h), and the filter's box has fractions of eighths.
+ * The operation becomes one or two passes of resample.h. It computes their tables on the host, in
+ * double. If a JPEG was decoded at M/8 of its size, the geometry is still that of the full image:
+ * the chain knows both sizes (chain.h), and the filter's box has multiples of 1/8.
  */
 #ifndef GPUIMGD_GPU_OPS_RESIZE_H
 #define GPUIMGD_GPU_OPS_RESIZE_H
@@ -12,8 +13,8 @@
 
 #include "gpu/plan/op.h"
 
-/* Appends what makes the chain's picture, decoded in full, one of exactly these sides, by lanczos3:
- * no pass where it has them. item: for messages. */
+/* Resizes the chain's image, which was decoded in full, to exactly this size with lanczos3. Appends
+ * no pass if it has this size. item: for messages. */
 enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,
                          uint32_t height) MUST_CHECK;
 

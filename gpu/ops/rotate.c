@@ -1,4 +1,4 @@
-/* rotate.c - turns by quarters: the operation. */
+/* rotate.c - the rotate operation: multiples of 90 degrees. */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/steps.h"

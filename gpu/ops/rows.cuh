@@ -1,10 +1,11 @@
 /*
- * rows.cuh - how a warp takes 512 pixels of a row and makes gray of them.
+ * rows.cuh - loads 512 pixels of a row per warp, and converts them to gray.
  *
  * A warp loads its stretch with 16-byte reads of neighbouring lanes, all in flight before the
- * first is used. Four channels and one are where they belong at once (16 bytes hold whole
- * pixels); three go through shared memory, so that each lane gets 16 whole pixels: reading 48
- * bytes a lane at a stride of 48 bytes touches all 32 banks in each quarter of a warp.
+ * first is used. Pixels of one and four channels are in place at once, because 16 bytes hold whole
+ * pixels. Pixels of three channels are exchanged through shared memory, so that each lane gets 16
+ * whole pixels. Its reads of 48 bytes at a stride of 48 bytes use all 32 banks in each quarter of
+ * a warp.
  */
 #ifndef GPUIMGD_GPU_OPS_ROWS_CUH
 #define GPUIMGD_GPU_OPS_ROWS_CUH
@@ -17,11 +18,11 @@
 #define LANE_PIXELS 16
 #define WARP_PIXELS (WARP * LANE_PIXELS)
 
-/* Weights as __dp2a takes them: two of 16 bits in a word, for pixels at four places in a word. */
+/* Weights for __dp2a: pairs of 16 bits per word, for pixels at four positions in a word. */
 struct gray_words {
-    uint32_t rg, b0, r0_high, gb; /* (r, g), (b, 0), (0, r), (g, b); first one low */
+    uint32_t rg, b0, r0_high, gb; /* (r, g), (b, 0), (0, r), (g, b); the first one low */
     uint32_t r, g, b;
-    /* Of RGBA: the background's red and blue, 16 bits each, and green, and 255 times them + 127. */
+    /* RGBA: the background's red and blue in 16 bits each, its green, and 255 times each + 127. */
     uint32_t under_rb, under_g, base_rb, base_g;
 };
 
@@ -42,13 +43,13 @@ static inline struct gray_words gray_words_of(const struct grayscale *gray)
     return words;
 }
 
-/* What a lane holds of a stretch: C times 16 bytes, each 512 bytes after the other. */
+/* A lane's part of a stretch: C times 16 bytes, 512 bytes apart. */
 template <int C> struct row_part {
     uint4 words[C];
 };
 
-/* Loads the stretch that begins at pixel x0 (a multiple of 512) of a row. A 16-byte piece is
- * read when it holds a byte of the row; it then lies within the stride, a multiple of 32. */
+/* Loads the stretch at pixel x0 (a multiple of 512) of a row. A 16-byte piece is read only if it
+ * contains a byte of the row: it is then within the stride, a multiple of 32. */
 template <int C>
 static __device__ __forceinline__ void row_load(row_part<C> *part, const uint8_t *row, int x0,
                                                 int width, int lane)
@@ -62,7 +63,7 @@ static __device__ __forceinline__ void row_load(row_part<C> *part, const uint8_t
     }
 }
 
-/* Bytes 2 of four sums (their gray; bytes 3 are 0) as one word: 3 PRMT. */
+/* Packs byte 2 of four sums (their gray; byte 3 is 0) into one word: 3 PRMT. */
 static __device__ __forceinline__ uint32_t gray_pack(uint32_t y0, uint32_t y1, uint32_t y2,
                                                      uint32_t y3)
 {
@@ -70,8 +71,8 @@ static __device__ __forceinline__ uint32_t gray_pack(uint32_t y0, uint32_t y1, u
     return __byte_perm(low, high, 0x5410);
 }
 
-/* Four RGB pixels in three words to four gray bytes: 8 IDP.2A, 3 PRMT. Each sum begins with the
- * rounding 32768, and no product leaves its pixel: the weight beside it is 0. */
+/* Converts four RGB pixels in three words to four gray bytes: 8 IDP.2A, 3 PRMT. Each sum starts
+ * with 32768 for rounding. Bytes of the neighbouring pixel have a weight of 0. */
 static __device__ __forceinline__ uint32_t gray_four_rgb(uint32_t w0, uint32_t w1, uint32_t w2,
                                                          const gray_words &gray)
 {
@@ -82,10 +83,9 @@ static __device__ __forceinline__ uint32_t gray_four_rgb(uint32_t w0, uint32_t w
     return gray_pack(y0, y1, y2, y3);
 }
 
-/* A sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of what
- * flatten_byte makes of each colour. Red and blue are flattened side by side in one word: its
- * halves stay below 65,536, whatever is borrowed on the way. The weights meet bytes 1 and 3 as they
- * lie. */
+/* A sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of each
+ * colour's flatten_byte. Red and blue are flattened together in one word: its halves stay below
+ * 65,536, whatever is borrowed between them. The weights apply to bytes 1 and 3 in place. */
 static __device__ __forceinline__ uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
 {
     uint32_t alpha = pixel >> 24;
@@ -109,12 +109,12 @@ static __device__ __forceinline__ uint32_t gray_four_rgba(const uint4 &four,
                      gray_sum_rgba(four.z, gray), gray_sum_rgba(four.w, gray));
 }
 
-/* The 16 pixels of a lane, 48 bytes, gathered from the stretch through `stage` (1536 bytes that
- * this warp has to itself, 16-byte aligned). All lanes of the warp call it. */
+/* Gathers the lane's 16 pixels, 48 bytes, from the stretch through `stage`: 1536 bytes that only
+ * this warp uses, 16-byte aligned. All lanes of the warp must call it. */
 static __device__ __forceinline__ void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
-    __syncwarp(); /* the stretch before this one has been read */
+    __syncwarp(); /* all lanes have read the previous stretch */
 #pragma unroll
     for (int j = 0; j < 3; j++)
         pieces[lane + j * WARP] = part->words[j];
@@ -124,7 +124,8 @@ static __device__ __forceinline__ void row_turn_rgb(row_part<3> *part, uint8_t *
         part->words[j] = pieces[lane * 3 + j];
 }
 
-/* The way back: pixels that each lane has, to pieces that lie side by side across the lanes. */
+/* The reverse of row_turn_rgb: from whole pixels per lane to pieces that are adjacent across
+ * lanes. */
 static __device__ __forceinline__ void row_return_rgb(row_part<3> *part, uint8_t *stage, int lane)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);

@@ -1,4 +1,4 @@
-/* sobel.c - edges: the operation, and its loops on the CPU. */
+/* sobel.c - the sobel operation and its CPU loops. */
 #include "gpu/ops/sobel.h"
 
 #include <string.h>
@@ -10,23 +10,23 @@
 
 /* ---- the CPU's loops ---- */
 
-/* Columns whose sums lie between the two loops, in the first-level cache. */
+/* Columns whose sums are stored between the two loops, in the L1 cache. */
 #define COLUMNS 256
 
-/* The three rows that a row of gradients is made of, and what stands for columns outside. */
+/* Three rows of gray for a row of gradients, and the columns that replace those outside. */
 struct rows {
     const uint8_t *above, *middle, *below;
     int width;
     enum sobel_border border;
 };
 
-/* Each column of three, smoothed and differenced once; the formulas have it in three gradients. 16
- * bits hold every step of the sums, and double the lanes. */
+/* Each column of three pixels is smoothed and differenced once, although three gradients use it. 16
+ * bits are enough for every step, and double the lanes. */
 struct sums {
     uint16_t smooth[COLUMNS + 2], change[COLUMNS + 2];
 };
 
-/* Of `count` columns from `from` on, and of one on either side of them. */
+/* Sums `count` columns from `from`, and one more on either side. */
 PIXEL void sum_columns(const struct rows *rows, int from, int count, struct sums *sums)
 {
     int first = from > 0 ? from - 1 : 0;
@@ -51,7 +51,7 @@ PIXEL void sum_columns(const struct rows *rows, int from, int count, struct sums
     }
 }
 
-/* A magnitude that is known when this is compiled keeps the lanes at 16 bits where it can. */
+/* If the magnitude is a compile-time constant, the lanes keep 16 bits where possible. */
 PIXEL void measure_columns(const struct sums *sums, uint8_t *restrict to, int count,
                            enum sobel_magnitude magnitude)
 {
@@ -85,8 +85,8 @@ static void sobel_row(const struct rows *rows, uint8_t *restrict to, enum sobel_
     }
 }
 
-/* The gray row at `y`: the source itself, or one of three rows that go round in `ring`; the rows
- * before it have been made already. */
+/* The gray row `y`: the source's row, or one of three rows in the cyclic buffer `ring`. Earlier
+ * rows have already been made. */
 static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8_t *ring,
                                size_t ring_stride, const struct sobel *sobel)
 {
@@ -108,7 +108,7 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     int width = (int)from->width, height = (int)from->height, made = -1;
     size_t ring_stride = image_stride(from->width, 1);
     for (int y = 0; y < height && !pass_is_late_at(pass, (uint32_t)y); y++) {
-        /* In order of need: a row that is made takes the place of the one three before it. */
+        /* Rows are requested from top to bottom: a new row replaces the one three rows above it. */
         int above = sobel_inside(y - 1, height, sobel->border);
         int below = sobel_inside(y + 1, height, sobel->border);
         uint8_t *row = to->pixels + (size_t)y * to->stride;
@@ -126,7 +126,7 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     }
 }
 
-/* Without and with a table; it makes its gray in either. */
+/* Without and with a table. Both make gray if the image has colours. */
 static const struct pass_type types[] = {{"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)},
                                          {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)}};
 
@@ -152,7 +152,8 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
     memset(&sobel, 0, sizeof(sobel));
     sobel.magnitude = (enum sobel_magnitude)own->magnitude;
     sobel.border = (enum sobel_border)own->border;
-    /* Behind a table of colours gray is made with it, and what lies between the passes is gray. */
+    /* Gray is added to a table of colours before it, so that the image between the passes is
+     * gray. */
     struct grayscale gray = grayscale_default(chain->background);
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &sobel.prologue);

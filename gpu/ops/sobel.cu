@@ -1,28 +1,32 @@
 /*
- * sobel.cu - gray and its gradient in one pass: 1, 3 or 4 bytes in, 1 byte out a pixel.
+ * sobel.cu - gray and its Sobel gradient in one pass: 1, 3 or 4 bytes read, 1 byte written per
+ * pixel.
  *
- * A block of 4 warps walks down a strip of 512 columns, 8 rows a step. In a step each warp turns
- * two rows, which it loaded while the step before was computed, to gray in a ring of three steps
- * of rows in shared memory, with a column of halo on either side; then it computes two rows of
- * the result from four rows of gray. So every pixel is read once and made gray once, but for two
- * rows a block and two columns a strip, which the second-level cache holds. One barrier a step
- * is enough: a step reads gray of its own rows and of the two rows before them, and what is
- * written meanwhile belongs to the next step; three steps of rows fit the ring.
+ * A block of 4 warps walks down a strip of 512 columns, 8 rows per step. In each step, a warp
+ * converts two rows to gray; it loaded them during the previous step. The gray is stored in a
+ * cyclic buffer in shared memory, which holds the rows of three steps with a halo of one column on
+ * either side. The warp then computes two rows of the result from four rows of gray. Every pixel
+ * is thus read and converted once, except two rows per block and two columns per strip, which the
+ * L2 cache holds. One barrier per step is enough: a step reads gray of its own rows and of the two
+ * rows before them, and writes after the barrier belong to the next step, for which the buffer has
+ * room.
  *
- * The gradient is computed on pairs of pixels in half2 arithmetic, exactly: as long as integers
- * stay within +-2047, a half whose bits are the integer k (sign beside it) stands for k 2^-24,
- * subnormal or of the first normal exponent, so sums and doublings are exact, and a byte of gray
- * is such a half as it stands. Absolute values are free there, as modifiers of the operands.
+ * The gradient is computed exactly, on pairs of pixels in half2 arithmetic. An integer k within
+ * +-2047, stored as the bits of a half (with a separate sign), has the value k 2^-24, which is
+ * subnormal or of the first normal exponent. Sums and doublings are therefore exact, and a gray
+ * byte is such a half without conversion. Absolute values are free, as modifiers of the operands.
  *
- * Instructions a pixel, for RGB and half (132 multiprocessors at 1.7 GHz issue 28.7e12 lanes a
- * second: 41 a pixel at 700 Gpixel/s; byte shuffles and dot products have half of that):
+ * Instructions per pixel for RGB and `half` (132 multiprocessors at 1.7 GHz issue 28.7e12 lanes
+ * per second: 41 per pixel at 700 Gpixel/s; byte shuffles and dot products have half of that
+ * rate):
  *     gray     2 IDP.2A, 0.75 PRMT to pack
  *     unpack   1.25 PRMT (4 rows of gray for 2 of the result, 20 columns for 16)
  *     columns  1.9 HFMA2/HADD2: a + 2d + g and a - g
  *     shift    1.1 PRMT: the same, one column to the left
  *     rows     1.5 HADD2/HFMA2: Gx, Gy; length 0.5, clamp 0.5, halve 0.5, pack 0.25 PRMT
- * about 10; with loads, the halo, addresses, borders and the loop, sm_90 code has 680 for the 32
- * pixels of a lane in a step, 21 a pixel, of which about 18 are carried out away from borders.
+ * About 10 in all. With loads, halo, addresses, borders and the loop, the sm_90 code has 680
+ * instructions for the 32 pixels of a lane in a step: 21 per pixel, of which about 18 are executed
+ * away from borders.
  */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -37,12 +41,13 @@
 #define WARP_ROWS 2
 #define STEP_ROWS (WARPS * WARP_ROWS)
 #define RING_ROWS (3 * STEP_ROWS)
-/* Columns before the first pixel in a row of the ring: its halo, and alignment for 16 bytes. */
+/* Columns before the first pixel of a row in the ring: the halo, padded to 16 bytes. */
 #define MARGIN 16
 #define RING_PITCH (MARGIN + WARP_PIXELS + MARGIN)
-/* Blocks that fit a multiprocessor, by registers: four channels in flight take more of them. */
+/* Resident blocks per multiprocessor, limited by registers: four channels in flight need more. */
 #define BLOCKS_A_MULTIPROCESSOR(channels) ((channels) == 4 ? 4 : (channels) == 3 ? 6 : 8)
-/* Rows a block: so few cost too much that is made twice, so many leave blocks too uneven. */
+/* Rows per block. With fewer, too many rows are computed twice; with more, the blocks end too
+ * unevenly. */
 #define ROWS_MIN (STEP_ROWS - 2)
 #define ROWS_MAX (16 * STEP_ROWS - 2)
 
@@ -53,14 +58,14 @@ struct sobel_args {
     uint8_t *to;
     size_t from_stride, to_stride;
     int width, height;
-    int strips;     /* blocks side by side */
-    int block_rows; /* of the result */
+    int strips;     /* blocks per row */
+    int block_rows; /* rows of the result */
     enum sobel_border border;
     gray_words gray;
 };
 
-/* What a warp has in flight of a row: its stretch and, in lanes 0 and 1, the pixel before the
- * strip and the pixel after it (or after the image, by the rule of the border). */
+/* A warp's part of a row in flight: its stretch and, in lanes 0 and 1, the pixels before and after
+ * the strip, by the border's rule. */
 template <int C> struct sobel_row {
     row_part<C> part;
     uint32_t halo;
@@ -82,8 +87,8 @@ static __device__ __forceinline__ void sobel_load(sobel_row<C> *held, const sobe
     }
 }
 
-/* Makes gray of a loaded row in its place in the ring. The halo comes after the stretch: where
- * the image ends within the strip, it replaces what lies behind the last pixel. */
+/* Converts a loaded row to gray in its place in the ring. The halo is written after the stretch. If
+ * the image ends within the strip, the halo replaces the byte after the last pixel. */
 template <int C, bool TABLE>
 static __device__ __forceinline__ void sobel_keep(sobel_row<C> *held, uint8_t *ring_row,
                                                   uint8_t *stage, const uint8_t *table,
@@ -129,8 +134,8 @@ static __device__ __forceinline__ uint32_t as_word(__half2 pair)
     return *reinterpret_cast<uint32_t *>(&pair);
 }
 
-/* Pixels of one row around and in a lane's 16: pair[0] ends in the one before them, pair[1..8]
- * are they, pair[9] begins with the one after. */
+/* A lane's 16 pixels of one row with their neighbours: pair[0] ends with the pixel before them,
+ * pair[1..8] hold them, pair[9] starts with the pixel after them. */
 struct sobel_pairs {
     __half2 pair[10];
 };
@@ -152,13 +157,13 @@ static __device__ __forceinline__ void sobel_unpack(sobel_pairs *row, const uint
     row->pair[9] = as_half2(__byte_perm(after, 0, 0x4140));
 }
 
-/* (high half of left, low half of right): the pair that begins one pixel before `right`. */
+/* (high half of left, low half of right): the pair that starts one pixel before `right`. */
 static __device__ __forceinline__ __half2 pair_between(__half2 left, __half2 right)
 {
     return as_half2(__byte_perm(as_word(left), as_word(right), 0x5432));
 }
 
-/* Lengths of two gradients as two integers 0..255, one a half of the word. */
+/* Lengths of two gradients, 0..255, one per half of the word. */
 template <int M>
 static __device__ __forceinline__ uint32_t sobel_pair_length(__half2 gx, __half2 gy)
 {
@@ -171,17 +176,17 @@ static __device__ __forceinline__ uint32_t sobel_pair_length(__half2 gx, __half2
         uint32_t most = M == SOBEL_HALF ? 0x01FF01FFu : 0x00FF00FFu;
         __half2 sum = __hadd2(__habs2(gx), __habs2(gy));
         uint32_t cut = as_word(__hmin2(sum, as_half2(most)));
-        return M == SOBEL_HALF ? cut >> 1 : cut; /* what falls into bit 15 is dropped by PRMT */
+        return M == SOBEL_HALF ? cut >> 1 : cut; /* PRMT drops bit 15 */
     }
 }
 
-/* 16 pixels of the result from rows above (a), at (m) and below (b). */
+/* Computes 16 pixels of the result from the rows above (a), at (m) and below (b). */
 template <int M>
 static __device__ __forceinline__ uint4 sobel_lane(const sobel_pairs &a, const sobel_pairs &m,
                                                    const sobel_pairs &b)
 {
     const __half2 two = as_half2(0x40004000u);
-    __half2 smooth[10], step[10]; /* down the columns: a + 2 m + b, a - b */
+    __half2 smooth[10], step[10]; /* per column: a + 2 m + b, a - b */
 #pragma unroll
     for (int k = 0; k < 10; k++) {
         smooth[k] = __hadd2(__hfma2(two, m.pair[k], a.pair[k]), b.pair[k]);
@@ -225,9 +230,9 @@ static __device__ __forceinline__ void sobel_store(uint4 pixels, const sobel_arg
     *reinterpret_cast<uint4 *>(a.to + (size_t)y * a.to_stride + x) = pixels;
 }
 
-/* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1; row j of its result
- * needs rows j, j + 1, j + 2 of gray. Step t makes rows 8 t..8 t + 7 of gray, and from then on
- * rows 8 t - 2..8 t + 5 of the result can be computed. */
+/* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1. Row j of the result
+ * needs rows j, j + 1, j + 2 of gray. Step t computes rows 8 t..8 t + 7 of gray, and then rows 8 t
+ * - 2..8 t + 5 of the result. */
 template <int C, int M, bool TABLE>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
     sobel_kernel(sobel_args a, const __grid_constant__ table_argument<TABLE> given)
@@ -273,7 +278,7 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
 
         int j = t * STEP_ROWS - 2 + warp * WARP_ROWS;
         if (j >= 0 && j < rows && x < a.width) {
-            /* The two rows before this step's lie at the other end of the ring. */
+            /* The last two rows of the previous step are at the other end of the ring. */
             int above = ring_base - 2 + warp * WARP_ROWS;
             int first = above < 0 ? above + RING_ROWS : above;
             int third = ring_base + warp * WARP_ROWS;
@@ -293,7 +298,7 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
 
 /* ---- launchers ---- */
 
-/* Rows a block: as many blocks as run at once, so that none waits for a second round. */
+/* Rows per block, for as many blocks as run at once, so that none waits for a second wave. */
 static int block_rows(int width, int height, int channels)
 {
     int strips = (width + WARP_PIXELS - 1) / WARP_PIXELS;

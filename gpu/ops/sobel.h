@@ -1,16 +1,16 @@
 /*
- * sobel.h - the length of the 3 x 3 Sobel gradient of gray.
+ * sobel.h - the magnitude of the 3 x 3 Sobel gradient of gray.
  *
  *     a b c    Gx = (a + 2d + g) - (c + 2f + i)
  *     d e f    Gy = (a + 2b + c) - (g + 2h + i)
  *     g h i
  *
  * half: min(255, (|Gx| + |Gy|) >> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 +
- * Gy^2))). Borders: reflect101 (as OpenCV's default), replicate, or zero: the output's outermost
- * frame is 0. A side of one pixel reflects onto itself.
+ * Gy^2))). Borders: reflect101 (OpenCV's default), replicate, or zero. With zero the outermost
+ * frame of the result is 0. A side of one pixel reflects onto itself.
  *
- * One pass makes gray of 1, 3 or 4 channels, looks it up in a table where there is one, and takes
- * its gradient: a colour pixel is read once.
+ * One pass makes gray from 1, 3 or 4 channels, looks it up in a table if there is one, and
+ * computes the gradient, so that each colour pixel is read once.
  */
 #ifndef GPUIMGD_GPU_OPS_SOBEL_H
 #define GPUIMGD_GPU_OPS_SOBEL_H
@@ -31,10 +31,10 @@ enum sobel_border { SOBEL_REFLECT101, SOBEL_REPLICATE, SOBEL_ZERO };
 struct sobel {
     enum sobel_magnitude magnitude;
     enum sobel_border border;
-    struct prologue prologue; /* gray, where it is made of colours */
+    struct prologue prologue; /* makes gray of colours */
 };
 
-/* The index inside 0..size-1 that stands for index -1..size. A zero border needs any. */
+/* Maps index -1..size to 0..size-1. With a zero border any index will do. */
 PIXEL int sobel_inside(int index, int size, enum sobel_border border)
 {
     if (index < 0)
@@ -44,7 +44,8 @@ PIXEL int sobel_inside(int index, int size, enum sobel_border border)
     return index;
 }
 
-/* Columns left and right stand for x - 1 and x + 1 of the rows above (a), at (m), below (b). */
+/* The gradient at column x of the rows above (a), at (m) and below (b). left and right are the
+ * columns x - 1 and x + 1, after the border's rule. */
 PIXEL int sobel_gx(const uint8_t *a, const uint8_t *m, const uint8_t *b, size_t left, size_t right)
 {
     return (a[left] + 2 * m[left] + b[left]) - (a[right] + 2 * m[right] + b[right]);
@@ -60,10 +61,10 @@ PIXEL int sobel_sum(int gx, int gy)
     return (gx < 0 ? -gx : gx) + (gy < 0 ? -gy : gy);
 }
 
-/* min(255, floor(sqrt(n))) for 0 <= n < 2^22, so that n + 1/2 is exact in a float. With k^2 <= n <
- * (k+1)^2 and k <= 255 the root of n + 1/2 keeps 1/1100 away from both k and k + 1: dozens of
- * roundings, so the integer part is right with any square root that is good to a few units in
- * the last place. */
+/* min(255, floor(sqrt(n))) for 0 <= n < 2^22, for which n + 1/2 is exact in a float. With k^2 <= n
+ * < (k+1)^2 and k <= 255, the root of n + 1/2 differs from k and k + 1 by at least 1/1100. This is
+ * dozens of rounding errors, so any square root that is accurate to a few units in the last place
+ * gives the right integer. */
 PIXEL int sobel_root(int n)
 {
     float root, middle = (float)n + 0.5f;

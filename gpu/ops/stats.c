@@ -1,4 +1,4 @@
-/* stats.c - mean, least and greatest value: the operation, and its loops on the CPU. */
+/* stats.c - the stats operation and its CPU loops. */
 #include "gpu/ops/stats.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- the CPU's loops ---- */
 
-/* A row's sum fits 32 bits: 65,500 times 255 is 17 million. */
+/* A row's sum fits in 32 bits: 65,500 times 255 is 17 million. */
 PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
                      uint8_t *max)
 {
@@ -26,7 +26,7 @@ PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *su
     *max = high;
 }
 
-/* Of a step that the compiler knows it makes better loops. */
+/* A compile-time step allows faster loops. */
 VECTOR_CLONES
 static void stats_row_1(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
 {

@@ -1,9 +1,9 @@
 /*
- * stats.cu - sum, least and greatest value of each channel.
+ * stats.cu - sum, minimum and maximum of each channel.
  *
- * A lane keeps its own; at the end they meet in the warp by shuffles, in the block through shared
- * memory, and in the result by one atomic a block and figure. Least values are kept as their
- * distance from 255, so that the result begins as zeros.
+ * Each lane keeps its own values. At the end they are combined within the warp by shuffles, within
+ * the block through shared memory, and in the result by one atomic per block and value. A minimum
+ * is stored as 255 - min, so that the result can start as zeros.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"
@@ -11,16 +11,17 @@
 #include "gpu/ops/stats.h"
 #include "gpu/plan/pass.h"
 
-/* Of one channel: max and room have two values of 16 bits each. The sum fits 32 bits for 16 million
- * pixels; a lane has a 1,000th of the image even on a small device. A warp's would not fit. */
+/* One channel. max and room hold two values of 16 bits each. The sum of a lane fits in 32 bits up
+ * to 16 million pixels, and a lane has 1/1000 of the image even on a small device. The sum of a
+ * warp would not fit. */
 struct lane_stats {
     uint32_t sum, max, room;
 };
 
 /* ---- kernels ---- */
 
-/* Four values of one channel, of which those under `mask` count. A value that does not count
- * adds 0 to the sum and to the greatest, and is 255 to the least. */
+/* Adds four values of one channel. Only those under `mask` count: the others are 0 for the sum and
+ * the maximum, and 255 for the minimum. */
 static __device__ __forceinline__ void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
 {
     uint32_t values = four & mask, rooms = ~four & mask;
@@ -29,13 +30,13 @@ static __device__ __forceinline__ void take_four(lane_stats *stats, uint32_t fou
     stats->room = __vmaxu2(stats->room, __vmaxu2(rooms & 0x00ff00ffu, rooms >> 8 & 0x00ff00ffu));
 }
 
-/* The first n bytes of four. */
+/* A mask of the first n bytes of four. */
 static __device__ __forceinline__ uint32_t first_bytes(int n)
 {
     return n >= 4 ? 0xffffffffu : n <= 0 ? 0u : (1u << (8 * n)) - 1;
 }
 
-/* Four words of interleaved pixels as a word of each channel. */
+/* Sorts four words of interleaved pixels into a word per channel. */
 static __device__ __forceinline__ void take_rgb(lane_stats *stats, uint32_t a, uint32_t b,
                                                 uint32_t c, uint32_t mask)
 {

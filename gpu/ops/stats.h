@@ -1,4 +1,4 @@
-/* stats.h - sum, least and greatest value of each channel. */
+/* stats.h - sum, minimum and maximum of each channel. */
 #ifndef GPUIMGD_GPU_OPS_STATS_H
 #define GPUIMGD_GPU_OPS_STATS_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What the pass leaves, one a channel. All zero is the right beginning. */
+/* The values of one channel in the work space. They start as zeros. */
 struct stats_channel {
     uint64_t sum;
     uint32_t max;

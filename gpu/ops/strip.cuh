@@ -1,10 +1,11 @@
 /*
- * strip.cuh - how a warp walks down a strip of an RGB image, 256 columns wide, by itself.
+ * strip.cuh - lets a warp walk down a strip of an RGB image, 256 columns wide, on its own.
  *
- * It takes rows in pairs, the next two pairs on their way into a ring in shared memory that is its
- * own while it works on one: no warp waits for another, and what it needs of the rows above stays
- * in its registers. A lane has eight pixels, with two on either side, as words of one channel. At
- * the image's sides, the columns outside are made from the row itself once a pair is there.
+ * The warp processes rows in pairs. While it works on one pair, the next two are loaded into its
+ * own cyclic buffer in shared memory. No warp waits for another one, and data of the rows above
+ * stays in registers. Each lane has eight pixels, and two more on either side, as words of one
+ * channel. At the image's sides, the columns outside are made from the row after its pair is
+ * loaded.
  */
 #ifndef GPUIMGD_GPU_OPS_STRIP_CUH
 #define GPUIMGD_GPU_OPS_STRIP_CUH
@@ -21,12 +22,13 @@
 #define STRIP_WIDTH (WARP * STRIP_LANE)
 #define STRIP_ROW_BYTES (STRIP_WIDTH * 3)
 #define STRIP_WARPS 4
-/* Bytes on either side of a row in the ring, and columns that are made outside the image. */
+/* Bytes on either side of a row in the ring, and the number of columns made outside the image. */
 #define STRIP_MARGIN 16
 #define STRIP_SIDE 2
 #define STRIP_PITCH (STRIP_MARGIN + STRIP_ROW_BYTES + STRIP_MARGIN)
 #define STRIP_AHEAD 2
-/* Rows a warp makes: so few cost too much that is summed twice, so many leave warps too uneven. */
+/* Rows per warp. With fewer, too many rows are summed twice; with more, the warps end too
+ * unevenly. */
 #define STRIP_ROWS_MIN 8
 #define STRIP_ROWS_MAX 128
 
@@ -35,12 +37,13 @@ struct strip_args {
     uint8_t *to;
     size_t from_stride, to_stride;
     int width, height;
-    int strips; /* side by side */
-    int rows;   /* of the result a warp, even */
+    int strips; /* per row of the image */
+    int rows;   /* rows of the result per warp, even */
     enum border border;
 };
 
-/* blocks: of STRIP_WARPS warps, that fit a multiprocessor; as many walks as fit at once. */
+/* blocks: number of blocks of STRIP_WARPS warps per multiprocessor. The walks fill the device
+ * once. */
 static inline strip_args strip_args_of(const struct image *from, const struct image *to,
                                        enum border border, int blocks)
 {
@@ -66,18 +69,18 @@ static inline unsigned strip_blocks(const strip_args &args)
     return (unsigned)(walks + STRIP_WARPS - 1) / STRIP_WARPS;
 }
 
-/* A warp's share of shared memory: pairs of rows taken in, and two rows of the result. */
+/* A warp's shared memory: the loaded pairs of rows, and two rows of the result. */
 struct strip_memory {
     alignas(16) uint8_t ring[STRIP_AHEAD + 1][2][STRIP_PITCH];
     alignas(16) uint8_t stage[2][STRIP_ROW_BYTES];
 };
 
-/* Where a warp works: `rows` rows of the result from (x0, y0) on. */
+/* The area of a warp: `rows` rows of the result from (x0, y0). */
 struct strip_walk {
     int x0, y0, rows, lane;
 };
 
-/* No rows: there is nothing for this warp. */
+/* rows is 0 if the warp has nothing to do. */
 static __device__ __forceinline__ strip_walk strip_walk_of(const strip_args &a)
 {
     int index = (int)blockIdx.x * STRIP_WARPS + (int)threadIdx.x / WARP;
@@ -86,7 +89,7 @@ static __device__ __forceinline__ strip_walk strip_walk_of(const strip_args &a)
             (int)threadIdx.x % WARP};
 }
 
-/* Sends for pair m of the rows from y0 - halo on, if the walk needs it. */
+/* Starts loading pair m, counted from row y0 - halo, if the walk needs it. */
 static __device__ __forceinline__ void strip_send(strip_memory &memory, const strip_args &a,
                                                   const strip_walk &walk, int halo, int m)
 {
@@ -109,7 +112,7 @@ static __device__ __forceinline__ void strip_send(strip_memory &memory, const st
     __pipeline_commit();
 }
 
-/* Sends for the pairs that a walk begins with. */
+/* Starts loading the first pairs of a walk. */
 static __device__ __forceinline__ void strip_begin(strip_memory &memory, const strip_args &a,
                                                    const strip_walk &walk, int halo)
 {
@@ -118,8 +121,8 @@ static __device__ __forceinline__ void strip_begin(strip_memory &memory, const s
         strip_send(memory, a, walk, halo, m);
 }
 
-/* Makes the columns outside the image in the two rows of a pair, where the strip meets its sides:
- * they mirror or repeat columns that the pair has too. A lane has one byte. */
+/* If the strip touches the image's sides, makes the columns outside in the two rows of a pair: they
+ * mirror or repeat columns of the pair. One byte per lane. */
 static __device__ __forceinline__ void strip_make_sides(uint8_t (*rows)[STRIP_PITCH],
                                                         const strip_args &a,
                                                         const strip_walk &walk)
@@ -135,7 +138,7 @@ static __device__ __forceinline__ void strip_make_sides(uint8_t (*rows)[STRIP_PI
     __syncwarp();
 }
 
-/* Waits for pair m and sends for another. The pair's rows stay until the next call. */
+/* Waits for pair m and starts loading another one. The rows stay valid until the next call. */
 static __device__ __forceinline__ const uint8_t (
     *strip_next(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo,
                 int m))[STRIP_PITCH]
@@ -149,13 +152,13 @@ static __device__ __forceinline__ const uint8_t (
     return rows;
 }
 
-/* The lane's pixels of a row, two before and two behind them too: of each channel three words of
- * four pixels. 21 PRMT. */
+/* Sorts the lane's pixels of a row, and two more on either side, by channel: three words of four
+ * pixels each. 21 PRMT. */
 static __device__ __forceinline__ void strip_sort(const uint8_t *row, int lane,
                                                   uint32_t (&plane)[3][3])
 {
     const uint2 *from = reinterpret_cast<const uint2 *>(row + STRIP_MARGIN + lane * 24 - 8);
-    uint32_t w[10]; /* from two bytes before the first pixel on */
+    uint32_t w[10]; /* from two bytes before the first pixel */
 #pragma unroll
     for (int j = 0; j < 5; j++) {
         uint2 two = from[j];
@@ -171,7 +174,7 @@ static __device__ __forceinline__ void strip_sort(const uint8_t *row, int lane,
     }
 }
 
-/* Writes rows j and j + 1 of the walk, of which the lane has six words each. */
+/* Writes rows j and j + 1 of the walk. Each lane has six words of each row. */
 static __device__ __forceinline__ void strip_store(strip_memory &memory, const strip_args &a,
                                                    const strip_walk &walk, int j,
                                                    const uint32_t (&words)[2][6])

@@ -1,7 +1,8 @@
 /*
  * sweep.cuh - a grid that fills the device once and walks over all rows.
  *
- * For kernels whose blocks gather something: the fewer blocks, the fewer atomics on the result.
+ * It is meant for kernels whose blocks reduce values: fewer blocks need fewer atomics on the
+ * result.
  */
 #ifndef GPUIMGD_GPU_OPS_SWEEP_CUH
 #define GPUIMGD_GPU_OPS_SWEEP_CUH
@@ -12,14 +13,15 @@
 #define SWEEP_WARPS 16
 #define SWEEP_THREADS (SWEEP_WARPS * WARP)
 
-/* Stretches are numbered row by row; warp w of all takes w, w + warps, and so on: sweep_place. */
+/* Stretches are numbered row by row. Warp w processes stretch w, w + the number of warps, and so
+ * on: sweep_place. */
 struct sweep {
-    int stretches; /* a row */
-    int count;     /* of the image */
+    int stretches; /* per row */
+    int count;     /* in the image */
     unsigned blocks;
 };
 
-/* warps: of a block; blocks_an_sm: as many as can be there at once. */
+/* warps: per block. blocks_an_sm: resident blocks per multiprocessor. */
 static inline struct sweep sweep_of(const struct image *from, int warps, int blocks_an_sm)
 {
     struct sweep sweep;
@@ -31,11 +33,12 @@ static inline struct sweep sweep_of(const struct image *from, int warps, int blo
     return sweep;
 }
 
-/* Where a warp is. Steps are added, as dividing anew costs about as much as counting 16 pixels. */
+/* The position of a warp. It advances by addition: a division costs about as much as counting 16
+ * pixels. */
 struct sweep_place {
     int y, x0;
-    int rows_a_step, pixels_a_step; /* on by so many rows, and then to the right */
-    int row_pixels;                 /* of a row's stretches */
+    int rows_a_step, pixels_a_step; /* one step: down by rows, then right by pixels */
+    int row_pixels;                 /* of all stretches of a row */
 };
 
 static __device__ __forceinline__ sweep_place sweep_begin(int item, int step, int stretches)
@@ -59,14 +62,15 @@ static __device__ __forceinline__ void sweep_next(sweep_place *at)
     }
 }
 
-/* The first pixel of the four in word m (0..3) of a lane's gray: RGBA is loaded so that a lane
- * has four times four pixels, else sixteen in a row. */
+/* The first pixel of the four in word m (0..3) of a lane's gray. With RGBA a lane has four groups
+ * of four pixels, otherwise sixteen adjacent pixels. */
 template <int C> static __device__ __forceinline__ int gray_word_x(int x0, int lane, int m)
 {
     return C == 4 ? x0 + (lane + m * WARP) * 4 : x0 + lane * LANE_PIXELS + m * 4;
 }
 
-/* A lane's sixteen pixels as gray. stage: as row_turn_rgb, not used but for three channels. */
+/* Converts a lane's sixteen pixels to gray. stage: as for row_turn_rgb; used for three channels
+ * only. */
 template <int C>
 static __device__ __forceinline__ uint4 gray_lane(row_part<C> *part, uint8_t *stage, int lane,
                                                   const gray_words &gray)

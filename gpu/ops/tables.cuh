@@ -1,8 +1,9 @@
 /*
- * tables.cuh - tables of 256 bytes, one behind the other, in shared memory.
+ * tables.cuh - lookup tables of 256 bytes, one after the other, in shared memory.
  *
- * They come with the launch as arguments, which belong to it alone: constant memory, which serves
- * one address of a warp at a time, while a table in shared memory fills two rows of the 32 banks.
+ * The tables are launch arguments, which belong to one launch alone and are in constant memory.
+ * Constant memory serves one address of a warp at a time. A table in shared memory fills two rows
+ * of the 32 banks.
  */
 #ifndef GPUIMGD_GPU_OPS_TABLES_CUH
 #define GPUIMGD_GPU_OPS_TABLES_CUH
@@ -12,7 +13,7 @@
 
 #include "gpu/ops/prologue.h"
 
-/* What a kernel that may look up takes, and has of shared memory: one table, where it does. */
+/* Argument and shared memory of a kernel with an optional table. */
 #define TABLE_BYTES(looks_up) ((looks_up) ? 256 : 16)
 
 template <bool TABLE> struct table_argument {
@@ -27,8 +28,8 @@ static inline table_argument<TABLE> table_argument_of(const struct prologue *pro
     return argument;
 }
 
-/* The first COUNT tables to shared memory. Each warp asks for its own pieces, one address at a
- * time, so that the misses of all warps are out together. */
+/* Copies the first COUNT tables to shared memory. Each warp reads its own pieces, one address at a
+ * time, so that the cache misses of all warps overlap. */
 template <int COUNT, int WARPS, int PIECES>
 static __device__ __forceinline__ void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES],
                                                    int warp, int lane)
@@ -51,7 +52,7 @@ static __device__ __forceinline__ uint32_t word_of(uint32_t b0, uint32_t b1, uin
     return __byte_perm(__byte_perm(b0, b1, 0x0040), __byte_perm(b2, b3, 0x0040), 0x5410);
 }
 
-/* Four bytes, or the colours of an RGBA pixel. */
+/* Looks up four bytes, or the three colours of an RGBA pixel. */
 template <bool ALPHA>
 static __device__ __forceinline__ uint32_t look_up(uint32_t word, const uint8_t *table)
 {

@@ -1,4 +1,4 @@
-/* threshold.c - gray above a value to 255, else to 0; or the other way round. */
+/* threshold.c - the threshold operation: gray above a value becomes 255, else 0, or the reverse. */
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
 

@@ -1,17 +1,18 @@
 /*
- * tile.cuh - a tile of an image with its halo in shared memory, one plane a channel.
+ * tile.cuh - loads a tile of an image with its halo into shared memory, one plane per channel.
  *
- * A block takes 128 columns and some rows of the result. Its part of the source, 16 columns more
- * on either side and some rows more above and below, is read with 16-byte loads of neighbouring
- * lanes; colours are sorted into planes with byte permutations, so that a lane then has four
- * pixels of one channel in a word, and its neighbours' words beside it (rows of 40 words: lanes
- * read 32 banks). Results go back into the planes, are mixed again and written 16 bytes a lane.
- * Planes are of colours only: alpha is taken from the source when the result is written. What is
- * read may be looked up in a table on its way to the planes, or become gray and then be looked up:
- * there is then one plane, and the result has one channel.
+ * A block processes 128 columns and some rows of the result. The tile has 16 more columns on
+ * either side, and some more rows above and below. It is loaded with 16-byte reads of neighbouring
+ * lanes. Colours are sorted into planes with byte permutations: a lane then has four pixels of one
+ * channel in a word, with its neighbours' words on either side. Rows have 40 words, so that lanes
+ * read 32 banks. Results are stored in the planes, interleaved again, and written with 16 bytes
+ * per lane. Only colours have planes: alpha is copied from the source when the result is written.
  *
- * Where the tile meets the image's left or right side, the columns outside are made afterwards
- * from the row itself; rows above and below are other rows of the source.
+ * The pixels may pass a prologue before they are stored in the planes: a table, or gray with or
+ * without a table. With gray there is one plane, and the result has one channel.
+ *
+ * If the tile touches the image's left or right side, the columns outside are made from the row
+ * after loading. Rows above and below the image are other rows of the source.
  */
 #ifndef GPUIMGD_GPU_OPS_TILE_CUH
 #define GPUIMGD_GPU_OPS_TILE_CUH
@@ -56,11 +57,11 @@ static inline unsigned tile_blocks(const tile_args &args, int rows)
     return (unsigned)args.tiles_across * (unsigned)((args.height + rows - 1) / rows);
 }
 
-/* How pixels are taken in. Of gray there is one form, which is told as it runs whether it looks up:
- * a branch that all threads take alike, and half the kernels. */
+/* The prologue of a kernel. Gray has one form, with the table as a run-time flag: all threads take
+ * the same branch, and half as many kernels are compiled. */
 enum tile_form { TILE_PLAIN, TILE_TABLE, TILE_GRAY };
 
-/* What a kernel takes for it, and what it has of shared memory for the table. */
+/* Argument and shared memory of a kernel for its prologue. */
 template <tile_form F> struct tile_prologue : table_argument<F != TILE_PLAIN> {};
 
 template <> struct tile_prologue<TILE_GRAY> : table_argument<true> {
@@ -83,16 +84,16 @@ static inline tile_prologue<F> tile_prologue_of(const struct prologue *prologue)
     return given;
 }
 
-/* A block's shared memory: ROWS rows of each plane, HALO of them above the result's first. C is of
- * the source. */
+/* A block's shared memory: ROWS rows of each plane, which start HALO rows above the result. C is
+ * the number of channels of the source. */
 template <int C, tile_form F, int WARPS, int ROWS> struct tile_memory {
     static constexpr int planes = C == 1 || F == TILE_GRAY ? 1 : 3;
     alignas(16) uint8_t plane[planes][ROWS][TILE_PITCH];
     alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP * 48 : 16];
 };
 
-/* 16 bytes of a row; bytes outside of it are anything. A piece that holds a byte of the row lies
- * within the stride. */
+/* 16 bytes of a row. Bytes outside the row are undefined. A piece that contains a byte of the row
+ * is within the stride. */
 static __device__ __forceinline__ uint4 tile_piece(const tile_args &a, int y, int offset,
                                                    int row_bytes)
 {
@@ -102,7 +103,7 @@ static __device__ __forceinline__ uint4 tile_piece(const tile_args &a, int y, in
     return __ldg(reinterpret_cast<const uint4 *>(a.from + (size_t)row * a.from_stride + offset));
 }
 
-/* Four RGB pixels in three words, and as a word of each colour. */
+/* Sorts four RGB pixels in three words into one word per colour. */
 static __device__ __forceinline__ void tile_sort_rgb(uint32_t a, uint32_t b, uint32_t c,
                                                      uint32_t *red, uint32_t *green,
                                                      uint32_t *blue)
@@ -139,17 +140,18 @@ static __device__ __forceinline__ uint4 tile_mix_rgba(uint32_t red, uint32_t gre
                       __byte_perm(__byte_perm(second, blue, 0x0732), alpha.w, 0x7210));
 }
 
-/* How the warps of a block share the pieces of a tile: each takes `group` rows in `loads` pieces a
- * lane, of which some lanes may have none; a round of all warps takes `step` rows. Gray, of which a
- * group is one piece a lane, takes several groups in a round. */
+/* Divides the pieces of a tile among the warps of a block. Each warp takes `group` rows in `loads`
+ * pieces per lane, of which some lanes may have none. A round of all warps takes `step` rows. A
+ * group of gray rows is one piece per lane, so that a round takes several groups. */
 template <int C, int WARPS, int ROWS> struct tile_share {
-    static constexpr int pieces = TILE_PITCH * C / 16; /* in a row: 10, 30, 40 */
+    static constexpr int pieces = TILE_PITCH * C / 16; /* per row: 10, 30, 40 */
     static constexpr int group = C == 4 ? 4 : 3;
     static constexpr int rounds = (ROWS + group * WARPS - 1) / (group * WARPS);
     static constexpr int loads = C == 1 ? (rounds < 4 ? rounds : 4) : C == 3 ? 3 : 5;
     static constexpr int step = group * WARPS * (C == 1 ? loads : 1);
 
-    /* Of load j: the row of the round, or `step` where the lane has none, and the piece in it. */
+    /* The row of load j within the round, or `step` if the lane has none, and the piece within the
+     * row. */
     static __device__ __forceinline__ int row(int lane, int warp, int j)
     {
         int i = C == 1 ? lane : lane + j * WARP;
@@ -162,8 +164,8 @@ template <int C, int WARPS, int ROWS> struct tile_share {
     }
 };
 
-/* A round's pieces from row `first` of the tile on. INSIDE: the whole tile lies in the image, so
- * there is nothing to ask but which rows there are. */
+/* Loads the pieces of a round, from row `first` of the tile. INSIDE: the whole tile is inside the
+ * image, so that only the number of rows must be checked. */
 template <int C, int WARPS, int ROWS, bool INSIDE>
 static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int top, int first,
                                                  int rows, uint4 *held)
@@ -185,11 +187,11 @@ static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int
     }
 }
 
-/* Whether row y has pixels to be taken in. Rows of zeros outside the image stay zeros; columns
- * outside are anything until tile_make_sides. */
+/* Whether row y has pixels to load. Rows outside with a zero border stay zero. Columns outside are
+ * undefined until tile_make_sides. */
 #define TILE_HAS_ROW(a, y) ((a).border != BORDER_ZERO || ((y) >= 0 && (y) < (a).height))
 
-/* Looks up what tile_take took of the round that begins in row `first`. */
+/* Looks up the pieces that tile_take loaded for the round that starts in row `first`. */
 template <int C, int WARPS, int ROWS, bool INSIDE>
 static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top, int first,
                                                     int rows, const uint8_t *table, uint4 *held)
@@ -206,7 +208,7 @@ static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top,
     }
 }
 
-/* 16 RGB pixels and four RGBA pixels to gray bytes, looked up where there is a table. */
+/* Converts 16 RGB pixels, or four RGBA pixels, to gray and looks them up if there is a table. */
 static __device__ __forceinline__ uint4 tile_gray_rgb(const row_part<3> &part,
                                                       const tile_prologue<TILE_GRAY> &given,
                                                       const uint8_t *table)
@@ -223,7 +225,7 @@ static __device__ __forceinline__ uint32_t tile_gray_rgba(const uint4 &four,
     return given.looks_up ? look_up<false>(gray, table) : gray;
 }
 
-/* Three rows a warp at a time, the next three in flight meanwhile; 30 lanes take 48 bytes each. */
+/* Loads three rows per warp, with the next three in flight. 30 lanes have 48 bytes each. */
 template <int WARPS, int ROWS, bool INSIDE, tile_form F>
 static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory,
                                                      const tile_args &a, int x0, int top,
@@ -267,7 +269,8 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, RO
     }
 }
 
-/* Gray, and colours with alpha: what tile_take took of the round that begins in row `first`. */
+/* For gray and RGBA: stores the pieces that tile_take loaded for the round that starts in row
+ * `first`. */
 template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
 static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS> &memory,
                                                   const tile_args &a, int top, int first,
@@ -285,7 +288,7 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS>
         if constexpr (C == 1) {
             *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = held[j];
         } else if constexpr (F == TILE_GRAY) {
-            /* What is transparent would be the background. */
+            /* Transparent pixels would become the background. */
             *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) =
                 INSIDE || TILE_HAS_ROW(a, top + row) ? tile_gray_rgba(held[j], given, table) : 0;
         } else {
@@ -317,8 +320,8 @@ static __device__ __forceinline__ void tile_fill(tile_memory<C, F, WARPS, ROWS> 
     }
 }
 
-/* The columns outside the image, `across` of them on either side, where the tile has them: they
- * mirror or repeat columns that the tile has too, as `across` is less than its margin. */
+/* Makes `across` columns outside the image on either side, if the tile has them. They mirror or
+ * repeat columns of the tile, because `across` is less than its margin. */
 template <int C, tile_form F, int WARPS, int ROWS>
 static __device__ void tile_make_sides(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
                                        int x0, int rows, int across)
@@ -345,9 +348,9 @@ static __device__ __forceinline__ bool tile_looks_up(const tile_prologue<F> &giv
     return F == TILE_TABLE;
 }
 
-/* Fills `rows` rows of the planes; the first is row `top` of the image. Where its pixels are looked
- * up, the table is copied to `table` in shared memory. All threads call it, and may read the planes
- * when it returns. */
+/* Fills `rows` rows of the planes from row `top` of the image. If the prologue has a table, copies
+ * it to `table` in shared memory. All threads must call it, and may read the planes after it
+ * returns. */
 template <int C, tile_form F, int WARPS, int ROWS>
 static __device__ __forceinline__ void tile_load(tile_memory<C, F, WARPS, ROWS> &memory,
                                                  const tile_args &a, int x0, int top, int rows,
@@ -373,8 +376,8 @@ static __device__ __forceinline__ void tile_load(tile_memory<C, F, WARPS, ROWS> 
     }
 }
 
-/* COUNT results of four pixels, one below the other: at column x0 + 4 lane, from row y0 + row on.
- * Gray is written, colours go into their plane, whose rows nobody may still want to read. */
+/* Stores COUNT words of four results, one per row, at column x0 + 4 lane from row y0 + row. Gray is
+ * written to the result. Colours go to their plane, whose rows no thread may still need. */
 template <int C, tile_form F, int WARPS, int ROWS, int COUNT>
 static __device__ __forceinline__ void tile_put(tile_memory<C, F, WARPS, ROWS> &memory,
                                                 const tile_args &a, int x0, int y0, int row,
@@ -401,7 +404,7 @@ static __device__ __forceinline__ void tile_put(tile_memory<C, F, WARPS, ROWS> &
     }
 }
 
-/* Writes `rows` rows of colour out of the planes. All threads call it. */
+/* Writes `rows` rows of colour from the planes. All threads must call it. */
 template <int C, tile_form F, int WARPS, int ROWS>
 static __device__ __forceinline__ void tile_store(tile_memory<C, F, WARPS, ROWS> &memory,
                                                   const tile_args &a, int x0, int y0, int rows)

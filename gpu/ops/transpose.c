@@ -1,4 +1,4 @@
-/* transpose.c - rows become columns: the operation. */
+/* transpose.c - the transpose operation: swaps rows and columns. */
 #include "gpu/ops/orient.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/steps.h"

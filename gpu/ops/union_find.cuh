@@ -1,19 +1,19 @@
 /*
- * union_find.cuh - disjoint sets that many threads join at once, in shared or in global memory.
+ * union_find.cuh - disjoint sets that many threads join concurrently, in shared or global memory.
  *
- * A node's label is a node of its own set that is not above it; a root's label is itself. Roots
- * alone are hooked to smaller ones, by compare-and-swap, so a set's root is its smallest node
- * whatever the order of joins. Paths are halved on the way (J. Jaiganesh, M. Burtscher, A
- * High-Performance Connected Components Implementation for GPUs, 2018): a label that is replaced
- * is not a root's, and stays in its set, so a stale one costs steps, not correctness. Node 0 is a
- * root for good; its label is never read.
+ * A node's label is a node of its own set with the same or a smaller number. The label of a root
+ * is itself. Only roots are hooked to smaller nodes, by compare-and-swap, so the root of a set is
+ * its smallest node, whatever the order of joins. Paths are halved during a search (J. Jaiganesh,
+ * M. Burtscher, A High-Performance Connected Components Implementation for GPUs, 2018). A replaced
+ * label is not a root's and stays within its set, so a stale label costs steps but not
+ * correctness. Node 0 is always a root; its label is never read.
  */
 #ifndef GPUIMGD_GPU_OPS_UNION_FIND_CUH
 #define GPUIMGD_GPU_OPS_UNION_FIND_CUH
 
 #include <stdint.h>
 
-/* A block's own; every access is an atomic one. */
+/* Labels of one block; every access is atomic. */
 struct shared_labels {
     uint32_t *at;
 
@@ -27,7 +27,7 @@ struct shared_labels {
     }
 };
 
-/* The device's; words are read and written whole, past the first-level cache. */
+/* Labels in global memory. Words are read and written whole and bypass the L1 cache. */
 struct global_labels {
     uint32_t *at;
 
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void union_join(const Labels &labels, uint32_t
         uint32_t label = atomicCAS(labels.at + high, high, low);
         if (label == high)
             return;
-        a = union_find(labels, label); /* somebody else has hooked it */
+        a = union_find(labels, label); /* another thread has hooked it */
         b = low;
     }
 }

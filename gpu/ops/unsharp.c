@@ -1,4 +1,4 @@
-/* unsharp.c - the unsharp mask: an operation of its own, a pass of gaussian.h. */
+/* unsharp.c - the unsharp operation: an unsharp mask, as a pass of gaussian.h. */
 #include <math.h>
 
 #include "gpu/ops/gaussian.h"

@@ -1,4 +1,4 @@
-/* window.c - a ring of rows with borders. */
+/* window.c - a cyclic buffer of rows with borders. */
 #include "gpu/ops/window.h"
 
 #include <assert.h>

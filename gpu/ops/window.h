@@ -1,9 +1,9 @@
 /*
- * window.h - the rows around a row, with their borders made, for the CPU's loops.
+ * window.h - the neighbouring rows of a row, with their borders, for the CPU loops.
  *
- * Rows of the source are copied, as they are needed, into a ring of as many rows as a
- * neighbourhood is high, with as many pixels before and after them as it needs: the loops then
- * have no cases. On the way gray is made of them and they are looked up, where that is asked for.
+ * Rows of the source are copied when they are needed into a cyclic buffer with one row per row of
+ * the neighbourhood. Each row has enough pixels before and after it, so that the loops need no
+ * special cases. The prologue is applied during the copy.
  */
 #ifndef GPUIMGD_GPU_OPS_WINDOW_H
 #define GPUIMGD_GPU_OPS_WINDOW_H
@@ -18,27 +18,27 @@
 struct window {
     const struct image *from;
     const struct prologue *prologue;
-    uint32_t channels; /* of its rows: 1 where gray is made */
+    uint32_t channels; /* of the buffer's rows: 1 if gray is made */
     enum border border;
-    int across, down; /* pixels beyond a pixel, on either side */
+    int across, down; /* reach of the neighbourhood, in pixels on either side */
     uint8_t *ring;    /* 2 down + 1 rows, and one of zeros */
     size_t pitch;
-    int made; /* the last row of the source that is in the ring, -1 at first */
+    int made; /* last row of the source in the buffer; -1: none */
 };
 
-/* Bytes of a row in the ring, and of the ring, of rows of so many channels. */
+/* Bytes per row of the buffer, and of the whole buffer, for rows with `channels` channels. */
 size_t window_pitch(uint32_t width, uint32_t channels, int across);
 size_t window_bytes(uint32_t width, uint32_t channels, int across, int down);
 
-/* The image and the prologue are the caller's, and stay where they are. */
+/* The image and the prologue belong to the caller and must stay valid. */
 void window_open(struct window *window, const struct image *from, const struct prologue *prologue,
                  enum border border, int across, int down, uint8_t *ring);
-/* The first byte of the row at y + step, with the border's rows above and below; -down <= step
- * <= down. Calls must go down: y is never less than in a call before. The pixels of `across`
- * columns lie before it, and behind its end. */
+/* The first byte of row y + step, made by the border's rule if it is outside. -down <= step <=
+ * down. y must not decrease from call to call. The row has `across` columns before it and after its
+ * end. */
 const uint8_t *window_row(struct window *window, int y, int step);
 
-/* Where the image has alpha, it is kept: copies the fourth channel of a row. */
+/* Copies the fourth channel of a row, if the image has alpha. */
 void window_keep_alpha(const uint8_t *from, uint8_t *to, uint32_t width);
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * ycc.c - from the Y, Cb and Cr of a JPEG to its RGB, or to its Y alone.
+ * ycc.c - converts the Y, Cb and Cr of a JPEG to RGB, or to Y alone.
  *
- * JFIF's R = Y + 1.402 Cr', G = Y - 0.34414 Cb' - 0.71414 Cr', B = Y + 1.772 Cb', with Cb' and Cr'
- * less 128, as libjpeg's jdcolor.c has it: coefficients in 1/65536, products (the two of G
- * together) rounded half up, results cut to 0..255. Since Y is a whole number of 1/65536ths, it
- * can be added before the shift: a row of a color_matrix, with the same bits.
+ * JFIF's R = Y + 1.402 Cr', G = Y - 0.34414 Cb' - 0.71414 Cr', B = Y + 1.772 Cb', in which Cb' and
+ * Cr' are Cb and Cr less 128. The arithmetic is that of libjpeg's jdcolor.c: coefficients in
+ * 1/65536, products (for G the sum of two) rounded half up, results clamped to 0..255. Y is an
+ * integer number of 1/65536, so it can be added before the shift. The conversion is therefore a
+ * row of a color_matrix with the same result.
  */
 #include "gpu/ops/point.h"
 #include "gpu/plan/steps.h"
 
-/* libjpeg's FIX: 1/65536, half up. */
+/* libjpeg's FIX: 1/65536, round half up. */
 #define FIX(x) ((int32_t)((x) * 65536 + 0.5))
 
 void step_rgb(struct chain *chain)
