@@ -50,8 +50,8 @@ static void *pinned_alloc(void *context, size_t bytes)
     if (engine->base.fault.status)
         return NULL;
     if (!engine->pageable_said)
-        log_warning("no pinned memory (%s); going on with pageable memory, which copies slowly",
-                    cudaGetErrorName(result));
+        log_warning("no pinned memory is available (%s); using pageable memory, which copies "
+                    "slower", cudaGetErrorName(result));
     engine->pageable_said = true;
     return pool_backend_pages.alloc(NULL, bytes);
 }

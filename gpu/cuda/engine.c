@@ -161,7 +161,7 @@ static void cuda_close(struct engine *engine)
     for (uint32_t d = 0; d < cuda->device_count; d++) {
         while (!device_idle(&cuda->devices[d])) {
             if (clock_now_ns() > until_ns) {
-                log_error("%s does not end its work; leaving its memory to the system",
+                log_error("%s is still running jobs; the system will free its memory",
                           cuda->devices[d].name);
                 return;
             }
@@ -210,12 +210,12 @@ static uint32_t parse_devices(const char *text, int present, int *ordinals, stru
         if (end == at || errno || (*end && *end != ',') || twice || count == DEVICES_MAX) {
             error_set(error, STATUS_GPU_FAILED,
                       "devices is \"%.60s\"; it must be all, or at most %d different numbers "
-                      "with commas between them", text, DEVICES_MAX);
+                      "separated by commas", text, DEVICES_MAX);
             return 0;
         }
         if (ordinal < 0 || ordinal >= present) {
             error_set(error, STATUS_GPU_FAILED,
-                      "devices names %ld, but CUDA shows %d device(s), from 0 on", ordinal,
+                      "devices includes %ld, but CUDA shows %d device(s), numbered from 0", ordinal,
                       present);
             return 0;
         }
@@ -264,16 +264,17 @@ static void say_unusable(cudaError_t result, char *reason, size_t size)
         const char *text;
     } known[] = {
         {cudaErrorNoDevice, "the NVIDIA driver shows no GPU to this process; nvidia-smi and "
-                            "CUDA_VISIBLE_DEVICES tell more"},
+                            "CUDA_VISIBLE_DEVICES show why"},
         {cudaErrorNotPermitted, "the NVIDIA driver does not permit this user to use the GPU; see "
                                 "the owners of /dev/nvidia*"},
         {cudaErrorDevicesUnavailable, "the GPU is in exclusive or prohibited compute mode, or "
-                                      "busy; nvidia-smi shows who has it"},
+                                      "busy; nvidia-smi shows its processes"},
         {cudaErrorSystemNotReady, "the GPUs are not ready; is nvidia-fabricmanager running?"},
         {cudaErrorSystemDriverMismatch, "the NVIDIA driver's library and its kernel module are of "
-                                        "different versions; reboot, or load the module anew"},
-        {cudaErrorCompatNotSupportedOnDevice, "CUDA's forward compatibility library does not serve "
-                                              "this GPU; take it away, and install a newer driver"},
+                                        "different versions; reboot, or reload the module"},
+        {cudaErrorCompatNotSupportedOnDevice, "CUDA's forward compatibility library does not "
+                                              "support this GPU; remove the library and install "
+                                              "a newer driver"},
     };
     int driver = 0, runtime = 0;
     (void)cudaDriverGetVersion(&driver);
@@ -281,12 +282,12 @@ static void say_unusable(cudaError_t result, char *reason, size_t size)
     (void)cudaGetLastError();
     const char *name = cudaGetErrorName(result);
     if (result == cudaErrorInsufficientDriver && driver == 0) {
-        snprintf(reason, size, "there is no NVIDIA driver here, which a GPU needs (%s)", name);
+        snprintf(reason, size, "no NVIDIA driver is installed (%s); a GPU needs it", name);
         return;
     }
     if (result == cudaErrorInsufficientDriver) {
-        snprintf(reason, size, "the NVIDIA driver is too old: it has CUDA %d.%d, and gpuimgd was "
-                 "built with %d.%d (%s); install a newer driver", driver / 1000,
+        snprintf(reason, size, "the NVIDIA driver is too old: it supports CUDA %d.%d, and gpuimgd "
+                 "was built with %d.%d (%s); install a newer driver", driver / 1000,
                  driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, name);
         return;
     }

@@ -102,7 +102,7 @@ static void slot_start(struct cuda_slot *slot)
     }
     result = CUDA_TRY(cudaLaunchHostFunc(slot->stream, stream_ended, slot));
     if (result != cudaSuccess)
-        cuda_latch_fault(device->engine, device, "asking a stream to report", result);
+        cuda_latch_fault(device->engine, device, "adding a callback to a stream", result);
 }
 
 /* ---- queueing ---- */
@@ -270,7 +270,8 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
         else if (result == cudaErrorNotReady)
             cuda_latch_fault(cuda, device, "a job hangs: its deadline is long past", cudaSuccess);
         else
-            cuda_latch_fault(cuda, device, "a stream has ended its job and does not report it",
+            cuda_latch_fault(cuda, device,
+                             "a stream has ended its job, but its callback did not run",
                              cudaSuccess);
     }
 }

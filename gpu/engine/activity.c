@@ -13,7 +13,7 @@ enum status activity_open(struct activity *activity, struct error *error)
         activity->spans[kind] = malloc(ACTIVITY_SPANS_MAX * sizeof(struct activity_span));
         if (!activity->spans[kind]) {
             activity_close(activity);
-            return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the times of a device");
+            return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the activity of a device");
         }
     }
     return STATUS_OK;

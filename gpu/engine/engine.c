@@ -35,7 +35,7 @@ enum status engine_open(const struct engine_config *config, struct engine **engi
         return status;
     if (wanted)
         return error_set(error, STATUS_GPU_FAILED,
-                         "engine = cuda, but %s; engine = auto goes on with the CPU", reason);
+                         "engine = cuda, but %s; engine = auto would use the CPU", reason);
     log_warning("%s; running on the CPU engine", reason);
     return engine_cpu_open(config, engine, error);
 }
@@ -197,7 +197,7 @@ enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const c
                   pool_name(pool), option, budget);
     else
         error_set(error, STATUS_OUT_OF_MEMORY,
-                  "the system has no %zu bytes of %s memory, although %s allows %zu", bytes,
+                  "the system cannot provide %zu bytes of %s memory, although %s allows %zu", bytes,
                   pool_name(pool), option, budget);
     return ENGINE_NEVER;
 }

@@ -67,8 +67,8 @@ enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes
     size_t at = buffer_align(plan->constants_bytes);
     if (at + bytes > PLAN_CONSTANTS_BYTES_MAX)
         return error_set(error, STATUS_OVER_BUDGET,
-                         "the job's operations need more than %llu bytes of tables, the most there "
-                         "may be", PLAN_CONSTANTS_BYTES_MAX);
+                         "the job's operations need more than %llu bytes of tables, the maximum",
+                         PLAN_CONSTANTS_BYTES_MAX);
     plan->constants_bytes = at + bytes;
     pass->constants_at = at;
     pass->constants_bytes = bytes;
@@ -82,7 +82,7 @@ enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t
     const struct plan_limits *limits = chain->limits;
     if (width > limits->side_max || height > limits->side_max)
         return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                         "the result is %llu x %llu pixels; a side may have %u",
+                         "the result is %llu x %llu pixels; a side may have at most %u",
                          (unsigned long long)width, (unsigned long long)height, limits->side_max);
     if (width * height > limits->pixels_max)
         return error_set(error, STATUS_IMAGE_TOO_LARGE,

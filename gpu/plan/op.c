@@ -56,7 +56,7 @@ static enum status unknown_name(const char *place, const char *name, struct erro
                          "%s: no operation is named \"%.40s\"; did you mean \"%s\"?", place, name,
                          near);
     join_words(list, sizeof(list), names, " or ");
-    return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; it may be %s",
+    return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; it must be %s",
                      place, name, list);
 }
 
@@ -400,7 +400,7 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
         parsed->item.object = item;
         name = cJSON_GetObjectItemCaseSensitive(item, "op");
         if (!name)
-            return error_set(error, STATUS_BAD_OP, "%s has no \"op\" that names it",
+            return error_set(error, STATUS_BAD_OP, "%s has no \"op\"; it must name the operation",
                              parsed->place);
         if (!cJSON_IsString(name))
             return error_set(error, STATUS_BAD_OP, "%s: \"op\" is %s; it must be a string",

@@ -32,7 +32,7 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
     const struct plan_variant *result = &plan->variants[variant];
     assert(variant < plan->variant_count);
     if (result->pass_count == 0) {
-        fprintf(out, "  no pass: the result is what was decoded");
+        fprintf(out, "  no pass: the result is the decoded image");
         print_window((struct pass_window){plan->source.width, plan->source.height, result->x,
                                           result->y}, result->width, result->height, out);
         fputc('\n', out);
@@ -44,7 +44,7 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
         fprintf(out, " ->");
         print_shape(pass->to, out);
         if (pass->deferred) {
-            fprintf(out, "  done with the last %s\n", pass->type->name);
+            fprintf(out, "  done by the last %s\n", pass->type->name);
             continue;
         }
         fprintf(out, "  reads %zu of %s", pass_shape_bytes(pass->from),

@@ -315,13 +315,14 @@ TEST(test_no_device_to_be_had)
         const char *sentence;
     } rows[] = {
         {cudaErrorNoDevice, 12080, "shows no GPU to this process; nvidia-smi and"},
-        {cudaErrorInsufficientDriver, -1, "there is no NVIDIA driver here"},
+        {cudaErrorInsufficientDriver, -1, "no NVIDIA driver is installed"},
         {cudaErrorInsufficientDriver, 12020,
-         "too old: it has CUDA 12.2, and gpuimgd was built with 12.8 (cudaError 35); install a"},
+         "too old: it supports CUDA 12.2, and gpuimgd was built with 12.8 (cudaError 35); "
+         "install a"},
         {cudaErrorNotPermitted, 12080, "does not permit this user to use the GPU; see the owners"},
         {cudaErrorDevicesUnavailable, 12080, "exclusive or prohibited compute mode"},
         {cudaErrorSystemNotReady, 12080, "is nvidia-fabricmanager running?"},
-        {cudaErrorSystemDriverMismatch, 12080, "of different versions; reboot, or load the module"},
+        {cudaErrorSystemDriverMismatch, 12080, "different versions; reboot, or reload the module"},
         {cudaErrorCompatNotSupportedOnDevice, 12080, "forward compatibility library"},
         {cudaErrorUnknown, 12080, "does not start: an error of the stand-in (cudaError 999); does"},
     };
@@ -338,7 +339,7 @@ TEST(test_no_device_to_be_had)
         assert_null(engine);
         if (!strstr(error.text, rows[i].sentence))
             fail_msg("%d: %s", rows[i].error, error.text);
-        assert_non_null(strstr(error.text, "; engine = auto goes on with the CPU"));
+        assert_non_null(strstr(error.text, "; engine = auto would use the CPU"));
         config.kind = "auto";
         error = (struct error){0};
         cuda_fault_set(&fault);

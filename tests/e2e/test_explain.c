@@ -105,7 +105,7 @@ TEST(test_aside)
                 "pass 1  grayscale ", "reads 4160 of input, writes 1280 of scratch\n",
                 "pass 2  resample x ", "32 x 10 x 1  reads 1280 of scratch, writes 320 of scratch",
                 "pass 3  resample y ", "32 x 32 x 1  reads 320 of scratch, writes 1024 of scratch",
-                "pass 4  phash ", "done with the last phash\n", "pass 1  grayscale ",
+                "pass 4  phash ", "done by the last phash\n", "pass 1  grayscale ",
                 "reads 4160 of input, ", "pass 2  resample x ", "pass 3  resample y ",
                 "pass 4  phash ", "32 x 64 x 1  reads 2048 of scratch, values in 16\n",
                 "pass 5  orient ", "reads 4160 of input, writes 4160 of results\n", "pinned ",
@@ -156,7 +156,7 @@ TEST(test_cropped)
                         "'x':3,'y':2,'width':50,'height':7}]},{'output':'b.png','ops':['rotate',"
                         "{'op':'crop','x':1,'y':60,'width':9,'height':40}]}]}", 0, ""),
                 "output   a.png: png, 50 x 7 x 4\n",
-                "no pass: the result is what was decoded (from column 3 and row 2 of 100 x 10)\n",
+                "no pass: the result is the decoded image (from column 3 and row 2 of 100 x 10)\n",
                 "output   b.png: png, 9 x 40 x 4\n", "pass 1  orient ", "40 x 9 x 4 ->",
                 "reads 1440 of input (from column 60 and row 0 of 100 x 10), writes 2560 of "
                 "results\n", NULL);

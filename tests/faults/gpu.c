@@ -208,7 +208,7 @@ static void no_pinned_memory(struct rig *rig)
     rig_saw_done(rig, "n");
     rig_saw_attempts(rig, "n", 1);
     saw_pictures(rig, "n");
-    rig_saw(rig, "said %zu times", process_log_count(daemon, 0, "going on with pageable memory"));
+    rig_saw(rig, "said %zu times", process_log_count(daemon, 0, "using pageable memory"));
 }
 
 static void no_device_memory(struct rig *rig)
@@ -239,7 +239,7 @@ static void no_more_device_memory(struct rig *rig)
     rig_wait(rig, 20);
     rig_saw_done(rig, "n");
     rig_saw_jobs(rig, "large");
-    rig_saw_if(rig, process_log_count(daemon, 0, "out_of_memory: the system has no") == 1,
+    rig_saw_if(rig, process_log_count(daemon, 0, "out_of_memory: the system cannot provide") == 1,
                "it says which memory", "it does not say why");
     rig_saw_done(rig, "m");
 }

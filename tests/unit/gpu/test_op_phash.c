@@ -131,7 +131,7 @@ static void check_one(struct engine *engine, const struct pixels *pixels, uint64
     static const char *const ops[] = {"[\"phash\"]"};
     char what[80];
     cJSON *values;
-    snprintf(what, sizeof(what), "%ux%ux%u, picture %d", pixels->width, pixels->height,
+    snprintf(what, sizeof(what), "%ux%ux%u, image %d", pixels->width, pixels->height,
              pixels->channels, pixels->kind);
     assert_int_equal(run_job(engine, pixels, ops, 1, true, &values), 1);
     compare_hash(values, "phash", want, what);

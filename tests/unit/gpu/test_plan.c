@@ -26,7 +26,7 @@ static const struct refusal refusals[] = {
      "ops[0]: no operation is named \"Sobel\"; did you mean \"sobel\"?"},
     {"[\"\"]", STATUS_UNKNOWN_OP, "named \"\""},
     {"[\"grayscale\",{\"op\":\"blur\"}]", STATUS_UNKNOWN_OP,
-     "ops[1]: no operation is named \"blur\"; it may be grayscale, sobel, "},
+     "ops[1]: no operation is named \"blur\"; it must be grayscale, sobel, "},
     {"[\"grayscale\",{\"op\":\"sobel\",\"magnitude\":\"l3\"}]", STATUS_BAD_OP,
      "ops[1] sobel: magnitude is \"l3\"; it must be half, l1 or l2"},
     {"[{\"op\":\"sobel\",\"magnitude\":2}]", STATUS_BAD_OP, "magnitude is a number; it must be"},
