@@ -211,9 +211,9 @@ struct params {
 
 static const struct op_param canny_params[] = {
     {OP_NUMBER(struct params, low), .max = CANNY_LENGTH_MAX, .standard = 50,
-     .help = "The gradient above which a pixel can be part of an edge; not above `high`"},
+     .help = "The gradient above which a pixel can be part of an edge; at most `high`"},
     {OP_NUMBER(struct params, high), .max = CANNY_LENGTH_MAX, .standard = 150,
-     .help = "The gradient above which a pixel begins an edge"},
+     .help = "The gradient above which a pixel starts an edge"},
     {.name = NULL}};
 
 static enum status canny_check(const struct op_item *item, void *params)
@@ -244,15 +244,16 @@ static enum status canny_step(const struct op_item *item, const void *params, st
 
 const struct op op_canny = {
     .name = "canny",
-    .help = "Finds thin edges of gray, 255 on 0, as OpenCV's Canny of aperture 3",
-    .definition = "On gray, which is made first: equal to OpenCV's `Canny` of aperture 3 without "
-                  "L2gradient. Fractions of low and high are dropped. Gx, Gy as of `sobel`, with "
-                  "replicate; m = |Gx| + |Gy|, 0 outside. A pixel with m > low is marked if, t "
-                  "being 13573 / 32768: for |Gy| < t |Gx|, m > m(left) and m >= m(right); for "
-                  "|Gy| > (t + 2) |Gx|, m > m(above) and m >= m(below); else m > both m(above "
-                  "left) and m(below right), or, if Gx and Gy differ in sign, m(above right) and "
-                  "m(below left). Edges are the marked pixels that marked ones connect, by sides "
-                  "or corners, to a marked one with m > high. Work space: a byte per pixel.",
+    .help = "Finds thin edges of gray, 255 on 0, as OpenCV's Canny with aperture 3",
+    .definition = "Converts to gray first. Equal to OpenCV's `Canny` with aperture 3 and without "
+                  "L2gradient. Fractions of low and high are dropped. Gx and Gy are those of "
+                  "`sobel` with border replicate; m = |Gx| + |Gy|, and 0 outside. A pixel with m "
+                  "> low is marked if m is a peak, with t = 13573 / 32768: for |Gy| < t |Gx|, if "
+                  "m > m(left) and m >= m(right); for |Gy| > (t + 2) |Gx|, if m > m(above) and m "
+                  ">= m(below); otherwise, if m exceeds both m(above left) and m(below right), "
+                  "or, if Gx and Gy differ in sign, both m(above right) and m(below left). Edges "
+                  "are the marked pixels that are connected, by sides or corners, through marked "
+                  "pixels to a marked pixel with m > high. Work space: one byte per pixel.",
     .flags = OP_STARTS_GRAY,
     .params = canny_params,
     .check = canny_check,

@@ -30,8 +30,8 @@ const struct op op_color_matrix = {
     .name = "color_matrix",
     .help = "Makes each colour a weighted sum of red, green, blue and 1",
     .definition = "Each number c of a row is rounded to C = floor(65536 c + 1/2) / 65536. The "
-                  "colour is C0 R + C1 G + C2 B + C3 + 1/2, rounded down and cut to 0..255. Gray "
-                  "counts as R = G = B and becomes RGB.",
+                  "colour is C0 R + C1 G + C2 B + C3 + 1/2, rounded down and clamped to 0..255. "
+                  "Gray counts as R = G = B and becomes RGB.",
     .flags = OP_POINT,
     .params = color_matrix_params,
     .step = color_matrix_step,

@@ -95,10 +95,10 @@ static const struct op_param convolve_params[] = {
     {OP_ODD_MATRIX(struct params, kernel), .need = OP_REQUIRED, .rows = CONVOLVE_SIDE_MAX,
      .columns = CONVOLVE_SIDE_MAX, .min = -NUMBER_MAX, .max = NUMBER_MAX},
     {OP_NUMBER(struct params, scale), .need = OP_OPTIONAL, .min = -NUMBER_MAX, .max = NUMBER_MAX,
-     .help = "What the kernel is divided by, at least 1e-9 away from 0; by default its sum, or 1 "
-             "if that is 0"},
+     .help = "The divisor of the kernel, at least 1e-9 away from 0; by default the kernel's sum, "
+             "or 1 if the sum is 0"},
     {OP_NUMBER(struct params, offset), .min = -CONVOLVE_OFFSET_MAX, .max = CONVOLVE_OFFSET_MAX,
-     .help = "Is added to the sum"},
+     .help = "Added to the sum"},
     {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "The pixels outside the image"},
     {.name = NULL}};
 
@@ -163,12 +163,13 @@ static enum status convolve_step(const struct op_item *item, const void *params,
 
 const struct op op_convolve = {
     .name = "convolve",
-    .help = "Applies a kernel as it lies (not turned), as OpenCV's filter2D",
-    .definition = "(sum W v + B + 32768) >> 16, cut to 0..255, with W = rint(65536 kernel / "
+    .help = "Applies a kernel without mirroring it, as OpenCV's filter2D",
+    .definition = "(sum W v + B + 32768) >> 16, clamped to 0..255, with W = rint(65536 kernel / "
                   "scale) and B = rint(65536 offset). Equal to OpenCV's `filter2D` if kernel / "
-                  "scale and offset are integers. The |W| may sum to 127 * 65536: then 32 bits "
-                  "hold every sum. A kernel whose sum is 0 but for rounding has scale 1. Each "
-                  "colour by itself; alpha is kept, where OpenCV would filter it too.",
+                  "scale and offset are integers. The sum of |W| is at most 127 * 65536, so that "
+                  "every sum fits in 32 bits. A kernel whose sum is 0 except for rounding has "
+                  "scale 1. Colours are processed independently; alpha is kept, while OpenCV "
+                  "would filter it.",
     .params = convolve_params,
     .check = convolve_check,
     .step = convolve_step,

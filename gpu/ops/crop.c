@@ -20,13 +20,13 @@ static const struct op_param crop_params[] = {
     {OP_INTEGER(struct params, width), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
     {OP_INTEGER(struct params, height), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
     {OP_INTEGER(struct params, x), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
-     .help = "The rectangle's first column; with `y`, and without `gravity`"},
+     .help = "The rectangle's first column; requires `y` and excludes `gravity`"},
     {OP_INTEGER(struct params, y), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
      .help = "The rectangle's first row"},
     {OP_WORD(struct params, gravity),
      .words = (const char *const[]){"center", "north", "northeast", "east", "southeast", "south",
                                     "southwest", "west", "northwest", NULL},
-     .help = "The side or corner of the image at which the rectangle lies"},
+     .help = "The side or corner of the image where the rectangle is"},
     {.name = NULL}};
 
 static enum status crop_check(const struct op_item *item, void *params)
@@ -36,7 +36,7 @@ static enum status crop_check(const struct op_item *item, void *params)
     if (x != y)
         return op_refuse(item, " has %s without %s", x ? "x" : "y", x ? "y" : "x");
     if (x && op_given(item, "gravity"))
-        return op_refuse(item, " has x and y, and gravity; it takes one or the other");
+        return op_refuse(item, " has x and y, and gravity; it must have only one of them");
     if (x)
         own->gravity = -1;
     return STATUS_OK;
@@ -76,9 +76,9 @@ static enum status crop_step(const struct op_item *item, const void *params, str
 
 const struct op op_crop = {
     .name = "crop",
-    .help = "Cuts out a rectangle, which must lie within the image",
-    .definition = "The rectangle begins at column x and row y, or lies at a side or corner of the "
-                  "image. In the middle of a side it begins at floor((side - length) / 2). "
+    .help = "Cuts out a rectangle, which must be inside the image",
+    .definition = "The rectangle starts at column x and row y, or is at a side or corner of the "
+                  "image. In the middle of a side it starts at floor((side - length) / 2). "
                   "Nothing is copied: the next operation reads the rectangle in place.",
     .flags = OP_MOVES,
     .params = crop_params,

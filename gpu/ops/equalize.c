@@ -42,9 +42,9 @@ static enum status equalize_step(const struct op_item *item, const void *params,
 
 const struct op op_equalize = {
     .name = "equalize",
-    .help = "Spreads the histogram of gray, as OpenCV's equalizeHist",
-    .definition = "On gray, which is made first: equal to OpenCV's `equalizeHist`, float32 table "
-                  "included.",
+    .help = "Equalizes the histogram of gray, as OpenCV's equalizeHist",
+    .definition = "Converts to gray first. Equal to OpenCV's `equalizeHist`, including its "
+                  "float32 table.",
     .flags = OP_STARTS_GRAY,
     .step = equalize_step,
 };

@@ -10,7 +10,7 @@ struct params {
 static const struct op_param flip_params[] = {
     {OP_WORD(struct params, axis),
      .words = (const char *const[]){"horizontal", "vertical", NULL},
-     .help = "horizontal exchanges left and right, vertical top and bottom"},
+     .help = "horizontal exchanges left and right, vertical exchanges top and bottom"},
     {.name = NULL}};
 
 static enum status flip_step(const struct op_item *item, const void *params, struct chain *chain)
@@ -24,9 +24,9 @@ static enum status flip_step(const struct op_item *item, const void *params, str
 const struct op op_flip = {
     .name = "flip",
     .help = "Mirrors left and right, or top and bottom",
-    .definition = "Of a source of w x h, (x, y) is the source's pixel at (w-1-x, y) for "
-                  "horizontal, at (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
-                  "`FLIP_TOP_BOTTOM`, OpenCV's `flip` by 1 and 0.",
+    .definition = "For a source of w x h, the pixel (x, y) is the source's (w-1-x, y) for "
+                  "horizontal and (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
+                  "`FLIP_TOP_BOTTOM`, and OpenCV's `flip` with 1 and 0.",
     .flags = OP_MOVES,
     .params = flip_params,
     .step = flip_step,

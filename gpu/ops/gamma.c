@@ -15,7 +15,7 @@ struct params {
 
 static const struct op_param gamma_params[] = {
     {OP_NUMBER(struct params, gamma), .need = OP_REQUIRED, .min = POINT_GAMMA_MIN,
-     .max = POINT_GAMMA_MAX, .help = "Above 1 is brighter"},
+     .max = POINT_GAMMA_MAX, .help = "Above 1 makes the image brighter"},
     {.name = NULL}};
 
 static enum status gamma_step(const struct op_item *item, const void *params, struct chain *chain)
@@ -32,7 +32,8 @@ static enum status gamma_step(const struct op_item *item, const void *params, st
 const struct op op_gamma = {
     .name = "gamma",
     .help = "Applies a gamma curve to each colour",
-    .definition = "255 (v/255)^(1/gamma), round half up. Made once per job in double, as a table.",
+    .definition = "255 (v/255)^(1/gamma), round half up. Computed once per job in double, as a "
+                  "table.",
     .flags = OP_POINT,
     .params = gamma_params,
     .step = gamma_step,

@@ -245,14 +245,14 @@ static enum status gaussian_step(const struct op_item *item, const void *params,
 
 const struct op op_gaussian = {
     .name = "gaussian",
-    .help = "Blurs, as OpenCV's GaussianBlur of 8 bits",
+    .help = "Blurs, as OpenCV's 8-bit GaussianBlur",
     .definition = "Equal to OpenCV's 8-bit `GaussianBlur` (4.6, `BORDER_REFLECT_101`) for every "
-                  "ksize and sigma: (sum_j w_j sum_i w_i v + 32768) >> 16. The weights w are the "
-                  "double kernel, normalised, in 1/256, rounded from the ends to the middle with "
-                  "the error carried on; the middle is what is left of 256. Without a sigma, "
-                  "kernels up to 9 are OpenCV's own: 64,128 / 16,64,96 / 8,28,56,72 / "
-                  "4,13,30,51,60. Each colour by itself; alpha is kept, where OpenCV would filter "
-                  "it too.",
+                  "ksize and sigma: (sum_j w_j sum_i w_i v + 32768) >> 16. The weights w, in "
+                  "1/256, are the normalised double kernel, rounded from the ends to the middle "
+                  "with the error carried on. The middle weight is the rest of 256. Without a "
+                  "sigma, kernels up to 9 have OpenCV's fixed weights: 64,128 / 16,64,96 / "
+                  "8,28,56,72 / 4,13,30,51,60. Colours are processed independently; alpha is "
+                  "kept, while OpenCV would filter it.",
     .params = gaussian_params,
     .step = gaussian_step,
 };

@@ -68,7 +68,7 @@ struct params {
 static const struct op_param grayscale_params[] = {
     {OP_INTEGERS(struct params, weights), .columns = 3, .max = 65536,
      .standards = (const int[]){19595, 38470, 7471},
-     .help = "Of red, green and blue, in 1/65536; their sum is 65536"},
+     .help = "The weights of red, green and blue, in 1/65536; their sum is 65536"},
     {.name = NULL}};
 
 static enum status grayscale_check(const struct op_item *item, void *params)
@@ -101,9 +101,9 @@ static enum status grayscale_step(const struct op_item *item, const void *params
 const struct op op_grayscale = {
     .name = "grayscale",
     .help = "Converts to gray by ITU-R BT.601, as libjpeg does",
-    .definition = "Y = (19595 R + 38470 G + 7471 B + 32768) >> 16 with the default weights, ITU-R "
-                  "BT.601-7 as libjpeg has it. Gray of a YCbCr JPEG may be its Y channel, see "
-                  "above.",
+    .definition = "With the default weights, Y = (19595 R + 38470 G + 7471 B + 32768) >> 16, "
+                  "which is ITU-R BT.601-7 as in libjpeg. The gray of a YCbCr JPEG may be its Y "
+                  "channel, see above.",
     .flags = OP_GRAY_BY_DEFAULT | OP_POINT | OP_ANY_SCALE,
     .params = grayscale_params,
     .check = grayscale_check,

@@ -137,8 +137,8 @@ static enum status histogram_step(const struct op_item *item, const void *params
 
 const struct op op_histogram = {
     .name = "histogram",
-    .help = "Gives an array per channel of how often 0 to 255 occur",
-    .definition = "The image stays as it is.",
+    .help = "Returns an array per channel with the counts of the values 0 to 255",
+    .definition = "The image is not changed.",
     .flags = OP_VALUES,
     .params = histogram_params,
     .step = histogram_step,

@@ -15,7 +15,7 @@ static enum status invert_step(const struct op_item *item, const void *params, s
 const struct op op_invert = {
     .name = "invert",
     .help = "Inverts each colour: the negative",
-    .definition = "255 - v of each colour.",
+    .definition = "255 - v for each colour.",
     .flags = OP_POINT,
     .step = invert_step,
 };

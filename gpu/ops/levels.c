@@ -15,11 +15,12 @@ struct params {
 };
 
 static const struct op_param levels_params[] = {
-    {OP_INTEGER(struct params, in_black), .max = 255, .help = "Below `in_white`"},
+    {OP_INTEGER(struct params, in_black), .max = 255, .help = "Must be below `in_white`"},
     {OP_INTEGER(struct params, in_white), .max = 255, .standard = 255},
     {OP_NUMBER(struct params, gamma), .min = POINT_GAMMA_MIN, .max = POINT_GAMMA_MAX,
-     .standard = 1, .help = "Above 1 is brighter"},
-    {OP_INTEGER(struct params, out_black), .max = 255, .help = "Above `out_white` it inverts"},
+     .standard = 1, .help = "Above 1 makes the image brighter"},
+    {OP_INTEGER(struct params, out_black), .max = 255,
+     .help = "If it is above `out_white`, the image is inverted"},
     {OP_INTEGER(struct params, out_white), .max = 255, .standard = 255},
     {.name = NULL}};
 
@@ -54,10 +55,10 @@ static enum status levels_step(const struct op_item *item, const void *params, s
 
 const struct op op_levels = {
     .name = "levels",
-    .help = "Stretches each colour from one range to another",
+    .help = "Maps a range of each colour to another range",
     .definition = "With k = min(max(v, in_black), in_white) - in_black and n = in_white - "
                   "in_black: out_black + (out_white - out_black) (k/n)^(1/gamma), round half up. "
-                  "Made once per job in double, as a table.",
+                  "Computed once per job in double, as a table.",
     .flags = OP_POINT,
     .params = levels_params,
     .check = levels_check,

@@ -135,9 +135,11 @@ static enum status median_step(const struct op_item *item, const void *params,
 
 const struct op op_median = {
     .name = "median",
-    .help = "Takes the median of 3 x 3 or 5 x 5 pixels, as OpenCV's medianBlur of 1 and 3 channels",
-    .definition = "The middle of the 9 or 25 values around; outside is the nearest pixel. Each "
-                  "colour by itself; alpha is kept, where OpenCV would filter it too.",
+    .help = "Computes the median of 3 x 3 or 5 x 5 pixels, as OpenCV's medianBlur for 1 and 3 "
+            "channels",
+    .definition = "The median of the 9 or 25 values around the pixel, with replicated borders. "
+                  "Colours are processed independently; alpha is kept, while OpenCV would filter "
+                  "it.",
     .params = median_params,
     .step = median_step,
 };

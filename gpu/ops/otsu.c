@@ -51,8 +51,8 @@ static enum status otsu_step(const struct op_item *item, const void *params, str
 
 const struct op op_otsu = {
     .name = "otsu",
-    .help = "Makes gray 255 above Otsu's threshold, else 0, and gives the threshold",
-    .definition = "On gray, which is made first: equal to OpenCV's `THRESH_BINARY | THRESH_OTSU`.",
+    .help = "Sets gray to 255 above Otsu's threshold, else to 0, and returns the threshold",
+    .definition = "Converts to gray first. Equal to OpenCV's `THRESH_BINARY | THRESH_OTSU`.",
     .flags = OP_VALUES | OP_STARTS_GRAY,
     .step = otsu_step,
 };

@@ -133,13 +133,14 @@ static enum status phash_step(const struct op_item *item, const void *params, st
  * channel. */
 const struct op op_phash = {
     .name = "phash",
-    .help = "Gives a perceptual hash, 16 hexadecimal digits, as Python's imagehash.phash",
-    .definition = "Gray with the default weights, made of the colours (never a JPEG's Y channel "
-                  "alone, unless `grayscale` comes before; RGBA is flattened, where Pillow drops "
-                  "alpha), resized to 32 x 32 as `lanczos3` does, then a DCT-II. Of its lowest 8 "
-                  "x 8 values those above their median give 1. All in whole numbers: a value "
-                  "equal to the median gives 0, where rounding decides in imagehash's doubles. "
-                  "The image stays as it is.",
+    .help = "Returns a perceptual hash of 16 hexadecimal digits, as Python's imagehash.phash",
+    .definition = "Computes gray with the default weights from the colours, never from a JPEG's Y "
+                  "channel alone, unless `grayscale` comes before. RGBA is flattened, while "
+                  "Pillow drops alpha. Resizes the gray to 32 x 32 as `lanczos3` does, and "
+                  "computes a DCT-II. Each of its lowest 8 x 8 values gives a bit, which is 1 if "
+                  "the value is above their median. All arithmetic is in integers: a value equal "
+                  "to the median gives 0, while rounding decides in imagehash's doubles. The "
+                  "image is not changed.",
     .flags = OP_VALUES,
     .step = phash_step,
 };

@@ -363,19 +363,19 @@ static struct axis axis_of(const struct params *own, const struct chain_side *si
 
 static const struct op_param resize_params[] = {
     {OP_INTEGER(struct params, width), .need = OP_OPTIONAL, .min = 1, .max = SIDE_CEILING,
-     .help = "With `fit` inside, `width` or `height` alone will do"},
+     .help = "With `fit` inside, `width` or `height` alone is enough"},
     {OP_INTEGER(struct params, height), .need = OP_OPTIONAL, .min = 1, .max = SIDE_CEILING},
     {OP_WORD(struct params, fit), .words = fits,
-     .help = "inside keeps the source's ratio within these sides; cover cuts out the source's "
-             "centre in their ratio and resizes it; exact has these sides"},
+     .help = "inside keeps the source's ratio within this size; cover cuts out the source's "
+             "centre in the target's ratio and resizes it; exact gives exactly this size"},
     {OP_WORD(struct params, filter), .standard = FILTER_LANCZOS3,
      .words = (const char *const[]){"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL}},
     {OP_BOOLEAN(struct params, enlarge), .need = OP_OPTIONAL,
      .help = "Whether the result may be larger than the source; by default false with `fit` "
              "inside, else true"},
     {OP_BOOLEAN(struct params, fast_shrink), .standard = true,
-     .help = "A JPEG that is made much smaller may be decoded at a part of its size, with other "
-             "bits than after a full decode. Without effect in `outputs`"},
+     .help = "A JPEG may be decoded at a fraction of its size before a strong reduction. The "
+             "pixels then differ from those after a full decode. Without effect in `outputs`"},
     {.name = NULL}};
 
 static enum status resize_check(const struct op_item *item, void *params)
@@ -434,13 +434,14 @@ enum status resize_exact(const struct op_item *item, struct chain *chain, uint32
 const struct op op_resize = {
     .name = "resize",
     .help = "Changes the size, as Pillow's resize",
-    .definition = "inside: the largest size of the source's ratio within the given sides, each "
-                  "rounded half up, at least 1; not enlarged, a source that is smaller stays as "
-                  "it is. cover: the source's centre in the target's ratio is cut out (its side "
-                  "rounded half up, its place down) and resized; not enlarged, if the centre is "
-                  "smaller than the target, it is the result. exact, not enlarged: each side is "
-                  "at most the source's. The pixels equal Pillow's `Image.resize` without "
-                  "`reducing_gap` to the bit, RGBA through its `RGBa`. `fast_shrink`: see above.",
+    .definition = "inside: the largest size with the source's ratio within the given size, each "
+                  "side rounded half up and at least 1; without enlarge, a smaller source is not "
+                  "changed. cover: the source's centre in the target's ratio is cut out (its size "
+                  "rounded half up, its position down) and resized; without enlarge, a centre "
+                  "smaller than the target is the result. exact, without enlarge: each side is at "
+                  "most the source's. The pixels equal Pillow's `Image.resize` without "
+                  "`reducing_gap` to the bit, for RGBA through its `RGBa` mode. `fast_shrink`: "
+                  "see above.",
     .params = resize_params,
     .check = resize_check,
     .step = resize_step,

@@ -28,10 +28,10 @@ static enum status rotate_step(const struct op_item *item, const void *params,
 
 const struct op op_rotate = {
     .name = "rotate",
-    .help = "Turns by right angles",
-    .definition = "Of a source of w x h, (x, y) is the source's pixel at (y, h-1-x) for 90 "
-                  "clockwise, where the left column becomes the top row; at (w-1-x, h-1-y) for "
-                  "180; at (w-1-y, x) for 270. As OpenCV's `rotate`; Pillow's `ROTATE_90` is "
+    .help = "Rotates by 90, 180 or 270 degrees",
+    .definition = "For a source of w x h, the pixel (x, y) is the source's (y, h-1-x) for 90 "
+                  "clockwise, so that the left column becomes the top row; (w-1-x, h-1-y) for "
+                  "180; (w-1-y, x) for 270. As OpenCV's `rotate`; Pillow's `ROTATE_90` is "
                   "`clockwise` false.",
     .flags = OP_MOVES,
     .params = rotate_params,

@@ -167,7 +167,7 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
 const struct op op_sobel = {
     .name = "sobel",
     .help = "Finds the edges of gray with Sobel's 3 x 3 kernels",
-    .definition = "On gray, which is made first. With a b c / d e f / g h i around a pixel, Gx = "
+    .definition = "Converts to gray first. With a b c / d e f / g h i around a pixel, Gx = "
                   "(a+2d+g) - (c+2f+i) and Gy = (a+2b+c) - (g+2h+i). half: min(255, (|Gx| + |Gy|) "
                   ">> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 + Gy^2))). "
                   "reflect101 is OpenCV's default border.",

@@ -119,8 +119,8 @@ static enum status stats_step(const struct op_item *item, const void *params, st
 
 const struct op op_stats = {
     .name = "stats",
-    .help = "Gives `mean`, `min` and `max`, each with a number per channel",
-    .definition = "mean = sum / pixels, both exact, divided as doubles. The image stays as it is.",
+    .help = "Returns `mean`, `min` and `max`, each with a number per channel",
+    .definition = "mean = sum / pixels, both exact, divided in double. The image is not changed.",
     .flags = OP_VALUES,
     .step = stats_step,
 };

@@ -28,9 +28,9 @@ static enum status threshold_step(const struct op_item *item, const void *params
 
 const struct op op_threshold = {
     .name = "threshold",
-    .help = "Makes gray 255 above a value, else 0",
-    .definition = "On gray, which is made first: v > value gives 255, else 0. As OpenCV's "
-                  "`THRESH_BINARY` and `THRESH_BINARY_INV` of 255.",
+    .help = "Sets gray to 255 above a value, else to 0",
+    .definition = "Converts to gray first. 255 if v > value, else 0. As OpenCV's `THRESH_BINARY` "
+                  "and `THRESH_BINARY_INV` with 255.",
     .flags = OP_STARTS_GRAY | OP_POINT,
     .params = threshold_params,
     .step = threshold_step,

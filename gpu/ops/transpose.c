@@ -14,8 +14,8 @@ static enum status transpose_step(const struct op_item *item, const void *params
 const struct op op_transpose = {
     .name = "transpose",
     .help = "Exchanges rows and columns",
-    .definition = "The pixel at (x, y) is the source's at (y, x). As OpenCV's `transpose` and "
-                  "Pillow's `TRANSPOSE`.",
+    .definition = "The pixel (x, y) is the source's (y, x). As OpenCV's `transpose` and Pillow's "
+                  "`TRANSPOSE`.",
     .flags = OP_MOVES,
     .step = transpose_step,
 };

@@ -30,9 +30,10 @@ static enum status unsharp_step(const struct op_item *item, const void *params,
 
 const struct op op_unsharp = {
     .name = "unsharp",
-    .help = "Sharpens by an unsharp mask: v + amount (v - gaussian)",
-    .definition = "v + ((A (v - g) + 128) >> 8), cut to 0..255, with g the `gaussian` and A = "
-                  "floor(256 amount + 1/2). Each colour by itself; alpha is kept.",
+    .help = "Sharpens with an unsharp mask: v + amount (v - gaussian)",
+    .definition = "v + ((A (v - g) + 128) >> 8), clamped to 0..255, with g the result of "
+                  "`gaussian` and A = floor(256 amount + 1/2). Colours are processed "
+                  "independently; alpha is kept.",
     .params = unsharp_params,
     .step = unsharp_step,
 };

@@ -491,7 +491,7 @@ static const struct refusal refusals[] = {
     {"[{\"op\":\"crop\",\"x\":1,\"width\":5,\"height\":5}]", "crop has x without y"},
     {"[{\"op\":\"crop\",\"y\":1,\"width\":5,\"height\":5}]", "crop has y without x"},
     {"[{\"op\":\"crop\",\"x\":1,\"y\":1,\"width\":5,\"height\":5,\"gravity\":\"east\"}]",
-     "x and y, and gravity; it takes one or the other"},
+     "x and y, and gravity; it must have only one of them"},
     {"[{\"op\":\"crop\",\"x\":-1,\"y\":1,\"width\":5,\"height\":5}]",
      "x is -1; it must be an integer of 0 to 65499"},
     {"[{\"op\":\"crop\",\"x\":1,\"y\":1.5,\"width\":5,\"height\":5}]", "y is 1.5"},
