@@ -137,9 +137,9 @@ void cuda_batch_take_times(struct cuda_slot *slot);
 void cuda_latch_fault(struct cuda_engine *engine, const struct cuda_device *struck,
                       const char *what, cudaError_t result);
 
-/* For CUDA calls outside tasks. If the error is sticky, finds the device that failed and latches
- * the fault for it, or for this device if no other one reports an error. The caller handles other
- * errors. */
+/* For CUDA calls outside tasks. A sticky error may be the fault of another device. All devices are
+ * queried, and the fault is latched for the failed device, or for this device if none reports an
+ * error. The caller handles other errors. */
 void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
 void cuda_submit(struct engine *engine, struct engine_task *task);

@@ -140,8 +140,8 @@ static struct pool_usage cuda_device_usage(const struct engine *engine, uint32_t
 
 /* ---- closing ---- */
 
-/* Checks free slots as well: after a callback has put its slot on the ended list it may still be in
- * wake, and a stream is complete only after its callback has returned. */
+/* Checks free slots as well. A callback that has put its slot on the ended list may still be in
+ * wake, and its stream is complete only after it has returned. */
 static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;

@@ -2,8 +2,8 @@
  * try.h - checks CUDA calls: logs the error, clears it and returns it.
  *
  * CUDA_TRY(call) evaluates to the call's cudaError_t. An error is logged with the text of the
- * call, and cleared from the thread's last-error state. The caller decides what follows:
- * cuda_is_sticky tells errors that end the context from errors of a single call.
+ * call, and cleared from the thread's last-error state. The caller handles the error:
+ * cuda_is_sticky distinguishes errors that end the context from errors of a single call.
  */
 #ifndef GPUIMGD_GPU_CUDA_TRY_H
 #define GPUIMGD_GPU_CUDA_TRY_H

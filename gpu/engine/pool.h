@@ -1,10 +1,10 @@
 /*
  * pool.h - a thread-safe memory pool with a byte budget.
  *
- * The pool takes segments from its backend (pinned host memory, device memory or plain pages),
- * hands out pieces of them, and keeps freed pieces for reuse. In steady state nothing is
- * allocated, freed or page-faulted. The segments never exceed the budget. All bookkeeping is in
- * host memory, because the backend's memory may be a device's. pool_take never blocks for memory.
+ * The pool takes segments from its backend: pinned host memory, device memory or plain pages. It
+ * hands out pieces of them and keeps freed pieces for reuse. In steady state nothing is allocated,
+ * freed or page-faulted. The segments never exceed the budget. All bookkeeping is in host memory,
+ * because the backend's memory may be a device's. pool_take never blocks for memory.
  */
 #ifndef GPUIMGD_GPU_ENGINE_POOL_H
 #define GPUIMGD_GPU_ENGINE_POOL_H

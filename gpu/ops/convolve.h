@@ -4,7 +4,7 @@
  * With W = rint(65536 kernel / scale) and B = rint(65536 offset), ties to even, the result is (sum
  * W p + B + 32768) >> 16 (floor), clamped to 0..255. p are the pixels under the kernel, which is
  * not mirrored: a correlation, as OpenCV's filter2D. The sum of |W| is at most 127 * 65536 and |B|
- * is at most 255 * 65536, so that sums in any order fit in 32 bits. Alpha is kept.
+ * is at most 255 * 65536. Sums in any order therefore fit in 32 bits. Alpha is kept.
  */
 #ifndef GPUIMGD_GPU_OPS_CONVOLVE_H
 #define GPUIMGD_GPU_OPS_CONVOLVE_H

@@ -4,8 +4,8 @@
  * With weights w in 1/256 whose sum is 256, the result is (sum_j w_j sum_i w_i p + 32768) >> 16.
  * No intermediate value is rounded, so the order of the two sums does not matter. The weights are
  * those of OpenCV 4's 8-bit GaussianBlur: the double kernel is normalised and rounded from the
- * ends to the middle with the error carried on, and the middle weight is the rest of 256. The
- * border is reflect101. Alpha is kept.
+ * ends to the middle, with the error carried on. The middle weight is the rest of 256. The border
+ * is reflect101. Alpha is kept.
  */
 #ifndef GPUIMGD_GPU_OPS_GAUSSIAN_H
 #define GPUIMGD_GPU_OPS_GAUSSIAN_H

@@ -1,8 +1,8 @@
 /*
  * gray_table.cu - count, compute a table, look up: three launches on one stream.
  *
- * Shared memory holds a copy of the table per bank (8 KiB in all), so that the 32 reads of a warp
- * never conflict, whatever the pixels are.
+ * Shared memory holds one copy of the table per bank, 8 KiB in all. The 32 reads of a warp
+ * therefore never conflict.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/sweep.cuh"

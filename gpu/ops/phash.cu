@@ -2,10 +2,10 @@
  * phash.cu - the DCT W X W^T of 32 x 32 images and the bits above the median, one image per warp.
  *
  * A warp is arranged as 4 x 8 lanes. In the first product, lane (r, c) computes rows r and r + 4
- * of columns 4 c to 4 c + 3, which are one word of the image. In the second product it computes
- * the values (r, c) and (r + 4, c). Rows of weights and sums are 36 words apart, so that 16-byte
- * reads of four or eight rows use different banks. One launch processes all images of a job and of
- * the jobs that share its stream.
+ * of one word of the image: columns 4 c to 4 c + 3. In the second product it computes the values
+ * (r, c) and (r + 4, c). Rows of weights and sums are 36 words apart, so that 16-byte reads of
+ * four or eight rows use different banks. One launch processes all images of a job and of the jobs
+ * that share its stream.
  */
 #include <cuda_runtime.h>
 

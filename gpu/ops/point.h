@@ -66,8 +66,8 @@ PIXEL int32_t point_sum(int32_t r, int32_t g, int32_t b, int32_t by_r, int32_t b
 #endif
 }
 
-/* Each of these functions appends at most one pass, or changes the last pass. A table that changes
- * nothing is not added. If two tables cancel each other, the pass is removed. */
+/* The point_add functions append at most one pass each, or change the last pass. A table that
+ * changes nothing is not added. If two tables cancel each other, the pass is removed. */
 void point_add_table(struct chain *chain, const uint8_t table[256]);
 /* coefficients: 3 rows of R, G, B and an offset, in 1/65536. Gray counts as R = G = B and becomes
  * RGB. */

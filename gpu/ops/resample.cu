@@ -240,7 +240,7 @@ extern "C" int resample_x_cuda(const struct pass *pass, const struct image *from
     (void)work;
     args.weights = args.first + to->width;
     /* Lanes per output: at most the distance in pixels between two outputs, so that a warp reads a
-     * stretch, and at most half of the weights, so that each lane has several to add. */
+     * stretch. At most half of the weights, so that each lane adds several. */
     while (args.split_bits < 5 && (2 << args.split_bits) * args.width <= args.from_width &&
            (4 << args.split_bits) <= args.taps)
         args.split_bits++;

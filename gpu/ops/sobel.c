@@ -108,7 +108,7 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     int width = (int)from->width, height = (int)from->height, made = -1;
     size_t ring_stride = image_stride(from->width, 1);
     for (int y = 0; y < height && !pass_is_late_at(pass, (uint32_t)y); y++) {
-        /* Rows are requested from top to bottom: a new row replaces the one three rows above it. */
+        /* Rows are requested from top to bottom: a new row replaces the row three above it. */
         int above = sobel_inside(y - 1, height, sobel->border);
         int below = sobel_inside(y + 1, height, sobel->border);
         uint8_t *row = to->pixels + (size_t)y * to->stride;

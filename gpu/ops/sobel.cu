@@ -4,16 +4,16 @@
  *
  * A block of 4 warps walks down a strip of 512 columns, 8 rows per step. In each step, a warp
  * converts two rows to gray; it loaded them during the previous step. The gray is stored in a
- * cyclic buffer in shared memory, which holds the rows of three steps with a halo of one column on
- * either side. The warp then computes two rows of the result from four rows of gray. Every pixel
- * is thus read and converted once, except two rows per block and two columns per strip, which the
- * L2 cache holds. One barrier per step is enough: a step reads gray of its own rows and of the two
- * rows before them, and writes after the barrier belong to the next step, for which the buffer has
- * room.
+ * cyclic buffer in shared memory. The buffer holds the rows of three steps, with a halo of one
+ * column on either side. The warp then computes two rows of the result from four rows of gray.
+ * Every pixel is thus read and converted once, except two rows per block and two columns per
+ * strip, which the L2 cache holds. One barrier per step is enough: a step reads gray of its own
+ * rows and of the two rows before them. Writes after the barrier belong to the next step, and the
+ * buffer has room for them.
  *
  * The gradient is computed exactly, on pairs of pixels in half2 arithmetic. An integer k within
- * +-2047, stored as the bits of a half (with a separate sign), has the value k 2^-24, which is
- * subnormal or of the first normal exponent. Sums and doublings are therefore exact, and a gray
+ * +-2047, stored as the bits of a half (with a separate sign), has the value k 2^-24. This is
+ * subnormal, or has the first normal exponent. Sums and doublings are therefore exact, and a gray
  * byte is such a half without conversion. Absolute values are free, as modifiers of the operands.
  *
  * Instructions per pixel for RGB and `half` (132 multiprocessors at 1.7 GHz issue 28.7e12 lanes
@@ -25,8 +25,8 @@
  *     shift    1.1 PRMT: the same, one column to the left
  *     rows     1.5 HADD2/HFMA2: Gx, Gy; length 0.5, clamp 0.5, halve 0.5, pack 0.25 PRMT
  * About 10 in all. With loads, halo, addresses, borders and the loop, the sm_90 code has 680
- * instructions for the 32 pixels of a lane in a step: 21 per pixel, of which about 18 are executed
- * away from borders.
+ * instructions for the 32 pixels of a lane in a step. This is 21 per pixel; away from borders
+ * about 18 are executed.
  */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -9,8 +9,8 @@
  * Gy^2))). Borders: reflect101 (OpenCV's default), replicate, or zero. With zero the outermost
  * frame of the result is 0. A side of one pixel reflects onto itself.
  *
- * One pass makes gray from 1, 3 or 4 channels, looks it up in a table if there is one, and
- * computes the gradient, so that each colour pixel is read once.
+ * One pass makes gray from 1, 3 or 4 channels, applies the table of the prologue, if any, and
+ * computes the gradient. Each colour pixel is read once.
  */
 #ifndef GPUIMGD_GPU_OPS_SOBEL_H
 #define GPUIMGD_GPU_OPS_SOBEL_H

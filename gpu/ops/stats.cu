@@ -1,8 +1,8 @@
 /*
  * stats.cu - sum, minimum and maximum of each channel.
  *
- * Each lane keeps its own values. At the end they are combined within the warp by shuffles, within
- * the block through shared memory, and in the result by one atomic per block and value. A minimum
+ * Each lane keeps its own values. At the end they are combined in the warp by shuffles, and in the
+ * block through shared memory. Each block adds each value to the result with one atomic. A minimum
  * is stored as 255 - min, so that the result can start as zeros.
  */
 #include "gpu/ops/launch.cuh"
@@ -12,8 +12,8 @@
 #include "gpu/plan/pass.h"
 
 /* One channel. max and room hold two values of 16 bits each. The sum of a lane fits in 32 bits up
- * to 16 million pixels, and a lane has 1/1000 of the image even on a small device. The sum of a
- * warp would not fit. */
+ * to 16 million pixels. A lane has 1/1000 of the image, even on a small device. The sum of a warp
+ * would not fit. */
 struct lane_stats {
     uint32_t sum, max, room;
 };

@@ -230,8 +230,8 @@ static void leave_out(struct plan_variant *variant)
 }
 
 /* The scratch buffer has five slots. The writing passes of all variants use EVEN and ODD in turn,
- * one variant after the other. Passes on a branch use ASIDE in turn with the free one of these two.
- * STACK holds the stacked images, and WORK the work space of passes. */
+ * one variant after the other. Passes on a branch use ASIDE in turn with the slot of EVEN and ODD
+ * that is free. STACK holds the stacked images, and WORK the work space of passes. */
 enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOTS, SLOT_RESULT = SLOTS };
 
 struct scratch {
