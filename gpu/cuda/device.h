@@ -2,8 +2,8 @@
  * device.h - a CUDA device of the engine: its memory, its slots and its clock; private to gpu.
  *
  * A slot is a stream with its events. It runs one batch at a time: one task, or several small
- * ones. The batch occupies the slot from its first copy until its last copy is complete. All of
- * this is used on the loop thread only, except the ended list, which driver threads append to
+ * ones. The batch occupies the slot from its first copy until its last copy is complete. Only the
+ * loop thread uses these structs. The ended list is the exception: driver threads append to it
  * under the lock.
  */
 #ifndef GPUIMGD_GPU_CUDA_DEVICE_H
@@ -19,8 +19,8 @@
 /* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
  * deadline and after its start. */
 #define DEVICE_GRACE_S 5
-/* If engine_reap was not called for this long while tasks were out, the process was stopped, and
- * the device is not to blame. */
+/* If engine_reap was not called for this long while tasks were out, the process was suspended. The
+ * device then does not count as hung. */
 #define DEVICE_SLEPT_NS 1000000000ull
 /* Interval at which slots are queried if they do not report. */
 #define DEVICE_POLL_NS 50000000ull
@@ -93,7 +93,7 @@ struct cuda_engine {
     struct list finished; /* tasks whose `done` engine_reap will call */
     uint64_t hang_grace_ns;
     uint64_t polled_ns;
-    uint64_t awake_ns; /* when the process last continued after it was stopped, or 0 */
+    uint64_t awake_ns; /* when the process last resumed after a suspension, or 0 */
     bool pageable_said;
 };
 

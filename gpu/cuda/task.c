@@ -232,8 +232,8 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
     }
 }
 
-/* A batch is measured by the earliest deadline of its tasks: all of them together take no longer
- * than one large task. */
+/* Whether the slot hangs. A batch is treated as one task with the earliest of its deadlines,
+ * because it takes no longer than one large task. */
 static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
 {
     const struct cuda_engine *cuda = slot->device->engine;

@@ -56,7 +56,7 @@ bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *
 void pool_give(struct pool *pool, struct pool_block *block);
 
 struct pool_usage {
-    size_t budget;   /* bytes, as the two below */
+    size_t budget;   /* in bytes, as held and used */
     size_t held;     /* taken from the backend */
     size_t used;     /* handed out */
 };

@@ -39,8 +39,8 @@ struct chain {
     struct pass_window left_window;
 };
 
-/* The last pass, if it is of this type and its whole result is the current image; else NULL. A
- * caller may fuse with it. */
+/* Returns the last pass, with which the caller may fuse, if it is of this type and its whole result
+ * is the current image. Otherwise NULL. */
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type);
 /* Removes the last pass. Its input becomes the current image again. */
 void chain_drop(struct chain *chain);

@@ -1,9 +1,10 @@
 /*
  * pass.h - a pass: one kernel with its parameters and its geometry; private to gpu.
  *
- * A plan is a chain of passes from the decoded image to each result. A pass reads one image and
- * writes another one that does not overlap it. The plan has laid out both in its buffers. A pass
- * may write the padding between the end of a row and its stride, and must not depend on padding.
+ * A plan has one chain of passes per result, which starts at the decoded image. A pass reads one
+ * image and writes another one that does not overlap it. The plan has laid out both in its
+ * buffers. A pass may write the padding between the end of a row and its stride, and must not
+ * depend on padding.
  *
  * The input may be a rectangle of a larger image, so that a crop costs nothing. Its rows are
  * `stride` bytes apart and STRIDE_ALIGNed. The bytes after the end of a row belong to other
@@ -13,10 +14,11 @@
  * results, and is converted to JSON at the end. A pass that only computes values writes no image:
  * the next pass reads the same input.
  *
- * Passes may form a branch (see chain_leave), which ends in a pass that only computes values. The
- * pass after the branch reads the input of the branch. The final images of all branches of a plan
- * have the same small shape. They are stacked in memory, over all variants: the last such pass
- * processes the whole stack, and the others are deferred to it.
+ * Passes may form a branch (see chain_leave), which ends in a pass that only computes values:
+ * phash shrinks a copy of the image and hashes it. The pass after the branch reads the input of
+ * the branch. The final images of all branches of a plan have the same small shape. They are
+ * stacked in memory, over all variants: the last such pass processes the whole stack, and the
+ * others are deferred to it.
  *
  * If several tasks share a stream, one launch can run passes of the same type of all of them
  * (pass_cuda_many).
