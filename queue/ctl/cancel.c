@@ -10,28 +10,16 @@
 #include "queue/ctl/job_search.h"
 #include "queue/redis/script.h"
 
-#define KEYS       6
-#define KEY_BYTES  400
-
 /* Runs the cancel script. Its reply is the stored result of the id, or empty. Returns NULL after an
  * error message. */
 static redisReply *call(struct ctl *ctl, const char *id)
 {
-    static const char *const names[KEYS] = {"jobs", "cancel", "woken", "waits:", "result:",
-                                            "never"};
-    const char *argv[KEYS + 4] = {"EVAL", script_text(SCRIPT_ID_CANCEL), "6"};
-    size_t lengths[KEYS + 4];
-    char keys[KEYS][KEY_BYTES];
-    for (size_t i = 0; i < KEYS; i++) {
-        bool of_id = names[i][strlen(names[i]) - 1] == ':';
-        snprintf(keys[i], KEY_BYTES, "%s:%s%s", ctl->options.namespace, names[i],
-                 of_id ? id : "");
-        argv[3 + i] = keys[i];
-    }
-    argv[KEYS + 3] = id;
-    for (size_t i = 0; i < KEYS + 4; i++)
-        lengths[i] = strlen(argv[i]);
-    redisReply *reply = client_ask_words(ctl->client, KEYS + 4, argv, lengths);
+    const char *ns = ctl->options.namespace;
+    redisReply *reply = client_ask(ctl->client,
+                                   "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%s "
+                                   "%s:result:%s %s:never %s",
+                                   script_text(SCRIPT_ID_CANCEL), ns, ns, ns, ns, id, ns, id, ns,
+                                   id);
     if (!reply)
         ctl_no_answer(ctl);
     return reply;

@@ -16,7 +16,6 @@
 
 /* Tries per command before the user gets an error. */
 #define ASK_TRIES 3
-#define WORDS_MAX 8
 /* Seconds between retries while Redis is away or refuses the command. */
 #define RETRY_PAUSE_S 0.2
 
@@ -206,10 +205,9 @@ struct client *client_open(const struct options *options, struct error *error)
     if (client->redis) {
         redis_start(client->redis);
         /* A Cluster node may redirect us. Follow that now, not with the first job. */
-        char key[160];
         redisReply *reply = NULL;
-        snprintf(key, sizeof key, "%s:jobs", options->namespace);
-        if (wait_until_up(client) && (reply = client_ask(client, "EXISTS", key, NULL))) {
+        if (wait_until_up(client) &&
+            (reply = client_ask(client, "EXISTS %s:jobs", options->namespace))) {
             freeReplyObject(reply);
             return client;
         }
@@ -281,14 +279,53 @@ static void answered(void *context, redisReply *reply)
     answer->came = true;
 }
 
-void client_send(struct client *client, int argc, const char **argv, const size_t *lengths)
+/* A command as hiredis encodes it. */
+struct encoded {
+    char *bytes;
+    int length; /* negative: out of memory */
+};
+
+static struct encoded encode(const char *format, va_list args)
+{
+    struct encoded command = {0};
+    command.length = redisvFormatCommand(&command.bytes, format, args);
+    return command;
+}
+
+static struct encoded encode_words(int argc, const char **argv, const size_t *lengths)
+{
+    struct encoded command = {0};
+    command.length = redisFormatCommandArgv(&command.bytes, argc, argv, lengths);
+    return command;
+}
+
+static void send_encoded(struct client *client, const struct encoded *command)
 {
     struct answer *answer = calloc(1, sizeof *answer);
     if (!answer)
         abort(); /* without these few bytes not even an error could be printed */
     list_push(&client->answers, &answer->node);
-    if (!redis_send(client->redis, argc, argv, lengths, 0, answered, answer))
+    if (command->length < 0 ||
+        !redis_send_encoded(client->redis, command->bytes, (size_t)command->length, 0, answered,
+                            answer))
         answer->came = true;
+}
+
+void client_send(struct client *client, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    struct encoded command = encode(format, args);
+    va_end(args);
+    send_encoded(client, &command);
+    free(command.bytes);
+}
+
+void client_send_words(struct client *client, int argc, const char **argv, const size_t *lengths)
+{
+    struct encoded command = encode_words(argc, argv, lengths);
+    send_encoded(client, &command);
+    free(command.bytes);
 }
 
 redisReply *client_take(struct client *client)
@@ -351,17 +388,22 @@ static bool wait_and_retry(struct client *client)
     return redis_up(client->redis);
 }
 
-redisReply *client_ask_words(struct client *client, int argc, const char **argv,
-                             const size_t *lengths)
+/* Frees the command. */
+static redisReply *ask(struct client *client, struct encoded command)
 {
+    redisReply *answer = NULL;
+    char name[32] = "the command"; /* in "*2\r\n$3\r\nGET\r\n..." */
+    if (command.length > 0)
+        sscanf(command.bytes, "*%*d $%*d %31s", name);
     for (int try = 0; try < ASK_TRIES && (try == 0 || !interrupted); try++) {
         if (!redis_up(client->redis) && !wait_until_up(client) && !wait_and_retry(client))
-            return NULL;
-        client_send(client, argc, argv, lengths);
+            break;
+        send_encoded(client, &command);
         redisReply *reply = client_take(client);
-        if (client_reply_ok(client, reply, argv[0])) {
+        if (client_reply_ok(client, reply, name)) {
             redis_mark_healthy(client->redis);
-            return reply;
+            answer = reply;
+            break;
         }
         bool lost = !reply || redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT;
         bool transient = client_is_transient(reply);
@@ -373,41 +415,31 @@ redisReply *client_ask_words(struct client *client, int argc, const char **argv,
         if (may_retry(client))
             try = -1; /* retry until the time is over */
     }
-    return NULL;
+    free(command.bytes);
+    return answer;
 }
 
-static int collect(va_list words, const char **argv, size_t *lengths)
+redisReply *client_ask_words(struct client *client, int argc, const char **argv,
+                             const size_t *lengths)
 {
-    int argc = 0;
-    const char *word;
-    while ((word = va_arg(words, const char *))) {
-        assert(argc < WORDS_MAX);
-        lengths[argc] = strlen(word);
-        argv[argc++] = word;
-    }
-    return argc;
+    return ask(client, encode_words(argc, argv, lengths));
 }
 
-redisReply *client_ask(struct client *client, ...)
+redisReply *client_ask(struct client *client, const char *format, ...)
 {
-    const char *argv[WORDS_MAX];
-    size_t lengths[WORDS_MAX];
-    va_list words;
-    va_start(words, client);
-    int argc = collect(words, argv, lengths);
-    va_end(words);
-    return client_ask_words(client, argc, argv, lengths);
+    va_list args;
+    va_start(args, format);
+    struct encoded command = encode(format, args);
+    va_end(args);
+    return ask(client, command);
 }
 
-bool client_integer(struct client *client, long long *answer, ...)
+bool client_integer(struct client *client, long long *answer, const char *format, ...)
 {
-    const char *argv[WORDS_MAX];
-    size_t lengths[WORDS_MAX];
-    va_list words;
-    va_start(words, answer);
-    int argc = collect(words, argv, lengths);
-    va_end(words);
-    redisReply *reply = client_ask_words(client, argc, argv, lengths);
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = ask(client, encode(format, args));
+    va_end(args);
     if (!reply)
         return false;
     *answer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;

@@ -24,19 +24,24 @@ struct client;
 struct client *client_open(const struct options *options, struct error *error);
 void client_close(struct client *client); /* NULL is fine */
 
-/* Sends one command. client_take returns the replies in the order of the commands. The reply is
- * NULL if the connection broke; Redis may have executed the command anyway. */
-void client_send(struct client *client, int argc, const char **argv, const size_t *lengths);
+/* Sends one command, in the format of redis_ask or as an array of words. client_take returns the
+ * replies in the order of the commands. The reply is NULL if the connection broke; Redis may have
+ * executed the command anyway. */
+void client_send(struct client *client, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void client_send_words(struct client *client, int argc, const char **argv, const size_t *lengths);
 redisReply *client_take(struct client *client);
 
-/* Sends an idempotent command and waits for its reply. The arguments are strings, ended by NULL.
- * If the connection breaks, the command is sent again on a new one. Returns NULL if Redis sends no
- * reply or an error; client_why describes it. */
-redisReply *client_ask(struct client *client, ...) __attribute__((sentinel));
+/* Sends an idempotent command and waits for its reply. If the connection breaks, the command is
+ * sent again on a new one. Returns NULL if Redis sends no reply or an error; client_why describes
+ * it. */
+redisReply *client_ask(struct client *client, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths);
 /* The same for a command with an integer reply. */
-bool client_integer(struct client *client, long long *answer, ...) __attribute__((sentinel));
+bool client_integer(struct client *client, long long *answer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* For the next `seconds`, commands are retried while Redis is away or refuses for a time (LOADING,
  * OOM, ...). An interrupt ends the retries. `away` is called before each pause; client_why gives

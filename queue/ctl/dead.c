@@ -22,8 +22,10 @@ const struct ctl_option ctl_dead_options[] = {
 
 struct dead {
     struct ctl *ctl;
+    struct client *client;
+    const char *ns;
     bool whole; /* print everything known about each job */
-    char list[160], errors[160], jobs[160], never[160];
+    char list[160], jobs[160], never[160];
 };
 
 /* ---- list ---------------------------------------------------------------------------------- */
@@ -41,15 +43,13 @@ static const char *input_of(const cJSON *job)
  * used instead, if it still exists. NULL: neither. */
 static cJSON *death_of(struct dead *dead, const cJSON *job, const char *record)
 {
-    char *key = NULL;
     const char *id = show_text(job, "id");
     cJSON *death = cJSON_Parse(record);
-    if (death || !*id || asprintf(&key, "%s:result:%s", dead->ctl->options.namespace, id) < 0)
+    if (death || !*id)
         return death;
-    redisReply *reply = client_ask(dead->ctl->client, "GET", key, NULL);
+    redisReply *reply = client_ask(dead->client, "GET %s:result:%s", dead->ns, id);
     death = reply && reply->type == REDIS_REPLY_STRING ? cJSON_Parse(reply->str) : NULL;
     freeReplyObject(reply);
-    free(key);
     return death;
 }
 
@@ -132,16 +132,9 @@ static int print_one(struct dead *dead, long long number, const char *text, cons
 /* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: no reply. */
 static redisReply *piece_with_errors(struct dead *dead, long long from, long long count)
 {
-    const char *script = script_text(SCRIPT_ID_DEAD);
-    char first[24], many[24];
-    snprintf(first, sizeof first, "%lld", from);
-    snprintf(many, sizeof many, "%lld", count < ERRORS_PIECE ? count : ERRORS_PIECE);
-    redisReply *reply = client_ask(dead->ctl->client, "EVAL", script, "2", dead->list, dead->never,
-                                   first, many, NULL);
-    if (client_reply_ok(dead->ctl->client, reply, "EVAL"))
-        return reply;
-    freeReplyObject(reply);
-    return NULL;
+    return client_ask(dead->client, "EVAL %s 2 %s:dead %s:never %lld %lld",
+                      script_text(SCRIPT_ID_DEAD), dead->ns, dead->ns, from,
+                      count < ERRORS_PIECE ? count : ERRORS_PIECE);
 }
 
 static size_t jobs_in(const redisReply *reply)
@@ -152,10 +145,8 @@ static size_t jobs_in(const redisReply *reply)
 /* Up to PIECE entries from index `from`. NULL: no reply. */
 static redisReply *piece(struct dead *dead, long long from, long long count)
 {
-    char first[24], last[24];
-    snprintf(first, sizeof first, "%lld", from);
-    snprintf(last, sizeof last, "%lld", from + (count < PIECE ? count : PIECE) - 1);
-    return client_ask(dead->ctl->client, "LRANGE", dead->list, first, last, NULL);
+    return client_ask(dead->client, "LRANGE %s:dead %lld %lld", dead->ns, from,
+                      from + (count < PIECE ? count : PIECE) - 1);
 }
 
 static int list(struct dead *dead)
@@ -165,7 +156,7 @@ static int list(struct dead *dead)
     int status = CTL_OK;
     if (!ctl_number(dead->ctl, "limit", 1, 1e9, &limit))
         return CTL_USAGE;
-    if (!client_integer(dead->ctl->client, &count, "LLEN", dead->list, NULL))
+    if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns))
         return ctl_no_answer(dead->ctl);
     while (number < count && number < (long long)limit && status == CTL_OK) {
         redisReply *reply = piece_with_errors(dead, number, (long long)limit - number);
@@ -285,8 +276,8 @@ static int show(struct dead *dead, int count, char **names)
 /* Moves the oldest dead job to the end of the queue. false: no reply. */
 static bool move_oldest(struct dead *dead, bool *moved)
 {
-    redisReply *reply = client_ask(dead->ctl->client, "LMOVE", dead->list, dead->jobs, "RIGHT",
-                                   "LEFT", NULL);
+    redisReply *reply =
+        client_ask(dead->client, "LMOVE %s:dead %s:jobs RIGHT LEFT", dead->ns, dead->ns);
     *moved = reply && reply->type == REDIS_REPLY_STRING;
     freeReplyObject(reply);
     return reply != NULL;
@@ -300,10 +291,10 @@ static int act_on(struct dead *dead, const struct choice *choice, bool retry)
                           choice->entry->str, retry ? "1" : "0"};
     size_t lengths[] = {4, strlen(script), 1, strlen(dead->list), strlen(dead->jobs),
                         strlen(dead->never), choice->entry->len, 1};
-    client_send(dead->ctl->client, 8, argv, lengths);
-    redisReply *reply = client_take(dead->ctl->client);
+    client_send_words(dead->client, 8, argv, lengths);
+    redisReply *reply = client_take(dead->client);
     int status = CTL_OK;
-    if (!client_reply_ok(dead->ctl->client, reply, "EVAL")) {
+    if (!client_reply_ok(dead->client, reply, "EVAL")) {
         status = ctl_no_answer(dead->ctl);
     } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
         ctl_say("job #%lld is no longer in the list", choice->number);
@@ -348,9 +339,9 @@ static int act_on_all(struct dead *dead, bool retry)
 {
     long long count = 0, done = 0;
     bool moved = true;
-    if (!client_integer(dead->ctl->client, &count, "LLEN", dead->list, NULL) ||
+    if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns) ||
         (!retry && count > 0 &&
-         !client_integer(dead->ctl->client, &done, "DEL", dead->list, dead->errors, NULL)))
+         !client_integer(dead->client, &done, "DEL %s:dead %s:dead:errors", dead->ns, dead->ns)))
         return ctl_no_answer(dead->ctl);
     if (!retry)
         return say_count(dead, count, false, NULL);
@@ -395,7 +386,7 @@ static int act_on_some(struct dead *dead, int count, char **names, bool retry)
 int ctl_dead(struct ctl *ctl, int count, char **operands)
 {
     static const char *const verbs[] = {"list", "show", "retry", "drop"};
-    struct dead dead = {.ctl = ctl};
+    struct dead dead = {.ctl = ctl, .ns = ctl->options.namespace};
     const char *verb = count > 0 ? operands[0] : "list";
     bool retry = strcmp(verb, "retry") == 0, drop = strcmp(verb, "drop") == 0;
     bool all = ctl_value(ctl, "all") != NULL, listing = strcmp(verb, "list") == 0;
@@ -421,10 +412,10 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
     int status = ctl_connect(ctl);
     if (status)
         return status;
-    snprintf(dead.list, sizeof dead.list, "%s:dead", ctl->options.namespace);
-    snprintf(dead.errors, sizeof dead.errors, "%s:dead:errors", ctl->options.namespace);
-    snprintf(dead.jobs, sizeof dead.jobs, "%s:jobs", ctl->options.namespace);
-    snprintf(dead.never, sizeof dead.never, "%s:never", ctl->options.namespace);
+    dead.client = ctl->client;
+    snprintf(dead.list, sizeof dead.list, "%s:dead", dead.ns);
+    snprintf(dead.jobs, sizeof dead.jobs, "%s:jobs", dead.ns);
+    snprintf(dead.never, sizeof dead.never, "%s:never", dead.ns);
     if (listing)
         return list(&dead);
     if (showing)

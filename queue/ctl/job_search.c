@@ -10,7 +10,6 @@
 #define JOBS_MAX  10000
 #define BYTES_MAX (64u << 20)
 #define PIECE     100
-#define KEY_BYTES 200
 
 struct search {
     struct client *client;
@@ -42,13 +41,8 @@ static void check_job(struct search *search, const redisReply *text)
 /* Reads jobs by their numbers. All commands are sent before the first reply is awaited. */
 static void check_numbers(struct search *search, const char *const *numbers, size_t count)
 {
-    char key[KEY_BYTES];
-    for (size_t i = 0; i < count; i++) {
-        snprintf(key, sizeof key, "%s:job:%.20s", search->ns, numbers[i]);
-        const char *argv[] = {"HGET", key, "raw"};
-        size_t lengths[] = {4, strlen(key), 3};
-        client_send(search->client, 3, argv, lengths);
-    }
+    for (size_t i = 0; i < count; i++)
+        client_send(search->client, "HGET %s:job:%s raw", search->ns, numbers[i]);
     for (size_t i = 0; i < count; i++) {
         redisReply *reply = client_take(search->client);
         search->failed = search->failed || !reply; /* a key that is no hash is no job */
@@ -81,13 +75,10 @@ static void check_entries(struct search *search, const redisReply *reply, bool a
 static void search_list(struct search *search, const char *command, const char *name,
                         bool are_numbers)
 {
-    char key[KEY_BYTES], first[24], last[24];
     size_t got = PIECE;
-    snprintf(key, sizeof key, "%s:%s", search->ns, name);
-    for (size_t from = 0; got == PIECE && !is_over(search); from += PIECE) {
-        snprintf(first, sizeof first, "-%zu", from + PIECE);
-        snprintf(last, sizeof last, "-%zu", from + 1);
-        redisReply *reply = client_ask(search->client, command, key, first, last, NULL);
+    for (long from = 0; got == PIECE && !is_over(search); from += PIECE) {
+        redisReply *reply = client_ask(search->client, "%s %s:%s %ld %ld", command, search->ns,
+                                       name, -from - PIECE, -from - 1);
         search->failed = !reply;
         got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
         search->jobs += got;

@@ -19,20 +19,13 @@ const struct ctl_option ctl_drain_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
-static const char *key(const struct ctl *ctl, const char *name, char text[160])
-{
-    snprintf(text, 160, "%s:%s", ctl->options.namespace, name);
-    return text;
-}
-
 static bool set(struct ctl *ctl, double seconds)
 {
-    char paused[160], ms[32];
-    key(ctl, "paused", paused);
-    snprintf(ms, sizeof ms, "%.0f", ceil(seconds * 1000));
-    redisReply *reply = seconds > 0
-                            ? client_ask(ctl->client, "SET", paused, "1", "PX", ms, NULL)
-                            : client_ask(ctl->client, "SET", paused, "1", NULL);
+    const char *ns = ctl->options.namespace;
+    redisReply *reply =
+        seconds > 0
+            ? client_ask(ctl->client, "SET %s:paused 1 PX %.0f", ns, ceil(seconds * 1000))
+            : client_ask(ctl->client, "SET %s:paused 1", ns);
     freeReplyObject(reply);
     return reply != NULL;
 }
@@ -51,8 +44,7 @@ static int say(struct ctl *ctl, bool paused, long long running, const char *sent
 
 static bool running(struct ctl *ctl, long long *count)
 {
-    char lease[160];
-    return client_integer(ctl->client, count, "ZCARD", key(ctl, "lease", lease), NULL);
+    return client_integer(ctl->client, count, "ZCARD %s:lease", ctl->options.namespace);
 }
 
 int ctl_pause(struct ctl *ctl, int count, char **operands)
@@ -81,13 +73,12 @@ int ctl_pause(struct ctl *ctl, int count, char **operands)
 int ctl_resume(struct ctl *ctl, int count, char **operands)
 {
     long long was = 0, jobs = 0;
-    char paused[160];
     if (count > 0)
         return ctl_usage(ctl, "resume takes no operand, but got \"%s\"", operands[0]);
     int status = ctl_connect(ctl);
     if (status)
         return status;
-    if (!client_integer(ctl->client, &was, "DEL", key(ctl, "paused", paused), NULL) ||
+    if (!client_integer(ctl->client, &was, "DEL %s:paused", ctl->options.namespace) ||
         !running(ctl, &jobs))
         return ctl_no_answer(ctl);
     return say(ctl, false, jobs, was ? "daemons fetch jobs again" : "nothing was paused");

@@ -19,14 +19,9 @@ const struct ctl_option ctl_result_options[] = {
  * time. */
 static int look(struct ctl *ctl, const char *id, double until_s, redisReply **reply)
 {
-    char *key = NULL;
     int status = CTL_OK;
-    if (asprintf(&key, "%s:result:%s", ctl->options.namespace, id) < 0) {
-        ctl_say("out of memory for the key of a result");
-        return CTL_FAULT;
-    }
     for (;;) {
-        *reply = client_ask(ctl->client, "GET", key, NULL);
+        *reply = client_ask(ctl->client, "GET %s:result:%s", ctl->options.namespace, id);
         if (!*reply)
             status = ctl_no_answer(ctl);
         else if ((*reply)->type != REDIS_REPLY_STRING) {
@@ -34,11 +29,9 @@ static int look(struct ctl *ctl, const char *id, double until_s, redisReply **re
             *reply = NULL;
         }
         if (*reply || status || clock_now_s() >= until_s || client_interrupted())
-            break;
+            return status;
         client_pause(ctl->client, POLL_S);
     }
-    free(key);
-    return status;
 }
 
 static int show(struct ctl *ctl, const char *id, const char *text)

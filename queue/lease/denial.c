@@ -127,13 +127,11 @@ static void probed(void *context, redisReply *reply)
 static bool send_probe(struct lane *lane, struct entry *entry, int target, const char *key,
                        void (*done)(struct lane *lane, bool some))
 {
-    const char *argv[] = {"EVAL", "return 1", "1", key};
-    size_t lengths[] = {4, 8, 1, strlen(key)};
     struct probe *probe = malloc(sizeof *probe);
     if (!probe)
         return false;
     *probe = (struct probe){lane, entry, target, done};
-    if (!redis_send(lane->queue->redis, 4, argv, lengths, 0, probed, probe)) {
+    if (!redis_ask(lane->queue->redis, 0, probed, probe, "EVAL %s 1 %s", "return 1", key)) {
         free(probe);
         return false;
     }

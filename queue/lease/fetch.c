@@ -77,25 +77,18 @@ static bool may_block(const struct queue *queue)
 
 static void block_pump(struct queue *queue)
 {
-    char seconds[32], *key = NULL;
-    bool watch = queue->watch != WATCH_NOT;
+    const char *ns = queue->config.ns;
     if (!may_block(queue) || queue->blocked || queue->blocking_refused ||
-        !redis_up(queue->blocking) ||
-        asprintf(&key, "%s:%s", queue->config.ns, watch ? "jobs" : "wake") < 0)
+        !redis_up(queue->blocking))
         return;
     double block_s = fmax(queue->config.block_s, 0.01); /* 0 would wait for ever */
-    snprintf(seconds, sizeof seconds, "%.3f", block_s);
-    const char *move[] = {"BLMOVE", key, key, "RIGHT", "RIGHT", seconds};
-    const char *pop[] = {"BLPOP", key, seconds};
-    const char **argv = watch ? move : pop;
-    int argc = watch ? 6 : 3;
-    size_t lengths[6];
-    for (int i = 0; i < argc; i++)
-        lengths[i] = strlen(argv[i]);
-    queue->waits_on_wake = !watch;
+    queue->waits_on_wake = queue->watch == WATCH_NOT;
     queue->blocked =
-        redis_send(queue->blocking, argc, argv, lengths, block_s + 3, unblocked, queue);
-    free(key);
+        queue->waits_on_wake
+            ? redis_ask(queue->blocking, block_s + 3, unblocked, queue, "BLPOP %s:wake %.3f", ns,
+                        block_s)
+            : redis_ask(queue->blocking, block_s + 3, unblocked, queue,
+                        "BLMOVE %s:jobs %s:jobs RIGHT RIGHT %.3f", ns, ns, block_s);
 }
 
 /* Handles a message from NS:wake. If this daemon can no longer fetch, it passes the watch on: the

@@ -408,16 +408,12 @@ static void listed(void *context, redisReply *reply)
 /* Reads the names of all daemons first: only their own host can tell if their process is gone. */
 void lease_reap(struct queue *queue, bool expired_too)
 {
-    char *key = NULL;
-    if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis) ||
-        asprintf(&key, "%s:inst", queue->config.ns) < 0)
+    if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis))
         return;
-    const char *argv[] = {"ZRANGE", key, "0", "-1"};
-    size_t lengths[] = {6, strlen(key), 1, 2};
     queue->reap_expired = expired_too;
     queue->reap_second_scan = expired_too && second_scan_is_due(queue);
-    queue->reap_listing = redis_send(queue->redis, 4, argv, lengths, 0, listed, queue);
-    free(key);
+    queue->reap_listing =
+        redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->config.ns);
 }
 
 void lease_reap_later(struct queue *queue)

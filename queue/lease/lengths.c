@@ -6,10 +6,6 @@
  * namespace they are not, and MOVED would lead the connection from node to node. Error replies are
  * ignored: the next FETCH reports the same error.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
@@ -56,21 +52,10 @@ static void delayed_counted(void *context, redisReply *reply)
     take(reply, &((struct queue *)context)->view.delayed);
 }
 
-static void count(struct queue *queue, const char *command, const char *name,
-                  redis_reply_cb counted)
-{
-    char *key = NULL;
-    if (asprintf(&key, "%s:%s", queue->config.ns, name) < 0)
-        return;
-    const char *argv[] = {command, key};
-    size_t lengths[] = {strlen(command), strlen(key)};
-    redis_send(queue->redis, 2, argv, lengths, 0, counted, queue);
-    free(key);
-}
-
 void lengths_ask(struct queue *queue)
 {
-    count(queue, "LLEN", "results", results_counted);
-    count(queue, "LLEN", "dead", dead_counted);
-    count(queue, "ZCARD", "delayed", delayed_counted);
+    const char *ns = queue->config.ns;
+    redis_ask(queue->redis, 0, results_counted, queue, "LLEN %s:results", ns);
+    redis_ask(queue->redis, 0, dead_counted, queue, "LLEN %s:dead", ns);
+    redis_ask(queue->redis, 0, delayed_counted, queue, "ZCARD %s:delayed", ns);
 }

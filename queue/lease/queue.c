@@ -203,15 +203,6 @@ static void memory_read(void *context, redisReply *reply)
         check_policy(policy);
 }
 
-static void send_words(struct redis *redis, int argc, const char **argv, redis_reply_cb callback,
-                       void *context)
-{
-    size_t lengths[4];
-    for (int i = 0; i < argc; i++)
-        lengths[i] = strlen(argv[i]);
-    redis_send(redis, argc, argv, lengths, 0, callback, context);
-}
-
 static void policy_read(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -221,14 +212,13 @@ static void policy_read(void *context, redisReply *reply)
         reply->element[1]->type == REDIS_REPLY_STRING)
         check_policy(reply->element[1]->str);
     else /* an ACL may forbid CONFIG */
-        send_words(queue->redis, 2, (const char *[]){"INFO", "memory"}, memory_read, queue);
+        redis_ask(queue->redis, 0, memory_read, queue, "INFO memory");
 }
 
 static void check_server(struct queue *queue)
 {
-    send_words(queue->redis, 2, (const char *[]){"INFO", "server"}, server_read, queue);
-    send_words(queue->redis, 3, (const char *[]){"CONFIG", "GET", "maxmemory-policy"}, policy_read,
-               queue);
+    redis_ask(queue->redis, 0, server_read, queue, "INFO server");
+    redis_ask(queue->redis, 0, policy_read, queue, "CONFIG GET maxmemory-policy");
 }
 
 /* ---- up and down -------------------------------------------------------------------------- */

@@ -415,14 +415,38 @@ void redis_start(struct redis *redis)
     try_connect(redis);
 }
 
+static uint64_t timeout_ms(const struct redis *redis, double timeout_s)
+{
+    return (uint64_t)ceil((timeout_s > 0 ? timeout_s : redis->options.command_timeout_s) * 1000);
+}
+
 bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
                 double timeout_s, redis_reply_cb callback, void *context)
 {
-    if (!redis->up)
-        return false;
-    timeout_s = timeout_s > 0 ? timeout_s : redis->options.command_timeout_s;
-    return link_send(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), callback,
-                     context);
+    return redis->up && link_send(redis->link, argc, argv, lengths, timeout_ms(redis, timeout_s),
+                                  callback, context);
+}
+
+bool redis_send_encoded(struct redis *redis, const char *command, size_t length, double timeout_s,
+                        redis_reply_cb callback, void *context)
+{
+    return redis->up && link_send_encoded(redis->link, command, length,
+                                          timeout_ms(redis, timeout_s), callback, context);
+}
+
+bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, void *context,
+               const char *format, ...)
+{
+    char *command = NULL;
+    va_list args;
+    va_start(args, format);
+    int length = redisvFormatCommand(&command, format, args);
+    va_end(args);
+    bool sent = length > 0 &&
+                redis_send_encoded(redis, command, (size_t)length, timeout_s, callback, context);
+    if (length > 0)
+        redisFreeCommand(command);
+    return sent;
 }
 
 bool redis_up(const struct redis *redis)

@@ -75,6 +75,14 @@ bool redis_up(const struct redis *redis);
  * seconds (0: command_timeout_s) and no data moves on the connection meanwhile. */
 bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
                 double timeout_s, redis_reply_cb callback, void *context);
+/* The same for a command that is encoded already. */
+bool redis_send_encoded(struct redis *redis, const char *command, size_t length, double timeout_s,
+                        redis_reply_cb callback, void *context);
+/* The same for a command in the format of hiredis, for example "GET %s:stats:%s". Spaces in the
+ * format separate the arguments; strings may contain spaces. Slower than redis_send, so for rare
+ * commands only. */
+bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, void *context,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Drops a connection that is up but unusable, and reconnects: within 0.1 s the first time, to the
  * next server if the route has several. Until redis_mark_healthy is called, the delay grows with

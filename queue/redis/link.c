@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "conf/limits.h"
@@ -56,6 +57,7 @@ struct link {
 
 struct write {
     uv_write_t request;
+    size_t bytes;
     char command[];
 };
 
@@ -198,22 +200,29 @@ static void written(uv_write_t *request, int status)
     free(write);
 }
 
-bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
-               uint64_t timeout_ms, link_reply_cb callback, void *context)
+static struct write *new_write(size_t bytes)
 {
-    size_t bytes = command_bytes((size_t)argc, lengths);
-    struct call *call = calloc(1, sizeof *call);
     struct write *write = malloc(sizeof *write + bytes);
-    if (!call || !write) {
-        free(call);
-        free(write);
-        return false;
+    if (write)
+        write->bytes = bytes;
+    return write;
+}
+
+/* Takes ownership of `write`, which may be NULL. */
+static bool send_write(struct link *link, struct write *write, uint64_t timeout_ms,
+                       link_reply_cb callback, void *context)
+{
+    struct call *call = write ? calloc(1, sizeof *call) : NULL;
+    size_t bytes = write ? write->bytes : 0;
+    if (call) {
+        uv_buf_t buffer = uv_buf_init(write->command, (unsigned)bytes);
+        write->request.data = write;
+        if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
+            free(call);
+            call = NULL;
+        }
     }
-    command_write(write->command, (size_t)argc, argv, lengths);
-    write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(write->command, (unsigned)bytes);
-    if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
-        free(call);
+    if (!call) {
         free(write);
         return false;
     }
@@ -226,6 +235,24 @@ bool link_send(struct link *link, int argc, const char **argv, const size_t *len
     if (link->calls.length == 1)
         watch_calls(link);
     return true;
+}
+
+bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
+               uint64_t timeout_ms, link_reply_cb callback, void *context)
+{
+    struct write *write = new_write(command_bytes((size_t)argc, lengths));
+    if (write)
+        command_write(write->command, (size_t)argc, argv, lengths);
+    return send_write(link, write, timeout_ms, callback, context);
+}
+
+bool link_send_encoded(struct link *link, const char *command, size_t length, uint64_t timeout_ms,
+                       link_reply_cb callback, void *context)
+{
+    struct write *write = new_write(length);
+    if (write)
+        memcpy(write->command, command, length);
+    return send_write(link, write, timeout_ms, callback, context);
 }
 
 bool link_is_idle(const struct link *link)

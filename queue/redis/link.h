@@ -47,6 +47,9 @@ void link_open_socket(struct link *link, const char *path);
  * is short or the stream is broken. */
 bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
                uint64_t timeout_ms, link_reply_cb callback, void *context);
+/* The same for a command that is encoded already, for example by redisFormatCommand. */
+bool link_send_encoded(struct link *link, const char *command, size_t length, uint64_t timeout_ms,
+                       link_reply_cb callback, void *context);
 /* Returns true if no reply is outstanding. */
 bool link_is_idle(const struct link *link);
 

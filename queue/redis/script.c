@@ -273,8 +273,6 @@ static void add_guard_key(struct script_call *call)
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
                       void *context)
 {
-    if (!call)
-        return false;
     add_guard_key(call);
     snprintf(call->key_count, sizeof call->key_count, "%zu", call->keys);
     call->redis = redis;

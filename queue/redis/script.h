@@ -54,7 +54,7 @@ void script_call_number(struct script_call *call, uint64_t number);
 /* Adds a duration in whole milliseconds, rounded up, at least 1. */
 void script_call_ms(struct script_call *call, double seconds);
 
-/* Sends the call and takes ownership of it. `call` may be NULL. Returns false if the connection is
+/* Sends the call and takes ownership of it. Returns false if the connection is
  * down or memory is short; the call is then freed and the callback is not called. */
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
                       void *context);

@@ -6,8 +6,6 @@
 
 #include "queue/redis/route.h"
 
-#define CHANNEL "+switch-master"
-
 struct sentinel {
     struct redis_address address;
     struct sentinel_events events;
@@ -64,13 +62,10 @@ static void subscribed(void *context, redisReply *reply)
 static void up(void *context)
 {
     struct sentinel *sentinel = context;
-    const char *ask[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel->address.master};
-    const char *subscribe[] = {"SUBSCRIBE", CHANNEL};
-    size_t ask_lengths[] = {8, 23, strlen(sentinel->address.master)};
-    size_t subscribe_lengths[] = {9, strlen(CHANNEL)};
     sentinel->asking = true;
-    if (!redis_send(sentinel->redis, 3, ask, ask_lengths, 0, answered, sentinel) ||
-        !redis_send(sentinel->redis, 2, subscribe, subscribe_lengths, 0, subscribed, sentinel))
+    if (!redis_ask(sentinel->redis, 0, answered, sentinel,
+                   "SENTINEL GET-MASTER-ADDR-BY-NAME %s", sentinel->address.master) ||
+        !redis_ask(sentinel->redis, 0, subscribed, sentinel, "SUBSCRIBE +switch-master"))
         redis_drop(sentinel->redis, "memory is short");
 }
 

@@ -10,7 +10,6 @@
 
 /* The most leases that are read: 64 daemons with 64 jobs each. */
 #define LEASES_MAX 4096
-#define KEY_BYTES  448
 
 /* The state of one overview_read. */
 struct reading {
@@ -29,23 +28,10 @@ void overview_daemon_name(const char *instance, char *name, size_t size)
              pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
 }
 
-static const char *key_of(const struct reading *reading, const char *name, char key[KEY_BYTES])
-{
-    snprintf(key, KEY_BYTES, "%s:%s", reading->ns, name);
-    return key;
-}
-
-static redisReply *ask(const struct reading *reading, const char *command, const char *name)
-{
-    char key[KEY_BYTES];
-    return client_ask(reading->client, command, key_of(reading, name, key), NULL);
-}
-
 static bool length(const struct reading *reading, const char *command, const char *name,
                    long long *count)
 {
-    char key[KEY_BYTES];
-    return client_integer(reading->client, count, command, key_of(reading, name, key), NULL);
+    return client_integer(reading->client, count, "%s %s:%s", command, reading->ns, name);
 }
 
 static const char *string_at(const redisReply *reply, size_t index)
@@ -58,7 +44,7 @@ static const char *string_at(const redisReply *reply, size_t index)
 
 static bool read_time(struct reading *reading)
 {
-    redisReply *reply = client_ask(reading->client, "TIME", NULL);
+    redisReply *reply = client_ask(reading->client, "TIME");
     if (!reply)
         return false;
     const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
@@ -84,16 +70,13 @@ static bool read_lengths(struct reading *reading)
 /* An entry of NS:jobs is a job, or "@" and the number of a job that came back. */
 static bool read_oldest(struct reading *reading)
 {
-    char key[KEY_BYTES];
-    redisReply *entry =
-        client_ask(reading->client, "LINDEX", key_of(reading, "jobs", key), "-1", NULL);
+    redisReply *entry = client_ask(reading->client, "LINDEX %s:jobs -1", reading->ns);
     if (!entry)
         return false;
     if (entry->type == REDIS_REPLY_STRING && entry->str[0] == '@' && entry->len <= 17) {
-        char name[40];
-        snprintf(name, sizeof name, "job:%s", entry->str + 1);
-        freeReplyObject(entry);
-        entry = client_ask(reading->client, "HGET", key_of(reading, name, key), "raw", NULL);
+        redisReply *number = entry;
+        entry = client_ask(reading->client, "HGET %s:job:%s raw", reading->ns, number->str + 1);
+        freeReplyObject(number);
         if (!entry)
             return false;
     }
@@ -108,9 +91,8 @@ static bool read_oldest(struct reading *reading)
 
 static bool read_next(struct reading *reading)
 {
-    char key[KEY_BYTES];
-    redisReply *reply = client_ask(reading->client, "ZRANGE", key_of(reading, "delayed", key), "0",
-                                   "0", "WITHSCORES", NULL);
+    redisReply *reply =
+        client_ask(reading->client, "ZRANGE %s:delayed 0 0 WITHSCORES", reading->ns);
     if (!reply)
         return false;
     const char *due = string_at(reply, 1);
@@ -122,7 +104,7 @@ static bool read_next(struct reading *reading)
 
 static bool read_alone(struct reading *reading)
 {
-    redisReply *reply = ask(reading, "GET", "alone:owner");
+    redisReply *reply = client_ask(reading->client, "GET %s:alone:owner", reading->ns);
     if (!reply)
         return false;
     if (reply->type == REDIS_REPLY_STRING)
@@ -147,9 +129,8 @@ static bool read_paused(struct reading *reading)
 static bool read_daemons(struct reading *reading)
 {
     struct overview *overview = reading->overview;
-    char key[KEY_BYTES];
-    redisReply *reply = client_ask(reading->client, "ZRANGE", key_of(reading, "inst", key), "0",
-                                   "-1", "WITHSCORES", NULL);
+    redisReply *reply =
+        client_ask(reading->client, "ZRANGE %s:inst 0 -1 WITHSCORES", reading->ns);
     if (!reply)
         return false;
     size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
@@ -173,10 +154,10 @@ static bool read_daemons(struct reading *reading)
 static bool read_stats(struct reading *reading)
 {
     struct overview *overview = reading->overview;
-    char name[KEY_BYTES - 140];
     for (size_t i = 0; i < overview->daemon_count; i++) {
-        snprintf(name, sizeof name, "stats:%s", overview->daemons[i].instance);
-        redisReply *reply = ask(reading, "MGET", name); /* unlike GET, nil for another type */
+        /* Unlike GET, MGET returns nil for a key of another type. */
+        redisReply *reply = client_ask(reading->client, "MGET %s:stats:%s", reading->ns,
+                                       overview->daemons[i].instance);
         if (!reply)
             return false;
         const char *text = string_at(reply, 0);
@@ -200,15 +181,10 @@ static void count_lease(struct overview *overview, const redisReply *job)
 /* Sends all commands before it awaits the first reply. */
 static bool read_jobs(struct reading *reading, const redisReply *leases)
 {
-    char key[KEY_BYTES], name[80];
     bool ok = true;
-    for (size_t i = 0; i + 1 < leases->elements; i += 2) {
-        snprintf(name, sizeof name, "job:%.40s", string_at(leases, i) ? string_at(leases, i) : "");
-        key_of(reading, name, key);
-        const char *argv[] = {"HMGET", key, "owner", "attempt"};
-        size_t lengths[] = {5, strlen(key), 5, 7};
-        client_send(reading->client, 4, argv, lengths);
-    }
+    for (size_t i = 0; i + 1 < leases->elements; i += 2)
+        client_send(reading->client, "HMGET %s:job:%s owner attempt", reading->ns,
+                    string_at(leases, i) ? string_at(leases, i) : "");
     for (size_t i = 0; i + 1 < leases->elements; i += 2) {
         const char *end = string_at(leases, i + 1);
         redisReply *job = client_take(reading->client);
@@ -223,10 +199,8 @@ static bool read_jobs(struct reading *reading, const redisReply *leases)
 
 static bool read_leases(struct reading *reading)
 {
-    char key[KEY_BYTES], last[16];
-    snprintf(last, sizeof last, "%d", LEASES_MAX - 1);
-    redisReply *reply = client_ask(reading->client, "ZRANGE", key_of(reading, "lease", key), "0",
-                                   last, "WITHSCORES", NULL);
+    redisReply *reply = client_ask(reading->client, "ZRANGE %s:lease 0 %d WITHSCORES", reading->ns,
+                                   LEASES_MAX - 1);
     if (!reply)
         return false;
     bool ok = reply->type != REDIS_REPLY_ARRAY || read_jobs(reading, reply);

@@ -121,7 +121,7 @@ static bool add_unwritten(struct key_transfer *transfer, cJSON *unwritten, const
                           const char *path, const struct error *error)
 {
     double left_s = OUTPUT_KEY_TTL_S;
-    redisReply *left = client_ask(transfer->client, "PTTL", key, NULL);
+    redisReply *left = client_ask(transfer->client, "PTTL %s", key);
     if (left && left->type == REDIS_REPLY_INTEGER && left->integer >= 0)
         left_s = (double)left->integer / 1000;
     bool there = !left || left->type != REDIS_REPLY_INTEGER || left->integer != -2;
@@ -138,7 +138,7 @@ static void download(struct key_transfer *transfer, const char *key, const char 
                      cJSON *unwritten)
 {
     struct error error = {0};
-    redisReply *reply = client_ask(transfer->client, "GET", key, NULL);
+    redisReply *reply = client_ask(transfer->client, "GET %s", key);
     if (!reply)
         error_set(&error, STATUS_INTERNAL, "%s", client_why(transfer->client));
     else if (reply->type != REDIS_REPLY_STRING)

@@ -5,7 +5,6 @@
 
 #include "queue/ctl/show.h"
 
-#define BATCH_TEXT "-64"
 /* The most jobs in one submit. A larger number did not come from us. */
 #define NUMBER_MAX 100000000ull
 
@@ -47,7 +46,7 @@ static void remove_read(struct result_reader *reader, const redisReply *reply)
     for (size_t i = reply->elements; i-- > 0;) {
         const char *argv[] = {"LREM", reader->list, "-1", reply->element[i]->str};
         size_t lengths[] = {4, strlen(reader->list), 2, reply->element[i]->len};
-        client_send(reader->client, 4, argv, lengths);
+        client_send_words(reader->client, 4, argv, lengths);
     }
     for (size_t i = 0; i < reply->elements; i++)
         freeReplyObject(client_take(reader->client)); /* if one is lost, its result comes again */
@@ -56,7 +55,7 @@ static void remove_read(struct result_reader *reader, const redisReply *reply)
 bool result_reader_take(struct result_reader *reader, size_t *taken)
 {
     *taken = 0;
-    redisReply *reply = client_ask(reader->client, "LRANGE", reader->list, BATCH_TEXT, "-1", NULL);
+    redisReply *reply = client_ask(reader->client, "LRANGE %s -64 -1", reader->list);
     if (!reply)
         return false;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0) {

@@ -170,7 +170,7 @@ static void push_batch(struct submit *submit)
         argv[i + 2] = submit->batch[i].job;
         lengths[i + 2] = strlen(argv[i + 2]);
     }
-    client_send(submit->client, (int)submit->count + 2, argv, lengths);
+    client_send_words(submit->client, (int)submit->count + 2, argv, lengths);
     redisReply *reply = client_take(submit->client);
     if (client_reply_ok(submit->client, reply, argv[0])) {
         submit->progress.sent += submit->count;
