@@ -195,19 +195,11 @@ static void take_batch(struct lane *lane)
 static struct script_call *build_call(struct lane *lane)
 {
     const struct queue_config *config = &lane->queue->config;
-    struct script_call *call = script_call_new(lane->script, config->ns);
-    if (!call)
-        return NULL;
     bool nack = lane->script == SCRIPT_ID_NACK;
-    script_call_ns_key(call, "lease");
-    script_call_ns_key(call, "results");
-    if (nack) {
-        script_call_ns_key(call, "jobs");
-        script_call_ns_key(call, "delayed");
-        script_call_ns_key(call, "alone");
-        script_call_ns_key(call, "dead");
-        script_call_ns_key(call, "woken");
-    }
+    struct script_call *call =
+        nack ? script_call_new(SCRIPT_ID_NACK, config->ns, "lease", "results", "jobs", "delayed",
+                               "alone", "dead", "woken", NULL)
+             : script_call_new(SCRIPT_ID_DONE, config->ns, "lease", "results", NULL);
     list_each(node, &lane->sent)
         add_keys(call, entry_of(node));
     script_call_number(call, config->results_max);

@@ -188,16 +188,9 @@ static bool send_look(struct queue *queue)
 {
     if (!queue_ready(queue) || queue->looking)
         return false;
-    struct script_call *call = script_call_new(SCRIPT_ID_LOOK, queue->config.ns);
-    if (!call)
-        return false;
-    script_call_ns_key(call, "jobs");
-    script_call_ns_key(call, "delayed");
-    script_call_ns_key(call, "alone");
-    script_call_ns_key(call, "alone:owner");
-    script_call_ns_key(call, "watcher");
-    script_call_ns_key(call, "paused");
-    script_call_ns_key(call, "woken");
+    struct script_call *call = script_call_new(SCRIPT_ID_LOOK, queue->config.ns, "jobs", "delayed",
+                                               "alone", "alone:owner", "watcher", "paused", "woken",
+                                               NULL);
     queue->looking = script_call_send(call, queue->redis, looked, queue);
     return queue->looking;
 }
@@ -324,21 +317,10 @@ static void send_fetch(struct queue *queue)
 {
     const struct queue_config *config = &queue->config;
     uint32_t places = queue->places < config->batch ? queue->places : config->batch;
-    struct script_call *call = script_call_new(SCRIPT_ID_FETCH, config->ns);
-    if (!call)
-        return;
-    script_call_ns_key(call, "jobs");
-    script_call_ns_key(call, "delayed");
-    script_call_ns_key(call, "alone");
-    script_call_ns_key(call, "alone:owner");
-    script_call_ns_key(call, "lease");
-    script_call_ns_key(call, "inst");
-    script_call_ns_key(call, "seq");
-    script_call_ns_key(call, "cancel");
-    script_call_ns_key(call, "paused");
-    script_call_ns_key(call, "watcher");
-    script_call_ns_key(call, "wake");
-    script_call_ns_key(call, "woken");
+    struct script_call *call = script_call_new(SCRIPT_ID_FETCH, config->ns, "jobs", "delayed",
+                                               "alone", "alone:owner", "lease", "inst", "seq",
+                                               "cancel", "paused", "watcher", "wake", "woken",
+                                               NULL);
     script_call_text(call, config->ns);
     script_call_text(call, config->instance);
     script_call_number(call, ++queue->counter);

@@ -122,15 +122,8 @@ static void send_renewal(struct renewal *renewal)
     struct queue *queue = renewal->queue;
     bool paused = queue->places == 0 && queue->running.length == 0;
     const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
-    struct script_call *call = script_call_new(SCRIPT_ID_RENEW, queue->config.ns);
-    if (!call)
-        return;
-    script_call_ns_key(call, "lease");
-    script_call_ns_key(call, "inst");
-    script_call_ns_key(call, "alone:owner");
-    script_call_ns_key(call, "cancel");
-    script_call_ns_key(call, "watcher");
-    script_call_ns_key(call, "wake");
+    struct script_call *call = script_call_new(SCRIPT_ID_RENEW, queue->config.ns, "lease", "inst",
+                                               "alone:owner", "cancel", "watcher", "wake", NULL);
     for (size_t i = 0; i < renewal->count; i++)
         script_call_ns_key(call, "job:%llu",
                            (unsigned long long)renewal->entries[i]->lease.number);
@@ -227,12 +220,8 @@ void lease_resume(struct queue *queue)
         end = queue->fetch_out;
     if (queue->reap_out && queue->reap_out < end)
         end = queue->reap_out;
-    struct script_call *call = script_call_new(SCRIPT_ID_RESUME, queue->config.ns);
-    if (!call)
-        return;
-    script_call_ns_key(call, "lease");
-    script_call_ns_key(call, "jobs");
-    script_call_ns_key(call, "alone");
+    struct script_call *call = script_call_new(SCRIPT_ID_RESUME, queue->config.ns, "lease", "jobs",
+                                               "alone", NULL);
     script_call_text(call, queue->config.ns);
     script_call_text(call, queue->config.instance);
     script_call_number(call, queue->config.attempts);
@@ -371,15 +360,8 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
 static void send_reap(struct queue *queue, const redisReply *names)
 {
     const struct queue_config *config = &queue->config;
-    struct script_call *call = script_call_new(SCRIPT_ID_REAP, config->ns);
-    if (!call)
-        return;
-    script_call_ns_key(call, "lease");
-    script_call_ns_key(call, "inst");
-    script_call_ns_key(call, "jobs");
-    script_call_ns_key(call, "alone");
-    script_call_ns_key(call, "alone:owner");
-    script_call_ns_key(call, "watcher");
+    struct script_call *call = script_call_new(SCRIPT_ID_REAP, config->ns, "lease", "inst", "jobs",
+                                               "alone", "alone:owner", "watcher", NULL);
     script_call_text(call, config->ns);
     script_call_text(call, config->instance);
     script_call_number(call, ++queue->counter);

@@ -491,17 +491,14 @@ void queue_close_check(struct queue *queue)
         queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
         return;
     queue->leaving = true;
-    struct script_call *call = script_call_new(SCRIPT_ID_LEAVE, queue->config.ns);
-    if (call) {
-        script_call_ns_key(call, "inst");
-        script_call_ns_key(call, "alone:owner");
-        script_call_ns_key(call, "stats:%s", queue->config.instance);
-        script_call_ns_key(call, "leases:%s", queue->config.instance);
-        script_call_ns_key(call, "watcher");
-        script_call_ns_key(call, "wake");
-        script_call_text(call, queue->config.instance);
-        script_call_ms(call, queue->config.lease_s);
-    }
+    struct script_call *call =
+        script_call_new(SCRIPT_ID_LEAVE, queue->config.ns, "inst", "alone:owner", NULL);
+    script_call_ns_key(call, "stats:%s", queue->config.instance);
+    script_call_ns_key(call, "leases:%s", queue->config.instance);
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
+    script_call_text(call, queue->config.instance);
+    script_call_ms(call, queue->config.lease_s);
     if (!script_call_send(call, queue->redis, left, queue))
         shut(queue);
 }

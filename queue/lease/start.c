@@ -166,12 +166,8 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
 
 static struct script_call *build_call(struct queue *queue)
 {
-    struct script_call *call = script_call_new(SCRIPT_ID_START, queue->config.ns);
-    if (!call)
-        return NULL;
-    script_call_ns_key(call, "lease");
-    script_call_ns_key(call, "delayed");
-    script_call_ns_key(call, "cancel");
+    struct script_call *call = script_call_new(SCRIPT_ID_START, queue->config.ns, "lease",
+                                               "delayed", "cancel", NULL);
     list_each(node, &queue->asked)
         add_keys(call, ask_of(node));
     script_call_text(call, queue->config.ns);

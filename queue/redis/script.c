@@ -59,8 +59,13 @@ const char *script_text(enum script script)
     return scripts[script].text;
 }
 
+/* What script_call_new returns if memory is short. */
+static struct script_call no_call = {.failed = true};
+
 static void call_free(struct script_call *call)
 {
+    if (call == &no_call)
+        return;
     for (struct chunk *next; call->chunks; call->chunks = next) {
         next = call->chunks->next;
         free(call->chunks);
@@ -92,18 +97,6 @@ static void add(struct script_call *call, const char *bytes, size_t length)
     }
     call->argv[call->count] = bytes;
     call->lengths[call->count++] = length;
-}
-
-struct script_call *script_call_new(enum script script, const char *ns)
-{
-    struct script_call *call = calloc(1, sizeof *call);
-    if (!call)
-        return NULL;
-    call->script = script;
-    call->ns = ns;
-    for (int i = 0; i < HEAD; i++)
-        add(call, "", 0);
-    return call;
 }
 
 /* Returns memory that lives as long as the call. Sets `failed` and returns NULL if it is short. */
@@ -155,6 +148,24 @@ void script_call_ns_key(struct script_call *call, const char *format, ...)
     add_format(call, call->ns, format, args);
     va_end(args);
     call->keys++;
+}
+
+struct script_call *script_call_new(enum script script, const char *ns, ...)
+{
+    struct script_call *call = calloc(1, sizeof *call);
+    const char *name;
+    va_list names;
+    if (!call)
+        return &no_call;
+    call->script = script;
+    call->ns = ns;
+    for (int i = 0; i < HEAD; i++)
+        add(call, "", 0);
+    va_start(names, ns);
+    while ((name = va_arg(names, const char *)))
+        script_call_ns_key(call, "%s", name);
+    va_end(names);
+    return call;
 }
 
 void script_call_key(struct script_call *call, const char *key)

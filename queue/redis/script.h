@@ -38,10 +38,12 @@ struct script_call;
 /* `reply` is NULL if the connection broke. It is freed after the callback. */
 typedef void (*script_reply_cb)(void *context, redisReply *reply);
 
-/* Starts a call; returns NULL if memory is short. Add all keys first and then all arguments, in the
- * order that the script's header lists. If an addition fails, script_call_send returns false. `ns`
- * is borrowed until the reply. */
-struct script_call *script_call_new(enum script script, const char *ns);
+/* Starts a call with the keys "NS:NAME" of a list of names, ended by NULL. Add all further keys
+ * first and then all arguments, in the order that the script's header lists. Never returns NULL: if
+ * memory is short, here or in an addition, script_call_send returns false. `ns` is borrowed until
+ * the reply. */
+struct script_call *script_call_new(enum script script, const char *ns, ...)
+    __attribute__((sentinel));
 /* Adds the key "NS:REST", where REST is formatted as by printf. */
 void script_call_ns_key(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
