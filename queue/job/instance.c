@@ -86,10 +86,19 @@ bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX
     if (!boot_id(boot, sizeof boot) || !pid_namespace(space, sizeof space) ||
         !start_time(pid, &state, start, sizeof start))
         return false;
-    snprintf(daemon, INSTANCE_BYTES_MAX, "%s:%ld", host, pid);
     int length = snprintf(inst, INSTANCE_BYTES_MAX, "%s:%s:%s:%ld:%s", host, boot, space, pid,
                           start);
+    instance_daemon(inst, daemon);
     return length < INSTANCE_BYTES_MAX;
+}
+
+void instance_daemon(const char *inst, char daemon[INSTANCE_BYTES_MAX])
+{
+    const char *pid = inst;
+    for (int i = 0; i < 3 && pid; i++)
+        pid = strchr(pid, ':') ? strchr(pid, ':') + 1 : NULL;
+    snprintf(daemon, INSTANCE_BYTES_MAX, "%.*s:%.*s", (int)strcspn(inst, ":"), inst,
+             pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
 }
 
 /* Splits host:boot:namespace:pid:start in place. */

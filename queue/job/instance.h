@@ -16,6 +16,9 @@
 /* Writes this process's INST, and "host:pid" for results. Returns false if /proc is unreadable. */
 bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX]);
 
+/* Writes "host:pid" of an INST. Text that is not an INST is copied. */
+void instance_daemon(const char *inst, char daemon[INSTANCE_BYTES_MAX]);
+
 /* Returns true if the text has the form of an INST. */
 bool instance_is_name(const char *text);
 

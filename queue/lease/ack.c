@@ -18,11 +18,6 @@
 
 enum { ANSWER_GONE = -1, ANSWER_STALE = 0, ANSWER_OK = 1, ANSWER_DEAD = 2 };
 
-static struct entry *entry_of(struct list_node *node)
-{
-    return container_of(node, struct entry, lease.node);
-}
-
 /* Reports and frees an entry, which must be on no list. */
 static void finish(struct entry *entry, long long answer)
 {

@@ -26,11 +26,6 @@ struct probe {
     void (*done)(struct lane *lane, bool some);
 };
 
-static struct entry *entry_of(struct list_node *node)
-{
-    return container_of(node, struct entry, lease.node);
-}
-
 static const char *label(const struct entry *entry, char text[LABEL_BYTES])
 {
     size_t bytes;

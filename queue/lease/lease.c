@@ -72,7 +72,7 @@ void lease_lose(struct entry *entry)
 static bool runs_alone(struct queue *queue)
 {
     list_each(node, &queue->running)
-        if (container_of(node, struct lease, node)->alone)
+        if (entry_of(node)->lease.alone)
             return true;
     return false;
 }
@@ -233,16 +233,6 @@ void lease_resume(struct queue *queue)
 
 /* ---- REAP --------------------------------------------------------------------------------- */
 
-/* Writes "host:pid", taken from INST = "host:boot-id:pid-namespace:pid:start-time". */
-static void daemon_name(const char *inst, char *name, size_t size)
-{
-    const char *pid = inst;
-    for (int i = 0; i < 3 && pid; i++)
-        pid = strchr(pid, ':') ? strchr(pid, ':') + 1 : NULL;
-    snprintf(name, size, "%.*s:%.*s", (int)strcspn(inst, ":"), inst,
-             pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
-}
-
 /* Posts the result `dead` for a job whose daemons all died or lost it. */
 static void dead_letter(struct queue *queue, struct entry *entry)
 {
@@ -259,7 +249,7 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
               "%u of %u attempts ended because the daemon died or lost its lease",
               entry->lease.attempt, queue->config.attempts);
-    daemon_name(queue->config.instance, daemon, sizeof daemon);
+    instance_daemon(queue->config.instance, daemon);
     struct result result = {
         .job = &job,
         .text = text,

@@ -41,6 +41,11 @@ struct entry {
     size_t value_count, bytes;
 };
 
+static inline struct entry *entry_of(struct list_node *node)
+{
+    return container_of(node, struct entry, lease.node);
+}
+
 /* Ended leases on the way to one script: DONE or NACK. */
 struct lane {
     struct queue *queue;

@@ -52,11 +52,6 @@ void queue_entry_free(struct entry *entry)
     free(entry);
 }
 
-static struct entry *entry_of(struct list_node *node)
-{
-    return container_of(node, struct entry, lease.node);
-}
-
 void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
                       void *context)
 {

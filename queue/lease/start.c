@@ -232,8 +232,8 @@ void start_check(struct queue *queue, long long horizon)
 {
     queue->horizon = horizon;
     list_each(node, &queue->running) {
-        struct lease *lease = container_of(node, struct lease, node);
-        struct entry *entry = lease->pending;
+        struct entry *entry = entry_of(node);
+        struct lease *lease = &entry->lease;
         if (lease->id && (long long)lease->number <= horizon && !entry->ask && !lease->lost &&
             !queue_ask(queue, lease, &(struct queue_conditions){.id = lease->id}))
             return; /* memory is short: the reply of the next RENEW leads here again */

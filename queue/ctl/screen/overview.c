@@ -19,15 +19,6 @@ struct reading {
     double now_ms; /* Redis's clock */
 };
 
-void overview_daemon_name(const char *instance, char *name, size_t size)
-{
-    const char *pid = instance;
-    for (int i = 0; i < 3 && pid; i++)
-        pid = strchr(pid, ':') ? strchr(pid, ':') + 1 : NULL;
-    snprintf(name, size, "%.*s:%.*s", (int)strcspn(instance, ":"), instance,
-             pid ? (int)strcspn(pid, ":") : 0, pid ? pid : "");
-}
-
 static bool length(const struct reading *reading, const char *command, const char *name,
                    long long *count)
 {
@@ -143,7 +134,7 @@ static bool read_daemons(struct reading *reading)
             continue; /* expired, but not yet removed */
         text_copy(daemon->instance, sizeof daemon->instance, name);
         text_make_printable(daemon->instance);
-        overview_daemon_name(daemon->instance, daemon->name, sizeof daemon->name);
+        instance_daemon(daemon->instance, daemon->name);
         daemon->left_s = left_s;
         overview->daemon_count++;
     }

@@ -48,7 +48,4 @@ void overview_clear(struct overview *overview); /* idempotent */
  * stats, so delete it before overview_clear. */
 cJSON *overview_json(const struct overview *overview);
 
-/* Writes "host:pid" of an instance name. */
-void overview_daemon_name(const char *instance, char *name, size_t size);
-
 #endif
