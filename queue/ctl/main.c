@@ -426,10 +426,13 @@ static int run(struct ctl *ctl, int count, char **operands)
 {
     struct error error = {0};
     int status = CTL_CONFIGURATION;
-    if (load(ctl, &error))
-        status = ctl->command->run(ctl, count, operands);
-    else
+    const struct ctl_command *command = ctl->command;
+    if (!load(ctl, &error))
         ctl_say("%s", error.text);
+    else if (count > 0 && !*command->operands)
+        status = ctl_usage(ctl, "%s takes no operand, but got \"%s\"", command->name, operands[0]);
+    else
+        status = command->run(ctl, count, operands);
     client_close(ctl->client);
     options_clear(&ctl->options);
     if (out_failed()) {

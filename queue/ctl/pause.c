@@ -49,11 +49,10 @@ static bool running(struct ctl *ctl, long long *count)
 
 int ctl_pause(struct ctl *ctl, int count, char **operands)
 {
+    (void)count, (void)operands; /* none */
     double seconds = 0;
     long long jobs = 0;
     char text[160], left[SHOW_BYTES];
-    if (count > 0)
-        return ctl_usage(ctl, "pause takes no operand, but got \"%s\"", operands[0]);
     if (!ctl_number(ctl, "for", 0.001, 1e9, &seconds))
         return CTL_USAGE;
     int status = ctl_connect(ctl);
@@ -72,9 +71,8 @@ int ctl_pause(struct ctl *ctl, int count, char **operands)
 
 int ctl_resume(struct ctl *ctl, int count, char **operands)
 {
+    (void)count, (void)operands; /* none */
     long long was = 0, jobs = 0;
-    if (count > 0)
-        return ctl_usage(ctl, "resume takes no operand, but got \"%s\"", operands[0]);
     int status = ctl_connect(ctl);
     if (status)
         return status;
@@ -95,11 +93,10 @@ static void show_left(bool terminal, long long jobs)
 
 int ctl_drain(struct ctl *ctl, int count, char **operands)
 {
+    (void)count, (void)operands; /* none */
     double timeout_s = 1e15, began_s = clock_now_s();
     bool terminal = isatty(STDERR_FILENO);
     long long jobs = 0;
-    if (count > 0)
-        return ctl_usage(ctl, "drain takes no operand, but got \"%s\"", operands[0]);
     if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
         return CTL_USAGE;
     int status = ctl_connect(ctl);

@@ -74,9 +74,8 @@ static void print_screen(const struct ctl *ctl, const struct overview *overview)
 
 int ctl_status(struct ctl *ctl, int count, char **operands)
 {
+    (void)count, (void)operands; /* none */
     struct overview overview;
-    if (count > 0)
-        return ctl_usage(ctl, "status takes no operand, but got \"%s\"", operands[0]);
     int status = ctl_connect(ctl);
     if (status)
         return status;

@@ -369,10 +369,9 @@ static void draw_trouble(const struct top *top)
 
 int ctl_top(struct ctl *ctl, int count, char **operands)
 {
+    (void)count, (void)operands; /* none */
     struct top top = {.ctl = ctl};
     double interval_s = 1, turns = 1e15;
-    if (count > 0)
-        return ctl_usage(ctl, "top takes no operand, but got \"%s\"", operands[0]);
     if (!ctl_number(ctl, "interval", 0.05, 3600, &interval_s) ||
         !ctl_number(ctl, "count", 1, 1e15, &turns))
         return CTL_USAGE;
