@@ -7,8 +7,114 @@
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/show.h"
-#include "queue/ctl/job_search.h"
 #include "queue/redis/script.h"
+
+/* Limits of a search: 10,000 jobs cost Redis about 20 ms, in pieces of 0.2 ms. */
+#define JOBS_MAX  10000
+#define BYTES_MAX (64u << 20)
+#define PIECE     100
+
+/* ---- search -------------------------------------------------------------------------------- */
+
+/* The queue has no index of ids, so the search reads the jobs themselves, up to a limit. It reads
+ * them in pieces, and jobs may move between two pieces. */
+enum search_result {
+    SEARCH_NONE, /* all jobs were read; none has the id */
+    SEARCH_FOUND,
+    SEARCH_UNKNOWN /* there are too many jobs, or Redis does not let us read them */
+};
+
+struct search {
+    struct client *client;
+    const char *ns, *id;
+    size_t jobs, bytes;
+    bool found, failed; /* failed: Redis did not answer, or refused */
+};
+
+static bool is_over(const struct search *search)
+{
+    return search->found || search->failed || search->jobs >= JOBS_MAX ||
+           search->bytes >= BYTES_MAX;
+}
+
+/* strstr skips most jobs without parsing them. It misses an id that JSON escapes, so a job with a
+ * backslash is parsed. */
+static void check_job(struct search *search, const redisReply *text)
+{
+    if (!text || text->type != REDIS_REPLY_STRING)
+        return;
+    search->bytes += text->len;
+    if (!strstr(text->str, search->id) && !strchr(text->str, '\\'))
+        return;
+    cJSON *job = cJSON_Parse(text->str);
+    search->found = search->found || strcmp(show_text(job, "id"), search->id) == 0;
+    cJSON_Delete(job);
+}
+
+/* Reads jobs by their numbers. All commands are sent before the first reply is awaited. */
+static void check_numbers(struct search *search, const char *const *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        client_send(search->client, "HGET %s:job:%s raw", search->ns, numbers[i]);
+    for (size_t i = 0; i < count; i++) {
+        redisReply *reply = client_take(search->client);
+        search->failed = search->failed || !reply; /* a key that is no hash is no job */
+        check_job(search, reply);
+        freeReplyObject(reply);
+    }
+}
+
+/* Entries are jobs, numbers of jobs (in NS:jobs with a leading @), or fences, which mark cancels
+ * (PROTOCOL.md) and are skipped. */
+static void check_entries(struct search *search, const redisReply *reply, bool are_numbers)
+{
+    const char *numbers[PIECE];
+    size_t count = 0;
+    for (size_t i = 0; i < reply->elements && count < PIECE; i++) {
+        const redisReply *entry = reply->element[i];
+        if (entry->type != REDIS_REPLY_STRING)
+            continue;
+        if (are_numbers)
+            numbers[count++] = entry->str;
+        else if (entry->str[0] != '@')
+            check_job(search, entry);
+        else if (entry->str[1] >= '0' && entry->str[1] <= '9')
+            numbers[count++] = entry->str + 1;
+    }
+    check_numbers(search, numbers, count);
+}
+
+/* Reads from the end that daemons take from. New jobs arrive at the other end. */
+static void search_list(struct search *search, const char *command, const char *name,
+                        bool are_numbers)
+{
+    size_t got = PIECE;
+    for (long from = 0; got == PIECE && !is_over(search); from += PIECE) {
+        redisReply *reply = client_ask(search->client, "%s %s:%s %ld %ld", command, search->ns,
+                                       name, -from - PIECE, -from - 1);
+        search->failed = !reply;
+        got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+        search->jobs += got;
+        if (got > 0)
+            check_entries(search, reply, are_numbers);
+        freeReplyObject(reply);
+    }
+}
+
+static enum search_result search_jobs(struct client *client, const char *ns, const char *id)
+{
+    struct search search = {.client = client, .ns = ns, .id = id};
+    /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
+    search_list(&search, "LRANGE", "jobs", false);
+    search_list(&search, "ZRANGE", "delayed", true);
+    search_list(&search, "LRANGE", "alone", true);
+    search_list(&search, "ZRANGE", "lease", true);
+    return search.found       ? SEARCH_FOUND
+           : is_over(&search) ? SEARCH_UNKNOWN
+                              : SEARCH_NONE;
+}
+
+/* ---- cancel -------------------------------------------------------------------------------- */
 
 /* Runs the cancel script. Its reply is the stored result of the id, or empty. Returns NULL after an
  * error message. */
@@ -25,11 +131,11 @@ static redisReply *call(struct ctl *ctl, const char *id)
     return reply;
 }
 
-static const char *sentence(enum job_search_result found, bool ended)
+static const char *sentence(enum search_result found, bool ended)
 {
-    if (found == JOB_SEARCH_FOUND)
+    if (found == SEARCH_FOUND)
         return "all waiting and running jobs with this id are cancelled";
-    if (found == JOB_SEARCH_UNKNOWN)
+    if (found == SEARCH_UNKNOWN)
         return "every job with this id that was sent so far is cancelled, if there is one: not all "
                "waiting and running jobs could be searched";
     return ended ? "no job with this id waits or runs, so none is cancelled"
@@ -37,17 +143,17 @@ static const char *sentence(enum job_search_result found, bool ended)
                    "applies to jobs that were sent before it";
 }
 
-static int say(struct ctl *ctl, const char *id, enum job_search_result found, const char *kept)
+static int say(struct ctl *ctl, const char *id, enum search_result found, const char *kept)
 {
     cJSON *result = kept ? cJSON_Parse(kept) : NULL;
-    int status = found == JOB_SEARCH_NONE && !kept ? CTL_FAILED : CTL_OK;
+    int status = found == SEARCH_NONE && !kept ? CTL_FAILED : CTL_OK;
     if (ctl->json) {
         cJSON *json = cJSON_CreateObject();
         cJSON_AddStringToObject(json, "cancelled", id);
-        if (found == JOB_SEARCH_UNKNOWN)
+        if (found == SEARCH_UNKNOWN)
             cJSON_AddNullToObject(json, "found");
         else
-            cJSON_AddBoolToObject(json, "found", found == JOB_SEARCH_FOUND);
+            cJSON_AddBoolToObject(json, "found", found == SEARCH_FOUND);
         if (!result || !cJSON_AddItemReferenceToObject(json, "result", result))
             cJSON_AddNullToObject(json, "result");
         if (ctl_print_json(json) != CTL_OK)
@@ -77,7 +183,7 @@ int ctl_cancel(struct ctl *ctl, int count, char **operands)
         return worst;
     for (int i = 0; i < count && worst != CTL_FAULT; i++) {
         /* Search first: after the cancel a job may be gone at once. */
-        enum job_search_result found = job_search(ctl->client, ctl->options.namespace, operands[i]);
+        enum search_result found = search_jobs(ctl->client, ctl->options.namespace, operands[i]);
         redisReply *reply = call(ctl, operands[i]);
         if (!reply)
             return CTL_UNAVAILABLE;
