@@ -13,7 +13,6 @@
 #include "conf/format.h"
 #include "conf/text.h"
 #include "queue/ctl/submit/ops.h"
-#include "queue/ctl/submit/pattern.h"
 #include "queue/job/job.h"
 #include "queue/job/json.h"
 
@@ -300,10 +299,55 @@ void job_template_clear(struct job_template *template)
 
 /* ---- the job of an image ------------------------------------------------------------------- */
 
+static bool append(char to[PATH_MAX], const char *text, size_t length)
+{
+    size_t at = strlen(to);
+    if (at + length + 1 > PATH_MAX)
+        return false;
+    memcpy(to + at, text, length);
+    to[at + length] = '\0';
+    return true;
+}
+
+/* Writes the name that a pattern gives for an image: %n is the image's name without suffix, %e the
+ * result's suffix, %p the folders between the one on the command line and the image, %i the image's
+ * number, %% a percent sign. format: the name of the result's format; NULL: the image's own. Returns
+ * false if the name has PATH_MAX bytes, or another letter follows a %. */
+static bool expand_pattern(const char *pattern, const struct source_file *file, uint64_t number,
+                           const char *format, char to[PATH_MAX])
+{
+    const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
+    const char *suffix = source_suffix(name), *ending = suffix;
+    size_t stem = strlen(name) - strlen(suffix) - (*suffix ? 1 : 0);
+    char digits[24];
+    bool ok = true;
+    if (format)
+        ending = format_by_name(format) ? format_by_name(format)->suffixes[0] : format;
+    snprintf(digits, sizeof digits, "%" PRIu64, number);
+    *to = '\0';
+    for (; *pattern && ok; pattern++) {
+        if (*pattern == '.' && pattern[1] == '%' && pattern[2] == 'e' && !*ending)
+            pattern += 2; /* an image without a suffix gives a result without one */
+        else if (*pattern != '%')
+            ok = append(to, pattern, 1);
+        else if (*++pattern == 'n')
+            ok = append(to, name, stem);
+        else if (*pattern == 'e')
+            ok = append(to, ending, strlen(ending));
+        else if (*pattern == 'p')
+            ok = append(to, file->within, strlen(file->within));
+        else if (*pattern == 'i')
+            ok = append(to, digits, strlen(digits));
+        else
+            ok = *pattern == '%' && append(to, "%", 1);
+    }
+    return ok;
+}
+
 static bool expand(const char *pattern, const struct source_file *file, uint64_t number,
                    const char *format, char to[PATH_MAX], struct error *error)
 {
-    if (pattern_expand(pattern, file, number, format, to, PATH_MAX))
+    if (expand_pattern(pattern, file, number, format, to))
         return true;
     error_set(error, STATUS_BAD_JOB, "the pattern %s is invalid: its name is too long, or a %% is "
               "not followed by n, e, p, i or %%", pattern);

@@ -1,7 +1,7 @@
 /*
  * job_template.h - makes the job of each image from a template.
  *
- * The template comes from the command line or from a job file. Its names are patterns (pattern.h).
+ * The template comes from the command line or from a job file. Its names are patterns (gpuimgctl submit -h).
  * One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
