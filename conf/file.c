@@ -18,36 +18,23 @@ struct reading {
 static int handle_key(void *user, const char *section, const char *name, const char *value)
 {
     struct reading *reading = user;
-    if (*section && strcmp(section, "gpuimgd") != 0) {
-        error_set(reading->error, STATUS_INTERNAL,
-                  "section [%s] is unknown; put options into no section or into [gpuimgd]",
-                  section);
-        return 0;
-    }
-    if (!value) {
-        error_set(reading->error, STATUS_INTERNAL, "option %s has no value", name);
-        return 0;
-    }
+    if (*section && strcmp(section, "gpuimgd") != 0)
+        return error_refuse(reading->error, "section [%s] is unknown; put options into no section "
+                            "or into [gpuimgd]", section);
+    if (!value)
+        return error_refuse(reading->error, "option %s has no value", name);
     /* inih takes an indented line for a continuation of the value above and calls again with the
      * same name. */
-    if (strcmp(name, reading->last) == 0) {
-        error_set(reading->error, STATUS_INTERNAL,
-                  "option %s is set twice, or the line after it is indented", name);
-        return 0;
-    }
-    if (*value == '"' || *value == '\'') {
-        error_set(reading->error, STATUS_INTERNAL, "option %s is %s; remove the quotes", name,
-                  value);
-        return 0;
-    }
-    if (strstr(value, " #")) {
-        error_set(reading->error, STATUS_INTERNAL,
-                  "option %s is \"%s\"; a comment after a value must begin with \" ;\"", name,
-                  value);
-        return 0;
-    }
+    if (strcmp(name, reading->last) == 0)
+        return error_refuse(reading->error,
+                            "option %s is set twice, or the line after it is indented", name);
+    if (*value == '"' || *value == '\'')
+        return error_refuse(reading->error, "option %s is %s; remove the quotes", name, value);
+    if (strstr(value, " #"))
+        return error_refuse(reading->error, "option %s is \"%s\"; a comment after a value must "
+                            "begin with \" ;\"", name, value);
     text_copy(reading->last, sizeof reading->last, name);
-    return options_set(reading->options, name, value, reading->error) ? 1 : 0;
+    return options_set(reading->options, name, value, reading->error);
 }
 
 static bool load_file(struct options *options, const char *path, FILE *paths,
@@ -61,13 +48,11 @@ static bool load_file(struct options *options, const char *path, FILE *paths,
     if (line == 0)
         return true;
     if (line == -1)
-        error_set(error, STATUS_INTERNAL, "cannot open %s: %s", path, strerror(errno));
-    else if (line < 0)
-        error_set(error, STATUS_INTERNAL, "out of memory for %s", path);
-    else
-        error_set(error, STATUS_INTERNAL, "%s line %d: %s", path, line,
-                  inner.status ? inner.text : "the line must be \"name = value\"");
-    return false;
+        return error_refuse(error, "cannot open %s: %s", path, strerror(errno));
+    if (line < 0)
+        return error_refuse(error, "out of memory for %s", path);
+    return error_refuse(error, "%s line %d: %s", path, line,
+                        inner.status ? inner.text : "the line must be \"name = value\"");
 }
 
 static int is_conf(const struct dirent *entry)
@@ -83,15 +68,12 @@ bool options_load(struct options *options, const char *file, FILE *paths, struct
         return false;
     const char *slash = strrchr(file, '/');
     char *folder = NULL;
-    if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) < 0) {
-        error_set(error, STATUS_INTERNAL, "out of memory for %s", file);
-        return false;
-    }
+    if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) < 0)
+        return error_refuse(error, "out of memory for %s", file);
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, is_conf, alphasort);
-    bool ok = count >= 0 || errno == ENOENT; /* conf.d is optional */
-    if (!ok)
-        error_set(error, STATUS_INTERNAL, "cannot read %s: %s", folder, strerror(errno));
+    bool ok = count >= 0 || errno == ENOENT || /* conf.d is optional */
+              error_refuse(error, "cannot read %s: %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (ok && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)

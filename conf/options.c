@@ -24,11 +24,11 @@ static const struct row {
     double min, max;
     enum reload reload;
     const char *help;
-    size_t offset;
+    size_t offset, size; /* in struct options */
 } rows[] = {
 #define OPTION(kind, name, standard, min, max, reload, help)                                       \
     {#name, kind, standard, (double)(min), (double)(max), reload, help,                            \
-     offsetof(struct options, name)},
+     offsetof(struct options, name), sizeof(OPTION_TYPE_##kind)},
 #include "conf/options.def"
 #undef OPTION
 };
@@ -51,8 +51,7 @@ static const struct row *find_row(const char *name)
 
 static bool fail(struct error *error, const struct row *row, const char *value, const char *must)
 {
-    error_set(error, STATUS_INTERNAL, "option %s is \"%s\"; it must be %s", row->name, value, must);
-    return false;
+    return error_refuse(error, "option %s is \"%s\"; it must be %s", row->name, value, must);
 }
 
 static bool set_text(const struct row *row, struct options *options, const char *value,
@@ -64,10 +63,8 @@ static bool set_text(const struct row *row, struct options *options, const char 
     if (length > (size_t)row->max)
         return fail(error, row, value, "shorter");
     char *copy = strdup(value);
-    if (!copy) {
-        error_set(error, STATUS_INTERNAL, "out of memory for option %s", row->name);
-        return false;
-    }
+    if (!copy)
+        return error_refuse(error, "out of memory for option %s", row->name);
     char **slot = field(row, options);
     free(*slot);
     *slot = copy;
@@ -192,13 +189,11 @@ bool options_has(const char *name)
 bool options_set(struct options *options, const char *name, const char *value, struct error *error)
 {
     const struct row *row = find_row(name);
-    if (!row) {
-        const char *near = nearest_name(name);
-        error_set(error, STATUS_INTERNAL, "there is no option \"%s\"%s%s%s", name,
-                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-        return false;
-    }
-    return set_row(row, options, value, error);
+    if (row)
+        return set_row(row, options, value, error);
+    const char *near = nearest_name(name);
+    return error_refuse(error, "there is no option \"%s\"%s%s%s", name,
+                        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* ---- checks ------------------------------------------------------------------------------- */
@@ -213,13 +208,9 @@ static bool is_one_of(const char *value, const char *const *choices)
 
 static bool check_namespace(const char *ns, struct error *error)
 {
-    for (const char *at = ns; *at; at++) {
-        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7F) {
-            error_set(error, STATUS_INTERNAL,
-                      "option namespace is \"%s\"; it must be printable ASCII without spaces", ns);
-            return false;
-        }
-    }
+    for (const char *at = ns; *at; at++)
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7F)
+            return fail(error, find_row("namespace"), ns, "printable ASCII without spaces");
     return true;
 }
 
@@ -253,19 +244,13 @@ bool options_check(const struct options *options, struct error *error)
     if (!log_level_parse(options->log_level))
         return fail(error, find_row("log_level"), options->log_level,
                     "error, warning, info or debug");
-    if (options->renew_s > options->lease_s / 3) {
-        error_set(error, STATUS_INTERNAL,
-                  "option renew_s is %g; it must be at most a third of lease_s, which is %g",
-                  options->renew_s, options->lease_s);
-        return false;
-    }
-    if (options->host_bytes && options->input_bytes_max > options->host_bytes / 2) {
-        error_set(error, STATUS_INTERNAL,
-                  "option input_bytes_max is %" PRIu64 "; it must be at most half of host_bytes, "
-                  "which is %" PRIu64,
-                  options->input_bytes_max, options->host_bytes);
-        return false;
-    }
+    if (options->renew_s > options->lease_s / 3)
+        return error_refuse(error, "option renew_s is %g; it must be at most a third of lease_s, "
+                            "which is %g", options->renew_s, options->lease_s);
+    if (options->host_bytes && options->input_bytes_max > options->host_bytes / 2)
+        return error_refuse(error, "option input_bytes_max is %" PRIu64 "; it must be at most half "
+                            "of host_bytes, which is %" PRIu64, options->input_bytes_max,
+                            options->host_bytes);
     return check_namespace(options->namespace, error);
 }
 
@@ -329,36 +314,18 @@ static void print_value(const struct row *row, const struct options *options, ch
 
 static bool same_value(const struct row *row, const struct options *a, const struct options *b)
 {
-    switch (row->kind) {
-    case TEXT:
+    if (row->kind == TEXT)
         return strcmp(*(char **)field(row, a), *(char **)field(row, b)) == 0;
-    case BOOL:
-        return *(bool *)field(row, a) == *(bool *)field(row, b);
-    case SECONDS:
-        return *(double *)field(row, a) == *(double *)field(row, b);
-    default:
-        return *(uint64_t *)field(row, a) == *(uint64_t *)field(row, b);
-    }
+    return memcmp(field(row, a), field(row, b), row->size) == 0;
 }
 
-static void adopt_row(const struct row *row, struct options *live, struct options *fresh)
+/* Both values stay alive: options_clear frees the old text with `fresh`. */
+static void swap_values(const struct row *row, struct options *a, struct options *b)
 {
-    switch (row->kind) {
-    case TEXT: {
-        char **to = field(row, live), **from = field(row, fresh), *old = *to;
-        *to = *from;
-        *from = old;
-        break;
-    }
-    case BOOL:
-        *(bool *)field(row, live) = *(bool *)field(row, fresh);
-        break;
-    case SECONDS:
-        *(double *)field(row, live) = *(double *)field(row, fresh);
-        break;
-    default:
-        *(uint64_t *)field(row, live) = *(uint64_t *)field(row, fresh);
-    }
+    char old[sizeof(double)];
+    memcpy(old, field(row, a), row->size);
+    memcpy(field(row, a), field(row, b), row->size);
+    memcpy(field(row, b), old, row->size);
 }
 
 void options_adopt(struct options *live, struct options *fresh)
@@ -377,7 +344,7 @@ void options_adopt(struct options *live, struct options *fresh)
                         row->name, before, after);
             continue;
         }
-        adopt_row(row, live, fresh);
+        swap_values(row, live, fresh);
         log_info("option %s: \"%s\" is now \"%s\"", row->name, before, after);
     }
 }

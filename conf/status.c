@@ -32,15 +32,29 @@ bool status_retryable(enum status status)
     return table[status].retryable;
 }
 
-enum status error_set(struct error *error, enum status status, const char *format, ...)
+static void set(struct error *error, enum status status, const char *format, va_list args)
 {
     if (error->status != STATUS_OK)
-        return error->status;
+        return;
     error->status = status;
+    vsnprintf(error->text, sizeof error->text, format, args);
+    text_make_printable(error->text);
+}
+
+enum status error_set(struct error *error, enum status status, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
+    set(error, status, format, args);
     va_end(args);
-    text_make_printable(error->text);
-    return status;
+    return error->status;
+}
+
+bool error_refuse(struct error *error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    set(error, STATUS_INTERNAL, format, args);
+    va_end(args);
+    return false;
 }

@@ -74,6 +74,9 @@ bool status_retryable(enum status status);
  * the text goes into JSON and logs. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same for functions that return bool, with STATUS_INTERNAL. Always false. */
+bool error_refuse(struct error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }
