@@ -25,9 +25,8 @@ struct place {
 
 static bool refuse(const char *option, const char *text, const char *why, struct error *error)
 {
-    error_set(error, STATUS_INTERNAL, "option %s is \"%.200s\"; it must be port, host:port, "
-              "[v6 address]:port or unix:/path: %s", option, text, why);
-    return false;
+    return error_refuse(error, "option %s is \"%.200s\"; it must be port, host:port, "
+                        "[v6 address]:port or unix:/path: %s", option, text, why);
 }
 
 static bool is_port(const char *text)
@@ -95,9 +94,7 @@ static bool listen_on(struct listener *listener, int family, const struct sockad
 
 static bool cannot(const char *option, const char *text, const char *why, struct error *error)
 {
-    error_set(error, STATUS_INTERNAL, "option %s is \"%.200s\"; cannot listen on it: %s", option,
-              text, why);
-    return false;
+    return error_refuse(error, "option %s is \"%.200s\"; cannot listen on it: %s", option, text, why);
 }
 
 /* Returns true if the path is a socket on which no process listens. */

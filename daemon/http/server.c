@@ -10,18 +10,15 @@
 
 bool web_check(const char *listen, struct error *error)
 {
-    if (!*listen)
-        return true;
-    error_set(error, STATUS_INTERNAL, "option " OPTION_NAME " is \"%.200s\", but this gpuimgd was "
-              "built without libmicrohttpd and serves no HTTP; leave it empty", listen);
-    return false;
+    return !*listen ||
+           error_refuse(error, "option " OPTION_NAME " is \"%.200s\", but this gpuimgd was built "
+                        "without libmicrohttpd and serves no HTTP; leave it empty", listen);
 }
 
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
 {
     (void)snapshot;
-    bool refused = !web_check(listen, error);
-    (void)refused; /* the caller reads error */
+    (void)!web_check(listen, error);
     return NULL;
 }
 
@@ -105,65 +102,29 @@ struct web {
 
 /* ---- documents ------------------------------------------------------------------------------ */
 
-struct page {
-    unsigned status;
-    char *text; /* malloc'd, or NULL */
-    size_t length;
-};
-
-static struct page page_of(unsigned status, char *text)
-{
-    return (struct page){status, text, text ? strlen(text) : 0};
-}
-
-static struct page show_status(struct web *web, uint64_t now_ns)
+static char *write_page(struct web *web, uint64_t now_ns)
 {
     (void)web, (void)now_ns;
-    return page_of(MHD_HTTP_OK, strdup(status_page));
+    return strdup(status_page);
 }
 
-static struct page show_json(struct web *web, uint64_t now_ns)
+static char *write_json(struct web *web, uint64_t now_ns)
 {
-    return page_of(MHD_HTTP_OK, status_json_write(&web->seen, now_ns));
+    return status_json_write(&web->seen, now_ns);
 }
 
-static struct page show_history(struct web *web, uint64_t now_ns)
+static char *write_metrics(struct web *web, uint64_t now_ns)
+{
+    return prometheus_write(&web->seen, now_ns);
+}
+
+static char *write_history(struct web *web, uint64_t now_ns)
 {
     (void)now_ns;
     pthread_mutex_lock(&web->lock);
     web->seen_history = web->history;
     pthread_mutex_unlock(&web->lock);
-    return page_of(MHD_HTTP_OK, history_json_write(&web->seen_history));
-}
-
-static struct page show_metrics(struct web *web, uint64_t now_ns)
-{
-    struct page page = {.status = MHD_HTTP_OK};
-    page.text = prometheus_write(&web->seen, now_ns, &page.length);
-    return page;
-}
-
-static struct page show_verdict(bool good, const char *why)
-{
-    size_t size = strlen(why) + 2;
-    char *line = malloc(size);
-    if (line)
-        snprintf(line, size, "%s\n", why);
-    return page_of(good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, line);
-}
-
-static struct page show_health(struct web *web, uint64_t now_ns)
-{
-    char why[ERROR_TEXT_MAX + 64];
-    bool good = snapshot_alive(&web->seen, now_ns, why, sizeof why);
-    return show_verdict(good, why);
-}
-
-static struct page show_readiness(struct web *web, uint64_t now_ns)
-{
-    char why[ERROR_TEXT_MAX + 64];
-    bool good = snapshot_ready(&web->seen, now_ns, why, sizeof why);
-    return show_verdict(good, why);
+    return history_json_write(&web->seen_history);
 }
 
 #define PLAIN_TYPE "text/plain; charset=utf-8"
@@ -171,23 +132,24 @@ static struct page show_readiness(struct web *web, uint64_t now_ns)
 
 static const struct route {
     const char *path, *type, *policy;
-    bool kept; /* cached per snapshot, for up to DOCUMENT_NS */
-    struct page (*show)(struct web *web, uint64_t now_ns);
+    /* Either writes the document, which is cached per snapshot for up to DOCUMENT_NS, or gives a
+     * verdict for each request. */
+    char *(*write)(struct web *web, uint64_t now_ns);
+    bool (*verdict)(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 } routes[ROUTES] = {
-    {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, true, show_status},
-    {"/metrics", PROMETHEUS_TYPE, NO_POLICY, true, show_metrics},
-    {"/status.json", "application/json", NO_POLICY, true, show_json},
-    {"/history.json", "application/json", NO_POLICY, true, show_history},
-    {"/healthz", PLAIN_TYPE, NO_POLICY, false, show_health},
-    {"/readyz", PLAIN_TYPE, NO_POLICY, false, show_readiness},
+    {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, write_page, NULL},
+    {"/metrics", PROMETHEUS_TYPE, NO_POLICY, write_metrics, NULL},
+    {"/status.json", "application/json", NO_POLICY, write_json, NULL},
+    {"/history.json", "application/json", NO_POLICY, write_history, NULL},
+    {"/healthz", PLAIN_TYPE, NO_POLICY, NULL, snapshot_alive},
+    {"/readyz", PLAIN_TYPE, NO_POLICY, NULL, snapshot_ready},
 };
 
 /* Takes ownership of text. NULL: out of memory. */
-static struct MHD_Response *respond(char *text, size_t length, const char *type,
-                                    const char *policy)
+static struct MHD_Response *respond(char *text, const char *type, const char *policy)
 {
     struct MHD_Response *response =
-        text ? MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE) : NULL;
+        text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
     if (!response) {
         free(text);
         return NULL;
@@ -222,14 +184,19 @@ static const struct document *document_of(struct web *web, size_t index)
         web->seen = web->shown;
     pthread_mutex_unlock(&web->lock);
     uint64_t now_ns = clock_now_ns();
-    if (document->response && route->kept && document->generation == web->seen.generation &&
+    if (document->response && route->write && document->generation == web->seen.generation &&
         now_ns - document->made_ns < DOCUMENT_NS)
         return document;
     drop_document(document);
-    struct page page = route->show(web, now_ns);
+    char why[ERROR_TEXT_MAX + 64], *text = NULL;
+    bool good = !route->verdict || route->verdict(&web->seen, now_ns, why, sizeof why);
+    if (route->write)
+        text = route->write(web, now_ns);
+    else if (asprintf(&text, "%s\n", why) < 0)
+        text = NULL;
     *document = (struct document){
-        .response = respond(page.text, page.length, route->type, route->policy),
-        .status = page.status,
+        .response = respond(text, route->type, route->policy),
+        .status = good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
         .generation = web->seen.generation,
         .made_ns = now_ns,
     };
@@ -241,8 +208,7 @@ static const struct document *document_of(struct web *web, size_t index)
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
                               const char *sentence)
 {
-    char *copy = strdup(sentence);
-    struct MHD_Response *response = respond(copy, copy ? strlen(copy) : 0, PLAIN_TYPE, NO_POLICY);
+    struct MHD_Response *response = respond(strdup(sentence), PLAIN_TYPE, NO_POLICY);
     if (!response)
         return MHD_NO;
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)

@@ -56,16 +56,6 @@ static void put_number(const struct sheet *sheet, const char *suffix, double val
     fprintf(sheet->out, " %.16g\n", value);
 }
 
-static void put_counter(const struct sheet *sheet, double value)
-{
-    put_number(sheet, "", value);
-}
-
-static void put_gauge(const struct sheet *sheet, double value)
-{
-    put_number(sheet, "", value);
-}
-
 static void put_histogram(const struct sheet *sheet, const struct metrics_histogram *histogram)
 {
     uint64_t count = 0;
@@ -114,9 +104,9 @@ static const struct {
 #undef LABELS
 };
 
-#define PUT_COUNTER   put_counter
-#define PUT_GAUGE     put_gauge
-#define PUT_HISTOGRAM put_histogram
+#define PUT_COUNTER(sheet, value)       put_number(sheet, "", value)
+#define PUT_GAUGE(sheet, value)         put_number(sheet, "", value)
+#define PUT_HISTOGRAM(sheet, histogram) put_histogram(sheet, histogram)
 #define METRIC(name, type, labels, source, help)                                                   \
     static void put_##name(const struct sheet *sheet, const struct snapshot *s, uint64_t now_ns,   \
                            size_t i)                                                               \
@@ -165,10 +155,11 @@ static void write_row(FILE *out, size_t index, const struct snapshot *snapshot, 
     }
 }
 
-char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length)
+char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns)
 {
     char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
     if (!out)
         return NULL;
     for (size_t i = 0; i < prometheus_rows(); i++)

@@ -25,8 +25,7 @@ struct prometheus_row {
 size_t prometheus_rows(void);
 struct prometheus_row prometheus_row(size_t index);
 
-/* Returns *length bytes and a NUL, which the caller frees; NULL: out of memory. now_ns:
- * CLOCK_MONOTONIC. */
-char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns, size_t *length);
+/* Returns text that the caller frees; NULL: out of memory. now_ns: CLOCK_MONOTONIC. */
+char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns);
 
 #endif
