@@ -94,7 +94,8 @@ static bool listen_on(struct listener *listener, int family, const struct sockad
 
 static bool cannot(const char *option, const char *text, const char *why, struct error *error)
 {
-    return error_refuse(error, "option %s is \"%.200s\"; cannot listen on it: %s", option, text, why);
+    return error_refuse(error, "option %s is \"%.200s\"; cannot listen on it: %s", option, text,
+                        why);
 }
 
 /* Returns true if the path is a socket on which no process listens. */

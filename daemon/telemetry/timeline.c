@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,76 +16,38 @@ struct timeline {
     /* Working memory of choose_window, reserved with the ring. */
     const struct trace_job *drawn[TIMELINE_JOBS_MAX];
     uint64_t ends[TIMELINE_JOBS_MAX], takes[TIMELINE_JOBS_MAX];
-    struct turn {
-        uint64_t at_ns;
-        int change;     /* +1: a slice begins, -1: a slice ends */
-        double busy_ns; /* sum of the slices' durations until at_ns */
-    } turns[2 * TIMELINE_JOBS_MAX * TRACE_SLICES_MAX];
-    size_t turn_count;
 };
 
 /* ---- the window ----------------------------------------------------------------------------- */
 
-static int by_number(const void *left, const void *right)
+int timeline_by_time(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
     return (a > b) - (a < b);
 }
 
-static int by_turn(const void *left, const void *right)
-{
-    return by_number(&((const struct turn *)left)->at_ns, &((const struct turn *)right)->at_ns);
-}
-
 static int by_begin(const void *left, const void *right)
 {
-    return by_number(&(*(const struct trace_job *const *)left)->begin_ns,
-                     &(*(const struct trace_job *const *)right)->begin_ns);
+    return timeline_by_time(&(*(const struct trace_job *const *)left)->begin_ns,
+                            &(*(const struct trace_job *const *)right)->begin_ns);
 }
 
-/* Fills in `turns`: the busy time of all workers and streams together, as a function of time. */
-static void add_up_work(struct timeline *timeline, size_t jobs)
+/* The busy time of all workers and streams together within a window. */
+static uint64_t work_within(const struct timeline *timeline, size_t jobs, uint64_t begin_ns,
+                            uint64_t end_ns)
 {
-    struct turn *turns = timeline->turns;
-    size_t count = 0;
-    for (size_t i = 0; i < jobs; i++) {
-        for (uint32_t s = 0; s < timeline->drawn[i]->count; s++) {
-            const struct trace_slice *slice = &timeline->drawn[i]->slices[s];
-            if (slice->track == TRACE_OF_JOB)
-                continue;
-            turns[count++] = (struct turn){slice->begin_ns, 1, 0};
-            turns[count++] = (struct turn){slice->end_ns, -1, 0};
+    uint64_t work = 0;
+    for (size_t i = 0; i < jobs && timeline->drawn[i]->begin_ns < end_ns; i++) {
+        const struct trace_job *job = timeline->drawn[i];
+        for (uint32_t s = 0; s < job->count && job->end_ns > begin_ns; s++) {
+            const struct trace_slice *slice = &job->slices[s];
+            uint64_t from = slice->begin_ns > begin_ns ? slice->begin_ns : begin_ns;
+            uint64_t to = slice->end_ns < end_ns ? slice->end_ns : end_ns;
+            if (slice->track != TRACE_OF_JOB && to > from)
+                work += to - from;
         }
     }
-    qsort(turns, count, sizeof *turns, by_turn);
-    int at_work = 0;
-    for (size_t i = 1; i < count; i++) {
-        at_work += turns[i - 1].change;
-        turns[i].busy_ns =
-            turns[i - 1].busy_ns + at_work * (double)(turns[i].at_ns - turns[i - 1].at_ns);
-    }
-    timeline->turn_count = count;
-}
-
-/* The busy time until at_ns, interpolated between two turns. */
-static double work_until(const struct timeline *timeline, uint64_t at_ns)
-{
-    const struct turn *turns = timeline->turns;
-    size_t low = 0, high = timeline->turn_count; /* low becomes the first turn after at_ns */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (turns[middle].at_ns <= at_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
-        return 0;
-    if (low == timeline->turn_count)
-        return turns[low - 1].busy_ns;
-    double share = (double)(at_ns - turns[low - 1].at_ns) /
-                   (double)(turns[low].at_ns - turns[low - 1].at_ns);
-    return turns[low - 1].busy_ns + share * (turns[low].busy_ns - turns[low - 1].busy_ns);
+    return work;
 }
 
 /* The median time in which TIMELINE_WINDOW_JOBS jobs end. count must be larger than that. */
@@ -98,7 +58,7 @@ static uint64_t window_length(struct timeline *timeline, size_t count)
     size_t windows = count - TIMELINE_WINDOW_JOBS;
     for (size_t i = 0; i < windows; i++)
         takes[i] = ends[i + TIMELINE_WINDOW_JOBS] - ends[i];
-    qsort(takes, windows, sizeof *takes, by_number);
+    qsort(takes, windows, sizeof *takes, timeline_by_time);
     return takes[windows / 2];
 }
 
@@ -108,18 +68,16 @@ static void choose_window(struct timeline *timeline, size_t count, uint64_t *beg
     uint64_t *ends = timeline->ends;
     for (size_t i = 0; i < count; i++)
         ends[i] = timeline->drawn[i]->end_ns;
-    qsort(ends, count, sizeof *ends, by_number);
+    qsort(ends, count, sizeof *ends, timeline_by_time);
     *begin_ns = timeline->drawn[0]->begin_ns;
     *end_ns = ends[count - 1];
     if (count <= TIMELINE_WINDOW_JOBS)
         return;
-    uint64_t length = window_length(timeline, count), first = *begin_ns;
-    double most = -1;
-    add_up_work(timeline, count);
+    uint64_t length = window_length(timeline, count), first = *begin_ns, most = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t from = ends[i] > first + length ? ends[i] - length : first;
-        double work = work_until(timeline, from + length) - work_until(timeline, from);
-        if (work > most) {
+        uint64_t work = work_within(timeline, count, from, from + length);
+        if (i == 0 || work > most) {
             most = work;
             *begin_ns = from;
             *end_ns = from + length;
@@ -157,15 +115,9 @@ static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
 static int draw_to(struct timeline *timeline, const char *path)
 {
     struct timeline_scene scene;
-    char *text = NULL;
-    size_t length;
-    FILE *drawing = open_memstream(&text, &length);
-    if (!drawing)
-        return errno;
     fill_scene(timeline, &scene);
-    bool good = timeline_svg_write(&scene, drawing);
-    good = fclose(drawing) == 0 && good;
-    int reason = good ? replace_file(path, text, length, 0644, true) : ENOMEM;
+    char *text = timeline_svg_write(&scene);
+    int reason = text ? replace_file(path, text, strlen(text), 0644, true) : ENOMEM;
     free(text);
     return reason;
 }

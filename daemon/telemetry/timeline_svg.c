@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,13 +242,6 @@ static void draw_jobs(struct drawing *drawing)
 
 /* ---- a device's copies and kernels together ------------------------------------------------- */
 
-static int by_begin(const void *left, const void *right)
-{
-    uint64_t a = ((const struct span *)left)->begin_ns;
-    uint64_t b = ((const struct span *)right)->begin_ns;
-    return (a > b) - (a < b);
-}
-
 /* Fills in `spans` with the union of a device's slices of one kind (TRACE_WHATS: all kinds),
  * clipped to the window. Returns the number of spans. */
 static size_t unite(struct drawing *drawing, uint32_t device, enum trace_what what)
@@ -267,7 +261,7 @@ static size_t unite(struct drawing *drawing, uint32_t device, enum trace_what wh
                                            end < scene->end_ns ? end : scene->end_ns};
         }
     }
-    qsort(spans, count, sizeof *spans, by_begin);
+    qsort(spans, count, sizeof *spans, timeline_by_time);
     for (size_t i = 0; i < count; i++) {
         if (united > 0 && spans[i].begin_ns <= spans[united - 1].end_ns) {
             if (spans[i].end_ns > spans[united - 1].end_ns)
@@ -389,12 +383,6 @@ static void lay_lanes(struct drawing *drawing)
 
 /* ---- curves --------------------------------------------------------------------------------- */
 
-static int by_time(const void *left, const void *right)
-{
-    uint64_t a = ((const struct point *)left)->at_ns, b = ((const struct point *)right)->at_ns;
-    return (a > b) - (a < b);
-}
-
 /* Draws the pinned bytes, or the jobs in flight, as steps from sample to sample. */
 static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
 {
@@ -410,7 +398,7 @@ static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
             points[count++] = (struct point){sample->at_ns, value};
         }
     }
-    qsort(points, count, sizeof *points, by_time);
+    qsort(points, count, sizeof *points, timeline_by_time);
     /* Keep only the last sample before the window: its value holds when the window begins. */
     for (; count > 1 && points[1].at_ns <= drawing->scene->begin_ns; count--)
         points++;
@@ -533,41 +521,39 @@ static void draw_all(struct drawing *drawing)
     draw_jobs(drawing);
 }
 
-/* The SVG header needs the height, which is known last: draw into memory first. */
-static bool draw_to_memory(struct drawing *drawing, char *texts[2])
+/* Returns false if the text is incomplete. Takes NULL. */
+static bool close_text(FILE *file)
 {
-    size_t lengths[2];
-    drawing->ground = open_memstream(&texts[0], &lengths[0]);
-    drawing->file = open_memstream(&texts[1], &lengths[1]);
-    bool whole = drawing->ground && drawing->file;
-    if (whole) {
-        draw_all(drawing);
-        whole = !ferror(drawing->ground) && !ferror(drawing->file);
-    }
-    whole = (!drawing->ground || fclose(drawing->ground) == 0) && whole;
-    return (!drawing->file || fclose(drawing->file) == 0) && whole;
+    bool whole = file && !ferror(file);
+    return (!file || fclose(file) == 0) && whole;
 }
 
-bool timeline_svg_write(const struct timeline_scene *scene, FILE *file)
+/* The SVG header needs the height, which is known last: draw into memory first. */
+char *timeline_svg_write(const struct timeline_scene *scene)
 {
-    char *texts[2] = {NULL, NULL};
+    char *texts[2] = {NULL, NULL}, *svg = NULL;
+    size_t lengths[2];
     struct drawing *drawing = calloc(1, sizeof *drawing);
     if (!drawing)
-        return false;
+        return NULL;
     drawing->scene = scene;
     drawing->y = HEAD - SECTION + 8;
     drawing->jobs = scene->job_count < JOBS_MAX ? scene->job_count : JOBS_MAX;
-    bool whole = draw_to_memory(drawing, texts);
-    if (whole) {
-        double height = drawing->y + 12;
-        fprintf(file,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
-                "height=\"%.0f\" role=\"img\">\n<title>gpuimgd: timeline</title>\n%s"
-                "<rect class=\"bg\" width=\"%d\" height=\"%.0f\"/>\n%s%s</svg>\n",
-                WIDTH, height, WIDTH, height, style, WIDTH, height, texts[0], texts[1]);
-    }
+    drawing->ground = open_memstream(&texts[0], &lengths[0]);
+    drawing->file = open_memstream(&texts[1], &lengths[1]);
+    if (drawing->ground && drawing->file)
+        draw_all(drawing);
+    bool whole = close_text(drawing->ground);
+    double height = drawing->y + 12;
+    if (close_text(drawing->file) && whole &&
+        asprintf(&svg,
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
+                 "height=\"%.0f\" role=\"img\">\n<title>gpuimgd: timeline</title>\n%s"
+                 "<rect class=\"bg\" width=\"%d\" height=\"%.0f\"/>\n%s%s</svg>\n",
+                 WIDTH, height, WIDTH, height, style, WIDTH, height, texts[0], texts[1]) < 0)
+        svg = NULL;
     free(texts[0]);
     free(texts[1]);
     free(drawing);
-    return whole && !ferror(file);
+    return svg;
 }

@@ -6,8 +6,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_TIMELINE_SVG_H
 #define GPUIMGD_DAEMON_TELEMETRY_TIMELINE_SVG_H
 
-#include <stdio.h>
-
 #include "daemon/telemetry/trace.h"
 
 struct timeline_scene {
@@ -19,7 +17,10 @@ struct timeline_scene {
     uint64_t begin_ns, end_ns; /* the window; at least one microsecond long */
 };
 
-/* false: out of memory, or the file cannot be written. */
-bool timeline_svg_write(const struct timeline_scene *scene, FILE *file);
+/* Returns the SVG, which the caller frees; NULL: out of memory. */
+char *timeline_svg_write(const struct timeline_scene *scene);
+
+/* Compares two uint64_t, or structs that begin with one, for qsort. */
+int timeline_by_time(const void *left, const void *right);
 
 #endif
