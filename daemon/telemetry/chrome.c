@@ -95,17 +95,16 @@ static void end_event(struct chrome *chrome, const char *end)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static struct writer *begin_event(struct chrome *chrome, const char *phase)
+static struct writer *begin_event(struct chrome *chrome, const char *phase, const char *name,
+                                  unsigned pid, unsigned tid)
 {
-    writer_open(&chrome->event, NULL, '{');
-    writer_text(&chrome->event, "ph", phase);
-    return &chrome->event;
-}
-
-static void put_place(struct writer *event, unsigned pid, unsigned tid)
-{
+    struct writer *event = &chrome->event;
+    writer_open(event, NULL, '{');
+    writer_text(event, "ph", phase);
+    writer_text(event, "name", name);
     writer_number(event, "pid", pid);
     writer_number(event, "tid", tid);
+    return event;
 }
 
 /* The format counts in microseconds; the three decimals are the nanoseconds. */
@@ -116,22 +115,20 @@ static void put_time(struct chrome *chrome, uint64_t at_ns)
                        at_ns > origin_ns ? (double)(at_ns - origin_ns) / 1e3 : 0);
 }
 
-static void end_arguments(struct chrome *chrome)
+static void end_arguments(struct chrome *chrome, const char *end)
 {
     writer_close(&chrome->event, '}');
     writer_close(&chrome->event, '}');
-    end_event(chrome, ",\n");
+    end_event(chrome, end);
 }
 
 static void write_name(struct chrome *chrome, const char *what, unsigned pid, unsigned tid,
                        const char *name)
 {
-    struct writer *event = begin_event(chrome, "M");
-    writer_text(event, "name", what);
-    put_place(event, pid, tid);
+    struct writer *event = begin_event(chrome, "M", what, pid, tid);
     writer_open(event, "args", '{');
     writer_text(event, "name", name);
-    end_arguments(chrome);
+    end_arguments(chrome, ",\n");
 }
 
 static void track_place(uint16_t track, unsigned *pid, unsigned *tid)
@@ -174,74 +171,58 @@ static void write_head(struct chrome *chrome)
     write_name(chrome, "process_name", HOST_PID, 0, "gpuimgd");
     for (uint32_t d = 0; d < chrome->config->devices; d++)
         write_name(chrome, "process_name", DEVICE_PID(d), 0, chrome->config->names[d]);
-    struct writer *event = begin_event(chrome, "M");
-    writer_text(event, "name", "gpuimgd");
-    put_place(event, HOST_PID, 0);
+    struct writer *event = begin_event(chrome, "M", "gpuimgd", HOST_PID, 0);
     writer_open(event, "args", '{');
     writer_text(event, "version", GPUIMGD_VERSION);
     put_foreign(event, "daemon", chrome->config->daemon);
     put_foreign(event, "engine", chrome->config->engine);
     writer_text(event, "began", stamp);
-    end_arguments(chrome);
+    end_arguments(chrome, ",\n");
 }
 
 static void write_slice(struct chrome *chrome, const struct trace_job *job,
                         const struct trace_slice *slice)
 {
     unsigned pid, tid;
-    struct writer *event = begin_event(chrome, "X");
     track_place(slice->track, &pid, &tid);
-    writer_text(event, "name", trace_names[slice->what]);
-    put_place(event, pid, tid);
+    struct writer *event = begin_event(chrome, "X", trace_names[slice->what], pid, tid);
     put_time(chrome, slice->begin_ns);
     writer_thousandths(event, "dur", (double)(slice->end_ns - slice->begin_ns) / 1e3);
     writer_open(event, "args", '{');
     writer_number(event, "job", job->number);
-    end_arguments(chrome);
+    end_arguments(chrome, ",\n");
 }
 
-/* Begins the event that begins (phase "b") or ends ("e") an asynchronous slice of the current job.
- * Its id is a count: the same daemon may get the same job again. */
-static struct writer *begin_async(struct chrome *chrome, const char *phase, uint64_t at_ns,
-                                  const char *name)
+/* Begins (phase "b") or ends ("e") an asynchronous slice of the current job. Its id is a count: the
+ * same daemon may get the same job again. described: the job, where its slice begins; else NULL. */
+static void write_async(struct chrome *chrome, const char *phase, uint64_t at_ns, const char *name,
+                        const struct trace_job *described)
 {
     char id[TEXT_DIGITS_MAX + 1];
-    struct writer *event = begin_event(chrome, phase);
+    struct writer *event = begin_event(chrome, phase, name, HOST_PID, 0);
     id[text_number(id, chrome->jobs)] = '\0';
     writer_text(event, "cat", "job");
     writer_text(event, "id", id);
-    put_place(event, HOST_PID, 0);
     put_time(chrome, at_ns);
-    writer_text(event, "name", name);
-    return event;
-}
-
-static void write_async(struct chrome *chrome, const char *phase, uint64_t at_ns, const char *name)
-{
-    writer_close(begin_async(chrome, phase, at_ns, name), '}');
+    if (described) {
+        writer_open(event, "args", '{');
+        writer_number(event, "attempt", described->attempt);
+        writer_text(event, "end", described->end);
+        writer_number(event, "width", described->width);
+        writer_number(event, "height", described->height);
+        writer_close(event, '}');
+    }
+    writer_close(event, '}');
     end_event(chrome, ",\n");
-}
-
-static void begin_job(struct chrome *chrome, const struct trace_job *job, const char *name)
-{
-    struct writer *event = begin_async(chrome, "b", job->begin_ns, name);
-    writer_open(event, "args", '{');
-    writer_number(event, "attempt", job->attempt);
-    writer_text(event, "end", job->end);
-    writer_number(event, "width", job->width);
-    writer_number(event, "height", job->height);
-    end_arguments(chrome);
 }
 
 static void write_counter(struct chrome *chrome, const char *name, uint64_t at_ns, uint64_t value)
 {
-    struct writer *event = begin_event(chrome, "C");
-    writer_text(event, "name", name);
-    writer_number(event, "pid", HOST_PID);
+    struct writer *event = begin_event(chrome, "C", name, HOST_PID, 0);
     put_time(chrome, at_ns);
     writer_open(event, "args", '{');
     writer_number(event, "value", value);
-    end_arguments(chrome);
+    end_arguments(chrome, ",\n");
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -270,18 +251,18 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
     chrome->slices_left_out += job->left_out;
     char name[32];
     snprintf(name, sizeof name, "job %" PRIu64, job->number);
-    begin_job(chrome, job, name);
+    write_async(chrome, "b", job->begin_ns, name, job);
     for (uint32_t i = 0; i < job->count; i++) {
         const struct trace_slice *slice = &job->slices[i];
         if (slice->track == TRACE_OF_JOB) {
-            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what]);
-            write_async(chrome, "e", slice->end_ns, trace_names[slice->what]);
+            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what], NULL);
+            write_async(chrome, "e", slice->end_ns, trace_names[slice->what], NULL);
         } else {
             name_track(chrome, slice->track);
             write_slice(chrome, job, slice);
         }
     }
-    write_async(chrome, "e", job->end_ns, name);
+    write_async(chrome, "e", job->end_ns, name, NULL);
     for (size_t i = 0; i < 2; i++) {
         const struct trace_sample *sample = &job->samples[i];
         uint64_t at = sample->at_ns, last = chrome->counted_ns; /* jobs do not end in order */
@@ -342,18 +323,14 @@ void chrome_close(struct chrome *chrome, uint64_t missed)
     if (!chrome)
         return;
     chrome->left_out += missed;
-    struct writer *event = begin_event(chrome, "i");
+    struct writer *event = begin_event(chrome, "i", "end of the trace", HOST_PID, 0);
     writer_text(event, "s", "g");
-    writer_text(event, "name", "end of the trace");
-    put_place(event, HOST_PID, 0);
     put_time(chrome, clock_now_ns());
     writer_open(event, "args", '{');
     writer_number(event, "jobs", chrome->jobs);
     writer_number(event, "jobs left out", chrome->left_out);
     writer_number(event, "slices left out", chrome->slices_left_out);
-    writer_close(event, '}');
-    writer_close(event, '}');
-    end_event(chrome, "\n]\n");
+    end_arguments(chrome, "\n]\n");
     chrome_flush(chrome);
     log_info("trace: %s has %" PRIu64 " jobs; %" PRIu64 " are missing", chrome->path, chrome->jobs,
              chrome->left_out);
