@@ -1,7 +1,6 @@
 #include "daemon/selfcheck/selftest.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "conf/clock.h"
 
@@ -21,24 +20,9 @@
 struct trial {
     struct codec_context *context;
     const struct format *format;
-    struct codec_sink sink;
-    uint8_t buffer[4096];
     uint8_t file[2 * TRIAL_BYTES];
-    size_t length;
     uint8_t drawn[TRIAL_BYTES], decoded[TRIAL_BYTES];
 };
-
-static enum status keep(struct codec_sink *sink, size_t used, struct error *error)
-{
-    struct trial *trial = container_of(sink, struct trial, sink);
-    if (used > sizeof trial->file - trial->length)
-        return error_set(error, STATUS_ENCODE_FAILED,
-                         "the file of an image of %d bytes has more than %zu bytes", TRIAL_BYTES,
-                         sizeof trial->file);
-    memcpy(trial->file + trial->length, sink->buffer, used);
-    trial->length += used;
-    return STATUS_OK;
-}
 
 static struct image trial_image(uint8_t *pixels, uint32_t channels)
 {
@@ -75,21 +59,19 @@ static bool round_trip(struct trial *trial, uint32_t channels, struct error *err
                                     .encoder = {.quality = 100, .compression = 1}};
     struct decode_request decode = {0};
     struct image_info info = {0};
-    trial->length = 0;
-    trial->sink = (struct codec_sink){.buffer = trial->buffer, .capacity = sizeof trial->buffer,
-                                      .flush = keep};
+    struct codec_sink sink = {trial->file, sizeof trial->file, .flush = test_image_flush};
     draw(&drawn);
-    bool ok = codec_encode(trial->context, &drawn, &encode, &trial->sink, error) == STATUS_OK &&
-              codec_probe(trial->context, trial->file, trial->length, &limits, &info, error) ==
+    bool ok = codec_encode(trial->context, &drawn, &encode, &sink, error) == STATUS_OK &&
+              codec_probe(trial->context, trial->file, sink.total, &limits, &info, error) ==
                   STATUS_OK;
     if (ok && (info.width != drawn.width || info.height != drawn.height ||
                info.channels != channels))
-        ok = error_set(error, STATUS_INTERNAL, "the decoded image is %u x %u x %u", info.width,
-                       info.height, info.channels) == STATUS_OK;
-    ok = ok && codec_decode(trial->context, trial->file, trial->length, &info, &decode, &limits,
+        ok = error_refuse(error, "the decoded image is %u x %u x %u", info.width, info.height,
+                          info.channels);
+    ok = ok && codec_decode(trial->context, trial->file, sink.total, &info, &decode, &limits,
                             &decoded, error) == STATUS_OK;
     if (ok && !is_near(trial, &drawn))
-        ok = error_set(error, STATUS_INTERNAL, "the decoded image has wrong pixels") == STATUS_OK;
+        ok = error_refuse(error, "the decoded image has wrong pixels");
     image_info_clear(&info);
     return ok;
 }

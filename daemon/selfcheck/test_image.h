@@ -30,4 +30,7 @@ bool test_image_decode(const struct test_image *test_image, struct codec_context
 bool test_image_compare(const struct test_image *test_image, struct codec_context *codec,
                         const struct engine_memory *memory, struct error *error) MUST_CHECK;
 
+/* The flush of a codec_sink whose buffer must hold the whole file, of sink->total bytes. */
+enum status test_image_flush(struct codec_sink *sink, size_t used, struct error *error);
+
 #endif
