@@ -12,7 +12,13 @@
 #ifndef GPUIMGD_CODECS_CODEC_IMPL_H
 #define GPUIMGD_CODECS_CODEC_IMPL_H
 
+#include <setjmp.h>
+
 #include "codecs/codec.h"
+
+/* Fails with a status and a message: sets state->error and jumps to the setjmp of state->jump. */
+#define codec_fail(state, ...)                                                                     \
+    (error_set((state)->error, __VA_ARGS__), longjmp((state)->jump, 1))
 
 /* Rows between two checks of the deadline: some microseconds of work for small rows, a millisecond
  * for rows of SIDE_CEILING. */

@@ -4,7 +4,6 @@
  * Only png_probe, png_decode and png_encode call setjmp. A variable that must survive a longjmp is
  * in png_state, never a local. Samples are not changed by gamma or colour management.
  */
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,8 @@
 #define IDAT_BYTES (64 * KIB)
 /* Up to this compression, deflate looks only for runs. */
 #define PNG_RUNS_LEVEL_MAX 3
+/* Room for the position of the decoder in a message. */
+#define POSITION_BYTES 80
 
 struct png_state {
     jmp_buf jump;
@@ -41,21 +42,17 @@ struct png_state {
 
 /* ---- errors and memory ---- */
 
-static _Noreturn void leave(struct png_state *state)
-{
-    longjmp(state->jump, 1);
-}
-
 /* Writes the position in the image, for messages. */
-static void say_where(const struct png_state *state, char *text, size_t size)
+static const char *position(const struct png_state *state, char text[POSITION_BYTES])
 {
     if (state->rows == 0)
-        snprintf(text, size, "in its header");
-    else if (state->passes > 1)
-        snprintf(text, size, "after %u of %u rows of pass %d of %d", state->rows_done, state->rows,
-                 state->pass + 1, state->passes);
+        return "in its header";
+    if (state->passes > 1)
+        snprintf(text, POSITION_BYTES, "after %u of %u rows of pass %d of %d", state->rows_done,
+                 state->rows, state->pass + 1, state->passes);
     else
-        snprintf(text, size, "after %u of %u rows", state->rows_done, state->rows);
+        snprintf(text, POSITION_BYTES, "after %u of %u rows", state->rows_done, state->rows);
+    return text;
 }
 
 static _Noreturn void on_error(png_structp png, png_const_charp message)
@@ -64,11 +61,9 @@ static _Noreturn void on_error(png_structp png, png_const_charp message)
     enum status status = state->out_of_memory ? STATUS_OUT_OF_MEMORY
                          : state->encoding    ? STATUS_ENCODE_FAILED
                                               : STATUS_DECODE_FAILED;
-    char where[80];
-    say_where(state, where, sizeof where);
-    error_set(state->error, status, "the PNG cannot be %s, %s: %s",
-              state->encoding ? "written" : "decoded", where, message);
-    leave(state);
+    char text[POSITION_BYTES];
+    codec_fail(state, status, "the PNG cannot be %s, %s: %s",
+               state->encoding ? "written" : "decoded", position(state, text), message);
 }
 
 /* Returns true if the warning is only about data after the last row, or after a stream with a
@@ -107,22 +102,18 @@ static void release(png_structp png, png_voidp memory)
 
 /* If memory is short, libpng ignores chunks that do not affect pixels. An image without its profile
  * would be wrong, so this is an error. */
-static enum status check_memory(struct png_state *state)
+static void check_memory(struct png_state *state)
 {
-    if (!state->out_of_memory)
-        return STATUS_OK;
-    return error_set(state->error, STATUS_OUT_OF_MEMORY,
-                     "no memory for all chunks of a PNG");
+    if (state->out_of_memory)
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for all chunks of a PNG");
 }
 
 static void stop_late_decode(struct png_state *state)
 {
-    char where[80];
-    if (!codec_late(state->deadline_ns))
-        return;
-    say_where(state, where, sizeof where);
-    error_set(state->error, STATUS_DECODE_LIMIT, "the deadline for decoding passed %s", where);
-    leave(state);
+    char text[POSITION_BYTES];
+    if (codec_late(state->deadline_ns))
+        codec_fail(state, STATUS_DECODE_LIMIT, "the deadline for decoding passed %s",
+                   position(state, text));
 }
 
 static void begin(struct png_state *state, struct error *error)
@@ -135,13 +126,10 @@ static void begin(struct png_state *state, struct error *error)
 static void source_read(png_structp png, png_bytep to, size_t count)
 {
     struct png_state *state = png_get_io_ptr(png);
-    if (count > state->length - state->at) {
-        char where[80];
-        say_where(state, where, sizeof where);
-        error_set(state->error, STATUS_DECODE_FAILED, "the PNG's data ends %s (at byte %zu)",
-                  where, state->length);
-        leave(state);
-    }
+    char text[POSITION_BYTES];
+    if (count > state->length - state->at)
+        codec_fail(state, STATUS_DECODE_FAILED, "the PNG's data ends %s (at byte %zu)",
+                   position(state, text), state->length);
     memcpy(to, state->bytes + state->at, count);
     size_t piece = state->at / CODEC_BYTES_PER_CHECK;
     state->at += count;
@@ -176,13 +164,10 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
 static _Noreturn void refuse_library(struct png_state *state)
 {
     if (state->out_of_memory)
-        error_set(state->error, STATUS_OUT_OF_MEMORY, "no memory to %s a PNG",
-                  state->encoding ? "write" : "decode");
-    else
-        error_set(state->error, STATUS_INTERNAL,
-                  "libpng %s refuses calls for version %s", png_get_libpng_ver(NULL),
-                  PNG_LIBPNG_VER_STRING);
-    leave(state);
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory to %s a PNG",
+                   state->encoding ? "write" : "decode");
+    codec_fail(state, STATUS_INTERNAL, "libpng %s refuses calls for version %s",
+               png_get_libpng_ver(NULL), PNG_LIBPNG_VER_STRING);
 }
 
 /* Reads up to the first IDAT. Call only after setjmp(state->jump). With want_icc, reads the colour
@@ -225,26 +210,24 @@ static uint32_t channels_of(const struct png_state *state)
     return (type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
 }
 
-static enum status read_icc(struct png_state *state, struct image_info *info)
+static void read_icc(struct png_state *state, struct image_info *info)
 {
     png_charp name;
     int compression;
     png_bytep profile;
     png_uint_32 bytes;
-    if (check_memory(state) != STATUS_OK)
-        return state->error->status;
-    if (info->channels < 3 || png_get_iCCP(state->png, state->info, &name, &compression, &profile,
-                                           &bytes) != PNG_INFO_iCCP)
-        return STATUS_OK;
-    if (!codec_icc_is_rgb(profile, bytes))
-        return STATUS_OK;
+    check_memory(state);
+    if (info->channels < 3 ||
+        png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=
+            PNG_INFO_iCCP ||
+        !codec_icc_is_rgb(profile, bytes))
+        return;
     info->icc = malloc(bytes);
     if (info->icc == NULL)
-        return error_set(state->error, STATUS_OUT_OF_MEMORY,
-                         "no memory for a colour profile of %u bytes", bytes);
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for a colour profile of %u bytes",
+                   bytes);
     memcpy(info->icc, profile, bytes);
     info->icc_bytes = bytes;
-    return STATUS_OK;
 }
 
 /* libpng holds two rows and a transformed row, of at most 8 bytes per pixel before expansion, and
@@ -255,7 +238,7 @@ static size_t decoder_bytes(uint32_t width)
     return fixed_bytes + rows * ((size_t)width * pixel_bytes + row_slack);
 }
 
-static enum status read_info(struct png_state *state, struct image_info *info)
+static void read_info(struct png_state *state, struct image_info *info)
 {
     info->width = png_get_image_width(state->png, state->info);
     info->height = png_get_image_height(state->png, state->info);
@@ -268,7 +251,7 @@ static enum status read_info(struct png_state *state, struct image_info *info)
     const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
     if (exif != NULL)
         info->orientation = exif_orientation(exif, exif_bytes);
-    return read_icc(state, info);
+    read_icc(state, info);
 }
 
 /* Checks the size before libpng does, whose message would be "Invalid IHDR data". */
@@ -291,14 +274,12 @@ static enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
     if (status != STATUS_OK)
         return status;
     begin(state, error);
-    if (setjmp(state->jump) != 0) {
-        png_destroy_read_struct(&state->png, &state->info, NULL);
-        return error->status;
+    if (setjmp(state->jump) == 0) {
+        open_reader(state, bytes, length, limits, true);
+        read_info(state, info);
     }
-    open_reader(state, bytes, length, limits, true);
-    enum status result = read_info(state, info);
     png_destroy_read_struct(&state->png, &state->info, NULL);
-    return result;
+    return error->status;
 }
 
 /* ---- decode ---- */
@@ -316,14 +297,13 @@ static void set_transforms(struct png_state *state, uint32_t channels)
     png_read_update_info(state->png, state->info);
 }
 
-static enum status decode_rows(struct png_state *state, const struct image *dst)
+static void decode_rows(struct png_state *state, const struct image *dst)
 {
     set_transforms(state, dst->channels);
     if (png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
         png_get_image_height(state->png, state->info) != dst->height)
-        return error_set(state->error, STATUS_INTERNAL,
-                         "the PNG is no longer the probed file (%u x %u pixels)",
-                         dst->width, dst->height);
+        codec_fail(state, STATUS_INTERNAL, "the PNG is no longer the probed file (%u x %u pixels)",
+                   dst->width, dst->height);
     state->rows = dst->height;
     for (state->pass = 0; state->pass < state->passes; state->pass++)
         for (state->rows_done = 0; state->rows_done < dst->height; state->rows_done++) {
@@ -333,7 +313,6 @@ static enum status decode_rows(struct png_state *state, const struct image *dst)
         }
     state->pass = state->passes - 1; /* for messages about chunks after the pixels */
     png_read_end(state->png, NULL);
-    return STATUS_OK;
 }
 
 static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
@@ -345,14 +324,12 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
     (void)request; /* channels follow from the file */
     struct png_state *state = opaque;
     begin(state, error);
-    if (setjmp(state->jump) != 0) {
-        png_destroy_read_struct(&state->png, &state->info, NULL);
-        return error->status;
+    if (setjmp(state->jump) == 0) {
+        open_reader(state, bytes, length, limits, false);
+        decode_rows(state, dst);
     }
-    open_reader(state, bytes, length, limits, false);
-    enum status status = decode_rows(state, dst);
     png_destroy_read_struct(&state->png, &state->info, NULL);
-    return status;
+    return error->status;
 }
 
 /* ---- encode ---- */
@@ -360,11 +337,9 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
 static void sink_flush(struct png_state *state)
 {
     enum status status = state->sink->flush(state->sink, state->used, state->error);
-    if (status != STATUS_OK) {
-        error_set(state->error, status, "the PNG could not be written after %llu bytes",
-                  (unsigned long long)state->sink->total);
-        leave(state);
-    }
+    if (status != STATUS_OK)
+        codec_fail(state, status, "the PNG could not be written after %llu bytes",
+                   (unsigned long long)state->sink->total);
     state->sink->total += state->used;
     state->used = 0;
 }
@@ -438,21 +413,21 @@ static void open_writer(struct png_state *state, const struct image *src,
                      (png_uint_32)request->icc_bytes);
 }
 
-static enum status write_rows(struct png_state *state, const struct image *src,
-                              const struct encode_request *request)
+static void write_rows(struct png_state *state, const struct image *src,
+                       const struct encode_request *request)
 {
     state->rows = src->height;
     for (; state->rows_done < src->height; state->rows_done++) {
         png_write_row(state->png, src->pixels + state->rows_done * src->stride);
         if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
-            return error_set(state->error, STATUS_TIMEOUT,
-                             "the deadline for encoding passed after %u of %u rows",
-                             state->rows_done + 1, state->rows);
+            codec_fail(state, STATUS_TIMEOUT,
+                       "the deadline for encoding passed after %u of %u rows",
+                       state->rows_done + 1, state->rows);
     }
     png_write_end(state->png, state->info);
     if (state->used > 0)
         sink_flush(state);
-    return check_memory(state);
+    check_memory(state);
 }
 
 static enum status png_encode(void *opaque, const struct image *src,
@@ -463,15 +438,13 @@ static enum status png_encode(void *opaque, const struct image *src,
     begin(state, error);
     state->encoding = true;
     state->sink = sink;
-    if (setjmp(state->jump) != 0) {
-        png_destroy_write_struct(&state->png, &state->info);
-        return error->status;
+    if (setjmp(state->jump) == 0) {
+        open_writer(state, src, request);
+        png_write_info(state->png, state->info);
+        write_rows(state, src, request);
     }
-    open_writer(state, src, request);
-    png_write_info(state->png, state->info);
-    enum status status = write_rows(state, src, request);
     png_destroy_write_struct(&state->png, &state->info);
-    return status;
+    return error->status;
 }
 
 /* deflate stores incompressible data in blocks of 16 KiB with 5 extra bytes each; each IDAT adds

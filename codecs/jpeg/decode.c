@@ -83,7 +83,7 @@ static void read_icc(struct jpeg_decompress_struct *reader, struct image_info *i
         image_info_clear(info);
 }
 
-static enum status read_info(struct jpeg_state *state, struct image_info *info)
+static void read_info(struct jpeg_state *state, struct image_info *info)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
     jpeg_keep_segments(state, true);
@@ -92,16 +92,13 @@ static enum status read_info(struct jpeg_state *state, struct image_info *info)
     info->height = reader->image_height;
     info->scales = true;
     info->progressive = reader->progressive_mode;
-    enum status status =
-        codec_check_size("JPEG", info->width, info->height, state->limits, state->error);
-    if (status == STATUS_OK)
-        status = read_colour(reader, info, state->error);
-    if (status != STATUS_OK)
-        return status;
+    if (codec_check_size("JPEG", info->width, info->height, state->limits, state->error) !=
+            STATUS_OK ||
+        read_colour(reader, info, state->error) != STATUS_OK)
+        return;
     info->orientation = read_orientation(reader);
     info->codec_bytes = decoder_bytes(reader);
     read_icc(reader, info);
-    return STATUS_OK;
 }
 
 enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
@@ -112,14 +109,12 @@ enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
     memset(&state->reader, 0, sizeof state->reader);
     state->limits = limits;
     jpeg_begin(state, (j_common_ptr)&state->reader, error);
-    if (setjmp(state->jump) != 0) {
-        jpeg_destroy_decompress(&state->reader);
-        return error->status;
+    if (setjmp(state->jump) == 0) {
+        jpeg_open_reader(state, bytes, length);
+        read_info(state, info);
     }
-    jpeg_open_reader(state, bytes, length);
-    enum status status = read_info(state, info);
     jpeg_destroy_decompress(&state->reader);
-    return status;
+    return error->status;
 }
 
 /* ---- decode ---- */
@@ -189,15 +184,15 @@ static void leave_out_scans(struct jpeg_state *state)
         state->coefficients.shares_rows[i] = reader->out_color_space == JCS_GRAYSCALE;
 }
 
-static enum status decode_rows(struct jpeg_state *state, const struct image_info *info,
-                               const struct decode_request *request, const struct image *dst)
+static void decode_rows(struct jpeg_state *state, const struct image_info *info,
+                        const struct decode_request *request, const struct image *dst)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
     jpeg_read_header(reader, TRUE);
     if (reader->image_width != info->width || reader->image_height != info->height)
-        return error_set(state->error, STATUS_INTERNAL,
-                         "the JPEG is %u x %u pixels, but was %u x %u when it was probed",
-                         reader->image_width, reader->image_height, info->width, info->height);
+        codec_fail(state, STATUS_INTERNAL,
+                   "the JPEG is %u x %u pixels, but was %u x %u when it was probed",
+                   reader->image_width, reader->image_height, info->width, info->height);
     bool cmyk = reader->num_components == 4;
     reader->out_color_space = output_space(reader, request, dst);
     reader->dct_method = JDCT_ISLOW;
@@ -212,7 +207,6 @@ static enum status decode_rows(struct jpeg_state *state, const struct image_info
     else
         read_rows(reader, dst);
     jpeg_finish_decompress(reader); /* reads to the end marker */
-    return STATUS_OK;
 }
 
 enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
@@ -224,15 +218,12 @@ enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
     memset(&state->reader, 0, sizeof state->reader);
     state->limits = limits;
     jpeg_begin(state, (j_common_ptr)&state->reader, error);
-    if (setjmp(state->jump) != 0) {
-        jpeg_destroy_decompress(&state->reader);
-        jpeg_coefficients_end(&state->coefficients, limits->kept_bytes_max);
-        return error->status;
+    if (setjmp(state->jump) == 0) {
+        jpeg_open_reader(state, bytes, length);
+        jpeg_coefficients_take_over(&state->coefficients, &state->reader);
+        decode_rows(state, info, request, dst);
     }
-    jpeg_open_reader(state, bytes, length);
-    jpeg_coefficients_take_over(&state->coefficients, &state->reader);
-    enum status status = decode_rows(state, info, request, dst);
     jpeg_destroy_decompress(&state->reader);
     jpeg_coefficients_end(&state->coefficients, limits->kept_bytes_max);
-    return status;
+    return error->status;
 }

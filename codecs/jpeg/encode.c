@@ -13,11 +13,9 @@ static void sink_start(j_compress_ptr writer)
 static void sink_flush(struct jpeg_state *state, size_t used)
 {
     enum status status = state->sink->flush(state->sink, used, state->error);
-    if (status != STATUS_OK) {
-        error_set(state->error, status, "the JPEG could not be written after %llu bytes",
-                  (unsigned long long)state->sink->total);
-        jpeg_leave(state);
-    }
+    if (status != STATUS_OK)
+        codec_fail(state, status, "the JPEG could not be written after %llu bytes",
+                   (unsigned long long)state->sink->total);
     state->sink->total += used;
 }
 
@@ -108,19 +106,17 @@ enum status jpeg_encode(void *opaque, const struct image *src,
     state->request = request;
     state->sink = sink;
     jpeg_begin(state, (j_common_ptr)&state->writer, error);
-    if (setjmp(state->jump) != 0) {
-        jpeg_destroy_compress(&state->writer);
-        return error->status;
+    if (setjmp(state->jump) == 0) {
+        open_writer(state, src);
+        jpeg_start_compress(&state->writer, TRUE);
+        if (request->icc != NULL && src->channels == 3)
+            jpeg_write_icc_profile(&state->writer, request->icc, (unsigned)request->icc_bytes);
+        if (state->writer.raw_data_in)
+            write_gray_rows(&state->writer, src);
+        else
+            write_rows(&state->writer, src);
+        jpeg_finish_compress(&state->writer);
     }
-    open_writer(state, src);
-    jpeg_start_compress(&state->writer, TRUE);
-    if (request->icc != NULL && src->channels == 3)
-        jpeg_write_icc_profile(&state->writer, request->icc, (unsigned)request->icc_bytes);
-    if (state->writer.raw_data_in)
-        write_gray_rows(&state->writer, src);
-    else
-        write_rows(&state->writer, src);
-    jpeg_finish_compress(&state->writer);
     jpeg_destroy_compress(&state->writer);
-    return STATUS_OK;
+    return error->status;
 }

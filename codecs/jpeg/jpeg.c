@@ -9,11 +9,6 @@
 
 /* ---- errors ---- */
 
-_Noreturn void jpeg_leave(struct jpeg_state *state)
-{
-    longjmp(state->jump, 1);
-}
-
 static enum status status_of(const struct jpeg_state *state, int code)
 {
     if (code == JERR_OUT_OF_MEMORY)
@@ -40,31 +35,29 @@ static enum status status_of(const struct jpeg_state *state, int code)
     }
 }
 
-void jpeg_say_where(const struct jpeg_state *state, char *text, size_t size)
+const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITION_BYTES])
 {
     const struct jpeg_decompress_struct *reader = &state->reader;
     if (reader->output_height == 0)
-        snprintf(text, size, "in its header");
-    else if (reader->output_scanline == 0 && reader->input_scan_number > 1)
-        snprintf(text, size, "in scan %d", reader->input_scan_number);
+        return "in its header";
+    if (reader->output_scanline == 0 && reader->input_scan_number > 1)
+        snprintf(text, JPEG_POSITION_BYTES, "in scan %d", reader->input_scan_number);
     else
-        snprintf(text, size, "after %u of %u rows", reader->output_scanline,
+        snprintf(text, JPEG_POSITION_BYTES, "after %u of %u rows", reader->output_scanline,
                  reader->output_height);
+    return text;
 }
 
 static _Noreturn void on_error(j_common_ptr common)
 {
     struct jpeg_state *state = common->client_data;
     enum status status = status_of(state, common->err->msg_code);
-    char text[JMSG_LENGTH_MAX], where[64];
+    char text[JMSG_LENGTH_MAX], where[JPEG_POSITION_BYTES];
     common->err->format_message(common, text);
-    if (state->limits == NULL) {
-        error_set(state->error, status, "the JPEG cannot be written: %s", text);
-    } else {
-        jpeg_say_where(state, where, sizeof where);
-        error_set(state->error, status, "the JPEG cannot be decoded, %s: %s", where, text);
-    }
-    jpeg_leave(state);
+    if (state->limits == NULL)
+        codec_fail(state, status, "the JPEG cannot be written: %s", text);
+    codec_fail(state, status, "the JPEG cannot be decoded, %s: %s", jpeg_position(state, where),
+               text);
 }
 
 /* Returns true for warnings that mean lost pixels. The other warnings concern bytes that do not
@@ -93,12 +86,10 @@ void jpeg_keep_segments(struct jpeg_state *state, bool keep)
 
 static void count_segment(struct jpeg_state *state, int marker, int bytes)
 {
-    if (++state->segments > JPEG_SEGMENTS_MAX) {
-        error_set(state->error, STATUS_DECODE_LIMIT,
-                  "the JPEG has more than %d APPn and COM segments, which is the limit",
-                  JPEG_SEGMENTS_MAX);
-        jpeg_leave(state);
-    }
+    if (++state->segments > JPEG_SEGMENTS_MAX)
+        codec_fail(state, STATUS_DECODE_LIMIT,
+                   "the JPEG has more than %d APPn and COM segments, which is the limit",
+                   JPEG_SEGMENTS_MAX);
     if (marker != JPEG_MARKER_EXIF && marker != JPEG_MARKER_ICC)
         return;
     state->kept_bytes += (uint64_t)bytes;
@@ -121,12 +112,10 @@ static void on_message(j_common_ptr common, int level)
             on_error(common);
         return;
     }
-    if (++state->warnings > state->limits->jpeg_warnings_max) {
-        error_set(state->error, STATUS_DECODE_LIMIT,
-                  "the JPEG causes more than %u warnings, which is the limit",
-                  state->limits->jpeg_warnings_max);
-        jpeg_leave(state);
-    }
+    if (++state->warnings > state->limits->jpeg_warnings_max)
+        codec_fail(state, STATUS_DECODE_LIMIT,
+                   "the JPEG causes more than %u warnings, which is the limit",
+                   state->limits->jpeg_warnings_max);
 }
 
 static void on_output(j_common_ptr common)
@@ -136,21 +125,17 @@ static void on_output(j_common_ptr common)
 
 void jpeg_stop_late_decode(struct jpeg_state *state)
 {
-    char where[64];
-    if (!codec_late(state->limits->deadline_ns))
-        return;
-    jpeg_say_where(state, where, sizeof where);
-    error_set(state->error, STATUS_DECODE_LIMIT, "the deadline for decoding passed %s", where);
-    jpeg_leave(state);
+    char text[JPEG_POSITION_BYTES];
+    if (codec_late(state->limits->deadline_ns))
+        codec_fail(state, STATUS_DECODE_LIMIT, "the deadline for decoding passed %s",
+                   jpeg_position(state, text));
 }
 
 static void stop_late_encode(struct jpeg_state *state)
 {
-    if (!codec_late(state->request->deadline_ns))
-        return;
-    error_set(state->error, STATUS_TIMEOUT, "the deadline for encoding passed after %u of %u rows",
-              state->writer.next_scanline, state->writer.image_height);
-    jpeg_leave(state);
+    if (codec_late(state->request->deadline_ns))
+        codec_fail(state, STATUS_TIMEOUT, "the deadline for encoding passed after %u of %u rows",
+                   state->writer.next_scanline, state->writer.image_height);
 }
 
 /* libjpeg calls this for every group of rows of every scan, even while one call decodes a whole
@@ -159,12 +144,10 @@ static void on_progress(j_common_ptr common)
 {
     struct jpeg_state *state = common->client_data;
     if (state->limits != NULL &&
-        (uint32_t)state->reader.input_scan_number > state->limits->jpeg_scans_max) {
-        error_set(state->error, STATUS_DECODE_LIMIT,
-                  "the JPEG has more than %u scans, the limit of jpeg_scans_max",
-                  state->limits->jpeg_scans_max);
-        jpeg_leave(state);
-    }
+        (uint32_t)state->reader.input_scan_number > state->limits->jpeg_scans_max)
+        codec_fail(state, STATUS_DECODE_LIMIT,
+                   "the JPEG has more than %u scans, the limit of jpeg_scans_max",
+                   state->limits->jpeg_scans_max);
     if (++state->monitor_calls % CODEC_ROWS_PER_CHECK != 0)
         return;
     if (state->limits != NULL)

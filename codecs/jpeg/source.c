@@ -33,13 +33,10 @@ static boolean source_fill(j_decompress_ptr reader)
         jpeg_stop_late_decode(state);
         return TRUE;
     }
-    if (!state->limits->lenient) {
-        char where[64];
-        jpeg_say_where(state, where, sizeof where);
-        error_set(state->error, STATUS_DECODE_FAILED, "the JPEG's data ends %s (at byte %llu)",
-                  where, (unsigned long long)state->source_bytes);
-        jpeg_leave(state);
-    }
+    char text[JPEG_POSITION_BYTES];
+    if (!state->limits->lenient)
+        codec_fail(state, STATUS_DECODE_FAILED, "the JPEG's data ends %s (at byte %llu)",
+                   jpeg_position(state, text), (unsigned long long)state->source_bytes);
     WARNMS(reader, JWRN_JPEG_EOF);
     state->source.next_input_byte = end;
     state->source.bytes_in_buffer = sizeof end;

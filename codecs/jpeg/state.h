@@ -7,7 +7,6 @@
 #ifndef GPUIMGD_CODECS_JPEG_STATE_H
 #define GPUIMGD_CODECS_JPEG_STATE_H
 
-#include <setjmp.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -50,10 +49,9 @@ struct jpeg_state {
 /* Prepares a library object after memset and before its creation: directs its errors, warnings and
  * progress calls to this state, which reports failures in `error`. */
 void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *error);
-/* Jumps to the setjmp. The caller has set state->error. */
-_Noreturn void jpeg_leave(struct jpeg_state *state);
-/* Writes the decoder's position in the image, for messages. */
-void jpeg_say_where(const struct jpeg_state *state, char *text, size_t size);
+/* Returns the decoder's position in the image, for messages. */
+#define JPEG_POSITION_BYTES 64
+const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITION_BYTES]);
 /* Starts or stops keeping the segments with EXIF data and profiles. */
 void jpeg_keep_segments(struct jpeg_state *state, bool keep);
 /* Fails with decode_limit if the deadline has passed. */
