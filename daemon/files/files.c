@@ -38,11 +38,12 @@ static bool is_no_name(const char *part, size_t length)
            (length == 2 && part[0] == '.' && part[1] == '.');
 }
 
-/* Closes the folder and keeps errno. */
-static void leave_folder(int folder)
+/* Closes a descriptor, unless it is -1, and keeps errno. */
+static void close_keep_errno(int fd)
 {
     int saved = errno;
-    close(folder);
+    if (fd >= 0)
+        close(fd);
     errno = saved;
 }
 
@@ -75,7 +76,7 @@ static int walk_to_parent(int root, const char *path, bool make, const char **na
     const char *at = path;
     for (const char *slash; folder >= 0 && (slash = strchr(at, '/')); at = slash + 1) {
         int next = step_into(folder, at, (size_t)(slash - at), make);
-        leave_folder(folder);
+        close_keep_errno(folder);
         folder = next;
     }
     if (folder >= 0 && is_no_name(at, strlen(at))) {
@@ -102,17 +103,15 @@ static int open_beneath(int root, const char *path, int flags)
     if (folder < 0)
         return -1;
     fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
-    leave_folder(folder);
+    close_keep_errno(folder);
     return fd;
 }
 
 static enum status refuse_path(const char *path, int reason, struct error *error)
 {
-    if (reason == ENOTDIR)
-        return error_set(error, STATUS_PATH_REFUSED,
-                         "the path \"%s\" leads through a symbolic link or a file", path);
-    return error_set(error, STATUS_PATH_REFUSED,
-                     "the path \"%s\" is a symbolic link or leaves its root", path);
+    return error_set(error, STATUS_PATH_REFUSED, "the path \"%s\" %s", path,
+                     reason == ENOTDIR ? "leads through a symbolic link or a file"
+                                       : "is a symbolic link or leaves its root");
 }
 
 static bool is_refusal(int reason)
@@ -160,19 +159,17 @@ static const char *unit_setting(const char *path, int reason)
     return NULL;
 }
 
-static void refuse_root(const struct files *files, const char *option, const char *path,
+static bool refuse_root(const struct files *files, const char *option, const char *path,
                         const char *what, struct error *error)
 {
     int reason = errno;
     const char *setting = unit_setting(path, reason);
     if (setting)
-        error_set(error, STATUS_INTERNAL,
-                  "option %s is \"%s\", %s: %s; the service needs %s%s (systemctl edit gpuimgd)",
-                  option, path, what, strerror(reason), setting, reason == EROFS ? path : "");
-    else
-        error_set(error, STATUS_INTERNAL,
-                  "option %s is \"%s\", %s: %s (the daemon runs as user %s)", option, path, what,
-                  strerror(reason), files->user);
+        return error_refuse(error, "option %s is \"%s\", %s: %s; the service needs %s%s (systemctl "
+                            "edit gpuimgd)", option, path, what, strerror(reason), setting,
+                            reason == EROFS ? path : "");
+    return error_refuse(error, "option %s is \"%s\", %s: %s (the daemon runs as user %s)", option,
+                        path, what, strerror(reason), files->user);
 }
 
 static int open_root(const struct files *files, const char *option, const char *path,
@@ -205,20 +202,20 @@ static bool check_temporary(const struct files *files, int temporary, const char
         files_touch(files, temporary, "", &touch);
     if (info->st_uid != touch.user) {
         name_user(info->st_uid, owner, sizeof owner);
-        error_set(error, STATUS_INTERNAL,
-                  "option output_root is \"%s\", in which " TEMPORARY_FOLDER " belongs to user "
-                  "%s; the daemon runs as user %s: chown the folder, or remove it", output_root,
-                  owner, files->user);
-        return false;
+        return error_refuse(error, "option output_root is \"%s\", in which " TEMPORARY_FOLDER
+                            " belongs to user %s; the daemon runs as user %s: chown the folder, or "
+                            "remove it", output_root, owner, files->user);
     }
-    if (info->st_mode & (S_IWGRP | S_IWOTH)) {
-        error_set(error, STATUS_INTERNAL,
-                  "option output_root is \"%s\", in which other users may write to "
-                  TEMPORARY_FOLDER " (mode %04o): chmod 0700 it", output_root,
-                  (unsigned)info->st_mode & 07777);
-        return false;
-    }
+    if (info->st_mode & (S_IWGRP | S_IWOTH))
+        return error_refuse(error, "option output_root is \"%s\", in which other users may write "
+                            "to " TEMPORARY_FOLDER " (mode %04o): chmod 0700 it", output_root,
+                            (unsigned)info->st_mode & 07777);
     return true;
+}
+
+static int enter_temporary(int root)
+{
+    return openat(root, TEMPORARY_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* Creates or opens TEMPORARY_FOLDER and checks its owner and mode. */
@@ -226,20 +223,14 @@ static bool open_temporary(struct files *files, const char *output_root, struct 
 {
     struct stat info;
     if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
-        files->temporary = openat(files->output_root, TEMPORARY_FOLDER,
-                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (files->temporary < 0 && is_refusal(errno)) {
-        error_set(error, STATUS_INTERNAL,
-                  "option output_root is \"%s\", in which " TEMPORARY_FOLDER
-                  " is a symbolic link or a file: remove it", output_root);
-        return false;
-    }
+        files->temporary = enter_temporary(files->output_root);
+    if (files->temporary < 0 && is_refusal(errno))
+        return error_refuse(error, "option output_root is \"%s\", in which " TEMPORARY_FOLDER
+                            " is a symbolic link or a file: remove it", output_root);
     if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
-        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0) {
-        refuse_root(files, "output_root", output_root,
-                    "in which " TEMPORARY_FOLDER " cannot be written", error);
-        return false;
-    }
+        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0)
+        return refuse_root(files, "output_root", output_root,
+                           "in which " TEMPORARY_FOLDER " cannot be written", error);
     files->temporary_device = info.st_dev;
     return check_temporary(files, files->temporary, output_root, &info, error);
 }
@@ -250,9 +241,7 @@ bool files_open(struct files *files, const char *input_root, const char *output_
     bool inputs = files_open_inputs(files, input_root, error);
     snprintf(files->instance, sizeof files->instance, "%s", instance);
     files->output_root = open_root(files, "output_root", output_root, error);
-    if (!inputs || files->output_root < 0)
-        return false;
-    if (!open_temporary(files, output_root, error))
+    if (!inputs || files->output_root < 0 || !open_temporary(files, output_root, error))
         return false;
     files->same_root = files_same_folder(input_root, output_root);
     struct stat info;
@@ -268,21 +257,14 @@ static bool is_same(int a, int b)
            one.st_ino == two.st_ino;
 }
 
-static int enter_temporary(int root)
-{
-    return openat(root, TEMPORARY_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 bool files_has_root(const struct files *files, const char *output_root)
 {
     int root = open(output_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int temporary = root >= 0 ? enter_temporary(root) : -1;
     bool has = temporary >= 0 && is_same(root, files->output_root) &&
                is_same(temporary, files->temporary);
-    if (temporary >= 0)
-        close(temporary);
-    if (root >= 0)
-        close(root);
+    close_keep_errno(temporary);
+    close_keep_errno(root);
     return has;
 }
 
@@ -320,9 +302,8 @@ bool files_follow_root(struct files *files, const char *output_root, struct erro
                   "output_root \"%s\" is now another folder, and its " TEMPORARY_FOLDER
                   " cannot be opened: %s; mount its filesystem, or create that folder",
                   output_root, strerror(errno));
-    if (temporary >= 0)
-        close(temporary);
-    close(root);
+    close_keep_errno(temporary);
+    close_keep_errno(root);
     return taken;
 }
 
@@ -348,11 +329,9 @@ static struct files_identity identity_of(const struct stat *info)
 
 bool files_same_folder(const char *one, const char *other)
 {
-    struct stat first, second;
-    if (stat(one, &first) != 0 || stat(other, &second) != 0)
-        return false;
-    struct files_identity a = identity_of(&first), b = identity_of(&second);
-    return files_same(&a, &b);
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 /* ---- inputs --------------------------------------------------------------------------------- */
@@ -363,8 +342,7 @@ static bool is_special(const struct files *files, const char *path)
     struct stat info;
     int fd = open_beneath(files->input_root, path, O_PATH);
     bool special = fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
-    if (fd >= 0)
-        close(fd);
+    close_keep_errno(fd);
     return special;
 }
 
@@ -375,12 +353,11 @@ static enum status input_error(const struct files *files, const char *path, stru
     if (reason != ENOENT && !is_refusal(reason) && is_special(files, path))
         return error_set(error, STATUS_PATH_REFUSED, "the input \"%s\" is not a regular file",
                          path);
-    errno = reason;
-    if (errno == ENOENT)
+    if (reason == ENOENT)
         return error_set(error, STATUS_INPUT_MISSING, "the input \"%s\" does not exist", path);
-    if (is_refusal(errno))
-        return refuse_path(path, errno, error);
-    if (errno == ENAMETOOLONG)
+    if (is_refusal(reason))
+        return refuse_path(path, reason, error);
+    if (reason == ENAMETOOLONG)
         return error_set(error, STATUS_PATH_REFUSED,
                          "the input \"%s\" has a part of more than %d bytes", path, NAME_MAX);
     return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s%s",
@@ -492,7 +469,7 @@ static int open_parent(const struct files *files, const char *path, const char *
     if (made < 0)
         return -1;
     fd = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    leave_folder(made);
+    close_keep_errno(made);
     return fd;
 }
 
