@@ -23,8 +23,11 @@ struct command_line {
     bool test;
     const char *explain; /* NULL: run */
     bool json;
-    int count;       /* number of settings */
-    char **settings; /* "name=value", or "name" followed by "value" */
+    int count;
+    struct setting {
+        char name[64];
+        const char *value;
+    } *settings;
 };
 
 static const char usage[] =
@@ -50,17 +53,6 @@ static const char usage[] =
     "\n"
     "Options (default), as --name=value or --name value:\n";
 
-/* Returns the number of words used (1 or 2); 0: error is set. */
-static int apply_setting(struct options *options, char *const *words, struct error *error)
-{
-    size_t length = strcspn(words[0], "=");
-    bool one = words[0][length] == '=';
-    char *name = strndup(words[0], length);
-    bool ok = name && options_set(options, name, one ? words[0] + length + 1 : words[1], error);
-    free(name);
-    return !ok ? 0 : one ? 1 : 2;
-}
-
 static bool load(void *context, struct options *options, struct error *error)
 {
     const struct command_line *line = context;
@@ -70,8 +62,8 @@ static bool load(void *context, struct options *options, struct error *error)
     if ((line->file || access(file, F_OK) == 0) &&
         !options_load(options, file, line->test ? stdout : NULL, error))
         return false;
-    for (int i = 0, took; i < line->count; i += took)
-        if ((took = apply_setting(options, line->settings + i, error)) == 0)
+    for (int i = 0; i < line->count; i++)
+        if (!options_set(options, line->settings[i].name, line->settings[i].value, error))
             return false;
     struct redis_address address;
     return options_check(options, error) &&
@@ -79,40 +71,39 @@ static bool load(void *context, struct options *options, struct error *error)
            web_check(options->metrics_listen, error);
 }
 
-/* Returns the number of words of a setting: 1 for "name=value", 2 for "name" and "value", 0 if the
- * name is unknown or the value is missing. The value is checked later. */
-static int setting_words(const char *text, const char *next)
+/* Takes a setting and returns its number of words: 1 for "name=value", 2 for "name" and "value". 0:
+ * the name is unknown or the value is missing. The value is checked later. */
+static int take_setting(struct command_line *line, const char *text, const char *next)
 {
-    size_t length = strcspn(text, "=");
-    char name[64];
-    if (length >= sizeof name)
-        return 0;
-    memcpy(name, text, length);
-    name[length] = '\0';
-    if (!options_has(name))
-        return 0;
-    return text[length] == '=' ? 1 : next ? 2 : 0;
-}
-
-static int refuse_setting(const char *text)
-{
-    char name[64];
+    struct setting *setting = &line->settings[line->count];
     struct options options = {0};
     struct error error = {0};
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
-    if (options_has(name) || strcmp(name, "explain") == 0)
-        fprintf(stderr, "gpuimgd: the option --%s needs a value\n", name);
-    else if (!options_set(&options, name, "", &error))
+    size_t length = strcspn(text, "=");
+    bool one = text[length] == '=';
+    snprintf(setting->name, sizeof setting->name, "%.*s", (int)length, text);
+    setting->value = one ? text + length + 1 : next;
+    bool known = options_has(setting->name);
+    if (known && setting->value) {
+        line->count++;
+        return one ? 1 : 2;
+    }
+    if (known || strcmp(setting->name, "explain") == 0)
+        fprintf(stderr, "gpuimgd: the option --%s needs a value\n", setting->name);
+    else if (!options_set(&options, setting->name, "", &error))
         fprintf(stderr, "gpuimgd: %s\n", error.text);
     fputs("gpuimgd -h lists all options\n", stderr);
-    return EXIT_USAGE;
+    return 0;
 }
 
 /* Handles the options of the command line alone (-c, -t, ...) and collects the settings. Returns
  * the exit status, or -1 to go on. */
 static int parse(struct command_line *line, int argc, char **argv)
 {
-    line->settings = argv; /* reuses argv: settings are written at or before the word just read */
+    line->settings = calloc((size_t)argc, sizeof *line->settings);
+    if (!line->settings) {
+        log_error("no memory to start");
+        return EXIT_FAULT;
+    }
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i];
         if (strcmp(argument, "-h") == 0 || strcmp(argument, "--help") == 0) {
@@ -143,12 +134,10 @@ static int parse(struct command_line *line, int argc, char **argv)
         } else if (strncmp(argument, "-c", 2) == 0 && argument[2]) {
             line->file = argument + 2;
         } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
-            int words = setting_words(argument + 2, argv[i + 1]);
+            int words = take_setting(line, argument + 2, argv[i + 1]);
             if (words == 0)
-                return refuse_setting(argument + 2);
-            line->settings[line->count++] = argv[i] + 2;
-            if (words == 2)
-                line->settings[line->count++] = argv[++i];
+                return EXIT_USAGE;
+            i += words - 1;
         } else {
             fprintf(stderr, "gpuimgd: unknown argument \"%s\"; -h lists all options\n", argument);
             return EXIT_USAGE;
@@ -173,7 +162,7 @@ static void look_at_folder(const char *option, const char *path)
 
 int main(int argc, char **argv)
 {
-    struct command_line line = {0};
+    static struct command_line line;
     struct options options;
     struct error error = {0};
     log_init();
@@ -186,27 +175,23 @@ int main(int argc, char **argv)
         log_error("%s", error.text);
         if (!line.test)
             notify_status("%s", error.text);
-        options_clear(&options);
-        return EXIT_CONFIGURATION;
-    }
-    if (line.test) {
+        status = EXIT_CONFIGURATION;
+    } else if (line.test) {
         look_at_folder("input_root", options.input_root);
         look_at_folder("output_root", options.output_root);
         puts("the configuration is good");
-        options_clear(&options);
-        return EXIT_OK;
+        status = EXIT_OK;
+    } else if (line.explain) {
+        log_set_level(log_level_parse(options.log_level));
+        status = explain_job(&options, line.explain, line.json, stdout) ? EXIT_OK : EXIT_FAILURE;
+    } else {
+        struct daemon_source source = {load, &line};
+        bool abrupt;
+        log_set_level(log_level_parse(options.log_level));
+        status = daemon_run(&options, &source, &abrupt);
+        if (abrupt)
+            _exit(status);
     }
-    log_set_level(log_level_parse(options.log_level));
-    if (line.explain) {
-        bool good = explain_job(&options, line.explain, line.json, stdout);
-        options_clear(&options);
-        return good ? EXIT_OK : EXIT_FAILURE;
-    }
-    struct daemon_source source = {load, &line};
-    bool abrupt;
-    status = daemon_run(&options, &source, &abrupt);
-    if (abrupt)
-        _exit(status);
     options_clear(&options);
     return status;
 }
