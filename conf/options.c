@@ -351,14 +351,15 @@ void options_adopt(struct options *live, struct options *fresh)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-/* Prints words in lines of at most `width` columns; further lines begin with the margin. Returns
- * the column where it ended. */
+/* Prints words in lines of at most `width` columns; further lines begin with the margin. With
+ * `sentences` each sentence begins a line. Returns the column where it ended. */
 static size_t print_words(FILE *out, const char *text, const char *margin, size_t column,
-                          size_t width)
+                          size_t width, bool sentences)
 {
+    char last = '\0';
     for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
         size_t length = strcspn(word, " ");
-        if (column + 1 + length > width) {
+        if (column + 1 + length > width || (sentences && last == '.')) {
             fprintf(out, "\n%s", margin);
             column = strlen(margin);
         } else if (word != text) {
@@ -368,6 +369,7 @@ static size_t print_words(FILE *out, const char *text, const char *margin, size_
         fprintf(out, "%.*s", (int)length, word);
         column += length;
         word += length;
+        last = word[-1];
     }
     return column;
 }
@@ -380,8 +382,8 @@ void options_print_help(FILE *out)
         char end[64];
         snprintf(end, sizeof end, " (%s%s)", *row->standard ? row->standard : "empty",
                  row->reload == RELOADABLE ? ", reloadable" : "");
-        size_t column = print_words(out, row->help, margin, (size_t)length, 100);
-        print_words(out, end, margin, column, 100);
+        size_t column = print_words(out, row->help, margin, (size_t)length, 100, false);
+        print_words(out, end, margin, column, 100, false);
         fputc('\n', out);
     }
 }
@@ -396,29 +398,10 @@ void options_print_sample(FILE *out)
           out);
     each_row (row) {
         fputs("\n# ", out);
-        size_t column = print_words(out, row->help, "# ", 2, 80);
-        print_words(out, row->reload == RELOADABLE ? " (reload)" : "", "# ", column, 80);
+        size_t column = print_words(out, row->help, "# ", 2, 80, false);
+        print_words(out, row->reload == RELOADABLE ? " (reload)" : "", "# ", column, 80, false);
         fprintf(out, "\n#%s = %s\n", row->name, row->standard);
     }
-}
-
-/* Prints text in lines of at most 78 columns, with a full stop at the end. Each sentence begins a
- * line, as mdoc requires. */
-static void print_sentences(FILE *out, const char *text)
-{
-    size_t column = 0;
-    char last = '\0';
-    for (const char *word = text; *word; word += strspn(word, " ")) {
-        size_t length = strcspn(word, " ");
-        bool fits = column + 1 + length <= 78 && last != '.';
-        if (column)
-            fputc(fits ? ' ' : '\n', out);
-        fprintf(out, "%.*s", (int)length, word);
-        column = length + (column && fits ? column + 1 : 0);
-        word += length;
-        last = word[-1];
-    }
-    fputs(last == '.' ? "\n" : ".\n", out);
 }
 
 static void print_bounds(FILE *out, const struct row *row)
@@ -443,7 +426,8 @@ void options_print_mdoc(FILE *out)
 {
     each_row (row) {
         fprintf(out, ".It Ic %s No =%s%s\n", row->name, *row->standard ? " " : "", row->standard);
-        print_sentences(out, row->help);
+        print_words(out, row->help, "", 0, 78, true); /* as mdoc requires */
+        fputs(row->help[strlen(row->help) - 1] == '.' ? "\n" : ".\n", out);
         print_bounds(out, row);
     }
 }
