@@ -1,10 +1,11 @@
 /*
- * exif.c - see exif.h. Reads one tag of IFD 0 and follows no pointers to other directories.
+ * exif.c - reads the orientation from EXIF data: one tag of IFD 0, without following pointers to
+ * other directories.
  *
  * A general EXIF parser is a risk: libexif 0.6.24 takes 48 s for a blob of 2.4 KB whose directories
  * point at each other.
  */
-#include "codecs/exif.h"
+#include "codecs/codec_impl.h"
 
 #include <stdbool.h>
 #include <string.h>

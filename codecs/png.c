@@ -12,7 +12,6 @@
 #include <zlib.h>
 
 #include "codecs/codec_impl.h"
-#include "codecs/exif.h"
 
 #define SIGNATURE_BYTES 8
 /* Bytes of a chunk's length, type and CRC. */

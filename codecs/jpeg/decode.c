@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "codecs/exif.h"
-
 /* libjpeg may allocate codec_bytes and this margin; beyond that it would need a temporary file,
  * which is an error. The margin covers rounding: codec_bytes is an upper bound already. */
 #define MEMORY_MARGIN (1 * MIB)

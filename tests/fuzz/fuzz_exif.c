@@ -1,5 +1,5 @@
 /* fuzz_exif.c - any bytes as an EXIF blob: an orientation that EXIF knows, and no read beyond. */
-#include "codecs/exif.h"
+#include "codecs/codec_impl.h"
 #include "conf/limits.h"
 #include "tests/fixtures/picture.h"
 #include "tests/fuzz/fuzz.h"

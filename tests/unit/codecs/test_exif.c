@@ -1,7 +1,7 @@
 /* Orientation from EXIF: both byte orders, both formats, and blobs that are broken. */
 #include "tests/fixtures/codec_rig.h"
 
-#include "codecs/exif.h"
+#include "codecs/codec_impl.h"
 
 TEST(test_blob)
 {
