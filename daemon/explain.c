@@ -131,8 +131,6 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
 
 static void print_text(const struct job_run *run, FILE *out)
 {
-    if (run->error.status != STATUS_OK)
-        return; /* the log has it */
     print_input(run, out);
     for (size_t i = 0; i < run->job.output_count; i++)
         print_output(run, i, out);
@@ -218,8 +216,8 @@ static bool add_plan(cJSON *json, const struct job_run *run)
 /* For a job that would fail as a whole: the error, and the input's name if it was parsed. */
 static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
-    const struct job_place *named = run ? &run->job.named : NULL;
-    const char *name = !named ? NULL : named->path ? named->path : named->key;
+    const struct job_place *named = &run->job.named;
+    const char *name = named->path ? named->path : named->key;
     cJSON *input = name ? cJSON_AddObjectToObject(json, "input") : NULL;
     if (name && !(input && cJSON_AddStringToObject(input, named->path ? "path" : "key", name)))
         return false;
@@ -269,27 +267,24 @@ static void clear(struct job_run *run)
 
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)
 {
+    static struct job_run run; /* too large for a stack */
     struct error error = {0};
-    struct job_run *run = calloc(1, sizeof *run);
     size_t length = 0;
     char *text = read_text(file, &length, &error);
-    if (!run)
-        error_set(&error, STATUS_OUT_OF_MEMORY, "no memory for a job");
-    if (run && text) {
-        explain(run, options, text, length);
-        error = run->error;
-    }
+    memset(&run, 0, sizeof run);
+    if (text)
+        explain(&run, options, text, length);
+    if (error.status == STATUS_OK)
+        error = run.error;
     if (json)
-        print_json(run, &error, out);
-    else if (run && text)
-        print_text(run, out);
-    for (size_t i = 0; run && text && i < run->job.output_count; i++)
-        if (run->outputs[i].error.status != STATUS_OK)
-            error_set(&error, run->outputs[i].error.status, "%s", run->outputs[i].error.text);
-    if (run)
-        clear(run);
+        print_json(&run, &error, out);
+    else if (error.status == STATUS_OK) /* else the log has it */
+        print_text(&run, out);
+    for (size_t i = 0; i < run.job.output_count; i++)
+        if (run.outputs[i].error.status != STATUS_OK)
+            error_set(&error, run.outputs[i].error.status, "%s", run.outputs[i].error.text);
+    clear(&run);
     free(text);
-    free(run);
     if (fflush(out) != 0 || ferror(out))
         error_set(&error, STATUS_WRITE_FAILED, "the plan cannot be printed: %s", strerror(errno));
     if (error.status != STATUS_OK)
