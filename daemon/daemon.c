@@ -317,10 +317,8 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     switch (number) {
     case SIGTERM:
-        on_terminate(daemon, "SIGTERM");
-        break;
     case SIGINT:
-        on_terminate(daemon, "SIGINT");
+        on_terminate(daemon, number == SIGTERM ? "SIGTERM" : "SIGINT");
         break;
     case SIGHUP:
         reload(daemon);
@@ -432,15 +430,12 @@ static enum exit_status open_parts(struct daemon *daemon)
 {
     struct options *options = daemon->options;
     struct error error = {0};
-    if (!instance_self(daemon->instance, daemon->name)) {
-        error_set(&error, STATUS_INTERNAL, "cannot read /proc/self for the name of the daemon");
-        return refuse(EXIT_CONFIGURATION, &error);
-    }
-    daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
-    if (!daemon->monitor)
-        return refuse(EXIT_CONFIGURATION, &error);
-    if (!files_open(&daemon->files, options->input_root, options->output_root, daemon->instance,
-                    &error))
+    if (instance_self(daemon->instance, daemon->name))
+        daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
+    else
+        error_refuse(&error, "cannot read /proc/self for the name of the daemon");
+    if (!daemon->monitor || !files_open(&daemon->files, options->input_root, options->output_root,
+                                        daemon->instance, &error))
         return refuse(EXIT_CONFIGURATION, &error);
     if (!selftest_codecs(&error))
         return refuse(error.status == STATUS_OUT_OF_MEMORY ? EXIT_FAULT : EXIT_CONFIGURATION,
@@ -470,9 +465,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         daemon->gpu_check =
             gpu_check_create(&daemon->loop, daemon->engine, daemon->workers, daemon->test_image);
     if (!daemon->pipeline || (!daemon->gpu_check && !engine_is_synchronous(daemon->engine))) {
-        error_set(&error, STATUS_INTERNAL,
-                  "no memory, threads or file descriptors for %" PRIu64 " workers",
-                  options->workers);
+        error_refuse(&error, "no memory, threads or file descriptors for %" PRIu64 " workers",
+                     options->workers);
         return refuse(EXIT_FAULT, &error);
     }
     struct queue_config config = queue_config(daemon);
