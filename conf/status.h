@@ -74,7 +74,9 @@ bool status_retryable(enum status status);
  * the text goes into JSON and logs. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same for functions that return bool, with STATUS_INTERNAL. Always false. */
+/* The same for functions that return bool. Always false. */
+#define error_fail(...) (error_set(__VA_ARGS__) == STATUS_OK)
+/* error_fail with STATUS_INTERNAL. */
 bool error_refuse(struct error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

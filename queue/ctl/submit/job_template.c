@@ -349,9 +349,8 @@ static bool expand(const char *pattern, const struct source_file *file, uint64_t
 {
     if (expand_pattern(pattern, file, number, format, to))
         return true;
-    error_set(error, STATUS_BAD_JOB, "the pattern %s is invalid: its name is too long, or a %% is "
-              "not followed by n, e, p, i or %%", pattern);
-    return false;
+    return error_fail(error, STATUS_BAD_JOB, "the pattern %s is invalid: its name is too long, or "
+                      "a %% is not followed by n, e, p, i or %%", pattern);
 }
 
 bool job_template_output_path(const struct job_template *template, const struct source_file *file,
@@ -380,16 +379,12 @@ static bool below_root(const struct job_template *template, const struct source_
 {
     const char *root = template->input_root;
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    if (!realpath(file->path, path)) {
-        error_set(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
-        return false;
-    }
-    if (strncmp(path, root, length) != 0 || path[length] != '/') {
-        error_set(error, STATUS_PATH_REFUSED,
-                  "the file is not below input_root (%.120s); copy it there, or send it through "
-                  "Redis with --keys", root);
-        return false;
-    }
+    if (!realpath(file->path, path))
+        return error_fail(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
+    if (strncmp(path, root, length) != 0 || path[length] != '/')
+        return error_fail(error, STATUS_PATH_REFUSED,
+                          "the file is not below input_root (%.120s); copy it there, or send it "
+                          "through Redis with --keys", root);
     *below = path + length + 1;
     return true;
 }
@@ -401,9 +396,8 @@ static bool check_suffix(const cJSON *output, const char *name, struct error *er
     const struct format *meant = format_by_suffix(suffix);
     if (!format || !meant || meant == format_by_name(format))
         return true;
-    error_set(error, STATUS_BAD_JOB, "the format is %.20s, but the output %.200s ends in .%s; "
-              "remove the format, or change the suffix", format, name, suffix);
-    return false;
+    return error_fail(error, STATUS_BAD_JOB, "the format is %.20s, but the output %.200s ends in "
+                      ".%s; remove the format, or change the suffix", format, name, suffix);
 }
 
 /* If results have the format of their image (%e), quality is dropped for formats that do not take
@@ -422,11 +416,10 @@ static bool check_quality(cJSON *output, const char *pattern, const char *name,
         cJSON_DeleteItemFromObjectCaseSensitive(output, "quality");
         return true;
     }
-    error_set(error, STATUS_BAD_JOB,
-              "quality applies to %s, but the output %.200s is %s; remove the quality",
-              format_list(FORMAT_TITLES, TAKES(quality), "%s", " and ", takers), name,
-              format->noun);
-    return false;
+    return error_fail(error, STATUS_BAD_JOB,
+                      "quality applies to %s, but the output %.200s is %s; remove the quality",
+                      format_list(FORMAT_TITLES, TAKES(quality), "%s", " and ", takers), name,
+                      format->noun);
 }
 
 /* Replaces a path on this machine by a key. A key has no suffix, so the format is set. */

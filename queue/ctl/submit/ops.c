@@ -23,12 +23,8 @@ static bool check_name(const char *name, struct error *error)
         if (strcmp(ops_names[i], name) == 0)
             return true;
     const char *near = text_nearest(name, ops_names, ops_count);
-    if (near)
-        error_set(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"; did you mean %s?",
-                  name, near);
-    else
-        error_set(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"", name);
-    return false;
+    return error_fail(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"%s%s%s", name,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* The length of the item at `text`, up to the next comma outside brackets and quotes. */
@@ -61,22 +57,17 @@ static cJSON *read_value(const char *text)
 static bool add_parameter(cJSON *op, char *text, struct error *error)
 {
     char *equals = strchr(text, '=');
-    if (!equals || equals == text || !equals[1]) {
-        error_set(error, STATUS_BAD_OP, "\"%s\" of %s is not a parameter; write name=value", text,
-                  cJSON_GetObjectItem(op, "op")->valuestring);
-        return false;
-    }
+    if (!equals || equals == text || !equals[1])
+        return error_fail(error, STATUS_BAD_OP, "\"%s\" of %s is not a parameter; write name=value",
+                          text, cJSON_GetObjectItem(op, "op")->valuestring);
     *equals = '\0';
-    if (cJSON_GetObjectItemCaseSensitive(op, text)) {
-        error_set(error, STATUS_BAD_OP, "%s has %s twice",
-                  cJSON_GetObjectItem(op, "op")->valuestring, text);
-        return false;
-    }
+    if (cJSON_GetObjectItemCaseSensitive(op, text))
+        return error_fail(error, STATUS_BAD_OP, "%s has %s twice",
+                          cJSON_GetObjectItem(op, "op")->valuestring, text);
     cJSON *value = read_value(equals + 1);
     if (!value || !cJSON_AddItemToObject(op, text, value)) {
         cJSON_Delete(value);
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
-        return false;
+        return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
     }
     return true;
 }
@@ -154,18 +145,15 @@ char *ops_read_file(const char *path, size_t *length, struct error *error)
 static bool check_list(const cJSON *ops, const char *path, struct error *error)
 {
     const cJSON *op;
-    if (!cJSON_IsArray(ops)) {
-        error_set(error, STATUS_BAD_OP, "%s must hold an array of operations", path);
-        return false;
-    }
+    if (!cJSON_IsArray(ops))
+        return error_fail(error, STATUS_BAD_OP, "%s must hold an array of operations", path);
     cJSON_ArrayForEach(op, ops)
     {
         const cJSON *name = cJSON_IsString(op) ? op : cJSON_GetObjectItemCaseSensitive(op, "op");
-        if (!cJSON_IsString(name)) {
-            error_set(error, STATUS_BAD_OP,
-                      "%s: an operation must be a name, or an object with the key \"op\"", path);
-            return false;
-        }
+        if (!cJSON_IsString(name))
+            return error_fail(error, STATUS_BAD_OP,
+                              "%s: an operation must be a name, or an object with the key \"op\"",
+                              path);
         if (!check_name(name->valuestring, error))
             return false;
     }
