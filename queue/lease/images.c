@@ -187,9 +187,7 @@ static bool can_send(const struct queue *queue)
 
 static bool send_read(struct read *read, const char *command, redis_reply_cb callback)
 {
-    const char *argv[] = {command, read->key};
-    size_t lengths[] = {strlen(command), strlen(read->key)};
-    read->out = redis_send(read->queue->redis, 2, argv, lengths, 0, callback, read);
+    read->out = redis_ask(read->queue->redis, 0, callback, read, "%s %s", command, read->key);
     return read->out;
 }
 
@@ -287,11 +285,8 @@ static void got_first(void *context, redisReply *reply)
 
 static bool send_first(struct read *read)
 {
-    char last[24];
-    snprintf(last, sizeof last, "%llu", (unsigned long long)first_bytes(read) - 1);
-    const char *argv[] = {"GETRANGE", read->key, "0", last};
-    size_t lengths[] = {8, strlen(read->key), 1, strlen(last)};
-    read->out = redis_send(read->queue->redis, 4, argv, lengths, 0, got_first, read);
+    read->out = redis_ask(read->queue->redis, 0, got_first, read, "GETRANGE %s 0 %llu", read->key,
+                          (unsigned long long)first_bytes(read) - 1);
     return read->out;
 }
 
