@@ -19,25 +19,7 @@ local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 -- include parts/checked.lua
 wrong = wrong_type(results, 'list')
 
-local posted, trimmed = {}, 0
-local function push_bounded(key, ...)
-    local over = redis.call('LPUSH', key, ...) - results_max
-    if results_max > 0 and over > 0 then
-        redis.call('LTRIM', key, 0, results_max - 1)
-        trimmed = trimmed + over
-    end
-end
-
-local function post(result, id_key, reply_key, listed)
-    if reply_key and not wrong_type(reply_key, 'list') then
-        push_bounded(reply_key, result)
-        redis.call('PEXPIRE', reply_key, ttl_ms)
-    elseif listed then
-        posted[#posted + 1] = result
-    end
-    if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
-end
-
+-- include parts/post.lua
 -- include parts/store.lua
 -- include parts/wake.lua
 -- include parts/release.lua
@@ -84,7 +66,7 @@ for _, one in ipairs(ended) do
     post(one.result, one.id_key, one.reply_key, one.listed)
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
 end
-if #posted > 0 then push_bounded(results, unpack(posted)) end
+if #posted > 0 then push_bounded(results, results_max, unpack(posted)) end
 redis.call('DEL', unpack(jobs))
 reply[1] = trimmed
 return reply

@@ -33,40 +33,17 @@ if wrong then return wrong end
 
 -- include parts/now.lua
 
-local trimmed = 0
-local function push_bounded(key, value, max)
-    local over = redis.call('LPUSH', key, value) - max
-    if max > 0 and over > 0 then
-        redis.call('LTRIM', key, 0, max - 1)
-        trimmed = trimmed + over
-    end
-end
-
-local function post(result, id_key, reply_key, listed)
-    if reply_key and not wrong_type(reply_key, 'list') then
-        push_bounded(reply_key, result, results_max)
-        redis.call('PEXPIRE', reply_key, ttl_ms)
-    elseif listed then
-        push_bounded(results, result, results_max)
-    end
-    if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
-end
-
+-- include parts/post.lua
 -- include parts/dead_error.lua
 local function give_up(raw, result)
     local errors = dead .. ':errors'
     local record = string.format('{"of":"%s","time":%.3f', digest_of(raw), now / 1000)
-    push_bounded(dead, raw, dead_max)
+    push_bounded(dead, dead_max, raw)
     redis.call('LPUSH', errors, record .. (result:byte() == 123 and ',' .. result:sub(2) or '}'))
     redis.call('LTRIM', errors, 0, redis.call('LLEN', dead) + SLACK - 1)
 end
 
-local function give_back(job, number, attempt)
-    local last = attempt >= 1 and attempts - attempt <= 1
-    redis.call('HSET', job, 'state', last and 'alone' or 'ready', 'attempt', attempt)
-    redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
-end
-
+-- include parts/requeue.lua
 -- include parts/store.lua
 -- include parts/wake.lua
 -- include parts/release.lua
@@ -98,7 +75,7 @@ while a <= #ARGV do
         redis.pcall('SREM', own(token), number)
         redis.call('HDEL', job, 'token', 'owner')
         if kind == 'back' then
-            give_back(job, number, math.max(0, attempt - 1))
+            requeue(job, number, math.max(0, attempt - 1))
         elseif attempt < attempts then
             local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS),
                                  tonumber(found[3]) or math.huge)
@@ -114,5 +91,6 @@ while a <= #ARGV do
         reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
     end
 end
+if #posted > 0 then push_bounded(results, results_max, unpack(posted)) end
 reply[1] = trimmed
 return reply

@@ -42,6 +42,7 @@ redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', looked - 10 *
 -- include parts/own.lua
 -- include parts/own_add.lua
 -- include parts/text.lua
+-- include parts/requeue.lua
 local over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', looked),
                         'LIMIT', 0, limit + 1)
 local reply = {0, 0, now, redis.call('ZCOUNT', lease, string.format('(%.0f', looked),
@@ -70,11 +71,9 @@ local function bury(key, number, attempt)
 end
 
 local function put_back(key, number, attempt)
-    local last = attempt >= 1 and attempts - attempt <= 1
     redis.call('ZREM', lease, number)
     redis.call('HDEL', key, 'token', 'owner')
-    redis.call('HSET', key, 'state', last and 'alone' or 'ready')
-    redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
+    requeue(key, number, attempt)
     reply[1] = reply[1] + 1
 end
 

@@ -20,6 +20,7 @@ local known = {}
 for i = 5, #ARGV do known[ARGV[i]:match('^%d+')] = true end
 
 -- include parts/own.lua
+-- include parts/requeue.lua
 local MOST = 64
 local mine, unknown = own(me .. ':'), {}
 local numbers = redis.pcall('SMEMBERS', mine)
@@ -45,12 +46,9 @@ for _, number in ipairs(unknown) do
             redis.call('HDEL', key, 'owner', 'token')
             redis.call('ZADD', lease, 0, number)
         else
-            local attempt = math.max(0, (tonumber(job[4]) or 1) - 1)
-            local last = attempt >= 1 and attempts - attempt <= 1
             redis.call('ZREM', lease, number)
             redis.call('HDEL', key, 'owner', 'token')
-            redis.call('HSET', key, 'state', last and 'alone' or 'ready', 'attempt', attempt)
-            redis.call('RPUSH', last and alone or jobs, last and number or '@' .. number)
+            requeue(key, number, math.max(0, (tonumber(job[4]) or 1) - 1))
         end
     end
 end
