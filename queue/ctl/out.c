@@ -42,42 +42,32 @@ static void flush(void)
 
 /* ---- standard output ----------------------------------------------------------------------- */
 
-/* Makes room for `length` bytes and a terminator. */
-static bool make_room(size_t length)
-{
-    if (out.length + length < out.room)
-        return true;
-    size_t room = 2 * (out.length + length) + 1024;
-    char *text = realloc(out.text, room);
-    if (!text) {
-        out.failed = true;
-        return false;
-    }
-    out.text = text;
-    out.room = room;
-    return true;
-}
-
+/* Keeps room for a terminator. */
 static void add(const char *bytes, size_t length)
 {
-    if (!make_room(length))
-        return;
+    if (out.length + length >= out.room) {
+        size_t room = 2 * (out.length + length) + 1024;
+        char *text = realloc(out.text, room);
+        out.failed |= !text;
+        if (!text)
+            return;
+        out.text = text;
+        out.room = room;
+    }
     memcpy(out.text + out.length, bytes, length);
     out.length += length;
 }
 
 static void put(const char *format, va_list args)
 {
-    va_list again;
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    if (length < 0 || !make_room((size_t)length)) {
+    char *text = NULL;
+    int length = vasprintf(&text, format, args);
+    if (length < 0) {
         out.failed = true;
         return;
     }
-    vsnprintf(out.text + out.length, (size_t)length + 1, format, args);
-    out.length += (size_t)length;
+    add(text, (size_t)length);
+    free(text);
 }
 
 /* Makes the current line printable, so that no escape sequence from outside reaches a terminal. */
