@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conf/clock.h"
 #include "conf/list.h"
@@ -195,8 +196,7 @@ struct client *client_open(const struct options *options, struct error *error)
     list_init(&client->answers);
     uv_timer_init(&client->loop, &client->timer);
     client->timer.data = client;
-    for (size_t i = 0; i < 3; i++)
-        client->random_state[i] = (unsigned short)(clock_now_ns() >> (16 * i));
+    (void)!getentropy(client->random_state, sizeof client->random_state);
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
         client->redis = begin(client);
         if (!client->redis)

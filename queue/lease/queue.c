@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "queue/lease/lease_impl.h"
@@ -304,16 +304,6 @@ static void clear_config(struct queue_config *config)
     free((char *)config->instance);
 }
 
-/* Seeds the random state from the daemon's name (FNV-1a) and the time. */
-static void seed(struct queue *queue)
-{
-    uint64_t hash = 0xcbf29ce484222325 ^ clock_now_ns();
-    for (const char *at = queue->config.instance; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-    for (size_t i = 0; i < 3; i++)
-        queue->random_state[i] = (unsigned short)(hash >> (16 * (i + 1)));
-}
-
 static void lane_init(struct lane *lane, struct queue *queue, enum script script,
                       enum queue_timer timer)
 {
@@ -342,7 +332,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
     queue->address = address;
     queue->events = *events;
     queue->wait_ms = RETRY_FIRST_MS;
-    seed(queue);
+    (void)!getentropy(queue->random_state, sizeof queue->random_state);
     if (queue->config.batch < 1 || queue->config.batch > QUEUE_BATCH_MAX)
         queue->config.batch = QUEUE_BATCH_MAX;
     if (queue->config.attempts < 1)
