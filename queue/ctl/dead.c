@@ -142,13 +142,6 @@ static size_t jobs_in(const redisReply *reply)
     return reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
 }
 
-/* Up to PIECE entries from index `from`. NULL: no reply. */
-static redisReply *piece(struct dead *dead, long long from, long long count)
-{
-    return client_ask(dead->client, "LRANGE %s:dead %lld %lld", dead->ns, from,
-                      from + (count < PIECE ? count : PIECE) - 1);
-}
-
 static int list(struct dead *dead)
 {
     double limit = 50;
@@ -221,7 +214,8 @@ static struct choice find(struct dead *dead, const char *name, int *status)
     size_t got = PIECE;
     *status = CTL_OK;
     for (long long from = number ? number - 1 : 0; !choice.entry && got == PIECE; from += PIECE) {
-        redisReply *reply = piece(dead, from, number ? 1 : PIECE);
+        redisReply *reply = client_ask(dead->client, "LRANGE %s:dead %lld %lld", dead->ns, from,
+                                       number ? from : from + PIECE - 1);
         if (!reply) {
             *status = ctl_no_answer(dead->ctl);
             return choice;
