@@ -27,35 +27,23 @@ static void note_results(struct queue *queue)
     queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
 }
 
-static bool take(const redisReply *reply, uint64_t *length)
+static void counted(void *length, redisReply *reply)
 {
-    if (!reply || reply->type != REDIS_REPLY_INTEGER)
-        return false;
-    *length = (uint64_t)reply->integer;
-    return true;
+    if (reply && reply->type == REDIS_REPLY_INTEGER)
+        *(uint64_t *)length = (uint64_t)reply->integer;
 }
 
 static void results_counted(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    if (take(reply, &queue->view.results))
-        note_results(queue);
-}
-
-static void dead_counted(void *context, redisReply *reply)
-{
-    take(reply, &((struct queue *)context)->view.dead_listed);
-}
-
-static void delayed_counted(void *context, redisReply *reply)
-{
-    take(reply, &((struct queue *)context)->view.delayed);
+    counted(&queue->view.results, reply);
+    note_results(queue);
 }
 
 void lengths_ask(struct queue *queue)
 {
     const char *ns = queue->config.ns;
     redis_ask(queue->redis, 0, results_counted, queue, "LLEN %s:results", ns);
-    redis_ask(queue->redis, 0, dead_counted, queue, "LLEN %s:dead", ns);
-    redis_ask(queue->redis, 0, delayed_counted, queue, "ZCARD %s:delayed", ns);
+    redis_ask(queue->redis, 0, counted, &queue->view.dead_listed, "LLEN %s:dead", ns);
+    redis_ask(queue->redis, 0, counted, &queue->view.delayed, "ZCARD %s:delayed", ns);
 }
