@@ -319,13 +319,13 @@ static bool same_value(const struct row *row, const struct options *a, const str
     return memcmp(field(row, a), field(row, b), row->size) == 0;
 }
 
-/* Both values stay alive: options_clear frees the old text with `fresh`. */
-static void swap_values(const struct row *row, struct options *a, struct options *b)
+/* A text changes its owner: options_clear frees the old one with `fresh`. */
+static void adopt_value(const struct row *row, struct options *live, struct options *fresh)
 {
-    char old[sizeof(double)];
-    memcpy(old, field(row, a), row->size);
-    memcpy(field(row, a), field(row, b), row->size);
-    memcpy(field(row, b), old, row->size);
+    char *old = row->kind == TEXT ? *(char **)field(row, live) : NULL;
+    memcpy(field(row, live), field(row, fresh), row->size);
+    if (row->kind == TEXT)
+        *(char **)field(row, fresh) = old;
 }
 
 void options_adopt(struct options *live, struct options *fresh)
@@ -344,7 +344,7 @@ void options_adopt(struct options *live, struct options *fresh)
                         row->name, before, after);
             continue;
         }
-        swap_values(row, live, fresh);
+        adopt_value(row, live, fresh);
         log_info("option %s: \"%s\" is now \"%s\"", row->name, before, after);
     }
 }
