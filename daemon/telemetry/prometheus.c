@@ -73,7 +73,12 @@ static void put_histogram(const struct sheet *sheet, const struct metrics_histog
 
 /* ---- the tables ----------------------------------------------------------------------------- */
 
-/* Per set of labels: the number of samples, and the labels of sample i. */
+struct label_set {
+    size_t (*count)(const struct snapshot *s); /* of samples */
+    struct labels (*labels)(const struct snapshot *s, size_t i);
+    const char *document;
+};
+
 #define LABELS(set, samples, document, ...)                                                        \
     static size_t count_##set(const struct snapshot *s)                                            \
     {                                                                                              \
@@ -84,25 +89,10 @@ static void put_histogram(const struct sheet *sheet, const struct metrics_histog
     {                                                                                              \
         (void)s, (void)i;                                                                          \
         return (struct labels){{__VA_ARGS__}};                                                     \
-    }
+    }                                                                                              \
+    static const struct label_set set_##set = {count_##set, labels_##set, document};
 #include "daemon/telemetry/metrics.def"
 #undef LABELS
-
-enum label_set {
-#define LABELS(set, samples, document, ...) LABELS_##set,
-#include "daemon/telemetry/metrics.def"
-#undef LABELS
-};
-
-static const struct {
-    size_t (*count)(const struct snapshot *s);
-    struct labels (*labels)(const struct snapshot *s, size_t i);
-    const char *document;
-} label_sets[] = {
-#define LABELS(set, samples, document, ...) {count_##set, labels_##set, document},
-#include "daemon/telemetry/metrics.def"
-#undef LABELS
-};
 
 #define PUT_COUNTER(sheet, value)       put_number(sheet, "", value)
 #define PUT_GAUGE(sheet, value)         put_number(sheet, "", value)
@@ -120,12 +110,12 @@ static const struct {
 static const struct {
     const char *name;
     enum prometheus_type type;
-    enum label_set labels;
+    const struct label_set *labels;
     const char *source, *help;
     void (*put)(const struct sheet *sheet, const struct snapshot *s, uint64_t now_ns, size_t i);
 } rows[] = {
 #define METRIC(name, type, labels, source, help)                                                   \
-    {#name, PROMETHEUS_##type, LABELS_##labels, #source, help, put_##name},
+    {#name, PROMETHEUS_##type, &set_##labels, #source, help, put_##name},
 #include "daemon/telemetry/metrics.def"
 #undef METRIC
 };
@@ -137,20 +127,19 @@ size_t prometheus_rows(void)
 
 struct prometheus_row prometheus_row(size_t index)
 {
-    return (struct prometheus_row){rows[index].name, rows[index].type,
-                                   label_sets[rows[index].labels].document, rows[index].source,
-                                   rows[index].help};
+    return (struct prometheus_row){rows[index].name, rows[index].type, rows[index].labels->document,
+                                   rows[index].source, rows[index].help};
 }
 
 static void write_row(FILE *out, size_t index, const struct snapshot *snapshot, uint64_t now_ns)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
     struct sheet sheet = {.out = out, .name = rows[index].name, .namespace = snapshot->namespace};
-    enum label_set set = rows[index].labels;
+    const struct label_set *set = rows[index].labels;
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", sheet.name, rows[index].help, sheet.name,
             types[rows[index].type]);
-    for (size_t i = 0; i < label_sets[set].count(snapshot); i++) {
-        sheet.labels = label_sets[set].labels(snapshot, i);
+    for (size_t i = 0; i < set->count(snapshot); i++) {
+        sheet.labels = set->labels(snapshot, i);
         rows[index].put(&sheet, snapshot, now_ns, i);
     }
 }
