@@ -74,18 +74,16 @@ static bool post(const char *text, int flags)
 /* The state message that could not be sent; "": none. A later one replaces it. */
 static char unsent[64];
 
-static void post_state(const char *text)
+static void post_unsent(int flags)
 {
-    if (post(text, 0))
+    if (unsent[0] && post(unsent, flags))
         unsent[0] = '\0';
-    else
-        snprintf(unsent, sizeof unsent, "%s", text);
 }
 
-static void post_unsent(void)
+static void post_state(const char *text)
 {
-    if (unsent[0] && post(unsent, MSG_DONTWAIT))
-        unsent[0] = '\0';
+    strcpy(unsent, text);
+    post_unsent(0);
 }
 
 void notify_ready(void)
@@ -95,9 +93,9 @@ void notify_ready(void)
 
 void notify_reloading(void)
 {
-    char text[sizeof unsent];
-    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now_ns() / 1000);
-    post_state(text);
+    snprintf(unsent, sizeof unsent, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+             clock_now_ns() / 1000);
+    post_unsent(0);
 }
 
 void notify_stopping(void)
@@ -114,7 +112,7 @@ void notify_status(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     text_make_printable(text); /* a newline would start another assignment */
-    post_unsent();
+    post_unsent(MSG_DONTWAIT);
     if (strcmp(text, last) == 0)
         return; /* an idle daemon must not wake systemd */
     snprintf(line, sizeof line, "STATUS=%s", text);
@@ -124,7 +122,7 @@ void notify_status(const char *format, ...)
 
 void notify_watchdog(void)
 {
-    post_unsent();
+    post_unsent(MSG_DONTWAIT);
     post("WATCHDOG=1", MSG_DONTWAIT);
 }
 
