@@ -72,30 +72,25 @@ void text_make_printable(char *text)
     }
 }
 
-/* The longest sequence has four bytes, each written as \xNN. */
-#define ESCAPED_MAX 16
+/* The longest sequence has four bytes, each written as \xNN, and printf ends them with a NUL. */
+#define ESCAPED_MAX 17
 
 /* Writes the first sequence of text[0..length), length > 0, to `escaped`, without a NUL. Sets
  * *count to the bytes written. Returns the number of bytes of text that it consumed. */
 static size_t escape_one(const unsigned char *text, size_t length, char escaped[ESCAPED_MAX],
                          size_t *count)
 {
-    static const char digits[] = "0123456789abcdef";
     size_t bytes = text_utf8_sequence(text, length), at = 0;
     bool plain = bytes > 0 && !text_is_control(text);
     bytes = bytes ? bytes : 1;
     if (*text == '\\')
         escaped[at++] = '\\';
-    for (size_t i = 0; i < bytes; i++) {
-        if (plain) {
-            escaped[at++] = (char)text[i];
-            continue;
-        }
-        escaped[at++] = '\\';
-        escaped[at++] = 'x';
-        escaped[at++] = digits[text[i] >> 4];
-        escaped[at++] = digits[text[i] & 15];
+    if (plain) {
+        memcpy(escaped + at, text, bytes);
+        at += bytes;
     }
+    for (size_t i = 0; i < bytes && !plain; i++)
+        at += (size_t)snprintf(escaped + at, ESCAPED_MAX - at, "\\x%02x", text[i]);
     *count = at;
     return bytes;
 }
