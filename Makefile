@@ -287,7 +287,7 @@ STANDIN_TESTS  = $(O)/tests/cuda/test_engine $(STANDIN_OWN)
 STANDIN_CC  = $(CC) $(filter-out -DGPUIMGD_CUDA,$(CPPFLAGS_ALL)) -DGPUIMGD_CUDA -Itests/cuda \
               $(CFLAGS_ALL) -MMD -MP
 
-$(O)/tests/cuda/launchers.inc: $(wildcard gpu/ops/*.h)
+$(O)/tests/cuda/launchers.inc: $(wildcard gpu/ops/*.c)
 	@mkdir -p $(@D)
 	sed -n 's/^pass_cuda \(.*\);/\1/p' $^ | tr -d ' ' | tr ',' '\n' | sed 's/.*/LAUNCHER(&)/' > $@
 	sed -n 's/^pass_cuda_many \(.*\);/LAUNCHER_OF_MANY(\1)/p' $^ >> $@

@@ -13,10 +13,6 @@
 
 #include "gpu/engine/engine.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Enough for ten seconds at 1,600 tasks per second between two calls of activity_take. A full table
  * is folded, so nothing is lost. */
 #define ACTIVITY_SPANS_MAX 16384
@@ -43,7 +39,4 @@ void activity_add(struct activity *activity, enum activity_kind kind, double sta
 /* Adds the sums since the last call to `total` and resets them. */
 void activity_take(struct activity *activity, struct engine_activity *total);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -31,10 +31,6 @@
 #include "gpu/engine/pool.h"
 #include "gpu/plan/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct engine;
 
 struct engine_config {
@@ -152,7 +148,4 @@ struct pool_usage engine_pinned_usage(const struct engine *engine);
 struct pool_usage engine_device_usage(const struct engine *engine); /* sum over devices */
 struct pool_usage engine_device_usage_of(const struct engine *engine, uint32_t device);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "gpu/engine/engine.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct engine_table {
     bool synchronous;
     void (*close)(struct engine *engine);
@@ -61,8 +57,4 @@ enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan
 enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const char *option,
                                   struct error *error);
 
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -15,10 +15,6 @@
 
 #include "conf/limits.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct pool;
 
 /* alloc returns NULL if it has no memory. Both functions are called with the pool's lock held. */
@@ -63,7 +59,4 @@ struct pool_usage {
 struct pool_usage pool_usage(const struct pool *pool);
 const char *pool_name(const struct pool *pool);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

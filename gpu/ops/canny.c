@@ -199,6 +199,8 @@ static void canny_cpu(const struct pass *pass, const struct image *from, const s
         keep_edges(to->pixels + y * to->stride, to->width);
 }
 
+pass_cuda canny_cuda;
+
 /* Without and with a table. Both make gray if the image has colours. */
 static const struct pass_type types[] = {{"canny", canny_cpu, PASS_CUDA(canny_cuda)},
                                          {"table+canny", canny_cpu, PASS_CUDA(canny_cuda)}};

@@ -344,8 +344,7 @@ static cudaError_t launch_tiles_of(const canny_args &args, uint32_t channels,
     return launch_tiles<1, TILE_PLAIN>(args, prologue, stream);
 }
 
-extern "C" int canny_cuda(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(canny_cuda)
 {
     const struct canny *canny = reinterpret_cast<const struct canny *>(pass->params);
     canny_args args;

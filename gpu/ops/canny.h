@@ -22,10 +22,6 @@
 #include "gpu/ops/sobel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The largest |Gx| + |Gy|: the weights of both with equal signs add up to 6. */
 #define CANNY_LENGTH_MAX (6 * 255)
 
@@ -81,9 +77,4 @@ PIXEL uint32_t canny_blocks(uint32_t side)
     return (side + 1) / 2;
 }
 
-pass_cuda canny_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -71,6 +71,8 @@ static void convolve_cpu(const struct pass *pass, const struct image *from,
     }
 }
 
+pass_cuda convolve_cuda;
+
 static const struct pass_type types[2][2] = PROLOGUE_FORMS("convolve", convolve_cpu, convolve_cuda);
 
 /* ---- the operation ---- */

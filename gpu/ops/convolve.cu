@@ -146,11 +146,9 @@ static cudaError_t launch(const struct convolve *convolve, const struct image *f
     return launch_form<K, TILE_PLAIN>(args, from->channels, prologue, stream);
 }
 
-extern "C" int convolve_cuda(const struct pass *pass, const struct image *from,
-                             const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(convolve_cuda)
 {
     const struct convolve *convolve = reinterpret_cast<const struct convolve *>(pass->params);
-    (void)work;
     if (convolve->columns <= 3)
         return launch<3>(convolve, from, to, stream);
     if (convolve->columns <= 5)

@@ -16,10 +16,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define CONVOLVE_SIDE_MAX 15
 #define CONVOLVE_WEIGHT_SUM_MAX (127 * 65536)
 #define CONVOLVE_OFFSET_MAX 255
@@ -41,9 +37,4 @@ PIXEL int convolve_byte(int32_t sum)
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-pass_cuda convolve_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -28,6 +28,8 @@ static void equalize_cpu(const struct pass *pass, const struct image *from,
     gray_table_run(pass, from, to, work, equalize_make);
 }
 
+pass_cuda equalize_cuda;
+
 const struct pass_type pass_equalize = {"equalize", equalize_cpu, PASS_CUDA(equalize_cuda)};
 
 /* ---- the operation ---- */

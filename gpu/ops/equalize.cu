@@ -42,8 +42,7 @@ static int equalize_make_cuda(struct gray_table *work, uint32_t pixels,
     return launch_kernel(equalize_kernel, 1, HISTOGRAM_BINS, 0, stream, work, pixels);
 }
 
-extern "C" int equalize_cuda(const struct pass *pass, const struct image *from,
-                             const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(equalize_cuda)
 {
     return gray_table_run_cuda(pass, from, to, work, equalize_make_cuda, stream);
 }

@@ -13,10 +13,6 @@
 #include "gpu/ops/gray_table.h"
 #include "gpu/ops/pixel.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 PIXEL float equalize_scale(uint32_t others)
 {
     return 255.0f / (float)(int32_t)others;
@@ -32,9 +28,4 @@ PIXEL uint8_t equalize_entry(uint32_t sum, float scale)
 
 extern const struct pass_type pass_equalize;
 
-pass_cuda equalize_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -25,6 +25,8 @@ static void flatten_cpu(const struct pass *pass, const struct image *from, const
                     flatten->background[0], flatten->background[1], flatten->background[2]);
 }
 
+pass_cuda flatten_cuda;
+
 const struct pass_type pass_flatten = {"flatten", flatten_cpu, PASS_CUDA(flatten_cuda)};
 
 void step_flatten(struct chain *chain)

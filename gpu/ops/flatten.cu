@@ -8,7 +8,6 @@
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 
-#include "gpu/plan/pass.h"
 
 #define WARPS 8
 
@@ -61,15 +60,13 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
-extern "C" int flatten_cuda(const struct pass *pass, const struct image *from,
-                            const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(flatten_cuda)
 {
     const struct flatten *flatten = reinterpret_cast<const struct flatten *>(pass->params);
     const uint8_t *under = flatten->background;
     int stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
     int count = stretches * (int)from->height;
     unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
-    (void)work;
     return launch_kernel(flatten_kernel, blocks, WARPS * WARP, 0, stream, from->pixels,
                          from->stride, to->pixels, to->stride, (int)from->width, stretches, count,
                          make_uint3(under[0], under[1], under[2]));

@@ -7,10 +7,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct flatten {
     uint8_t background[3];
 };
@@ -24,9 +20,4 @@ PIXEL uint32_t flatten_byte(uint32_t value, uint32_t alpha, uint32_t background)
 
 extern const struct pass_type pass_flatten;
 
-pass_cuda flatten_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -155,6 +155,8 @@ static void gaussian_cpu(const struct pass *pass, const struct image *from,
     }
 }
 
+pass_cuda gaussian_cuda;
+
 static const struct pass_type types[2][2][2] = {
     PROLOGUE_FORMS("gaussian", gaussian_cpu, gaussian_cuda),
     PROLOGUE_FORMS("unsharp", gaussian_cpu, gaussian_cuda)};

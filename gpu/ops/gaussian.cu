@@ -243,12 +243,10 @@ static cudaError_t launch_strip(const struct gaussian *gaussian, const struct im
                          stream, args);
 }
 
-extern "C" int gaussian_cuda(const struct pass *pass, const struct image *from,
-                             const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(gaussian_cuda)
 {
     const struct gaussian *gaussian = reinterpret_cast<const struct gaussian *>(pass->params);
     const struct prologue *prologue = &gaussian->prologue;
-    (void)work;
     if (gaussian->radius <= GAUSSIAN_STRIP_RADIUS && from->channels == 3 && !gaussian->sharpen &&
         !prologue->makes_gray && !prologue->looks_up)
         return launch_strip(gaussian, from, to, stream);

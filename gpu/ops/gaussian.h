@@ -17,10 +17,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define GAUSSIAN_RADIUS_MAX 15
 
 struct gaussian {
@@ -50,9 +46,4 @@ bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma);
 /* Appends the pass. Fuses gray and tables before it as the prologue. */
 void gaussian_append(struct chain *chain, const struct gaussian *gaussian);
 
-pass_cuda gaussian_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

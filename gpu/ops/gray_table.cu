@@ -8,7 +8,6 @@
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/gray_table.h"
-#include "gpu/plan/pass.h"
 
 /* ---- kernels ---- */
 
@@ -51,9 +50,8 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 
 /* ---- launchers ---- */
 
-extern "C" int gray_table_run_cuda(const struct pass *pass, const struct image *from,
-                                   const struct image *to, uint8_t *work,
-                                   gray_table_make_cuda *make, struct CUstream_st *stream)
+int gray_table_run_cuda(const struct pass *pass, const struct image *from, const struct image *to,
+                        uint8_t *work, gray_table_make_cuda *make, struct CUstream_st *stream)
 {
     struct gray_table *table = reinterpret_cast<struct gray_table *>(work);
     const struct histogram *histogram = reinterpret_cast<const struct histogram *>(pass->params);

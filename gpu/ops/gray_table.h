@@ -14,10 +14,6 @@
 #include "gpu/ops/histogram.h"
 #include "gpu/plan/chain.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The work space of the pass. */
 struct gray_table {
     uint32_t counts[HISTOGRAM_BINS];
@@ -39,7 +35,4 @@ int gray_table_run_cuda(const struct pass *pass, const struct image *from, const
 /* Appends the pass. A grayscale right before it becomes a part of it. */
 void gray_table_step(struct chain *chain, const struct pass_type *type, pass_values *values);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -52,6 +52,8 @@ static void grayscale_cpu(const struct pass *pass, const struct image *from,
                       from->channels, gray);
 }
 
+pass_cuda grayscale_cuda;
+
 const struct pass_type pass_grayscale = {"grayscale", grayscale_cpu, PASS_CUDA(grayscale_cuda)};
 
 /* ---- the operation ---- */

@@ -7,7 +7,6 @@
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 
-#include "gpu/plan/pass.h"
 
 #define WARPS 8
 
@@ -49,15 +48,13 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
-extern "C" int grayscale_cuda(const struct pass *pass, const struct image *from,
-                              const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(grayscale_cuda)
 {
     const struct grayscale *gray = reinterpret_cast<const struct grayscale *>(pass->params);
     gray_words words = gray_words_of(gray);
     int stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
     int count = stretches * (int)from->height;
     unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
-    (void)work;
     if (from->channels == 3)
         return launch_kernel(grayscale_kernel<3>, blocks, WARPS * WARP, 0, stream, from->pixels,
                              from->stride, to->pixels, to->stride, (int)from->width, stretches,

@@ -14,10 +14,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Weights are stored in 16 bits, so that one instruction multiplies two of them. The only larger
  * weight is 65536, with two zeros. It is stored as 65535, because (65535 v + 32768) >> 16 = v =
  * (65536 v + 32768) >> 16 for every byte v. */
@@ -42,9 +38,4 @@ struct grayscale grayscale_default(const uint8_t *background);
 void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t channels,
                    const struct grayscale *gray);
 
-pass_cuda grayscale_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

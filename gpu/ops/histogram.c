@@ -77,6 +77,8 @@ static void histogram_cpu(const struct pass *pass, const struct image *from,
     histogram_count(from, (const struct histogram *)pass->params, NULL, (uint32_t *)work);
 }
 
+pass_cuda histogram_cuda;
+
 const struct pass_type pass_histogram = {"histogram", histogram_cpu, PASS_CUDA(histogram_cuda)};
 
 /* ---- the values ---- */

@@ -18,7 +18,6 @@
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/histogram.h"
-#include "gpu/plan/pass.h"
 
 /* Gray: warps per block, by the image's channels, and blocks per multiprocessor. */
 #define GRAY_WARPS(channels) ((channels) == 1 ? 32 : 16)
@@ -253,9 +252,8 @@ static cudaError_t launch_colour(const struct image *from, uint32_t *counts, cud
                          counts, 1);
 }
 
-extern "C" int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
-                                    const struct image *gray, uint32_t *counts,
-                                    struct CUstream_st *stream)
+int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
+                         const struct image *gray, uint32_t *counts, struct CUstream_st *stream)
 {
     uint32_t planes = histogram_planes(histogram, from->channels);
     cudaError_t result =
@@ -273,10 +271,8 @@ extern "C" int histogram_count_cuda(const struct image *from, const struct histo
     return launch_colour<4>(from, counts, stream);
 }
 
-extern "C" int histogram_cuda(const struct pass *pass, const struct image *from,
-                              const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(histogram_cuda)
 {
-    (void)to;
     return histogram_count_cuda(from, reinterpret_cast<const struct histogram *>(pass->params),
                                 NULL, reinterpret_cast<uint32_t *>(work), stream);
 }

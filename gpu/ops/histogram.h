@@ -13,10 +13,6 @@
 #include "gpu/ops/grayscale.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define HISTOGRAM_BINS 256
 
 struct histogram {
@@ -39,9 +35,4 @@ void histogram_count(const struct image *from, const struct histogram *histogram
 int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
                          const struct image *gray, uint32_t *counts, struct CUstream_st *stream);
 
-pass_cuda histogram_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

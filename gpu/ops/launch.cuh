@@ -11,6 +11,8 @@
 
 #include <cuda_runtime.h>
 
+#include "gpu/plan/pass.h"
+
 #define EARLY_START_ARCH 900
 
 /* Every kernel calls this first, before it accesses global memory. It lets the blocks of the next
@@ -58,5 +60,11 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     cudaError_t status = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     return status == cudaSuccess ? status : cudaGetLastError();
 }
+
+/* The head of a pass's launcher, which gpu/ops/NAME.c declares as a pass_cuda. */
+#define PASS_LAUNCHER(name)                                                                        \
+    extern "C" int name([[maybe_unused]] const struct pass *pass, const struct image *from,        \
+                        [[maybe_unused]] const struct image *to, [[maybe_unused]] uint8_t *work,   \
+                        struct CUstream_st *stream)
 
 #endif

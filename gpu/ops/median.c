@@ -111,6 +111,8 @@ static void median_cpu(const struct pass *pass, const struct image *from, const 
     }
 }
 
+pass_cuda median_cuda;
+
 static const struct pass_type types[2][2] = PROLOGUE_FORMS("median", median_cpu, median_cuda);
 
 /* ---- the operation ---- */

@@ -170,11 +170,9 @@ static cudaError_t launch(const struct image *from, const struct image *to,
     return launch_form<SIZE, TILE_PLAIN>(args, from->channels, prologue, stream);
 }
 
-extern "C" int median_cuda(const struct pass *pass, const struct image *from,
-                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(median_cuda)
 {
     const struct median *median = reinterpret_cast<const struct median *>(pass->params);
-    (void)work;
     const struct prologue *prologue = &median->prologue;
     return median->size == 3 ? launch<3>(from, to, prologue, stream)
                              : launch<5>(from, to, prologue, stream);

@@ -11,18 +11,9 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct median {
     int size; /* 3 or 5 */
     struct prologue prologue;
 };
 
-pass_cuda median_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -77,6 +77,8 @@ static void orient_cpu(const struct pass *pass, const struct image *from, const 
         orient_rows(pass, from, to);
 }
 
+pass_cuda orient_cuda;
+
 const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
 
 static void append(struct chain *chain, const struct orient *orient)

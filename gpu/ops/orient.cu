@@ -381,13 +381,11 @@ static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
     return launch_kernel(orient_mirror_rgb_kernel<false>, blocks, THREADS, 0, stream, args);
 }
 
-extern "C" int orient_cuda(const struct pass *pass, const struct image *from,
-                           const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(orient_cuda)
 {
     const struct orient *orient = reinterpret_cast<const struct orient *>(pass->params);
     int channels = (int)from->channels, row_bytes = (int)from->width * channels;
     orient_args args = {};
-    (void)work;
     args.from = from->pixels;
     args.to = to->pixels;
     args.from_stride = from->stride;

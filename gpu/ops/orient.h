@@ -15,10 +15,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum orientation {
     ORIENT_NONE = 1,
     ORIENT_MIRRORED,
@@ -44,9 +40,4 @@ extern const struct pass_type pass_orient;
 /* Crops the current image of the chain to the rectangle with this corner and size. */
 void orient_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height);
 
-pass_cuda orient_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -32,6 +32,8 @@ static void otsu_cpu(const struct pass *pass, const struct image *from, const st
     gray_table_run(pass, from, to, work, otsu_make);
 }
 
+pass_cuda otsu_cuda;
+
 const struct pass_type pass_otsu = {"otsu", otsu_cpu, PASS_CUDA(otsu_cuda)};
 
 /* ---- the operation ---- */

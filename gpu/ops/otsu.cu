@@ -88,8 +88,7 @@ static int otsu_make_cuda(struct gray_table *work, uint32_t pixels, struct CUstr
     return launch_kernel(otsu_kernel, 1, HISTOGRAM_BINS, 0, stream, work, pixels);
 }
 
-extern "C" int otsu_cuda(const struct pass *pass, const struct image *from,
-                         const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(otsu_cuda)
 {
     return gray_table_run_cuda(pass, from, to, work, otsu_make_cuda, stream);
 }

@@ -14,10 +14,6 @@
 #include "gpu/ops/gray_table.h"
 #include "gpu/ops/pixel.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* FLT_EPSILON */
 #define OTSU_EPSILON 1.1920928955078125e-7
 
@@ -51,9 +47,4 @@ PIXEL double otsu_sigma(double q1, double mu1, double mu)
 
 extern const struct pass_type pass_otsu;
 
-pass_cuda otsu_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

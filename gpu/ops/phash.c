@@ -93,6 +93,9 @@ static void phash_cpu(const struct pass *pass, const struct image *from, const s
     }
 }
 
+pass_cuda phash_cuda;
+pass_cuda_many phash_cuda_many;
+
 const struct pass_type pass_phash = {"phash", phash_cpu,
                                      PASS_CUDA_MANY(phash_cuda, phash_cuda_many)};
 

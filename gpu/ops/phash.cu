@@ -178,8 +178,7 @@ extern "C" int phash_cuda_many(const struct pass_call *calls, uint32_t count,
     return launch_kernel(phash_kernel, grid, WARPS * WARP, 0, stream, stacks);
 }
 
-extern "C" int phash_cuda(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(phash_cuda)
 {
     struct pass_call call = {pass, *from, *to, work};
     return phash_cuda_many(&call, 1, stream);

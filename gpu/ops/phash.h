@@ -16,10 +16,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define PHASH_SIDE 32
 #define PHASH_KEPT 8
 #define PHASH_VALUES (PHASH_KEPT * PHASH_KEPT)
@@ -49,10 +45,4 @@ PIXEL int phash_before(int64_t a, int i, int64_t b, int j)
  * highest. */
 extern const struct pass_type pass_phash;
 
-pass_cuda phash_cuda;
-pass_cuda_many phash_cuda_many;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -106,6 +106,8 @@ static void point_cpu(const struct pass *pass, const struct image *from, const s
 
 /* ---- chains ---- */
 
+pass_cuda point_cuda;
+
 /* Every form has the same code and its own name: [mix][before][after]. */
 #define FORM(name) {name, point_cpu, PASS_CUDA(point_cuda)}
 #define FORMS(mix)                                                                                 \

@@ -414,12 +414,10 @@ static cudaError_t launch_mix(const point_args &args, unsigned blocks, const str
     return launch_kernel(mix_kernel<C, GRAY, false, false>, blocks, THREADS, 0, stream, args);
 }
 
-extern "C" int point_cuda(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(point_cuda)
 {
     const struct point *point = reinterpret_cast<const struct point *>(pass->params);
     point_args args;
-    (void)work;
     memcpy(&args.tables, point->tables, sizeof(args.tables));
     if (point->mix == POINT_TABLE)
         return launch_table(from, to, args.tables, stream);

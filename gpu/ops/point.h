@@ -18,10 +18,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum point_mix {
     POINT_TABLE,  /* no mixture: only the first table */
     POINT_GRAY,   /* 3 or 4 channels to 1 */
@@ -83,9 +79,4 @@ bool point_takes_gray(const struct chain *chain);
  * that of the chain, or with one channel. */
 struct pass_shape point_lift(struct chain *chain, struct prologue *prologue);
 
-pass_cuda point_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

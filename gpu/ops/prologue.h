@@ -15,10 +15,6 @@
 
 #include "gpu/ops/grayscale.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* If both are false, pixels are loaded unchanged. */
 struct prologue {
     bool makes_gray; /* from 3 or 4 channels */
@@ -43,7 +39,4 @@ void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t 
 /* Looks up bytes, whatever the channels. May work in place. */
 void prologue_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

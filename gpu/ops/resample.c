@@ -182,6 +182,8 @@ static void resample_x_cpu(const struct pass *pass, const struct image *from,
     }
 }
 
+pass_cuda resample_x_cuda, resample_y_cuda, pick_cuda;
+
 const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
                                           PASS_CUDA(resample_x_cuda)};
 

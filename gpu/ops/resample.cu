@@ -233,11 +233,9 @@ static resample_args args_of(const struct pass *pass, const struct image *from,
     return args;
 }
 
-extern "C" int resample_x_cuda(const struct pass *pass, const struct image *from,
-                               const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(resample_x_cuda)
 {
     resample_args args = args_of(pass, from, to);
-    (void)work;
     args.weights = args.first + to->width;
     /* Lanes per output: at most the distance in pixels between two outputs, so that a warp reads a
      * stretch. At most half of the weights, so that each lane adds several. */
@@ -261,23 +259,19 @@ static dim3 word_blocks(const struct image *to)
     return dim3((words + Y_WORDS - 1) / Y_WORDS, (to->height + Y_ROWS - 1) / Y_ROWS);
 }
 
-extern "C" int resample_y_cuda(const struct pass *pass, const struct image *from,
-                               const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(resample_y_cuda)
 {
     resample_args args = args_of(pass, from, to);
-    (void)work;
     args.weights = args.first + to->height;
     args.width = (int)((to->width * to->channels + 3) / 4);
     return launch_kernel(resample_y_kernel, word_blocks(to), dim3(Y_WORDS, Y_ROWS), 0, stream,
                          args);
 }
 
-extern "C" int pick_cuda(const struct pass *pass, const struct image *from,
-                         const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(pick_cuda)
 {
     resample_args args = images_of(pass, from, to);
     dim3 threads(Y_WORDS, Y_ROWS), blocks = word_blocks(to);
-    (void)work;
     args.weights = args.first + to->width;
     if (from->channels == 1)
         return launch_kernel(pick_kernel<1>, blocks, threads, 0, stream, args);

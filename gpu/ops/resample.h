@@ -14,10 +14,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* 8 bits hold the pixel. Two more hold the excess of weights below 0 and above 1. */
 #define RESAMPLE_BITS 22
 /* taps is a multiple of this number, so that the CPU loops have no remainder. */
@@ -59,9 +55,4 @@ extern const struct pass_type pass_pick;
 /* Work space of resample_x in bytes, for a source of this width. */
 size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps);
 
-pass_cuda resample_x_cuda, resample_y_cuda, pick_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -126,6 +126,8 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
     }
 }
 
+pass_cuda sobel_cuda;
+
 /* Without and with a table. Both make gray if the image has colours. */
 static const struct pass_type types[] = {{"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)},
                                          {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)}};

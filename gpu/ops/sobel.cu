@@ -330,12 +330,10 @@ static cudaError_t launch(const sobel_args &args, unsigned blocks, const struct 
                                     : launch_form<C, false>(args, blocks, sobel, stream);
 }
 
-extern "C" int sobel_cuda(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(sobel_cuda)
 {
     const struct sobel *sobel = reinterpret_cast<const struct sobel *>(pass->params);
     sobel_args args;
-    (void)work;
     args.from = from->pixels;
     args.to = to->pixels;
     args.from_stride = from->stride;

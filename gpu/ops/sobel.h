@@ -21,10 +21,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum sobel_magnitude { SOBEL_HALF, SOBEL_L1, SOBEL_L2 };
 enum sobel_border { SOBEL_REFLECT101, SOBEL_REPLICATE, SOBEL_ZERO };
 
@@ -77,9 +73,4 @@ PIXEL int sobel_root(int n)
     return whole > 255 ? 255 : whole;
 }
 
-pass_cuda sobel_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

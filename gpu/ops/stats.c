@@ -74,6 +74,8 @@ static void stats_cpu(const struct pass *pass, const struct image *from, const s
                       from->channels);
 }
 
+pass_cuda stats_cuda;
+
 const struct pass_type pass_stats = {"stats", stats_cpu, PASS_CUDA(stats_cuda)};
 
 /* ---- the values ---- */

@@ -9,7 +9,6 @@
 #include "gpu/ops/sweep.cuh"
 
 #include "gpu/ops/stats.h"
-#include "gpu/plan/pass.h"
 
 /* One channel. max and room hold two values of 16 bits each. The sum of a lane fits in 32 bits up
  * to 16 million pixels. A lane has 1/1000 of the image, even on a small device. The sum of a warp
@@ -134,12 +133,10 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 
 /* ---- launchers ---- */
 
-extern "C" int stats_cuda(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work, struct CUstream_st *stream)
+PASS_LAUNCHER(stats_cuda)
 {
     struct stats_channel *result = reinterpret_cast<struct stats_channel *>(work);
     struct sweep sweep = sweep_of(from, SWEEP_WARPS, 4);
-    (void)pass, (void)to;
     cudaError_t error = cudaMemsetAsync(result, 0, from->channels * sizeof(*result), stream);
     if (error != cudaSuccess)
         return error;

@@ -6,10 +6,6 @@
 
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The values of one channel in the work space. They start as zeros. */
 struct stats_channel {
     uint64_t sum;
@@ -19,9 +15,4 @@ struct stats_channel {
 
 extern const struct pass_type pass_stats;
 
-pass_cuda stats_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

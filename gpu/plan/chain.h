@@ -10,10 +10,6 @@
 
 #include "gpu/plan/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One dimension of an image that was decoded at M/8 of its size. */
 struct chain_side {
     uint32_t full;    /* Length in the file. 0: decoded in full, or resized since. */
@@ -72,7 +68,4 @@ void chain_leave(struct chain *chain);
 struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
                                 size_t work_bytes, pass_values *values);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -38,10 +38,6 @@
 #include "conf/status.h"
 #include "gpu/plan/plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The largest parameters: a 15 x 15 matrix of 32-bit weights and a table of 256 bytes. */
 #define PASS_PARAMS_BYTES_MAX 1184
 
@@ -193,7 +189,4 @@ static inline struct image pass_to(const struct pass *pass, const struct pass_bu
     return pass_view(pass_address(buffers, pass->to_place), pass->to);
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,7 +1,7 @@
 /*
  * launch.h - puts a pass on a stream of the stand-in; every launcher of gpu/ops is this one.
  *
- * launchers.inc, made by the Makefile from the headers in gpu/ops, has their names.
+ * launchers.inc, made by the Makefile from the sources in gpu/ops, has their names.
  */
 #ifndef GPUIMGD_TESTS_CUDA_LAUNCH_H
 #define GPUIMGD_TESTS_CUDA_LAUNCH_H

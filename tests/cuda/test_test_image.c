@@ -7,7 +7,7 @@
 #include "daemon/selfcheck/test_image.h"
 #include "gpu/plan/pass.h"
 
-/* The Makefile takes the names from the headers of gpu/ops, so that a new one is in the list. */
+/* The Makefile takes the names from the sources of gpu/ops, so that a new one is in the list. */
 #define LAUNCHER(name)         pass_cuda name;
 #define LAUNCHER_OF_MANY(name) pass_cuda_many name;
 #include "tests/cuda/launchers.inc"
