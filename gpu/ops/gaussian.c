@@ -63,48 +63,18 @@ static void sharpen_row(const uint8_t *restrict from, uint8_t *restrict to, size
         to[x] = (uint8_t)unsharp_byte(from[x], to[x], amount256);
 }
 
-/* The rows to be summed: those of the source in place, or of a window if the pass has a
- * prologue. */
-struct rows {
-    const struct image *from;
-    struct window window;
-    bool in_window;
-};
-
-static bool rows_in_window(const struct gaussian *gaussian)
-{
-    return gaussian->prologue.makes_gray || gaussian->prologue.looks_up;
-}
-
 static size_t rows_bytes(const struct gaussian *gaussian, uint32_t width, uint32_t channels)
 {
-    return rows_in_window(gaussian) ? window_bytes(width, channels, 0, gaussian->radius) : 0;
+    bool in_place = prologue_is_empty(&gaussian->prologue);
+    return in_place ? 0 : window_bytes(width, channels, 0, gaussian->radius);
 }
 
-static void rows_open(struct rows *rows, const struct gaussian *gaussian, const struct image *from,
-                      uint8_t *work)
-{
-    rows->from = from;
-    rows->in_window = rows_in_window(gaussian);
-    if (rows->in_window)
-        window_open(&rows->window, from, &gaussian->prologue, BORDER_REFLECT101, 0,
-                    gaussian->radius, work);
-}
-
-static const uint8_t *row_at(struct rows *rows, int y, int step)
-{
-    if (rows->in_window)
-        return window_row(&rows->window, y, step);
-    int row = border_inside(y + step, (int)rows->from->height, BORDER_REFLECT101);
-    return rows->from->pixels + (size_t)row * rows->from->stride;
-}
-
-static void sum_down(const struct gaussian *gaussian, struct rows *rows, int y, uint16_t *sums,
+static void sum_down(const struct gaussian *gaussian, struct window *rows, int y, uint16_t *sums,
                      size_t bytes)
 {
-    down_start(row_at(rows, y, 0), sums, bytes, gaussian->weights[gaussian->radius]);
+    down_start(window_row(rows, y, 0), sums, bytes, gaussian->weights[gaussian->radius]);
     for (int j = 1; j <= gaussian->radius; j++)
-        down_pair(row_at(rows, y, -j), row_at(rows, y, j), sums, bytes,
+        down_pair(window_row(rows, y, -j), window_row(rows, y, j), sums, bytes,
                   gaussian->weights[gaussian->radius - j]);
 }
 
@@ -141,15 +111,15 @@ static void gaussian_cpu(const struct pass *pass, const struct image *from,
     size_t bytes = (size_t)to->width * to->channels;
     uint8_t *margin = work + rows_bytes(gaussian, to->width, to->channels);
     uint16_t *sums = (uint16_t *)(void *)margin + (size_t)gaussian->radius * to->channels;
-    struct rows rows;
-    rows_open(&rows, gaussian, from, work);
+    struct window rows;
+    window_open(&rows, from, &gaussian->prologue, BORDER_REFLECT101, 0, gaussian->radius, work);
     for (uint32_t y = 0; y < from->height && !pass_is_late_at(pass, y); y++) {
         uint8_t *row = to->pixels + y * to->stride;
         sum_down(gaussian, &rows, (int)y, sums, bytes);
         mirror_ends(sums, (int)to->width, (int)to->channels, gaussian->radius);
         sum_across(gaussian, sums, row, bytes, to->channels);
         if (gaussian->sharpen)
-            sharpen_row(row_at(&rows, (int)y, 0), row, bytes, gaussian->amount256);
+            sharpen_row(window_row(&rows, (int)y, 0), row, bytes, gaussian->amount256);
         if (to->channels == 4)
             window_keep_alpha(from->pixels + y * from->stride, row, from->width);
     }

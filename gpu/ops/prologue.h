@@ -33,6 +33,11 @@ struct prologue {
         }                                                                                          \
     }
 
+static inline bool prologue_is_empty(const struct prologue *prologue)
+{
+    return !prologue->makes_gray && !prologue->looks_up;
+}
+
 /* Applies the prologue to a row of `channels` channels, on the CPU. The rows must not overlap. */
 void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t *to, uint32_t width,
                   uint32_t channels);

@@ -6,6 +6,7 @@
 #include "gpu/engine/cpu.h"
 #include "gpu/ops/border.h"
 #include "gpu/ops/point.h"
+#include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
 /* ---- the CPU's loops ---- */
@@ -85,38 +86,21 @@ static void sobel_row(const struct rows *rows, uint8_t *restrict to, enum sobel_
     }
 }
 
-/* The gray row `y`: the source's row, or one of three rows in the cyclic buffer `ring`. Earlier
- * rows have already been made. */
-static const uint8_t *gray_row(const struct image *from, int y, int *made, uint8_t *ring,
-                               size_t ring_stride, const struct sobel *sobel)
-{
-    const uint8_t *source = from->pixels + (size_t)y * from->stride;
-    if (!sobel->prologue.makes_gray && !sobel->prologue.looks_up)
-        return source;
-    uint8_t *row = ring + (size_t)(y % 3) * ring_stride;
-    if (*made < y) {
-        prologue_row(&sobel->prologue, source, row, from->width, from->channels);
-        *made = y;
-    }
-    return row;
-}
-
 static void sobel_cpu(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work)
 {
     const struct sobel *sobel = (const struct sobel *)pass->params;
-    int width = (int)from->width, height = (int)from->height, made = -1;
-    size_t ring_stride = image_stride(from->width, 1);
+    int width = (int)from->width, height = (int)from->height;
+    bool zero = sobel->border == SOBEL_ZERO;
+    enum border border = sobel->border == SOBEL_REFLECT101 ? BORDER_REFLECT101 : BORDER_REPLICATE;
+    struct window window;
+    window_open(&window, from, &sobel->prologue, border, 0, 1, work);
     for (int y = 0; y < height && !pass_is_late_at(pass, (uint32_t)y); y++) {
-        /* Rows are requested from top to bottom: a new row replaces the row three above it. */
-        int above = sobel_inside(y - 1, height, sobel->border);
-        int below = sobel_inside(y + 1, height, sobel->border);
         uint8_t *row = to->pixels + (size_t)y * to->stride;
         struct rows rows = {.width = width, .border = sobel->border};
-        rows.middle = gray_row(from, y, &made, work, ring_stride, sobel);
-        rows.below = gray_row(from, below, &made, work, ring_stride, sobel);
-        rows.above = gray_row(from, above, &made, work, ring_stride, sobel);
-        bool zero = sobel->border == SOBEL_ZERO;
+        rows.above = window_row(&window, y, -1);
+        rows.middle = window_row(&window, y, 0);
+        rows.below = window_row(&window, y, 1);
         if (zero && (y == 0 || y == height - 1))
             memset(row, 0, (size_t)width);
         else
@@ -159,10 +143,9 @@ static enum status sobel_step(const struct op_item *item, const void *params, st
     struct grayscale gray = grayscale_default(chain->background);
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &sobel.prologue);
-    bool makes_rows = sobel.prologue.makes_gray || sobel.prologue.looks_up;
     struct pass *pass =
         chain_add(chain, &types[sobel.prologue.looks_up], to, &sobel, sizeof(sobel));
-    pass->work_bytes = makes_rows ? 3 * image_stride(to.width, 1) : 0;
+    pass->work_bytes = prologue_is_empty(&sobel.prologue) ? 0 : 3 * window_pitch(to.width, 1, 0);
     return STATUS_OK;
 }
 

@@ -20,8 +20,10 @@ void window_open(struct window *window, const struct image *from, const struct p
     uint32_t channels = prologue->makes_gray ? 1 : from->channels;
     *window = (struct window){.from = from, .prologue = prologue, .channels = channels,
                               .border = border, .across = across, .down = down, .ring = ring,
+                              .in_place = across == 0 && prologue_is_empty(prologue),
                               .made = -1, .pitch = window_pitch(from->width, channels, across)};
-    memset(ring + window->pitch * (2 * (size_t)down + 1), 0, window->pitch);
+    if (border == BORDER_ZERO)
+        memset(ring + window->pitch * (2 * (size_t)down + 1), 0, window->pitch);
 }
 
 static uint8_t *ring_row(const struct window *window, int row)
@@ -53,6 +55,8 @@ const uint8_t *window_row(struct window *window, int y, int step)
     int row = border_inside(y + step, (int)window->from->height, window->border);
     if (row < 0)
         return ring_row(window, 2 * window->down + 1);
+    if (window->in_place)
+        return window->from->pixels + (size_t)row * window->from->stride;
     while (window->made < row)
         make_row(window, ++window->made);
     return ring_row(window, row % (2 * window->down + 1));

@@ -3,7 +3,8 @@
  *
  * Rows of the source are copied when they are needed into a cyclic buffer with one row per row of
  * the neighbourhood. Each row has enough pixels before and after it, so that the loops need no
- * special cases. The prologue is applied during the copy.
+ * special cases. The prologue is applied during the copy. Without a prologue, and without pixels
+ * before and after a row, rows are read from the source as they are.
  */
 #ifndef GPUIMGD_GPU_OPS_WINDOW_H
 #define GPUIMGD_GPU_OPS_WINDOW_H
@@ -21,7 +22,8 @@ struct window {
     uint32_t channels; /* of the buffer's rows: 1 if gray is made */
     enum border border;
     int across, down; /* reach of the neighbourhood, in pixels on either side */
-    uint8_t *ring;    /* 2 down + 1 rows, and one of zeros */
+    bool in_place;    /* rows are the source's own; the buffer is not used, but for zeros */
+    uint8_t *ring;    /* 2 down + 1 rows, and one of zeros with BORDER_ZERO */
     size_t pitch;
     int made; /* last row of the source in the buffer; -1: none */
 };
