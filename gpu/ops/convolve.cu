@@ -106,25 +106,6 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
-template <int K, tile_form F>
-static cudaError_t launch_form(const convolve_args<K> &args, uint32_t channels,
-                               const struct prologue *prologue, cudaStream_t stream)
-{
-    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
-    unsigned blocks = tile_blocks(args.tile, BLOCK_ROWS);
-    if (channels == 3)
-        return launch_kernel(convolve_kernel<3, K, F>, blocks, WARPS * WARP, 0, stream, args,
-                             given);
-    if (channels == 4)
-        return launch_kernel(convolve_kernel<4, K, F>, blocks, WARPS * WARP, 0, stream, args,
-                             given);
-    if constexpr (F != TILE_GRAY)
-        return launch_kernel(convolve_kernel<1, K, F>, blocks, WARPS * WARP, 0, stream, args,
-                             given);
-    else
-        return cudaErrorInvalidValue;
-}
-
 template <int K>
 static cudaError_t launch(const struct convolve *convolve, const struct image *from,
                           const struct image *to, cudaStream_t stream)
@@ -139,11 +120,10 @@ static cudaError_t launch(const struct convolve *convolve, const struct image *f
         for (int x = 0; x < convolve->columns; x++)
             args.weights[y][before + x] = convolve->weights[y * convolve->columns + x];
     const struct prologue *prologue = &convolve->prologue;
-    if (prologue->makes_gray)
-        return launch_form<K, TILE_GRAY>(args, from->channels, prologue, stream);
-    if (prologue->looks_up)
-        return launch_form<K, TILE_TABLE>(args, from->channels, prologue, stream);
-    return launch_form<K, TILE_PLAIN>(args, from->channels, prologue, stream);
+    return tile_by_form(from->channels, prologue, [&](auto c, auto form) {
+        return launch_kernel(convolve_kernel<c, K, form>, tile_blocks(args.tile, BLOCK_ROWS),
+                             WARPS * WARP, 0, stream, args, tile_prologue_of<form>(prologue));
+    });
 }
 
 PASS_LAUNCHER(convolve_cuda)

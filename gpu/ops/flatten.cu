@@ -8,7 +8,6 @@
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 
-
 #define WARPS 8
 
 /* ---- kernels ---- */
@@ -23,36 +22,35 @@ static __device__ __forceinline__ uint32_t flatten_pixel(uint32_t pixel, uint3 u
 }
 
 static __global__ void __launch_bounds__(WARPS *WARP)
-    flatten_kernel(const uint8_t *__restrict__ from, size_t from_stride, uint8_t *__restrict__ to,
-                   size_t to_stride, int width, int stretches, int stretch_count, uint3 under)
+    flatten_kernel(row_stretches a, uint3 under)
 {
     await_kernel_before();
     __shared__ alignas(16) uint32_t stage[WARPS][WARP_PIXELS * 3 / 4];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int item = blockIdx.x * WARPS + warp;
-    if (item >= stretch_count)
+    if (item >= a.stretch_count)
         return; /* the whole warp returns */
-    int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+    int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
 
     row_part<4> part;
-    row_load<4>(&part, from + (size_t)y * from_stride, x0, width, lane);
+    row_load<4>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        uint32_t a = flatten_pixel(part.words[j].x, under);
-        uint32_t b = flatten_pixel(part.words[j].y, under);
-        uint32_t c = flatten_pixel(part.words[j].z, under);
-        uint32_t d = flatten_pixel(part.words[j].w, under);
+        uint32_t p0 = flatten_pixel(part.words[j].x, under);
+        uint32_t p1 = flatten_pixel(part.words[j].y, under);
+        uint32_t p2 = flatten_pixel(part.words[j].z, under);
+        uint32_t p3 = flatten_pixel(part.words[j].w, under);
         uint32_t *place = &stage[warp][(lane + j * WARP) * 3];
-        place[0] = a | b << 24;
-        place[1] = b >> 8 | c << 16;
-        place[2] = c >> 16 | d << 8;
+        place[0] = p0 | p1 << 24;
+        place[1] = p1 >> 8 | p2 << 16;
+        place[2] = p2 >> 16 | p3 << 8;
     }
     __syncwarp();
-    uint8_t *row = to + (size_t)y * to_stride;
+    uint8_t *row = a.to + (size_t)y * a.to_stride;
 #pragma unroll
     for (int j = 0; j < 3; j++) {
         int piece = lane + j * WARP, offset = x0 * 3 + piece * 16;
-        if (offset < width * 3)
+        if (offset < a.width * 3)
             *reinterpret_cast<uint4 *>(row + offset) =
                 reinterpret_cast<const uint4 *>(stage[warp])[piece];
     }
@@ -64,10 +62,7 @@ PASS_LAUNCHER(flatten_cuda)
 {
     const struct flatten *flatten = reinterpret_cast<const struct flatten *>(pass->params);
     const uint8_t *under = flatten->background;
-    int stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
-    int count = stretches * (int)from->height;
-    unsigned blocks = (unsigned)(count + WARPS - 1) / WARPS;
-    return launch_kernel(flatten_kernel, blocks, WARPS * WARP, 0, stream, from->pixels,
-                         from->stride, to->pixels, to->stride, (int)from->width, stretches, count,
+    row_stretches args = row_stretches_of<>(from, to);
+    return launch_kernel(flatten_kernel, stretch_blocks(args, WARPS), WARPS * WARP, 0, stream, args,
                          make_uint3(under[0], under[1], under[2]));
 }

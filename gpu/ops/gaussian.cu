@@ -180,30 +180,6 @@ static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even
     }
 }
 
-template <int C, int R, tile_form F>
-static cudaError_t launch_shape(const gaussian_args<R> &args, const tile_prologue<F> &given,
-                                cudaStream_t stream)
-{
-    using shape = gaussian_shape<C, R>;
-    return launch_kernel(gaussian_kernel<C, R, F>, tile_blocks(args.tile, shape::rows),
-                         shape::warps * WARP, 0, stream, args, given);
-}
-
-template <int R, tile_form F>
-static cudaError_t launch_form(const gaussian_args<R> &args, uint32_t channels,
-                               const struct prologue *prologue, cudaStream_t stream)
-{
-    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
-    if (channels == 3)
-        return launch_shape<3, R, F>(args, given, stream);
-    if (channels == 4)
-        return launch_shape<4, R, F>(args, given, stream);
-    if constexpr (F != TILE_GRAY)
-        return launch_shape<1, R, F>(args, given, stream);
-    else
-        return cudaErrorInvalidValue;
-}
-
 template <int R>
 static cudaError_t launch(const struct gaussian *gaussian, const struct image *from,
                           const struct image *to, cudaStream_t stream)
@@ -220,11 +196,12 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
                                         << (byte % 4 * 8);
     put_down(gaussian, R, args.down_even, args.down_odd);
     const struct prologue *prologue = &gaussian->prologue;
-    if (prologue->makes_gray)
-        return launch_form<R, TILE_GRAY>(args, from->channels, prologue, stream);
-    if (prologue->looks_up)
-        return launch_form<R, TILE_TABLE>(args, from->channels, prologue, stream);
-    return launch_form<R, TILE_PLAIN>(args, from->channels, prologue, stream);
+    return tile_by_form(from->channels, prologue, [&](auto c, auto form) {
+        using shape = gaussian_shape<c, R>;
+        return launch_kernel(gaussian_kernel<c, R, form>, tile_blocks(args.tile, shape::rows),
+                             shape::warps * WARP, 0, stream, args,
+                             tile_prologue_of<form>(prologue));
+    });
 }
 
 static cudaError_t launch_strip(const struct gaussian *gaussian, const struct image *from,

@@ -25,8 +25,7 @@ static __device__ __forceinline__ uint32_t look_up_four(const uint8_t *own, uint
 
 /* `from` may be `to`: each lane overwrites only pixels that it has read. */
 static __global__ void __launch_bounds__(SWEEP_THREADS)
-    look_up_kernel(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride,
-                   int width, int stretches, int stretch_count, const uint8_t *table)
+    look_up_kernel(row_stretches a, const uint8_t *table)
 {
     await_kernel_before();
     __shared__ uint32_t copies[HISTOGRAM_BINS / 4 * WARP];
@@ -35,14 +34,14 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         copies[i] = reinterpret_cast<const uint32_t *>(table)[i / WARP];
     __syncthreads();
     const uint8_t *own = reinterpret_cast<const uint8_t *>(copies + lane);
-    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < stretch_count;
+    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < a.stretch_count;
          item += gridDim.x * SWEEP_WARPS) {
-        int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+        int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
         int x = x0 + lane * LANE_PIXELS;
-        if (x >= width)
+        if (x >= a.width)
             continue;
-        uint4 pixels = *reinterpret_cast<const uint4 *>(from + (size_t)y * from_stride + x);
-        *reinterpret_cast<uint4 *>(to + (size_t)y * to_stride + x) =
+        uint4 pixels = *reinterpret_cast<const uint4 *>(a.from + (size_t)y * a.from_stride + x);
+        *reinterpret_cast<uint4 *>(a.to + (size_t)y * a.to_stride + x) =
             make_uint4(look_up_four(own, pixels.x), look_up_four(own, pixels.y),
                        look_up_four(own, pixels.z), look_up_four(own, pixels.w));
     }
@@ -61,8 +60,7 @@ int gray_table_run_cuda(const struct pass *pass, const struct image *from, const
         result = make(table, from->width * from->height, stream);
     if (result != cudaSuccess)
         return result;
-    struct sweep sweep = sweep_of(to, SWEEP_WARPS, 4);
-    return launch_kernel(look_up_kernel, sweep.blocks, SWEEP_THREADS, 0, stream, gray->pixels,
-                         gray->stride, to->pixels, to->stride, (int)to->width, sweep.stretches,
-                         sweep.count, table->table);
+    row_stretches args = row_stretches_of<>(gray, to);
+    return launch_kernel(look_up_kernel, sweep_blocks(args, SWEEP_WARPS, 4), SWEEP_THREADS, 0,
+                         stream, args, table->table);
 }

@@ -121,9 +121,7 @@ static __device__ __forceinline__ void keep_gray(uint8_t *row, const uint32_t *w
 /* Counts gray in one table. keep: destination of the gray, or NULL. */
 template <int C>
 static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
-    histogram_gray_kernel(const uint8_t *from, size_t from_stride, uint8_t *keep,
-                          size_t keep_stride, int width, int stretches, int stretch_count,
-                          gray_words gray, uint32_t *counts)
+    histogram_gray_kernel(row_stretches a, gray_words gray, uint32_t *counts)
 {
     await_kernel_before();
     constexpr int warps = GRAY_WARPS(C);
@@ -131,31 +129,31 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
     __shared__ alignas(16) uint8_t stage[C == 3 ? warps : 1][C == 3 ? WARP_PIXELS * 3 : 16];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * warps;
     int item = blockIdx.x * warps + warp;
-    sweep_place at = sweep_begin(item, step, stretches);
+    sweep_place at = sweep_begin(item, step, a.stretches);
     gray_part<C> held, next;
-    if (item < stretch_count)
-        gray_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+    if (item < a.stretch_count)
+        gray_load<C>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
     if (threadIdx.x < HISTOGRAM_BINS)
         table[threadIdx.x] = 0;
     __syncthreads();
-    for (; item < stretch_count; item += step) {
+    for (; item < a.stretch_count; item += step) {
         int y = at.y, x0 = at.x0;
         held = next;
         sweep_next(&at);
-        if (item + step < stretch_count)
-            gray_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+        if (item + step < a.stretch_count)
+            gray_load<C>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
         uint32_t words[4];
         gray_of<C>(words, &held, stage[C == 3 ? warp : 0], lane, gray);
-        if (C != 1 && keep)
-            keep_gray<C>(keep + (size_t)y * keep_stride, words, x0, lane, width);
-        if (x0 + WARP_PIXELS <= width) {
+        if (C != 1 && a.to)
+            keep_gray<C>(a.to + (size_t)y * a.to_stride, words, x0, lane, a.width);
+        if (x0 + WARP_PIXELS <= a.width) {
 #pragma unroll
             for (int m = 0; m < 4; m++)
                 count_gray(table, words[m]);
         } else {
 #pragma unroll
             for (int m = 0; m < 4; m++)
-                count_some_gray(table, words[m], width - gray_place<C>(x0, lane, m));
+                count_some_gray(table, words[m], a.width - gray_place<C>(x0, lane, m));
         }
     }
     __syncthreads();
@@ -182,18 +180,17 @@ static __device__ __forceinline__ void count_piece(uint32_t *const *planes, cons
 /* Counts colour in one table per channel. */
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
-    histogram_colour_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
-                            int stretch_count, uint32_t *counts, uint32_t one)
+    histogram_colour_kernel(row_stretches a, uint32_t *counts, uint32_t one)
 {
     await_kernel_before();
     constexpr int copies = COPIES(C), bins = C * HISTOGRAM_BINS;
     __shared__ alignas(16) uint32_t tables[bins * copies];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * SWEEP_WARPS;
     int item = blockIdx.x * SWEEP_WARPS + warp;
-    sweep_place at = sweep_begin(item, step, stretches);
+    sweep_place at = sweep_begin(item, step, a.stretches);
     row_part<C> part, next;
-    if (item < stretch_count)
-        row_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+    if (item < a.stretch_count)
+        row_load<C>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
     for (int i = threadIdx.x; i < bins * copies / 4; i += SWEEP_THREADS)
         reinterpret_cast<uint4 *>(tables)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
@@ -202,12 +199,12 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
     for (int c = 0; c < C; c++)
         planes[c] = tables + (C == 3 ? (lane + c) % 3 : c) * HISTOGRAM_BINS * copies +
                     lane % copies;
-    for (; item < stretch_count; item += step) {
-        int left = width - at.x0;
+    for (; item < a.stretch_count; item += step) {
+        int left = a.width - at.x0;
         part = next;
         sweep_next(&at);
-        if (item + step < stretch_count)
-            row_load<C>(&next, from + (size_t)at.y * from_stride, at.x0, width, lane);
+        if (item + step < a.stretch_count)
+            row_load<C>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
 #pragma unroll
         for (int j = 0; j < C; j++) {
             if (left >= WARP_PIXELS)
@@ -232,26 +229,6 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 
 /* ---- launchers ---- */
 
-template <int C>
-static cudaError_t launch_gray(const struct image *from, const struct histogram *histogram,
-                               const struct image *gray, uint32_t *counts, cudaStream_t stream)
-{
-    struct sweep sweep = sweep_of(from, GRAY_WARPS(C), GRAY_BLOCKS);
-    return launch_kernel(histogram_gray_kernel<C>, sweep.blocks, GRAY_WARPS(C) * WARP, 0, stream,
-                         from->pixels, from->stride, gray ? gray->pixels : NULL,
-                         gray ? gray->stride : 0, (int)from->width, sweep.stretches, sweep.count,
-                         gray_words_of(&histogram->gray), counts);
-}
-
-template <int C>
-static cudaError_t launch_colour(const struct image *from, uint32_t *counts, cudaStream_t stream)
-{
-    struct sweep sweep = sweep_of(from, SWEEP_WARPS, COLOUR_BLOCKS);
-    return launch_kernel(histogram_colour_kernel<C>, sweep.blocks, SWEEP_THREADS, 0, stream,
-                         from->pixels, from->stride, (int)from->width, sweep.stretches, sweep.count,
-                         counts, 1);
-}
-
 int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
                          const struct image *gray, uint32_t *counts, struct CUstream_st *stream)
 {
@@ -260,15 +237,19 @@ int histogram_count_cuda(const struct image *from, const struct histogram *histo
         cudaMemsetAsync(counts, 0, planes * HISTOGRAM_BINS * sizeof(*counts), stream);
     if (result != cudaSuccess)
         return result;
-    if (planes == 1 && from->channels == 1)
-        return launch_gray<1>(from, histogram, NULL, counts, stream);
-    if (planes == 1 && from->channels == 3)
-        return launch_gray<3>(from, histogram, gray, counts, stream);
-    if (planes == 1)
-        return launch_gray<4>(from, histogram, gray, counts, stream);
-    if (from->channels == 3)
-        return launch_colour<3>(from, counts, stream);
-    return launch_colour<4>(from, counts, stream);
+    row_stretches args = row_stretches_of<>(from, gray ? gray : from);
+    if (!gray || from->channels == 1)
+        args.to = NULL;
+    return by_channels(from->channels, [&](auto c) {
+        if (c == 1 || planes == 1)
+            return launch_kernel(histogram_gray_kernel<c>,
+                                 sweep_blocks(args, GRAY_WARPS(c), GRAY_BLOCKS),
+                                 GRAY_WARPS(c) * WARP, 0, stream, args,
+                                 gray_words_of(&histogram->gray), counts);
+        return launch_kernel(histogram_colour_kernel<c == 1 ? 3 : decltype(c)::value>,
+                             sweep_blocks(args, SWEEP_WARPS, COLOUR_BLOCKS), SWEEP_THREADS, 0,
+                             stream, args, counts, 1);
+    });
 }
 
 PASS_LAUNCHER(histogram_cuda)

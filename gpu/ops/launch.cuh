@@ -11,6 +11,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "gpu/plan/pass.h"
 
 #define EARLY_START_ARCH 900
@@ -59,6 +61,38 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     config.numAttrs = starts_early() ? 1 : 0;
     cudaError_t status = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     return status == cudaSuccess ? status : cudaGetLastError();
+}
+
+/* The images of a pass, for its kernels; args structs derive from it. */
+struct pass_images {
+    const uint8_t *from;
+    uint8_t *to;
+    size_t from_stride, to_stride;
+    int from_width, from_height, width, height; /* width, height: of the result */
+};
+
+/* Args with the images, and zero otherwise. */
+template <typename Args>
+static inline Args pass_args(const struct image *from, const struct image *to)
+{
+    Args args = {};
+    args.from = from->pixels;
+    args.to = to->pixels;
+    args.from_stride = from->stride;
+    args.to_stride = to->stride;
+    args.from_width = (int)from->width;
+    args.from_height = (int)from->height;
+    args.width = (int)to->width;
+    args.height = (int)to->height;
+    return args;
+}
+
+/* Calls `launch` with the number of channels as a constant: 1, 3 or 4. */
+template <typename Launch> static cudaError_t by_channels(uint32_t channels, const Launch &launch)
+{
+    return channels == 1   ? launch(std::integral_constant<int, 1>())
+           : channels == 3 ? launch(std::integral_constant<int, 3>())
+                           : launch(std::integral_constant<int, 4>());
 }
 
 /* The head of a pass's launcher, which gpu/ops/NAME.c declares as a pass_cuda. */

@@ -139,41 +139,14 @@ static __global__ void __launch_bounds__(WARPS *WARP)
 
 /* ---- launchers ---- */
 
-template <int SIZE, tile_form F>
-static cudaError_t launch_form(const tile_args &args, uint32_t channels,
-                               const struct prologue *prologue, cudaStream_t stream)
-{
-    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
-    unsigned blocks = tile_blocks(args, BLOCK_ROWS);
-    if (channels == 3)
-        return launch_kernel(median_kernel<3, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
-                             given);
-    if (channels == 4)
-        return launch_kernel(median_kernel<4, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
-                             given);
-    if constexpr (F != TILE_GRAY)
-        return launch_kernel(median_kernel<1, SIZE, F>, blocks, WARPS * WARP, 0, stream, args,
-                             given);
-    else
-        return cudaErrorInvalidValue;
-}
-
-template <int SIZE>
-static cudaError_t launch(const struct image *from, const struct image *to,
-                          const struct prologue *prologue, cudaStream_t stream)
-{
-    tile_args args = tile_args_of(from, to, BORDER_REPLICATE);
-    if (prologue->makes_gray)
-        return launch_form<SIZE, TILE_GRAY>(args, from->channels, prologue, stream);
-    if (prologue->looks_up)
-        return launch_form<SIZE, TILE_TABLE>(args, from->channels, prologue, stream);
-    return launch_form<SIZE, TILE_PLAIN>(args, from->channels, prologue, stream);
-}
-
 PASS_LAUNCHER(median_cuda)
 {
     const struct median *median = reinterpret_cast<const struct median *>(pass->params);
     const struct prologue *prologue = &median->prologue;
-    return median->size == 3 ? launch<3>(from, to, prologue, stream)
-                             : launch<5>(from, to, prologue, stream);
+    tile_args args = tile_args_of(from, to, BORDER_REPLICATE);
+    return tile_by_form(from->channels, prologue, [&](auto c, auto form) {
+        auto kernel = median->size == 3 ? median_kernel<c, 3, form> : median_kernel<c, 5, form>;
+        return launch_kernel(kernel, tile_blocks(args, BLOCK_ROWS), WARPS * WARP, 0, stream, args,
+                             tile_prologue_of<form>(prologue));
+    });
 }

@@ -47,11 +47,7 @@
 
 /* ---- kernels ---- */
 
-struct orient_args {
-    const uint8_t *from;
-    uint8_t *to;
-    size_t from_stride, to_stride;
-    int from_width, from_height, width, height; /* `width` and `height` are those of the result */
+struct orient_args : pass_images {
     int across;  /* pieces, stretches or tiles per row of the result */
     int items;   /* their total number, for kernels that number them */
     int skew;    /* bytes from a multiple of 16 to a lane's source */
@@ -353,9 +349,8 @@ template <int C> static cudaError_t launch_swap(orient_args args, cudaStream_t s
 {
     args.across = pieces_of(args.width, tile_of<C>::side);
     unsigned blocks = (unsigned)(args.across * pieces_of(args.height, tile_of<C>::side));
-    if (args.skew)
-        return launch_kernel(orient_swap_kernel<C, true>, blocks, THREADS, 0, stream, args);
-    return launch_kernel(orient_swap_kernel<C, false>, blocks, THREADS, 0, stream, args);
+    auto kernel = args.skew ? orient_swap_kernel<C, true> : orient_swap_kernel<C, false>;
+    return launch_kernel(kernel, blocks, THREADS, 0, stream, args);
 }
 
 template <int C, bool MIRROR>
@@ -364,11 +359,9 @@ static cudaError_t launch_rows(orient_args args, int row_bytes, cudaStream_t str
     args.across = pieces_of(row_bytes, 16);
     args.items = args.across * pieces_of(args.height, ROWS);
     unsigned blocks = (unsigned)pieces_of(args.items, ROW_THREADS);
-    if (args.skew)
-        return launch_kernel(orient_rows_kernel<C, MIRROR, true>, blocks, ROW_THREADS, 0, stream,
-                             args, row_bytes);
-    return launch_kernel(orient_rows_kernel<C, MIRROR, false>, blocks, ROW_THREADS, 0, stream, args,
-                         row_bytes);
+    auto kernel = args.skew ? orient_rows_kernel<C, MIRROR, true>
+                            : orient_rows_kernel<C, MIRROR, false>;
+    return launch_kernel(kernel, blocks, ROW_THREADS, 0, stream, args, row_bytes);
 }
 
 static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
@@ -376,33 +369,22 @@ static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
     args.across = pieces_of(args.width, STRETCH);
     args.items = args.across * args.height;
     unsigned blocks = (unsigned)pieces_of(args.items, WARPS);
-    if (args.skew)
-        return launch_kernel(orient_mirror_rgb_kernel<true>, blocks, THREADS, 0, stream, args);
-    return launch_kernel(orient_mirror_rgb_kernel<false>, blocks, THREADS, 0, stream, args);
+    auto kernel = args.skew ? orient_mirror_rgb_kernel<true> : orient_mirror_rgb_kernel<false>;
+    return launch_kernel(kernel, blocks, THREADS, 0, stream, args);
 }
 
 PASS_LAUNCHER(orient_cuda)
 {
     const struct orient *orient = reinterpret_cast<const struct orient *>(pass->params);
     int channels = (int)from->channels, row_bytes = (int)from->width * channels;
-    orient_args args = {};
-    args.from = from->pixels;
-    args.to = to->pixels;
-    args.from_stride = from->stride;
-    args.to_stride = to->stride;
-    args.from_width = (int)from->width;
-    args.from_height = (int)from->height;
-    args.width = (int)to->width;
-    args.height = (int)to->height;
+    orient_args args = pass_args<orient_args>(from, to);
     args.flip_x = orient->flip_x;
     args.flip_y = orient->flip_y;
     /* If mirrored, pieces are counted from the end of a row. */
     uintptr_t origin = (uintptr_t)from->pixels + (orient->flip_x ? row_bytes : 0);
     args.skew = (int)(origin % 16);
     if (orient->swap)
-        return channels == 1   ? launch_swap<1>(args, stream)
-               : channels == 3 ? launch_swap<3>(args, stream)
-                               : launch_swap<4>(args, stream);
+        return by_channels(from->channels, [&](auto c) { return launch_swap<c>(args, stream); });
     if (!orient->flip_x)
         return launch_rows<1, false>(args, row_bytes, stream);
     return channels == 1   ? launch_rows<1, true>(args, row_bytes, stream)

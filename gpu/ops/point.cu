@@ -57,12 +57,7 @@ static __global__ void __launch_bounds__(THREADS)
             row[first + j * THREADS] = look_up_four<ALPHA>(held[j], table);
 }
 
-struct point_args {
-    const uint8_t *from;
-    uint8_t *to;
-    size_t from_stride, to_stride;
-    int width, stretches, stretch_count; /* each warp processes a stretch of WARP_PIXELS pixels
-                                            of a row */
+struct point_args : row_stretches {
     gray_words gray;
     int32_t matrix[3][4];
     point_tables tables;
@@ -395,9 +390,7 @@ static bool wide_fits(cudaError_t *result)
 
 static cudaError_t launch_wide(const point_args &args, cudaStream_t stream)
 {
-    int blocks = (args.stretch_count + WIDE_WARPS - 1) / WIDE_WARPS;
-    int fill = multiprocessors() * WIDE_BLOCKS;
-    return launch_kernel(wide_kernel, blocks < fill ? blocks : fill, WIDE_THREADS,
+    return launch_kernel(wide_kernel, sweep_blocks(args, WIDE_WARPS, WIDE_BLOCKS), WIDE_THREADS,
                          sizeof(wide_memory), stream, args);
 }
 
@@ -405,35 +398,25 @@ template <int C, bool GRAY>
 static cudaError_t launch_mix(const point_args &args, unsigned blocks, const struct point *point,
                               cudaStream_t stream)
 {
-    if (point->before && point->after)
-        return launch_kernel(mix_kernel<C, GRAY, true, true>, blocks, THREADS, 0, stream, args);
-    if (point->before)
-        return launch_kernel(mix_kernel<C, GRAY, true, false>, blocks, THREADS, 0, stream, args);
-    if (point->after)
-        return launch_kernel(mix_kernel<C, GRAY, false, true>, blocks, THREADS, 0, stream, args);
-    return launch_kernel(mix_kernel<C, GRAY, false, false>, blocks, THREADS, 0, stream, args);
+    auto kernel = point->before ? point->after ? mix_kernel<C, GRAY, true, true>
+                                               : mix_kernel<C, GRAY, true, false>
+                  : point->after ? mix_kernel<C, GRAY, false, true>
+                                 : mix_kernel<C, GRAY, false, false>;
+    return launch_kernel(kernel, blocks, THREADS, 0, stream, args);
 }
 
 PASS_LAUNCHER(point_cuda)
 {
     const struct point *point = reinterpret_cast<const struct point *>(pass->params);
-    point_args args;
+    point_args args = row_stretches_of<point_args>(from, to);
     memcpy(&args.tables, point->tables, sizeof(args.tables));
     if (point->mix == POINT_TABLE)
         return launch_table(from, to, args.tables, stream);
-    args.from = from->pixels;
-    args.to = to->pixels;
-    args.from_stride = from->stride;
-    args.to_stride = to->stride;
-    args.width = (int)to->width;
-    args.stretches = (int)((to->width + WARP_PIXELS - 1) / WARP_PIXELS);
-    args.stretch_count = args.stretches * (int)to->height;
     args.gray = gray_words_of(&point->gray);
     memcpy(args.matrix, point->matrix, sizeof(args.matrix));
-    unsigned blocks = (unsigned)(args.stretch_count + WARPS - 1) / WARPS;
-    if (point->mix == POINT_TINT) {
+    unsigned blocks = stretch_blocks(args, WARPS);
+    if (point->mix == POINT_TINT)
         return launch_kernel(tint_kernel, blocks, THREADS, 0, stream, args);
-    }
     if (from->channels == 3 && point->mix != POINT_GRAY && point->before && point->after) {
         cudaError_t result;
         bool fits = wide_fits(&result);

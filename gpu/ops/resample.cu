@@ -26,12 +26,8 @@
 
 /* ---- kernels ---- */
 
-struct resample_args {
-    const uint8_t *from;
-    uint8_t *to;
+struct resample_args : pass_images {
     const int32_t *first, *weights;
-    size_t from_stride, to_stride;
-    int from_width, from_height, width, height;
     int taps, split_bits, chunk; /* chunk: weights per output in shared memory */
     int premultiply, divide;
 };
@@ -208,15 +204,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
 static resample_args images_of(const struct pass *pass, const struct image *from,
                                const struct image *to)
 {
-    resample_args args = {};
-    args.from = from->pixels;
-    args.to = to->pixels;
-    args.from_stride = from->stride;
-    args.to_stride = to->stride;
-    args.from_width = (int)from->width;
-    args.from_height = (int)from->height;
-    args.width = (int)to->width;
-    args.height = (int)to->height;
+    resample_args args = pass_args<resample_args>(from, to);
     args.first = reinterpret_cast<const int32_t *>(pass->constants);
     return args;
 }
@@ -246,11 +234,9 @@ PASS_LAUNCHER(resample_x_cuda)
     args.chunk = min(args.taps, X_WEIGHTS / outputs);
     dim3 blocks((unsigned)((args.width + outputs - 1) / outputs),
                 (unsigned)((args.height + WARPS * ROWS - 1) / (WARPS * ROWS)));
-    if (from->channels == 1)
-        return launch_kernel(resample_x_kernel<1>, blocks, THREADS, 0, stream, args);
-    if (from->channels == 3)
-        return launch_kernel(resample_x_kernel<3>, blocks, THREADS, 0, stream, args);
-    return launch_kernel(resample_x_kernel<4>, blocks, THREADS, 0, stream, args);
+    return by_channels(from->channels, [&](auto c) {
+        return launch_kernel(resample_x_kernel<c>, blocks, THREADS, 0, stream, args);
+    });
 }
 
 static dim3 word_blocks(const struct image *to)
@@ -273,9 +259,7 @@ PASS_LAUNCHER(pick_cuda)
     resample_args args = images_of(pass, from, to);
     dim3 threads(Y_WORDS, Y_ROWS), blocks = word_blocks(to);
     args.weights = args.first + to->width;
-    if (from->channels == 1)
-        return launch_kernel(pick_kernel<1>, blocks, threads, 0, stream, args);
-    if (from->channels == 3)
-        return launch_kernel(pick_kernel<3>, blocks, threads, 0, stream, args);
-    return launch_kernel(pick_kernel<4>, blocks, threads, 0, stream, args);
+    return by_channels(from->channels, [&](auto c) {
+        return launch_kernel(pick_kernel<c>, blocks, threads, 0, stream, args);
+    });
 }

@@ -13,10 +13,30 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/grayscale.h"
+#include "gpu/ops/launch.cuh"
 
 #define WARP 32
 #define LANE_PIXELS 16
 #define WARP_PIXELS (WARP * LANE_PIXELS)
+
+/* The images of a pass whose warps process a stretch each; stretches are numbered row by row. */
+struct row_stretches : pass_images {
+    int stretches, stretch_count; /* per row, in the image */
+};
+
+template <typename Args = row_stretches>
+static inline Args row_stretches_of(const struct image *from, const struct image *to)
+{
+    Args args = pass_args<Args>(from, to);
+    args.stretches = (args.from_width + WARP_PIXELS - 1) / WARP_PIXELS;
+    args.stretch_count = args.stretches * args.from_height;
+    return args;
+}
+
+static inline unsigned stretch_blocks(const row_stretches &args, int warps)
+{
+    return (unsigned)(args.stretch_count + warps - 1) / warps;
+}
 
 /* Weights for __dp2a: pairs of 16 bits per word, for pixels at four positions in a word. */
 struct gray_words {

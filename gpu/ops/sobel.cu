@@ -53,11 +53,7 @@
 
 /* ---- kernels ---- */
 
-struct sobel_args {
-    const uint8_t *from;
-    uint8_t *to;
-    size_t from_stride, to_stride;
-    int width, height;
+struct sobel_args : pass_images {
     int strips;     /* blocks per row */
     int block_rows; /* rows of the result */
     enum sobel_border border;
@@ -312,43 +308,24 @@ static cudaError_t launch_form(const sobel_args &args, unsigned blocks, const st
                                cudaStream_t stream)
 {
     const table_argument<TABLE> table = table_argument_of<TABLE>(&sobel->prologue);
-    if (sobel->magnitude == SOBEL_HALF)
-        return launch_kernel(sobel_kernel<C, SOBEL_HALF, TABLE>, blocks, WARPS * WARP, 0, stream,
-                             args, table);
-    if (sobel->magnitude == SOBEL_L1)
-        return launch_kernel(sobel_kernel<C, SOBEL_L1, TABLE>, blocks, WARPS * WARP, 0, stream,
-                             args, table);
-    return launch_kernel(sobel_kernel<C, SOBEL_L2, TABLE>, blocks, WARPS * WARP, 0, stream, args,
-                         table);
-}
-
-template <int C>
-static cudaError_t launch(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
-                          cudaStream_t stream)
-{
-    return sobel->prologue.looks_up ? launch_form<C, true>(args, blocks, sobel, stream)
-                                    : launch_form<C, false>(args, blocks, sobel, stream);
+    auto kernel = sobel->magnitude == SOBEL_HALF ? sobel_kernel<C, SOBEL_HALF, TABLE>
+                  : sobel->magnitude == SOBEL_L1 ? sobel_kernel<C, SOBEL_L1, TABLE>
+                                                 : sobel_kernel<C, SOBEL_L2, TABLE>;
+    return launch_kernel(kernel, blocks, WARPS * WARP, 0, stream, args, table);
 }
 
 PASS_LAUNCHER(sobel_cuda)
 {
     const struct sobel *sobel = reinterpret_cast<const struct sobel *>(pass->params);
-    sobel_args args;
-    args.from = from->pixels;
-    args.to = to->pixels;
-    args.from_stride = from->stride;
-    args.to_stride = to->stride;
-    args.width = (int)from->width;
-    args.height = (int)from->height;
+    sobel_args args = pass_args<sobel_args>(from, to);
     args.strips = (args.width + WARP_PIXELS - 1) / WARP_PIXELS;
     args.block_rows = block_rows(args.width, args.height, (int)from->channels);
     args.border = sobel->border;
     args.gray = gray_words_of(&sobel->prologue.gray);
     unsigned down = (unsigned)((args.height + args.block_rows - 1) / args.block_rows);
     unsigned blocks = (unsigned)args.strips * down;
-    if (from->channels == 1)
-        return launch<1>(args, blocks, sobel, stream);
-    if (from->channels == 3)
-        return launch<3>(args, blocks, sobel, stream);
-    return launch<4>(args, blocks, sobel, stream);
+    return by_channels(from->channels, [&](auto c) {
+        return sobel->prologue.looks_up ? launch_form<c, true>(args, blocks, sobel, stream)
+                                        : launch_form<c, false>(args, blocks, sobel, stream);
+    });
 }

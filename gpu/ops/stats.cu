@@ -85,8 +85,7 @@ static __device__ __forceinline__ uint32_t greater_half(uint32_t two)
 
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
-    stats_kernel(const uint8_t *from, size_t from_stride, int width, int stretches,
-                 int stretch_count, struct stats_channel *result)
+    stats_kernel(row_stretches a, struct stats_channel *result)
 {
     await_kernel_before();
     __shared__ alignas(16) uint8_t stage[C == 3 ? SWEEP_WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
@@ -99,12 +98,12 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
     }
     __syncthreads();
     lane_stats stats[C] = {};
-    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < stretch_count;
+    for (int item = blockIdx.x * SWEEP_WARPS + warp; item < a.stretch_count;
          item += gridDim.x * SWEEP_WARPS) {
-        int y = item / stretches, x0 = (item - y * stretches) * WARP_PIXELS;
+        int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
         row_part<C> part;
-        row_load<C>(&part, from + (size_t)y * from_stride, x0, width, lane);
-        take_part<C>(stats, &part, stage[C == 3 ? warp : 0], lane, width - x0);
+        row_load<C>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
+        take_part<C>(stats, &part, stage[C == 3 ? warp : 0], lane, a.width - x0);
     }
 #pragma unroll
     for (int c = 0; c < C; c++) {
@@ -136,17 +135,12 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 PASS_LAUNCHER(stats_cuda)
 {
     struct stats_channel *result = reinterpret_cast<struct stats_channel *>(work);
-    struct sweep sweep = sweep_of(from, SWEEP_WARPS, 4);
+    row_stretches args = row_stretches_of<>(from, from);
     cudaError_t error = cudaMemsetAsync(result, 0, from->channels * sizeof(*result), stream);
     if (error != cudaSuccess)
         return error;
-    int width = (int)from->width;
-    if (from->channels == 1)
-        return launch_kernel(stats_kernel<1>, sweep.blocks, SWEEP_THREADS, 0, stream, from->pixels,
-                             from->stride, width, sweep.stretches, sweep.count, result);
-    if (from->channels == 3)
-        return launch_kernel(stats_kernel<3>, sweep.blocks, SWEEP_THREADS, 0, stream, from->pixels,
-                             from->stride, width, sweep.stretches, sweep.count, result);
-    return launch_kernel(stats_kernel<4>, sweep.blocks, SWEEP_THREADS, 0, stream, from->pixels,
-                         from->stride, width, sweep.stretches, sweep.count, result);
+    return by_channels(from->channels, [&](auto c) {
+        return launch_kernel(stats_kernel<c>, sweep_blocks(args, SWEEP_WARPS, 4), SWEEP_THREADS, 0,
+                             stream, args, result);
+    });
 }

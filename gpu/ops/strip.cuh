@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/border.h"
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
 #include "gpu/plan/pass.h"
@@ -32,11 +33,7 @@
 #define STRIP_ROWS_MIN 8
 #define STRIP_ROWS_MAX 128
 
-struct strip_args {
-    const uint8_t *from;
-    uint8_t *to;
-    size_t from_stride, to_stride;
-    int width, height;
+struct strip_args : pass_images {
     int strips; /* per row of the image */
     int rows;   /* rows of the result per warp, even */
     enum border border;
@@ -47,13 +44,7 @@ struct strip_args {
 static inline strip_args strip_args_of(const struct image *from, const struct image *to,
                                        enum border border, int blocks)
 {
-    strip_args args;
-    args.from = from->pixels;
-    args.to = to->pixels;
-    args.from_stride = from->stride;
-    args.to_stride = to->stride;
-    args.width = (int)from->width;
-    args.height = (int)from->height;
+    strip_args args = pass_args<strip_args>(from, to);
     args.strips = (args.width + STRIP_WIDTH - 1) / STRIP_WIDTH;
     args.border = border;
     int down = multiprocessors() * blocks * STRIP_WARPS / args.strips;

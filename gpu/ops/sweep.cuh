@@ -13,24 +13,11 @@
 #define SWEEP_WARPS 16
 #define SWEEP_THREADS (SWEEP_WARPS * WARP)
 
-/* Stretches are numbered row by row. Warp w processes stretch w, w + the number of warps, and so
- * on: sweep_place. */
-struct sweep {
-    int stretches; /* per row */
-    int count;     /* in the image */
-    unsigned blocks;
-};
-
-/* warps: per block. blocks_an_sm: resident blocks per multiprocessor. */
-static inline struct sweep sweep_of(const struct image *from, int warps, int blocks_an_sm)
+/* Warp w processes stretch w, w + the number of warps, and so on: sweep_place. warps: per block.
+ * blocks_an_sm: resident blocks per multiprocessor. */
+static inline unsigned sweep_blocks(const row_stretches &args, int warps, int blocks_an_sm)
 {
-    struct sweep sweep;
-    sweep.stretches = (int)((from->width + WARP_PIXELS - 1) / WARP_PIXELS);
-    sweep.count = sweep.stretches * (int)from->height;
-    int all = (sweep.count + warps - 1) / warps;
-    int fill = multiprocessors() * blocks_an_sm;
-    sweep.blocks = (unsigned)(fill < all ? fill : all);
-    return sweep;
+    return min(stretch_blocks(args, warps), (unsigned)(multiprocessors() * blocks_an_sm));
 }
 
 /* The position of a warp. It advances by addition: a division costs about as much as counting 16

@@ -20,6 +20,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/ops/border.h"
+#include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/tables.cuh"
 #include "gpu/plan/pass.h"
@@ -28,11 +29,7 @@
 #define TILE_MARGIN 16
 #define TILE_PITCH (TILE_MARGIN + TILE_WIDTH + TILE_MARGIN)
 
-struct tile_args {
-    const uint8_t *from;
-    uint8_t *to;
-    size_t from_stride, to_stride;
-    int width, height;
+struct tile_args : pass_images {
     int tiles_across;
     enum border border;
 };
@@ -40,13 +37,7 @@ struct tile_args {
 static inline tile_args tile_args_of(const struct image *from, const struct image *to,
                                      enum border border)
 {
-    tile_args args;
-    args.from = from->pixels;
-    args.to = to->pixels;
-    args.from_stride = from->stride;
-    args.to_stride = to->stride;
-    args.width = (int)from->width;
-    args.height = (int)from->height;
+    tile_args args = pass_args<tile_args>(from, to);
     args.tiles_across = (args.width + TILE_WIDTH - 1) / TILE_WIDTH;
     args.border = border;
     return args;
@@ -82,6 +73,22 @@ static inline tile_prologue<F> tile_prologue_of(const struct prologue *prologue)
         given.looks_up = prologue->looks_up;
     }
     return given;
+}
+
+/* Calls launch(channels of the source, form), both as constants. */
+template <typename Launch>
+static cudaError_t tile_by_form(uint32_t channels, const struct prologue *prologue,
+                                const Launch &launch)
+{
+    std::integral_constant<tile_form, TILE_PLAIN> plain;
+    std::integral_constant<tile_form, TILE_TABLE> table;
+    std::integral_constant<tile_form, TILE_GRAY> gray;
+    if (prologue->makes_gray)
+        return channels == 3 ? launch(std::integral_constant<int, 3>(), gray)
+                             : launch(std::integral_constant<int, 4>(), gray);
+    return by_channels(channels, [&](auto c) {
+        return prologue->looks_up ? launch(c, table) : launch(c, plain);
+    });
 }
 
 /* A block's shared memory: ROWS rows of each plane, which start HALO rows above the result. C is
