@@ -20,7 +20,7 @@ static void see_sentence(struct rig *rig, const struct process *daemon, const ch
         *end = '\0';
     snprintf(wanted, sizeof wanted, "the self-test of %s failed: ", codec);
     rig_saw_if(rig, at && strstr(at, wanted) && strstr(at, reason) &&
-                        strstr(at, "; install the libraries that gpuimgd was built with"),
+                        strstr(at, "; install the libraries with which gpuimgd was built"),
                "says why", at ? at : "says nothing");
     rig_saw_if(rig, end && !strstr(end + 1, " error "), "once", "and more");
     free(log);

@@ -311,8 +311,8 @@ static bool append(char to[PATH_MAX], const char *text, size_t length)
 
 /* Writes the name that a pattern gives for an image: %n is the image's name without suffix, %e the
  * result's suffix, %p the folders between the one on the command line and the image, %i the image's
- * number, %% a percent sign. format: the name of the result's format; NULL: the image's own. Returns
- * false if the name has PATH_MAX bytes, or another letter follows a %. */
+ * number, %% a percent sign. format: the name of the result's format; NULL: the image's own.
+ * Returns false if the name has PATH_MAX bytes, or another letter follows a %. */
 static bool expand_pattern(const char *pattern, const struct source_file *file, uint64_t number,
                            const char *format, char to[PATH_MAX])
 {

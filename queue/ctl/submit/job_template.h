@@ -1,8 +1,8 @@
 /*
  * job_template.h - makes the job of each image from a template.
  *
- * The template comes from the command line or from a job file. Its names are patterns (gpuimgctl submit -h).
- * One thread.
+ * The template comes from the command line or from a job file. Its names are patterns (gpuimgctl
+ * submit -h). One thread.
  */
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
