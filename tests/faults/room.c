@@ -137,11 +137,11 @@ static void health_while_one_waits(struct rig *rig)
     rig_saw_jobs(rig, "victim");
     rig_saw_answer(rig, "/healthz", 200, "running");
     push_large(rig, "large");
-    rig_saw_answer(rig, "/healthz", 503, "none moves");
-    rig_saw_answer(rig, "/readyz", 503, "none moves");
+    rig_saw_answer(rig, "/healthz", 503, "no progress");
+    rig_saw_answer(rig, "/readyz", 503, "no progress");
     rig_push(rig, "n", 1);
     rig_saw_answer(rig, "/healthz", 200, "running");
-    rig_saw_answer(rig, "/healthz", 503, "none moves");
+    rig_saw_answer(rig, "/healthz", 503, "no progress");
     rig_lower(rig, "hung");
     rig_saw_answer(rig, "/healthz", 200, "running");
     rig_wait(rig, 20);
