@@ -196,6 +196,7 @@ struct client *client_open(const struct options *options, struct error *error)
     list_init(&client->answers);
     uv_timer_init(&client->loop, &client->timer);
     client->timer.data = client;
+    /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(client->random_state, sizeof client->random_state);
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
         client->redis = begin(client);

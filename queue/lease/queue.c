@@ -332,6 +332,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
     queue->address = address;
     queue->events = *events;
     queue->wait_ms = RETRY_FIRST_MS;
+    /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(queue->random_state, sizeof queue->random_state);
     if (queue->config.batch < 1 || queue->config.batch > QUEUE_BATCH_MAX)
         queue->config.batch = QUEUE_BATCH_MAX;
