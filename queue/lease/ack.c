@@ -57,9 +57,7 @@ static void finish_lost(struct lane *lane)
 
 static void put_back(struct lane *lane, bool sent_before)
 {
-    struct list_node *node;
-    while (!list_empty(&lane->sent)) {
-        node = lane->sent.head.prev;
+    list_each_back_safe(node, before, &lane->sent) {
         list_remove(&lane->sent, node);
         entry_of(node)->sent_before |= sent_before;
         list_push_front(&lane->waiting, node);

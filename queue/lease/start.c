@@ -71,8 +71,7 @@ void start_free_all(struct queue *queue)
 
 static void put_back(struct queue *queue, bool sent_before)
 {
-    while (!list_empty(&queue->asked)) {
-        struct list_node *node = queue->asked.head.prev;
+    list_each_back_safe(node, before, &queue->asked) {
         list_remove(&queue->asked, node);
         ask_of(node)->sent = false;
         ask_of(node)->sent_before |= sent_before;
