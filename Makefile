@@ -236,10 +236,10 @@ $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/s
 $(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
 
 # The shell completion, with the names of formats and operations.
-$(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/ctl/submit/operations.inc
+$(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/ctl/operations.inc
 	@mkdir -p $(@D)
 	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/; \
-	  s/@operations@/$$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/submit/operations.inc | xargs)/" $< > $@
+	  s/@operations@/$$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operations.inc | xargs)/" $< > $@
 
 # The status page as a C string, with its Content-Security-Policy.
 $(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh

@@ -34,7 +34,7 @@ put() {
 }
 
 status=0
-form list | put queue/ctl/submit/operations.inc || status=1
+form list | put queue/ctl/operations.inc || status=1
 mdoc | put conf/man/gpuimgd-job.5 'The operations begin here' 'The operations end here' || status=1
 readme | put README.md '^<!-- operations:' '^<!-- end of the operations' || status=1
 form markdown | wrap 120 | put gpu/OPERATIONS.md '^<!-- Generated' || status=1

@@ -53,7 +53,7 @@ const struct ctl_command ctl_commands[] = {
      "grayscale,resize:width=512,height=512,sobel:border=zero. A value that is not JSON is text.\n"
      "gpuimgd-job(5) lists the parameters of each operation:\n"
 #define X(name, line) "  " line "\n"
-#include "queue/ctl/submit/operations.inc"
+#include "queue/ctl/operations.inc"
 #undef X
      "\n"
      "Exit status: 0 all done (without --wait: sent), 1 some failed or were not sent, 64 usage,\n"

@@ -115,7 +115,7 @@ if [ -e README.md ] && [ -e conf/gpuimgd.conf ]; then
 else
     skip "every option is in conf/gpuimgd.conf or README.md" "one of them is not there yet"
 fi
-mapfile -t operations < <(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/submit/operations.inc)
+mapfile -t operations < <(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operations.inc)
 if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"

@@ -12,7 +12,7 @@
 /* Generated from gpu's table, because this folder does not include headers of gpu. */
 const char *const ops_names[] = {
 #define X(name, line) #name,
-#include "queue/ctl/submit/operations.inc"
+#include "queue/ctl/operations.inc"
 #undef X
 };
 const size_t ops_count = sizeof ops_names / sizeof *ops_names;
