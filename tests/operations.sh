@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly tool=$1/tests/tools/operations mode=${2:-}
+[ -x "$tool" ] || { echo "there is no $tool; run make documents" >&2; exit 1; }
 
 form() { "$tool" "$1"; }
 # In lines of at most so many columns, none of which begins with an operator: that is a list in
