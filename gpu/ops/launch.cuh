@@ -68,7 +68,7 @@ struct pass_images {
     const uint8_t *from;
     uint8_t *to;
     size_t from_stride, to_stride;
-    int from_width, from_height, width, height; /* width, height: of the result */
+    int width, height; /* of the result */
 };
 
 /* Args with the images, and zero otherwise. */
@@ -80,8 +80,6 @@ static inline Args pass_args(const struct image *from, const struct image *to)
     args.to = to->pixels;
     args.from_stride = from->stride;
     args.to_stride = to->stride;
-    args.from_width = (int)from->width;
-    args.from_height = (int)from->height;
     args.width = (int)to->width;
     args.height = (int)to->height;
     return args;

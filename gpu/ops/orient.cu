@@ -48,6 +48,7 @@
 /* ---- kernels ---- */
 
 struct orient_args : pass_images {
+    int from_width, from_height;
     int across;  /* pieces, stretches or tiles per row of the result */
     int items;   /* their total number, for kernels that number them */
     int skew;    /* bytes from a multiple of 16 to a lane's source */
@@ -378,6 +379,8 @@ PASS_LAUNCHER(orient_cuda)
     const struct orient *orient = reinterpret_cast<const struct orient *>(pass->params);
     int channels = (int)from->channels, row_bytes = (int)from->width * channels;
     orient_args args = pass_args<orient_args>(from, to);
+    args.from_width = (int)from->width;
+    args.from_height = (int)from->height;
     args.flip_x = orient->flip_x;
     args.flip_y = orient->flip_y;
     /* If mirrored, pieces are counted from the end of a row. */

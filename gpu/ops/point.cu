@@ -58,8 +58,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 struct point_args : row_stretches {
-    gray_words gray;
     int32_t matrix[3][4];
+    gray_words gray;
     point_tables tables;
 };
 

@@ -27,6 +27,7 @@
 /* ---- kernels ---- */
 
 struct resample_args : pass_images {
+    int from_width, from_height;
     const int32_t *first, *weights;
     int taps, split_bits, chunk; /* chunk: weights per output in shared memory */
     int premultiply, divide;
@@ -205,6 +206,8 @@ static resample_args images_of(const struct pass *pass, const struct image *from
                                const struct image *to)
 {
     resample_args args = pass_args<resample_args>(from, to);
+    args.from_width = (int)from->width;
+    args.from_height = (int)from->height;
     args.first = reinterpret_cast<const int32_t *>(pass->constants);
     return args;
 }

@@ -28,8 +28,8 @@ template <typename Args = row_stretches>
 static inline Args row_stretches_of(const struct image *from, const struct image *to)
 {
     Args args = pass_args<Args>(from, to);
-    args.stretches = (args.from_width + WARP_PIXELS - 1) / WARP_PIXELS;
-    args.stretch_count = args.stretches * args.from_height;
+    args.stretches = (args.width + WARP_PIXELS - 1) / WARP_PIXELS;
+    args.stretch_count = args.stretches * args.height;
     return args;
 }
 
