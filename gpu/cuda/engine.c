@@ -152,6 +152,16 @@ static bool device_idle(struct cuda_device *device)
     return idle;
 }
 
+/* Closes what is open. Nothing may be on the devices. */
+static void cuda_free_engine(struct cuda_engine *cuda)
+{
+    for (uint32_t d = 0; d < cuda->device_count; d++)
+        cuda_device_close(&cuda->devices[d]);
+    pool_destroy(cuda->base.pinned);
+    pthread_mutex_destroy(&cuda->lock);
+    free(cuda);
+}
+
 /* Does not call `done` of tasks that are still out. A caller that needs them waits first. */
 static void cuda_close(struct engine *engine)
 {
@@ -168,11 +178,7 @@ static void cuda_close(struct engine *engine)
             nanosleep(&pause, NULL);
         }
     }
-    for (uint32_t d = 0; d < cuda->device_count; d++)
-        cuda_device_close(&cuda->devices[d]);
-    pool_destroy(engine->pinned);
-    pthread_mutex_destroy(&cuda->lock);
-    free(cuda);
+    cuda_free_engine(cuda);
 }
 
 static void cuda_condemn(struct engine *engine, const char *why)
@@ -243,16 +249,6 @@ static void describe(struct cuda_engine *cuda)
              "%s%.80s, %d SMs, %u streams, driver %d.%d", several, properties.name,
              properties.multiProcessorCount, cuda->devices[0].slot_count, driver / 1000,
              driver % 1000 / 10);
-}
-
-/* Closes a partly opened engine, before any task. */
-static void abandon(struct cuda_engine *cuda)
-{
-    for (uint32_t d = 0; d < cuda->device_count; d++)
-        cuda_device_close(&cuda->devices[d]);
-    pool_destroy(cuda->base.pinned);
-    pthread_mutex_destroy(&cuda->lock);
-    free(cuda);
 }
 
 /* Describes the cause and the remedy. cudaErrorInsufficientDriver also means that there is no
@@ -340,7 +336,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
         status = cuda_device_open(&cuda->devices[d], cuda, ordinals[d], config, error);
     }
     if (status) {
-        abandon(cuda);
+        cuda_free_engine(cuda);
         return status;
     }
     describe(cuda);
