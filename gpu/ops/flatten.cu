@@ -1,7 +1,7 @@
 /*
  * flatten.cu - flattens RGBA over a background to RGB: 4 bytes read and 3 written per pixel.
  *
- * As in grayscale.cu, each warp processes 512 pixels. A lane converts 4 pixels to 3 words and
+ * As in point.cu, each warp processes 512 pixels. A lane converts 4 pixels to 3 words and
  * exchanges them through shared memory, so that each lane again writes 16 bytes. The stride of 3
  * words touches every bank once.
  */

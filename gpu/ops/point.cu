@@ -405,6 +405,15 @@ static cudaError_t launch_mix(const point_args &args, unsigned blocks, const str
     return launch_kernel(kernel, blocks, THREADS, 0, stream, args);
 }
 
+PASS_LAUNCHER(grayscale_cuda)
+{
+    point_args args = row_stretches_of<point_args>(from, to);
+    args.gray = gray_words_of(reinterpret_cast<const struct grayscale *>(pass->params));
+    auto kernel = from->channels == 3 ? mix_kernel<3, true, false, false>
+                                      : mix_kernel<4, true, false, false>;
+    return launch_kernel(kernel, stretch_blocks(args, WARPS), THREADS, 0, stream, args);
+}
+
 PASS_LAUNCHER(point_cuda)
 {
     const struct point *point = reinterpret_cast<const struct point *>(pass->params);

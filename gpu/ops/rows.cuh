@@ -19,7 +19,8 @@
 #define LANE_PIXELS 16
 #define WARP_PIXELS (WARP * LANE_PIXELS)
 
-/* The images of a pass whose warps process a stretch each; stretches are numbered row by row. */
+/* The images of a pass whose warps process a stretch each. Stretches are numbered through all rows,
+ * so that the grid has one dimension, whose limit of 2^31 - 1 blocks no image reaches. */
 struct row_stretches : pass_images {
     int stretches, stretch_count; /* per row, in the image */
 };
