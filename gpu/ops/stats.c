@@ -28,33 +28,22 @@ PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *su
 
 /* A compile-time step allows faster loops. */
 VECTOR_CLONES
-static void stats_row_1(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
+static void measure_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
+                        uint8_t *max)
 {
-    stats_row(row, width, 1, sum, min, max);
-}
-
-VECTOR_CLONES
-static void stats_row_3(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
-{
-    stats_row(row, width, 3, sum, min, max);
-}
-
-VECTOR_CLONES
-static void stats_row_4(const uint8_t *row, size_t width, uint32_t *sum, uint8_t *min, uint8_t *max)
-{
-    stats_row(row, width, 4, sum, min, max);
+    if (step == 1)
+        stats_row(row, width, 1, sum, min, max);
+    else if (step == 3)
+        stats_row(row, width, 3, sum, min, max);
+    else
+        stats_row(row, width, 4, sum, min, max);
 }
 
 static void stats_add(struct stats_channel *channel, const uint8_t *row, size_t width, size_t step)
 {
     uint32_t sum;
     uint8_t min, max;
-    if (step == 1)
-        stats_row_1(row, width, &sum, &min, &max);
-    else if (step == 3)
-        stats_row_3(row, width, &sum, &min, &max);
-    else
-        stats_row_4(row, width, &sum, &min, &max);
+    measure_row(row, width, step, &sum, &min, &max);
     channel->sum += sum;
     if (max > channel->max)
         channel->max = max;
