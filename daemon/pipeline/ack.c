@@ -1,4 +1,5 @@
-/* ack.c - the end of a job: its completion message, DONE or NACK, and what the stats hear of it. */
+/* ack.c - the stage ACK: writes the result, sends DONE or NACK, and counts the job in the metrics.
+ */
 #include <stdlib.h>
 
 #include "conf/clock.h"
@@ -8,7 +9,7 @@
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-/* error: the job's, which an output that is not there for no reason of its own has, too. */
+/* error: the job's. An output that is missing without an error of its own gets it. */
 static void fill_outputs(const struct job_run *run, const struct error *error,
                          struct result_output *outputs)
 {
@@ -48,8 +49,8 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->ms.encode = run->timing.ms[STAGE_ENCODE];
 }
 
-/* JSON, malloc'd, or NULL when memory is short. With brief, only what the job itself says is used:
- * a worker may still be writing the rest. */
+/* Returns malloc'd JSON, or NULL if memory is short. brief: read only members that no worker
+ * writes, because a worker still owns the job. */
 static char *message(const struct job_run *run, const char *status, const struct error *error,
                      bool brief)
 {
@@ -94,7 +95,7 @@ const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
 
 /* ---- done or not ---------------------------------------------------------------------------- */
 
-/* Times that are not known yet are -1. */
+/* Unknown times are -1. */
 static struct metrics_job metrics_of(const struct job_run *run, const struct error *error,
                                      enum metrics_outcome outcome, const char *input)
 {
@@ -137,7 +138,7 @@ static void count(const struct job_run *run, enum metrics_outcome outcome)
     metrics_count(run->pipeline->parts.totals, &job);
 }
 
-/* dead: Redis made a dead job of it. */
+/* dead: Redis moved the job to the dead letters. */
 static enum metrics_outcome outcome_of(enum status status, bool dead)
 {
     if (status == STATUS_OK)
@@ -149,7 +150,7 @@ static enum metrics_outcome outcome_of(enum status status, bool dead)
     return status == STATUS_CANCELLED ? METRICS_CANCELLED : METRICS_FAILED;
 }
 
-/* The outputs that go to Redis keys change hands. */
+/* Moves the outputs to Redis keys from the job to `values`. */
 static size_t take_values(struct job_run *run, struct queue_value values[JOB_OUTPUTS_MAX])
 {
     size_t count = 0;
@@ -173,7 +174,7 @@ static void say_error(const struct job_run *run, const struct error *error)
                  error->text);
 }
 
-/* The outputs that would only come to be with the answer. */
+/* Drops the outputs to Redis keys: they would be stored together with the answer. */
 static void withhold_values(struct job_run *run)
 {
     struct queue_value values[JOB_OUTPUTS_MAX];
@@ -193,16 +194,16 @@ static const char *status_word(enum status status, bool retry)
     return retry ? "dead" : "failed";
 }
 
-/* Whatever the job ends with, its good outputs are there, those in Redis as well; of a cancelled
- * one only the files that were in their places before. */
+/* A failed job keeps its good outputs, including those to Redis keys. A cancelled job keeps only
+ * the files that were complete before the cancel. */
 static void answer(struct job_run *run, const struct error *error, bool brief)
 {
     struct queue *queue = run->pipeline->queue;
     struct queue_value values[JOB_OUTPUTS_MAX];
     bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
     say_error(run, error);
-    /* The result kept under a unique id is that of a job which began: a slip in one that is sent
-     * later must not take its place, nor answer those that are sent then without it. */
+    /* Only a job that started stores its result under a unique id. If a later job with the same id
+     * has an error in its JSON, that error must not replace the stored result. */
     bool keeps = !(run->outcome == OUTCOME_REFUSED && run->job.unique);
     struct queue_answer whole = {.id = keeps ? run->job.id : NULL,
                                  .reply_to = run->job.reply_to,
@@ -221,7 +222,7 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
         job_run_decide(run, OUTCOME_RETURNED);
 }
 
-/* The kept result stays the one of the first job, whose id it is too. */
+/* No id: the stored result must remain that of the first job. */
 static void answer_with_repeat(struct job_run *run)
 {
     struct queue_answer whole = {.result = run->repeat, .reply_to = run->job.reply_to};
@@ -248,7 +249,7 @@ void job_run_enter_ack(struct job_run *run)
         answer_with_repeat(run);
     else
         answer(run, &run->error, false);
-    job_run_drop_results(run); /* what is answered is the queue's, in the result's text */
+    job_run_drop_results(run); /* the queue now owns the result's text and the key outputs */
     pipeline_note_length(run->pipeline, run);
     job_run_release(run);
 }
@@ -283,7 +284,7 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
     struct pipeline *pipeline = context;
     struct job_run *run = lease->job;
     if (!run)
-        return; /* abandoned: it became a zombie or a free place long ago */
+        return; /* abandoned: a zombie, or its slot is free already */
     if (lease->denied)
         error_set(&run->error, lease->denied->status, "%s", lease->denied->text);
     if (!stale && is_answered(run))

@@ -46,7 +46,7 @@ static struct admission *admission_of(const struct job_run *run)
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-/* Under the lock, as all changes of the state. */
+/* Under the lock. */
 static void set_state(struct admission *admission, struct job_run *run, enum reservation state)
 {
     struct job_run_reserved *reserved = &run->reserved;
@@ -79,19 +79,19 @@ static size_t encoder_need(const struct job_run *run)
         size_t bytes = codec_encoder_bytes(output->format, variant->width, variant->height,
                                            variant->channels, &run->job.outputs[i].encoder);
         if (bytes > need)
-            need = bytes; /* one after the other, so the largest counts */
+            need = bytes; /* outputs are encoded one at a time */
     }
     return need;
 }
 
-/* All but results: the decoder's need and then the encoder's, the plan, and the profile. */
+/* The lane without results. Decoder and encoder never run at the same time. */
 static size_t working_need(const struct job_run *run)
 {
     size_t encoder = encoder_need(run), decoder = run->info.codec_bytes;
     return (encoder > decoder ? encoder : decoder) + run->plan_bytes + run->info.icc_bytes;
 }
 
-/* What waits for Redis: values, and outputs that go to keys. */
+/* Results wait for Redis: values, and outputs to keys. */
 static size_t results_need(const struct job_run *run)
 {
     size_t keys = 0;
@@ -116,7 +116,7 @@ size_t admission_need(const struct job_run *run)
 
 /* ---- the count ------------------------------------------------------------------------------ */
 
-/* Under the lock. */
+/* Under the lock. Whether a worker can start the job soon; admission.h gives the rule. */
 static bool is_soon(const struct admission *admission, const struct job_run *run, size_t bytes)
 {
     if (admission->jobs < admission->jobs_now ||
@@ -133,15 +133,15 @@ static bool lack_memory(struct admission *admission)
     return false;
 }
 
-/* Under the lock. Results whose largest size is beyond the lane get all that is left of it: most
- * are smaller, and the job then runs while nobody else has any. */
+/* Under the lock. true: admitted, or failed. If the largest possible results exceed the lane, the
+ * job reserves the whole rest of the lane: real results are usually smaller. */
 static bool take(struct admission *admission, struct job_run *run)
 {
     size_t working = working_need(run), results = results_need(run);
     if (working > admission->lane_bytes_max) {
         error_set(&run->error, STATUS_OVER_BUDGET,
-                  "decoding and encoding need %zu bytes; three eighths of host_bytes, %zu, is all "
-                  "there is", working, admission->lane_bytes_max);
+                  "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
+                  "host_bytes", working, admission->lane_bytes_max);
         return true;
     }
     if (results > admission->lane_bytes_max - working)
@@ -170,7 +170,7 @@ bool admission_try(struct job_run *run)
     struct admission *admission = admission_of(run);
     pthread_mutex_lock(&admission->lock);
     bool through = take(admission, run);
-    if (through && run->reserved.state == RESERVATION_WAITS) /* it failed for good */
+    if (through && run->reserved.state == RESERVATION_WAITS) /* the job failed */
         set_state(admission, run, RESERVATION_NONE);
     pthread_mutex_unlock(&admission->lock);
     return through;

@@ -1,19 +1,21 @@
 /*
- * admission.h - the memory that jobs hold from before they are decoded until Redis has the result.
+ * admission.h - reserves the memory of a job before the job is decoded.
  *
- * A job needs memory of two kinds: pinned memory of the engine's pool, and heap, for which three
- * eighths of host_bytes are a lane. The lane counts the codecs' own memory, the plan, the
- * colour profile, and the results that Redis must acknowledge: values, and outputs that go to keys.
- * The last ones stay counted after admission_release, until admission_settle.
+ * A job reserves two kinds of memory: pinned memory from the engine's pool, and heap. The heap
+ * budget, called the lane, is three eighths of host_bytes. It covers the codecs, the plan, the
+ * colour profile and the results. Results are values and outputs to Redis keys; they stay counted
+ * after admission_release, until Redis acknowledges them and admission_settle is called.
  *
- * Exact, and first come, first served: a job gets all that it needs at once, and while one waits
- * nobody else is let past, unless it waits for memory of abandoned jobs alone. On the loop the
- * jobs in STAGE_ADMIT try in their order; a worker that carries a small job on by itself tries
- * once, and only where nobody waits. What a job holds is given back on the loop, or by the worker
- * that carried it to its end. What no worker can begin soon would take memory for nothing, which
- * the pools then keep: beyond `jobs_now` admitted jobs a large one is let in only where it needs no
- * new memory, and beyond `jobs_max` any one only where all are small together. All functions may be
- * called on any thread, by the owner of the job.
+ * A job gets all of its memory at once, in order of arrival. While a job waits, no later job is
+ * admitted. The exception is a job that only zombies could make room for: it steps aside. The loop
+ * tries the jobs in STAGE_ADMIT in order. A worker tries a small job once, only if the line is
+ * empty. The loop releases the memory, or the worker that ran the job to its end.
+ *
+ * Jobs that no worker can start soon are not admitted: they would only hold memory. If `jobs_now`
+ * jobs are admitted, a large job must fit into memory that is already allocated. If `jobs_max` jobs
+ * are admitted, all of them together must need at most SMALL_JOB_BYTES * jobs_max.
+ *
+ * Functions that take a job may be called on any thread, by the owner of the job.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
 #define GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
@@ -28,52 +30,51 @@ struct job_run;
 
 struct admission {
     struct engine *engine;
-    pthread_mutex_t lock;                /* guards what follows */
-    size_t lane_bytes, lane_bytes_max;   /* heap that is reserved, and may be */
-    size_t line;                         /* jobs that wait, or are on their way to wait */
-    size_t jobs, jobs_now, jobs_max;     /* that hold memory */
-    size_t bytes;                        /* which they have asked for */
-    bool is_short;                       /* memory is what the last one that was refused lacked */
+    pthread_mutex_t lock;                /* guards the members below */
+    size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
+    size_t line;                         /* jobs that wait for admission, or will in a moment */
+    size_t jobs, jobs_now, jobs_max;     /* jobs that hold memory, and the two limits */
+    size_t bytes;                        /* memory that these jobs requested */
+    bool is_short;                       /* the last refused job lacked memory */
 };
 
-/* jobs_now: how many can be under way at once; jobs_max: and how many wait for that beside them. */
+/* jobs_now: jobs that can run at once. jobs_max: those plus the jobs kept ready to follow them. */
 void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
                     size_t jobs_now, size_t jobs_max);
 void admission_close(struct admission *admission);
 
-/* Of the lane. */
+/* Bytes of the lane. */
 struct pool_usage admission_usage(const struct admission *admission);
 
-/* Whether those in the line wait for memory, and not for others to end. */
+/* Whether the jobs in the line wait for memory; false if they wait only for other jobs to end. */
 bool admission_is_short(const struct admission *admission);
 
-/* Takes a place in the line, unless the job has one. */
+/* Puts the job into the line. Idempotent. */
 void admission_wait(struct job_run *run);
 
-/* For the first in the line. true: admitted, or failed for good (run->error); false: must wait. */
+/* For the first job of the line. true: admitted, or failed with run->error. false: must wait. */
 bool admission_try(struct job_run *run);
-/* For a job that is not in the line, on the worker that shall carry it on: as admission_try where
- * nobody waits; else, and where there is no room, it is in the line. */
+/* For a job that is not in the line, on its worker. Works like admission_try if the line is empty.
+ * false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
 
-/* For a job that admission_try has just refused. true: no job that goes on holds memory, so that
- * abandoned ones have what it lacks; it has left the line, and admission_wait puts it back. */
+/* For a job that admission_try has just refused. true: only zombies hold memory, so the job left
+ * the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
 
-/* All memory that the job needs at most. */
+/* The most memory that the job can need, in bytes: lane and pinned memory together. */
 size_t admission_need(const struct job_run *run);
-/* What was decoded needs no decoder any more: keeps what the encoder will take, and the results. */
+/* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */
 void admission_keep_encoder(struct job_run *run);
-/* While an output that goes to a key is encoded: that many bytes more than were reserved for it.
- * Never waits; false: the lane has no room now. */
+/* Reserves `bytes` more while an output to a key is encoded. Never waits. false: the lane is full
+ * now. */
 bool admission_extend(struct job_run *run, size_t bytes);
-/* Gives all of it back but reserved.results_bytes, the place in the line too. Idempotent. true: the
- * next job in the line may wait for it. */
+/* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job
+ * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);
-/* Gives back what the results took, after they were freed. Idempotent. */
+/* Releases the memory of the results. Call it after they are freed. Idempotent. */
 void admission_settle(struct job_run *run);
-/* The job was answered while a worker or the engine has it: it keeps its memory, and no longer
- * counts as one that goes on. */
+/* Marks the job as a zombie: it keeps its memory until its worker or the engine returns it. */
 void admission_abandon(struct job_run *run);
 
 #endif

@@ -1,4 +1,4 @@
-/* admits.c - the stage ADMIT: jobs wait for memory on the loop, first come, first served. */
+/* admits.c - the stage ADMIT: jobs wait on the loop for memory, in order of arrival. */
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
@@ -13,7 +13,7 @@ static bool admit(struct job_run *run)
     return true;
 }
 
-/* One that was refused because abandoned jobs have the memory is no reason for the next to wait. */
+/* Whether the next job may be tried although this job was refused: only zombies hold memory. */
 static bool lets_pass(struct job_run *run)
 {
     enum turn *turn = &run->input.turn;
@@ -22,7 +22,6 @@ static bool lets_pass(struct job_run *run)
     return *turn == TURN_ASIDE;
 }
 
-/* Those that stepped aside have their places in the line again. */
 void admits_recall(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_ADMIT]) {

@@ -1,10 +1,10 @@
-/* checks.c - what can be wrong with a job's outputs before its input is read. */
+/* checks.c - checks the outputs of a job before its input is read. */
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/pipeline/job_run.h"
 
-/* "outputs[1].output", or "output" of a job without a list. */
+/* "outputs[1].output", or "output" if the job has no list of outputs. */
 static const char *output_name(const struct job_run *run, size_t index, char text[40])
 {
     if (run->job.listed)
@@ -18,11 +18,11 @@ static enum status refuse_format(const struct job_output *output, const char *na
                                  struct error *error)
 {
     char known[FORMAT_LIST_BYTES];
-    return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\", must be %s", name,
+    return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\"; it must be %s", name,
                      output->format, format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
 }
 
-/* The format that is asked for, and the one that the path's suffix means, if there are such. */
+/* The requested format and the path's suffix must agree. Both are optional. */
 static enum status check_format(const struct job_run *run, size_t index, struct error *error)
 {
     const struct job_output *output = &run->job.outputs[index];
@@ -33,18 +33,18 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
     const char *name = output_name(run, index, text);
     if (!output->format && other)
         return error_set(error, STATUS_BAD_JOB,
-                         "%s \"%.100s\" ends in %s, which is not written; end it in %s, or give "
-                         "it a format", name, path, other,
+                         "%s \"%.100s\" ends in %s, which is not an output format; use the suffix "
+                         "%s, or set a format", name, path, other,
                          format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", known));
     if (output->format && !asked)
         return refuse_format(output, name, error);
     if (asked && meant && asked != meant)
         return error_set(error, STATUS_BAD_JOB,
-                         "%s.format is \"%s\", but \"%.100s\" ends as a %s does; leave the format "
-                         "out, or give the path another end", name, output->format, path,
+                         "%s.format is \"%s\", but the suffix of \"%.100s\" means %s; omit the "
+                         "format, or change the suffix", name, output->format, path,
                          meant->name);
     if (!asked && !meant)
-        return STATUS_OK; /* as the input, whose format is not known yet */
+        return STATUS_OK; /* the input's format, which is not known yet */
     return job_run_check_keys(run, index, asked ? asked : meant, error);
 }
 
@@ -59,14 +59,14 @@ enum status job_run_check_keys(const struct job_run *run, size_t index, const st
         return STATUS_OK;
     int first = __builtin_ctz(wrong);
     return error_set(error, STATUS_BAD_JOB,
-                     "%s.%s is a key of %s, but \"%.100s\" is written as %s; leave it out",
+                     "%s.%s is a key of %s, but \"%.100s\" is written as %s; omit it",
                      output_name(run, index, text), encoder_parameters[first].name,
                      format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
                      place->path ? place->path : place->key, format->name);
 }
 
-/* Refused before any work is done for it. Others that lead to the input are seen when the output
- * is begun (steps.c). */
+/* Compares only the texts of the paths. outputs.c finds other names of the input's file before it
+ * replaces a file. */
 static enum status check_is_not_input(const struct job_run *run, size_t index, struct error *error)
 {
     const char *from = run->job.input.path, *to = run->job.outputs[index].place.path;
@@ -98,7 +98,6 @@ static bool check_output(struct job_run *run, size_t index)
     return false;
 }
 
-/* What is wrong with an output fails that one; the job goes on for the others, if there are any. */
 void job_run_check_operations(struct job_run *run)
 {
     size_t good = 0;

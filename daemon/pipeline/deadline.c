@@ -1,19 +1,19 @@
 /*
- * deadline.c - jobs that end otherwise than they should: too late, or because the daemon ends; and
- * whether any job moves at all.
+ * deadline.c - ends jobs at their deadline or when the daemon stops, and detects that no job makes
+ * progress.
  */
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
-/* A tick that comes so much too late means that the process itself stood still. */
+/* A tick this much later than the one before it means that the whole process was stopped. */
 #define SLEPT_S 1
 
 /* ---- too late ------------------------------------------------------------------------------- */
 
 static void set_late(const struct job_run *run, struct error *error)
 {
-    error_set(error, STATUS_TIMEOUT, "the job did not end within its %g s; it was in stage %s",
+    error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s in stage %s",
               run->job.timeout_s, stage_name(atomic_load(&run->at)));
 }
 
@@ -54,7 +54,7 @@ bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s)
     return now_ns > clock_after_s(from_ns, grace_s);
 }
 
-/* false: too many hang. A zombie keeps its place as well as its worker. */
+/* false: too many workers hang. A zombie occupies its slot as long as its worker hangs. */
 static bool replace_worker(struct job_run *run, const struct error *error)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -68,9 +68,8 @@ static bool replace_worker(struct job_run *run, const struct error *error)
            pipeline->zombies.length < pipeline->parts.options->inflight;
 }
 
-/* A job past its deadline ends at once where it waits; after a grace where a worker has it (which
- * looks at the deadline itself); never here where the engine has it (which ends it). false: as
- * replace_worker. */
+/* A waiting job ends at its deadline. A worker checks the deadline itself, so a job that it owns
+ * ends here only after the grace. The engine ends its jobs itself. false: as replace_worker. */
 static bool check_deadline(struct job_run *run, uint64_t now)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -89,9 +88,9 @@ static bool check_deadline(struct job_run *run, uint64_t now)
     return replace_worker(run, &error);
 }
 
-/* Who has waited for so long without being under way goes back with its attempt, for a daemon that
- * has time or room. The youngest goes first: what goes back last is fetched first, so that the
- * order stays. */
+/* Returns jobs that waited too long to the queue, for a daemon that has free workers or memory. The
+ * attempt does not count. The youngest job goes first: the queue fetches the job that was returned
+ * last first, so the order is kept. */
 static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
 {
     char label[LABEL_BYTES];
@@ -113,8 +112,8 @@ void pipeline_on_tick(uv_timer_t *timer)
     struct pipeline *pipeline = timer->data;
     uint64_t now = clock_now_ns();
     bool usable = true;
-    /* After a stop of the whole process (SIGSTOP, a suspended host) the workers have not hung:
-     * from then on they have the grace that is theirs after a deadline. */
+    /* After a stop of the whole process (SIGSTOP, a suspended host) the workers do not hang: their
+     * grace starts now. */
     if (now > clock_after_s(pipeline->ticked_ns, SLEPT_S))
         pipeline->awake_ns = now;
     pipeline->ticked_ns = now;
@@ -147,8 +146,8 @@ static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double gra
     return false;
 }
 
-/* Whether jobs wait before their decode although none is under way, and none has come that far for
- * the grace. A job that waits for Redis is not meant. */
+/* Whether jobs wait for memory or a worker, no job runs, and no job has passed admission for
+ * grace_s. Jobs that wait for a reply of Redis do not count. */
 static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
 {
     uint64_t moved_ns = later(pipeline->moved_ns, pipeline->awake_ns);
@@ -167,7 +166,7 @@ static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, doubl
 
 bool pipeline_healthy(const struct pipeline *pipeline)
 {
-    /* Twice the grace: a worker that hangs is replaced after once. */
+    /* Twice the grace, because a hung worker is replaced after one. */
     double grace_s = 2 * pipeline->parts.options->hang_grace_s + 1;
     uint64_t now_ns = clock_now_ns();
     return !is_late(pipeline, now_ns, grace_s) && !stands_still(pipeline, now_ns, grace_s);

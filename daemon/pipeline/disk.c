@@ -9,10 +9,10 @@
 #include "conf/limits.h"
 #include "conf/log.h"
 
-/* Between tries, as between tries to reach Redis. */
+/* Delay between tries; doubles after each, as for reconnecting to Redis. */
 #define DELAY_FIRST_S 0.1
 #define DELAY_LAST_S  5.0
-/* A disk that fails again within this time is tried as rarely as before. */
+/* If the disk fails again within this time, the delay is not reset. */
 #define CALM_S 10
 
 bool disk_may_be_why(int reason)
@@ -22,7 +22,7 @@ bool disk_may_be_why(int reason)
     case EDQUOT:
     case EROFS:
     case EIO:
-    case ESTALE: /* this and what follows: a mount is lost */
+    case ESTALE: /* this and the following: a mount is lost */
     case ENOTCONN:
     case ENODEV:
     case ENXIO:
@@ -37,7 +37,7 @@ bool disk_may_be_why(int reason)
 
 /* ---- trying, on a worker -------------------------------------------------------------------- */
 
-/* Reserves all of it, if the filesystem can, and writes a part. */
+/* Reserves `bytes`, if the filesystem supports that, and writes SINK_BYTES. */
 static enum status write_some(struct files_output *output, uint64_t bytes, const uint8_t *buffer,
                               struct error *error)
 {
@@ -48,7 +48,7 @@ static enum status write_some(struct files_output *output, uint64_t bytes, const
     return files_output_finish(output, true, error);
 }
 
-/* false: what went wrong, in a few words. */
+/* false: error->text is the reason without the path. */
 static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
                        struct error *error)
 {
@@ -59,7 +59,7 @@ static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
     if (status == STATUS_OK)
         status = write_some(&output, bytes, buffer, error);
     files_output_end(&output);
-    if (output.reason) /* instead of a sentence about a path that no job knows */
+    if (output.reason) /* replaces a message that names the internal path */
         snprintf(error->text, sizeof error->text, "%s", strerror(output.reason));
     return status == STATUS_OK;
 }
@@ -82,7 +82,7 @@ void disk_end_output(struct disk *disk, uint64_t bytes)
 
 void disk_lack_room(struct disk *disk)
 {
-    /* Of each a part of the next buffer may be there, too. */
+    /* Each output may have written a part of its next buffer, too. */
     uint64_t bytes = atomic_load(&disk->written) + atomic_load(&disk->outputs) * SINK_BYTES;
     uint64_t wanted = atomic_load(&disk->wanted);
     while (bytes > wanted && !atomic_compare_exchange_weak(&disk->wanted, &wanted, bytes))
@@ -112,7 +112,7 @@ bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
     uint64_t wanted = atomic_load(&disk->wanted);
     if (!try_for(disk, wanted, buffer, error))
         return false;
-    atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless more is by now */
+    atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless it has grown meanwhile */
     return true;
 }
 
@@ -121,7 +121,7 @@ static void try_run(struct worker_task *task, struct worker_tools *tools)
     struct disk *disk = container_of(task, struct disk, task);
     disk->found = (struct error){0};
     bool works = disk_try(disk, tools->sink, &disk->found);
-    (void)works; /* disk->found says so */
+    (void)works; /* try_done reads disk->found */
 }
 
 /* ---- on the loop ---------------------------------------------------------------------------- */
@@ -136,8 +136,8 @@ static void set_failed(struct disk *disk, const struct error *error)
     disk->failed = true;
     disk->failed_ns = now_ns;
     disk->error = *error;
-    log_error("%s: nothing is fetched until outputs can be written, and jobs go back with their "
-              "attempts", error->text);
+    log_error("%s: nothing is fetched until outputs can be written; jobs in flight return to the "
+              "queue", error->text);
     wait_for_next(disk);
     disk->parts.changed(disk->parts.context);
 }
@@ -146,7 +146,7 @@ static void set_working(struct disk *disk)
 {
     disk->failed = false;
     disk->worked_ns = clock_now_ns();
-    log_info("output_root \"%s\" can be written again, after %.1f s: fetching goes on",
+    log_info("output_root \"%s\" can be written again, after %.1f s: fetching resumes",
              disk->parts.output_root, clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
     disk->parts.changed(disk->parts.context);
 }

@@ -1,11 +1,11 @@
 /*
- * disk.h - whether outputs can be written, and what becomes of that.
+ * disk.h - detects that output_root cannot be written, and waits until it can be written again.
  *
- * A worker that cannot write an output tries output_root itself (disk_try). If that fails too, the
- * disk is at fault and not the job: the loop calls disk_fail, fetches nothing, and has
- * a worker try output_root again until a file can be written there. So the state
- * is that of output_root alone: a folder below it on another filesystem can fail by itself, which
- * is an error of the jobs that write there. Loop thread only, unless a function says otherwise.
+ * If a worker cannot write an output, it writes a test file to output_root (disk_try). If that
+ * fails too, the disk is at fault and not the job: the loop calls disk_fail and stops fetching. A
+ * worker then repeats the test until it succeeds. The test covers only output_root: if a folder
+ * below it is on another filesystem that fails, the jobs that write there fail. Loop thread only,
+ * unless a function says otherwise.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_DISK_H
 #define GPUIMGD_DAEMON_PIPELINE_DISK_H
@@ -25,50 +25,49 @@ struct disk_parts {
     struct files *files;
     struct workers *workers;
     const char *output_root;
-    void (*changed)(void *context); /* it fails from now on, or works again */
+    void (*changed)(void *context); /* the disk has failed, or works again */
     void *context;
 };
 
 struct disk {
     struct disk_parts parts; /* borrowed */
     _Atomic uint64_t tries;
-    _Atomic uint32_t outputs; /* that are being written now */
-    _Atomic uint64_t written; /* bytes that they have written */
-    _Atomic uint64_t wanted;  /* bytes that must fit for it to work: the most that did not */
+    _Atomic uint32_t outputs; /* outputs that workers write at this moment */
+    _Atomic uint64_t written; /* bytes that these outputs occupy */
+    _Atomic uint64_t wanted;  /* bytes that must fit before the disk counts as working again */
     uv_timer_t timer;        /* until the next try */
     struct worker_task task;
-    bool trying;             /* the task is out: what follows is its worker's */
+    bool trying;             /* the task is submitted; its worker owns `found` */
     struct error found;
 
     bool failed;
-    struct error error;      /* while failed: why, by the last try */
+    struct error error;      /* while failed: the error of the last try */
     double delay_s;          /* before the next try */
-    uint64_t failed_ns, worked_ns; /* since when */
+    uint64_t failed_ns, worked_ns; /* time of the last change to failed, and to working */
 };
 
 void disk_open(struct disk *disk, const struct disk_parts *parts);
-/* Closes its handle; the loop must run once more. */
+/* Closes the timer; the loop must run once more. */
 void disk_close(struct disk *disk);
 
-/* Whether a write that failed with this errno says something of the disk. */
+/* Whether this errno of a write can mean that the disk is at fault. Any thread. */
 bool disk_may_be_why(int reason);
-/* On a worker: an output is begun; so many bytes more of it are on the disk, from a buffer of
- * SINK_BYTES; all of it is in its place or gone. */
+/* On a worker: counts an output from its start to its rename or removal. disk_add_bytes adds the
+ * bytes of one write; disk_end_output gets their sum. */
 void disk_begin_output(struct disk *disk);
 void disk_add_bytes(struct disk *disk, uint64_t bytes);
 void disk_end_output(struct disk *disk, uint64_t bytes);
-/* On a worker: an output could not be written, and its part is still on the disk. There was room
- * for no more than all outputs have at this moment. Those that fail because of it give room back,
- * so more than that must fit. */
+/* On a worker: an output could not be written, and its partial file still exists. Sets `wanted` to
+ * the room that all current outputs occupy, at least: outputs that fail now free that much room. */
 void disk_lack_room(struct disk *disk);
-/* On a worker, whose sink is the buffer: whether as many bytes as are wanted, at least SINK_BYTES
- * and at most DISK_TRY_BYTES_MAX, can be written and synced below output_root; then none are wanted
- * any more. false with a sentence. */
+/* On a worker: writes and syncs a file below output_root, and deletes it. Its size is `wanted`, at
+ * least SINK_BYTES and at most DISK_TRY_BYTES_MAX. Success resets `wanted`. buffer: the worker's
+ * sink, overwritten. */
 bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error) MUST_CHECK;
 
-/* That has failed. */
+/* Reports that disk_try has failed with this error. Idempotent. */
 void disk_fail(struct disk *disk, const struct error *error);
-/* Has a worker try, for there is something odd about output_root. */
+/* Tries the disk on a worker, unless it has failed already or a try is running. */
 void disk_suspect(struct disk *disk);
 
 #endif

@@ -1,15 +1,14 @@
 /*
- * fault.h - where a test may let the daemon die or stand still.
+ * fault.h - points where a test can kill or stop the daemon.
  *
- * The daemon that users get has none of it: fault_point is empty there. The tests' own daemon is
- * built with GPUIMGD_FAULT_HOOKS and does at a stage what $GPUIMGD_FAULT says
- * (tests/faults/hook.c). Called on the loop when a job enters a stage, and on the worker that
- * begins to carry the stage out.
+ * In the installed daemon fault_point is empty. The tests build a daemon with GPUIMGD_FAULT_HOOKS,
+ * which executes $GPUIMGD_FAULT (tests/faults/hook.c). fault_point is called on the loop when a job
+ * enters a stage, and on the worker when it starts to run the stage.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_FAULT_H
 #define GPUIMGD_DAEMON_PIPELINE_FAULT_H
 
-/* key: "enter" or "run"; stage: its name in the stage table; id: of the job, or NULL. */
+/* key: "enter" or "run". stage: the name in the stage table. id: the job's, or NULL. */
 #ifdef GPUIMGD_FAULT_HOOKS
 void fault_point(const char *key, const char *stage, const char *id);
 #else

@@ -79,7 +79,7 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
         .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
         .jpeg_warnings_max = JPEG_WARNINGS_MAX,
         .lenient = options->lenient,
-        /* All workers' together have an eighth of host_bytes. */
+        /* The buffers of all workers share an eighth of host_bytes. */
         .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
                                                      options->workers : 0,
     };

@@ -1,15 +1,15 @@
 /*
- * job_run.h - one leased job on its way through the stages.
+ * job_run.h - the state of one job from its fetch until Redis has acknowledged its end.
  *
- * Three enums say where a job stands: `stage` (where), `owner` (who may touch it) and `outcome`
- * (how it ends). Only job_run_move and job_run_decide write them, on the loop, and only along the
- * moves listed below. The list that a job is on follows from stage and owner, so the length of a
- * list counts the jobs in that state.
+ * Three enums describe the state: `stage` (the current step), `owner` (the thread that may use the
+ * job) and `outcome` (how it ends). Only job_run_move and job_run_decide write them, on the loop,
+ * and only the moves listed below are legal. Stage and owner determine the list that a job is on,
+ * so the length of a list counts the jobs in that state.
  *
- * While a worker or the engine owns a job, the loop reads its state and the members that cross
- * threads: `outcome`, which the loop sets and a worker checks before it renames a file; `at`, the
- * stage that the worker has reached; and timing.deadline_ns. A zombie is a job that was answered
- * while a worker or the engine still had it; it keeps its place until they return it.
+ * While a worker or the engine owns a job, the loop reads only three members besides the state.
+ * `outcome` is set by the loop; a worker checks it before it renames a file. `at` is the stage that
+ * the worker has reached. timing.deadline_ns is the deadline. A zombie is a job that was answered
+ * while a worker or the engine still owned it; its slot is free after they return it.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
 #define GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
@@ -33,43 +33,42 @@
 #include "queue/job/label.h"
 #include "queue/lease/queue.h"
 
-#define CLOCK_STANDS UINT64_MAX
+#define CLOCK_STANDS UINT64_MAX /* a deadline_ns: the clock of timeout_s is stopped */
 
 enum owner {
-    OWNER_NONE,   /* nobody: a free place, all zero, on the pipeline's list `free` */
+    OWNER_NONE,   /* a free slot, all zero, on the pipeline's list `free` */
     OWNER_LOOP,   /* on the list of its stage; it may wait for a reply of Redis or for memory */
     OWNER_WORKER, /* worker_task is submitted; the job stays on the list of its stage */
-    OWNER_ENGINE, /* engine_task is submitted; likewise */
+    OWNER_ENGINE, /* engine_task is submitted; the job stays on the list of its stage */
     OWNER_ZOMBIE, /* its worker or the engine, after the lease ended; on the list `zombies` */
     OWNER_COUNT
 };
 
-/* Unless it is RETURNED or LOST, run->error says how the job went. */
+/* For all outcomes except RETURNED and LOST, run->error is the job's status. */
 enum outcome {
-    OUTCOME_OPEN,      /* under way */
-    OUTCOME_CANCELLED, /* a cancel came: the job ends with its current stage */
-    OUTCOME_REFUSED,   /* answered: an error in the job itself, which never began */
+    OUTCOME_OPEN,      /* not decided: the job goes on */
+    OUTCOME_CANCELLED, /* cancelled: the job ends after its current stage */
+    OUTCOME_REFUSED,   /* answered: the job itself has an error and never started */
     OUTCOME_REPEATED,  /* answered with the result of the first job of the same unique id */
-    OUTCOME_ANSWERED,  /* answered, well or badly; or kept for another attempt */
-    OUTCOME_LOST,      /* the lease ended without this run: it expired, or this is a zombie */
-    OUTCOME_RETURNED,  /* the lease goes back with its attempt, as if never fetched */
+    OUTCOME_ANSWERED,  /* answered with success or an error, or kept for another attempt */
+    OUTCOME_LOST,      /* the lease expired, or the job became a zombie */
+    OUTCOME_RETURNED,  /* the job goes back to the queue, and this attempt does not count */
     OUTCOME_COUNT
 };
 
 /*
- * Every legal move: from a stage and an owner, to an owner, at one of these stages.
- *
- *      from stage, owner; to owner, stages
+ * Every legal move. Each row: stage and owner before the move; owner after it, and the set of
+ * stages after it.
  */
 #define JOB_RUN_AT(stage) (1u << STAGE_##stage)
 #define JOB_RUN_MOVES(MOVE)                                                                        \
-    /* A lease comes to a free place; an error in the job goes straight to its answer. */          \
+    /* A new lease takes a free slot. A job with an error goes directly to ACK. */                 \
     MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                    \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
-    /* From each stage a job that ends goes to ACK. */                                             \
+    /* A job can end at any stage: it goes to ACK. */                                              \
     MOVE(READ, LOOP, WORKER, JOB_RUN_AT(READ))                                                     \
     MOVE(READ, LOOP, LOOP, JOB_RUN_AT(ADMIT) | JOB_RUN_AT(ACK))                                    \
-    /* Back at READ, or at the stage to which the worker has carried a small job. */               \
+    /* A worker can take a small job through several stages; it returns at the last one. */        \
     MOVE(READ, WORKER, LOOP,                                                                       \
          JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))             \
     MOVE(READ, WORKER, ZOMBIE, JOB_RUN_AT(READ))                                                   \
@@ -80,7 +79,7 @@ enum outcome {
     MOVE(DECODE, WORKER, LOOP, JOB_RUN_AT(DECODE))                                                 \
     MOVE(DECODE, WORKER, ZOMBIE, JOB_RUN_AT(DECODE))                                               \
     MOVE(DECODE, ZOMBIE, NONE, JOB_RUN_AT(ASK))                                                    \
-    /* A worker computes with the CPU engine; CUDA's engine computes by itself. */                 \
+    /* Workers run the CPU engine; the CUDA engine needs no worker. */                             \
     MOVE(GPU, LOOP, WORKER, JOB_RUN_AT(GPU))                                                       \
     MOVE(GPU, LOOP, ENGINE, JOB_RUN_AT(GPU))                                                       \
     MOVE(GPU, LOOP, LOOP, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(ACK))                                    \
@@ -94,18 +93,16 @@ enum outcome {
     MOVE(ENCODE, WORKER, LOOP, JOB_RUN_AT(ENCODE))                                                 \
     MOVE(ENCODE, WORKER, ZOMBIE, JOB_RUN_AT(ENCODE))                                               \
     MOVE(ENCODE, ZOMBIE, NONE, JOB_RUN_AT(ASK))                                                    \
-    /* Redis has acknowledged the end. A free place stands at ASK. */                              \
+    /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
 
-/*
- * Every legal decision: from an outcome to one of these.
- */
+/* Every legal decision: the outcome before it, and the set of outcomes after it. */
 #define JOB_RUN_TO(outcome) (1u << OUTCOME_##outcome)
 #define JOB_RUN_DECISIONS(DECISION)                                                                \
     DECISION(OPEN, JOB_RUN_TO(CANCELLED) | JOB_RUN_TO(REFUSED) | JOB_RUN_TO(REPEATED) |            \
                        JOB_RUN_TO(ANSWERED) | JOB_RUN_TO(LOST) | JOB_RUN_TO(RETURNED))             \
     DECISION(CANCELLED, JOB_RUN_TO(ANSWERED) | JOB_RUN_TO(LOST) | JOB_RUN_TO(RETURNED))            \
-    /* No memory to keep the answer, or the lease expires before Redis has it. */                  \
+    /* There is no memory for the answer, or the lease expires before Redis has the answer. */     \
     DECISION(REFUSED, JOB_RUN_TO(LOST) | JOB_RUN_TO(RETURNED))                                     \
     DECISION(REPEATED, JOB_RUN_TO(LOST) | JOB_RUN_TO(RETURNED))                                    \
     DECISION(ANSWERED, JOB_RUN_TO(LOST) | JOB_RUN_TO(RETURNED))                                    \
@@ -114,19 +111,19 @@ enum outcome {
 
 /* One of the job's outputs. */
 struct job_run_output {
-    const struct format *format; /* NULL until the input's format is known, if that decides; and for
-                                    values alone */
-    size_t variant;            /* in the plan; valid only while error is unset */
+    const struct format *format; /* NULL: no image is written, or the format depends on the input,
+                                    which is not read yet */
+    size_t variant;            /* index in the plan; valid only while error is unset */
     uint32_t width, height;
     uint64_t bytes;
-    bool placed;               /* a file that is where it was asked for */
+    bool placed;               /* the file has its final name */
     struct files_identity identity; /* of that file */
-    struct error error;        /* why this output alone failed */
-    struct queue_value value;  /* the encoded bytes of an output that goes to Redis */
-    cJSON *values;             /* what its operations found out; NULL: nothing */
+    struct error error;        /* of this output only; the other outputs go on */
+    struct queue_value value;  /* the encoded bytes of an output to a Redis key */
+    cJSON *values;             /* results of its operations; NULL: none */
 };
 
-/* Bounds at the time of the fetch: a reload must not change a job under way. */
+/* Limits as of the fetch: a configuration reload must not change a running job. */
 struct job_run_bounds {
     struct codec_limits codec;
     struct plan_limits plan;
@@ -136,69 +133,69 @@ struct job_run_bounds {
     bool same_root; /* input_root is output_root */
 };
 
-/* The turn of a job that waits for room on the loop, in READ and ADMIT. */
+/* Order of jobs that wait for memory on the loop, in READ and ADMIT. */
 enum turn {
     TURN_IN_ORDER,
-    TURN_REFUSED, /* READ: a worker found no room for the input; younger jobs wait for it */
-    TURN_ASIDE    /* only zombies could make room for it: it holds nobody up */
+    TURN_REFUSED, /* READ: a worker found no room for the input; later jobs wait for this job */
+    TURN_ASIDE    /* only zombies could make room for this job; later jobs do not wait for it */
 };
 
 struct job_run_input {
-    enum turn turn;        /* the loop's */
-    void *reading;         /* queue_read's handle, while the reply of Redis is awaited */
-    uint8_t *loaded;       /* a file that came from Redis, malloc'd; taken over by the read */
-    bool key_counted;      /* the queue counts `loaded` still */
-    uint64_t files_given;  /* the pipeline's, when the read began */
-    struct pool_block file; /* the input file's bytes; none after a read: there was no room */
+    enum turn turn;        /* used by the loop only */
+    void *reading;         /* handle of queue_read until Redis replies */
+    uint8_t *loaded;       /* the bytes of a Redis key, malloc'd; the read stage frees them */
+    bool key_counted;      /* the queue still counts `loaded` in its budget */
+    uint64_t files_given;  /* pipeline->files_given at the start of the read */
+    struct pool_block file; /* the input file's bytes; empty after a read that found no room */
     uint64_t bytes;        /* of the file */
-    struct files_identity identity; /* of a file that has a path */
+    struct files_identity identity; /* of an input with a path */
 };
 
-/* Where a job stands with admission.h; guarded by its lock. */
+/* The job's state in admission.h; guarded by the lock of struct admission. */
 enum reservation {
     RESERVATION_NONE,
     RESERVATION_WAITS,    /* in the line */
-    RESERVATION_HELD,     /* holds memory, and is waited for */
+    RESERVATION_HELD,     /* holds memory that it will release by itself */
     RESERVATION_ABANDONED /* a zombie that holds memory */
 };
 
-/* What is reserved for the job; admission's. */
+/* Memory that admission.h has reserved for the job, in bytes. */
 struct job_run_reserved {
     enum reservation state;
     size_t lane_bytes;    /* heap */
-    size_t results_room;  /* of that, for results */
-    size_t results_bytes; /* of that, used by results; its worker's until the encode has ended */
-    size_t asked_bytes;   /* all that the job asked for */
+    size_t results_room;  /* part of lane_bytes for results */
+    size_t results_bytes; /* part of results_room in use; the worker's until the encode ends */
+    size_t asked_bytes;   /* admission_need at the time of admission */
     struct engine_memory memory;
 };
 
-/* The clock of timeout_s runs while a worker reads the input, and from the start of the decode to
- * the end. The owner of the job starts and stops it; the loop reads it. */
+/* The clock of timeout_s runs during the read, and from the start of the decode to the end. The
+ * owner of the job starts and stops it; the loop reads it. */
 struct job_run_timing {
     uint64_t fetched_ns;
-    uint64_t entered_ns;     /* the stage whose list it is on */
-    _Atomic uint64_t deadline_ns; /* CLOCK_STANDS: the clock does not run */
-    uint64_t left_ns;        /* of timeout_s, while the clock does not run */
-    uint64_t waits_until_ns; /* if the clock does not run by then, the job goes back */
-    double queue_ms;         /* -1: not known */
-    double ms[STAGE_COUNT];  /* time at work, not waiting; admit: waiting; -1: not reached */
+    uint64_t entered_ns;     /* when the job entered its stage */
+    _Atomic uint64_t deadline_ns; /* CLOCK_STANDS while the clock is stopped */
+    uint64_t left_ns;        /* rest of timeout_s while the clock is stopped */
+    uint64_t waits_until_ns; /* if the clock is stopped at this time, the job goes back */
+    double queue_ms;         /* -1: unknown */
+    double ms[STAGE_COUNT];  /* working time; for ADMIT, waiting time; -1: not reached */
 };
 
 struct job_run {
     struct list_node node; /* in the list of its state */
     struct pipeline *pipeline;
     struct lease *lease;         /* NULL for a zombie */
-    uint64_t number, fetch;      /* the lease's, for a worker that outlives it */
+    uint64_t number, fetch;      /* copied from the lease: a zombie's worker outlives the lease */
     enum stage stage;
     enum owner owner;
     _Atomic enum outcome outcome;
-    _Atomic enum stage at;       /* how far a worker has carried it: `stage`, or beyond */
+    _Atomic enum stage at;       /* stage that the worker has reached: `stage` or a later one */
 
     struct job job;
-    size_t text_bytes;           /* counted in the pipeline's */
+    size_t text_bytes;           /* this job's part of pipeline->text_bytes */
     char *repeat;                /* the result for OUTCOME_REPEATED; malloc'd */
-    struct error error;          /* of the job; the first one counts */
-    struct error disk_error;     /* the disk is why an output could not be written */
+    struct error error;          /* of the job; the first error is kept */
+    struct error disk_error;     /* set if disk_try failed after a failed write */
 
     struct job_run_bounds bounds;
     struct job_run_timing timing;
@@ -208,42 +205,43 @@ struct job_run {
     struct plan plan;
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
                                     admission and built again after it */
-    size_t values_bytes;         /* that its values take at most */
+    size_t values_bytes;         /* the most memory that its values can need */
     struct job_run_reserved reserved;
     struct worker_task worker_task;
-    struct engine_task engine_task; /* its plan is set once the GPU stage has begun */
+    struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
     struct job_run_output outputs[JOB_OUTPUTS_MAX];
     struct trace_job trace;
 };
 
-/* Whether the tables above list it. */
+/* Whether the tables above list the move or the decision. */
 bool job_run_may_move(enum stage stage, enum owner owner, enum stage to_stage, enum owner to_owner);
 bool job_run_may_decide(enum outcome from, enum outcome to);
-/* Moves the job, which must be legal, to the end of the list of its new state. A move that changes
- * the owner alone keeps its place in the list of the stage. */
+/* Loop only. Asserts that the move is legal, and appends the job to the list of its new state. If
+ * that is the same list, the job keeps its position. */
 void job_run_move(struct job_run *run, enum stage stage, enum owner owner);
+/* Loop only. Asserts that the decision is legal. */
 void job_run_decide(struct job_run *run, enum outcome outcome);
-/* On any thread: whether the job goes on, neither cancelled nor lost. */
+/* Whether no outcome is decided yet. Any thread. */
 bool job_run_is_open(const struct job_run *run);
-/* Zeroes a free place for the next job. */
+/* Zeroes a free slot for the next job. Loop only. */
 void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 
-/* Takes what the options say at this moment. */
+/* Copies the limits from the options. */
 void job_run_take_bounds(struct job_run *run, const struct options *options);
-/* An error in an output fails that one; the job goes on for the others, if there are any. */
+/* Checks all outputs. An error fails only its output; if all outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);
-/* Whether all that the output asks for is of the format that it is written in. bad_job. */
+/* STATUS_BAD_JOB if the output has an encoder parameter that its format does not have. */
 enum status job_run_check_keys(const struct job_run *run, size_t index, const struct format *format,
                                struct error *error) MUST_CHECK;
-/* Formats, decode path and plan, from the job and the input's header. */
+/* Chooses formats, decode path and plan from the job and the input's header. */
 void job_run_build_plan(struct job_run *run);
-/* Frees what encoding is the last to need: the plan and the colour profile. Idempotent. */
+/* Frees the plan and the colour profile. Idempotent. */
 void job_run_drop_plan(struct job_run *run);
-/* Gives back all memory but the job itself and its results; idempotent. */
+/* Frees all memory except the job's text and its results. Idempotent. */
 void job_run_release(struct job_run *run);
-/* Frees values and encoded outputs; idempotent. */
+/* Frees values and encoded outputs. Idempotent. */
 void job_run_drop_results(struct job_run *run);
-/* Frees all that the job has. */
+/* Frees everything that the job owns. */
 void job_run_clear(struct job_run *run);
 
 #endif

@@ -1,4 +1,5 @@
-/* lease_events.c - turns a lease into a job, and handles leases that are lost on the way. */
+/* lease_events.c - the queue's callbacks: turns a lease into a job, and ends jobs whose lease is
+ * lost. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "daemon/pipeline/pipeline_impl.h"
 #include "queue/job/result.h"
 
-/* A job waits in one daemon for as long as its work may take at most. */
+/* A job may wait in one daemon for job_timeout_s before it goes back to the queue. */
 static void bound_wait(struct job_run *run, uint64_t now_ns)
 {
     run->timing.waits_until_ns = clock_after_s(now_ns, run->pipeline->parts.options->job_timeout_s);
@@ -50,11 +51,12 @@ static void parse(struct job_run *run, const struct lease *lease)
         return;
     }
     if (job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error) != STATUS_OK) {
-        /* Who waits for the answer, and where, may not be known. */
+        /* Not answered: without the parsed job its id and reply_to may be unknown. */
         char label[LABEL_BYTES];
         if (run->error.status == STATUS_OUT_OF_MEMORY) {
             job_run_decide(run, OUTCOME_RETURNED);
-            log_error("job %s: no memory to read it; it goes back", job_run_label(run, label));
+            log_error("job %s: no memory to parse it; it returns to the queue",
+                      job_run_label(run, label));
         }
         return;
     }
@@ -66,7 +68,7 @@ static void parse(struct job_run *run, const struct lease *lease)
     job_run_check_operations(run);
 }
 
-/* Keeps the beginning of the job's text only: it names a job whose input is not known. */
+/* Keeps only the beginning of the job's text: logs quote it if the input is unknown. */
 static void cut_text(struct lease *lease)
 {
     lease->head_bytes = lease->raw_bytes;
@@ -77,7 +79,7 @@ static void cut_text(struct lease *lease)
     lease->raw = NULL;
 }
 
-/* From here on the job is in as little memory as it can be. */
+/* Packs the job into as little memory as possible while it waits. */
 static void pack(struct job_run *run, struct lease *lease)
 {
     char label[LABEL_BYTES];
@@ -85,7 +87,8 @@ static void pack(struct job_run *run, struct lease *lease)
         return;
     if (!job_pack(&run->job, lease->raw_bytes) && job_run_is_open(run)) {
         job_run_decide(run, OUTCOME_RETURNED);
-        log_error("job %s: no memory to keep it; it goes back", job_run_label(run, label));
+        log_error("job %s: no memory to store it; it returns to the queue",
+                  job_run_label(run, label));
     }
     pipeline_count_text(run, run->job.bytes + lease->raw_bytes);
     cut_text(lease);
@@ -124,7 +127,7 @@ void lease_events_leased(void *context, struct lease *lease)
     pipeline_pump(pipeline);
 }
 
-/* ---- jobs that may not be started unasked --------------------------------------------------- */
+/* ---- the stage ASK: jobs whose start Redis decides ------------------------------------------ */
 
 void job_run_enter_ask(struct job_run *run)
 {
@@ -138,12 +141,13 @@ void job_run_enter_ask(struct job_run *run)
     if (queue_ask(run->pipeline->queue, run->lease, &conditions))
         return;
     char label[LABEL_BYTES];
-    log_error("job %s: no memory to ask about its start; it goes back", job_run_label(run, label));
+    log_error("job %s: no memory for its start conditions; it returns to the queue",
+              job_run_label(run, label));
     stages_end(run, OUTCOME_RETURNED);
 }
 
-/* Whether nothing is left to do for this output: it has failed, its file is in its place, or it
- * wanted values alone and has them. A key is only set together with the result. */
+/* Whether the output needs no more work: it has failed, its file has its name, or it has only
+ * values. An output to a key is never complete: Redis stores it together with the result. */
 static bool is_complete(const struct job_run_output *output)
 {
     if (output->error.status != STATUS_OK)
@@ -169,7 +173,7 @@ static void cancel(struct job_run *run)
     if (job_run_is_open(run))
         job_run_decide(run, OUTCOME_CANCELLED);
     if (!waits)
-        return; /* at its end already, or a worker or stream has it: at the end of that stage */
+        return; /* in ACK already, or the job ends after the stage that is running */
     job_run_end_cancelled(run);
     stages_move(run, STAGE_ACK);
 }
@@ -180,7 +184,7 @@ static void repeat(struct job_run *run, const char *kept)
     pipeline_count_text(run, run->repeat ? strlen(run->repeat) : 0);
     if (!run->repeat)
         error_set(&run->error, STATUS_INTERNAL,
-                  "the kept result of the first job with this id cannot be repeated");
+                  "the stored result of the first job with this id cannot be read");
     stages_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
 }
 
@@ -228,7 +232,8 @@ void lease_events_lost(void *context, struct lease *lease)
     if (!run)
         return;
     char label[LABEL_BYTES];
-    log_warning("job %s is no longer ours: its lease ran out", job_run_label(run, label));
+    log_warning("job %s: the lease expired, another daemon may run the job",
+                job_run_label(run, label));
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
     if (run->stage < STAGE_DECODE && job_run_withdraw(run)) {

@@ -1,4 +1,4 @@
-/* outputs.c - the stage ENCODE on a worker: each output goes to its file or to memory for Redis. */
+/* outputs.c - the stage ENCODE on a worker: encodes each output into a file or a Redis value. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ struct path_sink {
     struct codec_sink sink;
     struct files_output file;
     struct disk *disk;
-    uint64_t written; /* bytes that are in the file */
+    uint64_t written; /* bytes in the file */
 };
 
 static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
@@ -41,8 +41,8 @@ struct placing {
     size_t index; /* of the output */
 };
 
-/* Two paths may lead to one file: through roots that lie in each other, hard links, mounts, or
- * names that a filesystem does not tell apart. Earlier outputs are in their places by now. */
+/* Refuses to replace the input or an earlier output of the job. Two paths can name one file:
+ * through nested roots, hard links, mounts, or a filesystem that ignores case. */
 static enum status may_replace(void *context, const struct files_identity *target,
                                struct error *error)
 {
@@ -60,7 +60,7 @@ static enum status may_replace(void *context, const struct files_identity *targe
     return STATUS_OK;
 }
 
-/* true: it could not be written, and the disk may be why. */
+/* true: the write failed, and the disk may be at fault. */
 static bool encode_to_path(struct job_run *run, size_t index, const struct image *image,
                            struct worker_tools *tools)
 {
@@ -83,7 +83,7 @@ static bool encode_to_path(struct job_run *run, size_t index, const struct image
     if (status == STATUS_OK && outcome == OUTCOME_CANCELLED)
         status = error_set(&output->error, STATUS_CANCELLED, "the job was cancelled before this "
                            "output was in its place");
-    /* Another daemon may be at this job by now, or it was answered: leave its output alone. */
+    /* If the lease is lost, another daemon may write this output: do not touch it. */
     if (status == STATUS_OK && outcome == OUTCOME_OPEN)
         output->placed =
             files_output_place(&sink.file, run->bounds.sync, may_replace,
@@ -106,27 +106,27 @@ struct memory_sink {
     struct job_run *run;
     struct queue_value *value;
     size_t capacity;
-    size_t others; /* bytes of the job's other keys */
+    size_t others; /* bytes of the job's earlier keys */
 };
 
-/* Room in the budget for so many bytes of keys in all. */
+/* Reserves memory for `bytes`, the size of all of the job's keys so far. */
 static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
 {
     size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
     if (bytes > KEY_OUTPUTS_BYTES_MAX)
         return error_set(error, STATUS_ENCODE_FAILED,
-                         "the job's keys have more than %llu bytes, which is all they may hold",
-                         KEY_OUTPUTS_BYTES_MAX);
+                         "the outputs to keys are larger than %llu bytes in total, the maximum "
+                         "for a job; use files", KEY_OUTPUTS_BYTES_MAX);
     if (needed <= room || admission_extend(run, needed - room))
         return STATUS_OK;
     size_t most = pipeline_codec_usage(run->pipeline).budget;
     if (needed > most)
         return error_set(error, STATUS_OVER_BUDGET,
-                         "the job's keys need more than %zu bytes; three eighths of host_bytes, "
-                         "%zu, is all there is", bytes, most);
+                         "the outputs to keys need at least %zu bytes; the limit is %zu bytes, "
+                         "three eighths of host_bytes", bytes, most);
     return error_set(error, STATUS_OUT_OF_MEMORY,
-                     "the job's keys need more than the %zu bytes that were reserved for them, and "
-                     "host_bytes has no more at the moment", room);
+                     "the outputs to keys need more than the %zu bytes reserved for them, and "
+                     "all of host_bytes is in use", room);
 }
 
 static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
@@ -150,7 +150,7 @@ static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct 
     return STATUS_OK;
 }
 
-/* Gives back what the buffer grew in advance. */
+/* Frees the unused end of the buffer. */
 static void end_value(struct memory_sink *sink)
 {
     uint8_t *shrunk = sink->value->bytes < sink->capacity
@@ -192,7 +192,7 @@ static void take_values(struct job_run *run, struct job_run_output *output)
         error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an output's values");
 }
 
-/* What stays of the job until Redis has acknowledged it. */
+/* Results stay in memory until Redis has acknowledged the job. */
 static void measure_results(struct job_run *run)
 {
     size_t bytes = run->values_bytes, most = run->reserved.lane_bytes;
@@ -201,8 +201,8 @@ static void measure_results(struct job_run *run)
     run->reserved.results_bytes = bytes < most ? bytes : most;
 }
 
-/* The job's error is that of its first output which is worth trying again, or else of the first
- * that failed: what can be had of an output must not depend on what is wrong with another. */
+/* The job gets its first retryable output error, or else its first output error. So an output
+ * whose error is retryable gets its retry, whatever error another output has. */
 static void judge(struct job_run *run)
 {
     const struct error *first = NULL;
@@ -244,5 +244,5 @@ void job_run_encode(struct job_run *run, struct worker_tools *tools)
     measure_results(run);
     judge(run);
     bool works = !suspects_disk || disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
-    (void)works; /* kept in run->disk_error; if the disk works, the error is the job's own */
+    (void)works; /* run->disk_error has the result; if it is unset, the job itself failed */
 }

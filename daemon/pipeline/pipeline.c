@@ -5,20 +5,20 @@
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
-/* How often deadlines are looked at while jobs are in flight. */
+/* Interval of the deadline checks while jobs are in flight. */
 #define TICK_MS 100
 
-/* A node of a job's tree, as malloc has it: with its name and the overhead of both. */
+/* A JSON node of a job and its name, with malloc's overhead for both. */
 #define NODE_BYTES 192
-#define QUEUE_BYTES (2 * KIB) /* what the queue keeps of a lease, and of a read */
+#define QUEUE_BYTES (2 * KIB) /* of the queue: a lease and a read */
 static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES + PLAN_KEPT_BYTES +
                       ICC_KEPT_BYTES + QUEUE_BYTES <= HEAP_JOB_BYTES,
-              "a job that waits must fit its part of the ceiling");
+              "a waiting job must fit into HEAP_JOB_BYTES");
 static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
                       (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
-              "so must one whose result waits, which has an error for each output at most");
+              "a job whose result waits, with an error for each output, must fit, too");
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- slots ---------------------------------------------------------------------------------- */
 
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
 {
@@ -29,7 +29,7 @@ void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
     pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
 }
 
-/* How many more than `inflight` the workers would end in INFLIGHT_AHEAD_MS. */
+/* Slots beyond `inflight`: the number of jobs that the workers finish in INFLIGHT_AHEAD_MS. */
 static size_t places_ahead(const struct pipeline *pipeline)
 {
     double at_most = pipeline->parts.ahead_max;
@@ -45,7 +45,7 @@ void pipeline_count_text(struct job_run *run, size_t bytes)
     run->pipeline->text_bytes += bytes;
 }
 
-/* How many jobs may come, of whatever size. */
+/* Number of jobs whose texts fit into JOB_TEXTS_BYTES, even if each has the maximum size. */
 static size_t places_for_texts(const struct pipeline *pipeline)
 {
     if (pipeline->text_bytes >= JOB_TEXTS_BYTES)
@@ -81,7 +81,7 @@ void pipeline_pump(struct pipeline *pipeline)
     notify_if_idle(pipeline);
 }
 
-/* ---- from outside --------------------------------------------------------------------------- */
+/* ---- the interface -------------------------------------------------------------------------- */
 
 struct queue_events pipeline_events(struct pipeline *pipeline)
 {
@@ -188,8 +188,8 @@ double pipeline_oldest_s(const struct pipeline *pipeline)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* Who asked for so many jobs gets them. Else each worker and stream has one, and every second of
- * them finds another one ready. */
+/* One admitted job per worker and engine slot, and half as many more that are ready to follow. If
+ * the configuration allows no extra slots (ahead_max 0), `inflight` is the limit. */
 static void open_admission(struct pipeline *pipeline)
 {
     const struct pipeline_parts *parts = &pipeline->parts;
@@ -248,7 +248,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         goto out;
     for (uint64_t i = 0; i < options->inflight + parts->ahead_max; i++)
         list_push(&pipeline->free, &pipeline->runs[i].node);
-    /* The first job shall not pay for the pool's first pages. */
+    /* Allocates the pool's first pages now, so that the first job is not slower. */
     struct pool_block first;
     if (pool_take(pipeline->file_pool, 1, &first, NULL))
         pool_give(pipeline->file_pool, &first);
@@ -256,7 +256,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 
 out:
     pipeline_stop(pipeline);
-    uv_run(parts->loop, UV_RUN_NOWAIT); /* closes its handles */
+    uv_run(parts->loop, UV_RUN_NOWAIT); /* closes the handles */
     pipeline_destroy(pipeline);
     return NULL;
 }
@@ -267,7 +267,7 @@ void pipeline_stop(struct pipeline *pipeline)
     disk_close(&pipeline->disk);
 }
 
-/* Jobs whose results Redis never acknowledged. */
+/* Frees jobs whose results Redis never acknowledged. */
 static void clear_rest(struct pipeline *pipeline)
 {
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)

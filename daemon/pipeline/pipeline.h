@@ -1,9 +1,9 @@
 /*
- * pipeline.h - takes leased jobs through the stages, and every one of them to its end.
+ * pipeline.h - runs each fetched job through all stages: read, decode, compute, encode, answer.
  *
- * Loop thread only. The pipeline knows queue, codecs and gpu, which do not know each other. Jobs
- * in flight are bounded by `inflight`, and `ahead_max` more while they are short; the free places
- * are what the queue may fetch.
+ * Loop thread only. The pipeline connects the queue, the codecs and the engine, which do not know
+ * each other. At most `inflight` jobs are in flight, plus up to `ahead_max` while jobs are short.
+ * The queue may fetch as many jobs as there are free slots.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_H
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_H
@@ -33,54 +33,54 @@ struct pipeline_parts {
     struct metrics_totals *totals;
     struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */
-    uint32_t ahead_max; /* places beyond options->inflight, for short jobs */
-    /* The process must end and be replaced: a GPU fault, or too many hung workers. */
+    uint32_t ahead_max; /* slots beyond options->inflight, for short jobs */
+    /* The process must exit and be restarted: a GPU fault, or too many hung workers. */
     void (*failed)(void *context, const char *why);
-    /* Outputs cannot be written from now on, or can be again (pipeline_disk_error). */
+    /* The result of pipeline_disk_error has changed. */
     void (*disk_changed)(void *context);
     void *context;
 };
 
-/* NULL when memory is short. */
+/* parts is copied; its members stay the caller's. NULL: out of memory. */
 struct pipeline *pipeline_create(const struct pipeline_parts *parts);
-/* The events that the queue shall deliver, and the queue that they come from; NULL when it is
- * gone. */
+/* The callbacks that the queue must call. */
 struct queue_events pipeline_events(struct pipeline *pipeline);
+/* Sets the queue; NULL before the queue is destroyed. */
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue);
 
 /* Stops and resumes fetching (SIGUSR2, drain). */
 void pipeline_pause(struct pipeline *pipeline, bool paused);
-/* Ends every job that has not ended yet by giving it back, attempt included. */
+/* Returns every unfinished job to the queue; the attempts do not count. */
 void pipeline_give_back(struct pipeline *pipeline);
-/* The engine or the workers are beyond repair: what is not yet under way goes back with its
- * attempt, nothing new is begun. */
+/* After a fatal fault of the engine or the workers: starts nothing new, and returns jobs that do
+ * not run yet to the queue; their attempts do not count. */
 void pipeline_fail(struct pipeline *pipeline);
 
-/* Why outputs cannot be written, for which reason nothing is fetched; NULL: they can. */
+/* Why outputs cannot be written and fetching is stopped; NULL: they can. Owned by the pipeline. */
 const char *pipeline_disk_error(const struct pipeline *pipeline);
-/* There is something odd about output_root: a worker tries to write there. */
+/* Tries on a worker whether output_root can be written. */
 void pipeline_suspect_disk(struct pipeline *pipeline);
-/* Whether a worker is at that, which may hang. */
+/* Whether such a try is running; it may hang. */
 bool pipeline_tries_disk(const struct pipeline *pipeline);
 
-/* Jobs in flight (those waiting for Redis's acknowledgement included), those still before it, and
- * those that were answered while a worker or the engine still held them. */
+/* Numbers of jobs. In flight: all, including zombies. Unfinished: before ACK, without zombies.
+ * Waiting: for memory. */
 uint32_t pipeline_inflight(const struct pipeline *pipeline);
 uint32_t pipeline_unfinished(const struct pipeline *pipeline);
 uint32_t pipeline_zombies(const struct pipeline *pipeline);
-uint32_t pipeline_waiting(const struct pipeline *pipeline); /* for memory */
+uint32_t pipeline_waiting(const struct pipeline *pipeline);
 uint32_t pipeline_in_stage(const struct pipeline *pipeline, enum stage stage);
-/* Memory of host_bytes: the input files, and what the codecs' own needs reserve. */
+/* Memory of host_bytes: the input files, and the lane of admission.h. */
 struct pool_usage pipeline_file_usage(const struct pipeline *pipeline);
 struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline);
-double pipeline_oldest_s(const struct pipeline *pipeline);  /* 0 when there is none */
-/* Whether every job is within its time, and jobs that wait before their decode are not all that
- * there is while none comes past admission: what the watchdog wants to know. */
+double pipeline_oldest_s(const struct pipeline *pipeline); /* age of the oldest job; 0: no job */
+/* For the watchdog. false: a job is past its deadline and its grace, or no job runs and the
+ * waiting jobs make no progress. */
 bool pipeline_healthy(const struct pipeline *pipeline);
-/* Calls drained (once) as soon as nothing is unfinished. */
+/* Calls drained once, as soon as no job is unfinished; immediately if none is now. */
 void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context);
 
-/* Closes its handles; the loop must run once more; then destroy. */
+/* Closes the handles. Run the loop once more, then call pipeline_destroy. */
 void pipeline_stop(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);
 

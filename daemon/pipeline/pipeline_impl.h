@@ -1,10 +1,10 @@
 /*
- * pipeline_impl.h - the pipeline as its own files see it.
+ * pipeline_impl.h - private declarations shared by the files of the pipeline.
  *
- * pipeline.c has the places and the lists; lease_events.c turns leases into jobs, checks.c checks
- * their outputs; stages.c moves a job from stage to stage; reads.c, admits.c and ack.c are the
- * stages of the loop, steps.c, planning.c and outputs.c those of a worker; deadline.c ends jobs
- * early; trace_hooks.c fills the records of a trace.
+ * pipeline.c owns the slots and the lists. lease_events.c turns leases into jobs; checks.c checks
+ * their outputs. stages.c moves a job from stage to stage. reads.c, admits.c and ack.c implement
+ * the stages on the loop; steps.c, planning.c and outputs.c those on a worker. deadline.c ends jobs
+ * early. trace_hooks.c fills the trace.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
@@ -21,62 +21,62 @@ struct pipeline {
     struct admission admission;
     struct disk disk;
 
-    size_t text_bytes; /* of all jobs in flight: JOB_TEXTS_BYTES at most */
-    struct job_run *runs; /* `inflight` and ahead_max of them */
+    size_t text_bytes; /* of the texts of all jobs in flight; JOB_TEXTS_BYTES at most */
+    struct job_run *runs; /* options->inflight + ahead_max slots */
     struct list free;
     struct list stages[STAGE_COUNT];
-    struct list zombies; /* answered, but a worker or stream still has them */
+    struct list zombies;
 
-    double job_ms;      /* of a worker's time that a job takes: a moving average; < 0: unknown */
+    double job_ms;      /* a worker's time per job, a moving average; negative: unknown */
     bool paused;
-    _Atomic bool failed; /* set on the loop; a worker looks before it begins another stage */
-    bool reads_wait;   /* there may be reads that were not started when they came */
-    bool read_stalled; /* the first read that waits needs room that is not there */
-    uint64_t files_given; /* how often an input's memory went back to the pool */
-    uint64_t moved_ns;    /* when a job last came past admission, or to its end */
+    _Atomic bool failed; /* set on the loop; a worker checks it before each stage */
+    bool reads_wait;   /* reads_pump must look for reads that are not started */
+    bool read_stalled; /* the first waiting read needs more memory than is free */
+    uint64_t files_given; /* number of times that an input's memory was returned to the pool */
+    uint64_t moved_ns;    /* when a job last passed admission or ended */
     uv_timer_t tick;
     uint64_t ticked_ns;
-    uint64_t awake_ns; /* when the process last came back from standing still, or 0 */
+    uint64_t awake_ns; /* when the process last resumed after a stop (SIGSTOP), or 0 */
     void (*drained)(void *context);
     void *drained_context;
 };
 
-/* Every stage: how it begins on the loop, and what a worker then does. */
 struct stage_row {
-    void (*enter)(struct job_run *run);
-    void (*run)(struct job_run *run, struct worker_tools *tools);
-    uint32_t priority; /* among tasks that wait for a worker */
+    void (*enter)(struct job_run *run); /* on the loop, when a job enters the stage */
+    void (*run)(struct job_run *run, struct worker_tools *tools); /* on a worker; may be NULL */
+    uint32_t priority; /* of its worker_task */
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
 /* pipeline.c */
 
-/* Starts all that can start now. Called after each event that may have freed something. */
+/* Starts all jobs that can start now. Call it after each event that may have freed memory or a
+ * slot. */
 void pipeline_pump(struct pipeline *pipeline);
 void pipeline_offer_places(struct pipeline *pipeline);
-/* Counts texts of the job from here until its end. */
+/* Adds bytes to the job's text_bytes, until the job ends. */
 void pipeline_count_text(struct job_run *run, size_t bytes);
-/* Learns from a job that ends how long jobs are. */
+/* Updates job_ms from a job that ends. */
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 
 /* stages.c */
 
-/* Brings a job of the loop, or a new one, to a stage and begins the stage. */
+/* Moves a job that the loop owns, or a new one, to a stage and enters the stage. */
 void stages_move(struct job_run *run, enum stage stage);
-/* Decides how the job ends, and ends it. */
+/* Decides the outcome and moves the job to ACK. */
 void stages_end(struct job_run *run, enum outcome outcome);
-/* A stage has ended, well or badly: on to the next one, or to the end. */
+/* After a stage: moves the job to the next stage, or to ACK if the job ends. */
 void stages_advance(struct job_run *run);
-/* The lease of a job has ended while a worker or the engine has the job. */
+/* The lease has ended while a worker or the engine still owns the job. */
 void stages_make_zombie(struct job_run *run);
-/* A job that nothing points to any more becomes a free place. */
+/* Frees the job and makes its slot free. */
 void stages_recycle(struct job_run *run);
-/* Has a worker carry out the stage that the job is at. */
+/* Submits worker_task for the job's stage. */
 void job_run_start_task(struct job_run *run);
-/* On the worker's run and the loop's done of every task. */
+/* worker_task.run and worker_task.done of every job. */
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
 void job_run_task_done(struct worker_task *task);
-/* Whether the job shall end because outputs cannot be written; one for keys alone goes on. */
+/* Whether the disk has failed and the job writes files. */
 bool job_run_lacks_disk(const struct job_run *run);
 
 /* lease_events.c: the queue's events */
@@ -85,32 +85,32 @@ void lease_events_leased(void *context, struct lease *lease);
 void lease_events_lost(void *context, struct lease *lease);
 void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
                                 const char *kept);
-/* The first stage, of those jobs that may not be started unasked. */
+/* The stage ASK: asks Redis whether the job may start. */
 void job_run_enter_ask(struct job_run *run);
-/* A cancelled job at the end of a stage: from now on that is its error, unless it has failed for
- * good or has all its outputs in their places. */
+/* Sets the error STATUS_CANCELLED after the stage in which the job was cancelled. Keeps an error
+ * that is not retryable, and the success of a job whose outputs are all complete. */
 void job_run_end_cancelled(struct job_run *run);
 
 /* reads.c: the stage READ on the loop */
 
 void reads_enter(struct job_run *run);
-/* Starts the reads that waited, as far as there is room. */
+/* Starts waiting reads while there is room. */
 void reads_pump(struct pipeline *pipeline);
-/* A worker found no room for the job's input. */
+/* A worker found no room for the job's input: the job waits for room. */
 void reads_refuse(struct job_run *run);
-/* Memory of zombies came back: reads that stepped aside are in the line again. */
+/* A zombie returned its memory: jobs with TURN_ASIDE wait in order again. */
 void reads_recall(struct pipeline *pipeline);
-/* On the job's owner, after a read: it found no room for the input and must be repeated. */
+/* After a read, for the job's owner: the input found no room and must be read again. */
 bool job_run_lacks_room(const struct job_run *run);
-/* Gives the input's memory back; idempotent. */
+/* Releases the input's memory. Idempotent. */
 void reads_release(struct job_run *run);
-/* The bytes that a reply of Redis brought are in the pool now, or gone: others may have theirs. */
+/* Returns the queue's budget for the bytes of the input key. Idempotent. */
 void reads_end_key(struct job_run *run);
 
 /* admits.c: the stage ADMIT */
 
 void admits_pump(struct pipeline *pipeline);
-/* Memory of zombies came back: jobs that stepped aside are in the line again. */
+/* A zombie returned its memory: jobs with TURN_ASIDE are in the line again. */
 void admits_recall(struct pipeline *pipeline);
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
@@ -119,40 +119,40 @@ void job_run_read(struct job_run *run, struct worker_tools *tools);
 void job_run_decode(struct job_run *run, struct worker_tools *tools);
 void job_run_compute(struct job_run *run, struct worker_tools *tools);
 void job_run_encode(struct job_run *run, struct worker_tools *tools);
-/* Starts the clock of timeout_s, unless it runs. */
+/* Starts the clock of timeout_s. Idempotent. */
 void job_run_start_clock(struct job_run *run);
-/* Builds the passes again that were dropped before admission. */
+/* Builds the plan again if its passes were dropped before admission. */
 void job_run_restore_plan(struct job_run *run);
 
 /* ack.c: the last stage, DONE or NACK */
 
 void job_run_enter_ack(struct job_run *run);
 void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
-/* Answers a job that a worker or the engine still has; it stays as a zombie. error NULL: the lease
- * is given back. */
+/* Answers a job that a worker or the engine still owns, and makes it a zombie. error NULL: the job
+ * goes back to the queue instead. */
 void job_run_abandon(struct job_run *run, const struct error *error);
-/* How log lines name it, while it has its lease. Returns `label`. */
+/* Writes the job's name for log lines. The job must have its lease. Returns `label`. */
 const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
 
 /* deadline.c */
 
-/* Takes a job that waits on the loop or for a worker out of its wait; false: it is under way and
- * cannot be stopped. */
+/* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
 bool job_run_withdraw(struct job_run *run);
-/* Whether the job is that far past its deadline, and the process was awake all that time. */
+/* Whether the job is grace_s past its deadline, not counting time before awake_ns. */
 bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s);
-/* Its deadline has passed: timeout, naming the stage that it is at. */
+/* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
 void job_run_set_late(struct job_run *run);
 void pipeline_on_tick(uv_timer_t *timer);
-/* Outputs cannot be written: jobs with files that have not begun their encode go back. */
+/* The disk has failed: returns jobs to the queue that write files and wait for a stage up to
+ * DECODE. */
 void pipeline_give_back_files(struct pipeline *pipeline);
 
-/* trace_hooks.c: of a traced job the times go into its record, and the record into the trace */
+/* trace_hooks.c: times of a traced job go into run->trace, and at its end into the trace file */
 
 void trace_hooks_begin(struct job_run *run);
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
 void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns);
-/* On the worker that a job passed admission on; and on the loop, once it is back. */
+/* For a small job: _carry on its worker after admission, _back on the loop after its return. */
 void trace_hooks_carry(struct job_run *run);
 void trace_hooks_back(struct job_run *run);
 void trace_hooks_task(struct job_run *run);

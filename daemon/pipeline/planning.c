@@ -1,10 +1,11 @@
-/* planning.c - what the decoder and the engine shall do, from the job and the input's header. */
+/* planning.c - builds the decode request and the engine's plan from the job and the input's header.
+ */
 #include <string.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
 
-/* The output's format: as asked, else by its path's suffix, else as the input; NULL where it has
- * no place to go to, or was refused for asking for a format that there is not. */
+/* The requested format, or else the format of the path's suffix, or else the input's. NULL if the
+ * output has only values, or an unknown format. */
 static const struct format *output_format(const struct job_output *output,
                                           const struct image_info *info)
 {
@@ -18,7 +19,7 @@ static const struct format *output_format(const struct job_output *output,
     return format ? format : info->format;
 }
 
-/* A target for each output that nothing is wrong with so far; returns how many. */
+/* Fills a target for each output without an error; returns their number. */
 static size_t take_targets(struct job_run *run, struct plan_target *targets)
 {
     size_t count = 0;
@@ -41,8 +42,8 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
     return count;
 }
 
-/* Chooses how the input is decoded; the source is what comes of that. No output's pixels may
- * depend on which others there are: a smaller decode is for the job that can have but one. */
+/* Chooses how the input is decoded, and returns the resulting source image. A scaled decode is used
+ * only for a job without a list: an output's pixels must not depend on the job's other outputs. */
 static struct plan_source choose_decode(struct job_run *run, const struct plan_target *targets,
                                         size_t count)
 {
@@ -63,7 +64,7 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
     return source;
 }
 
-/* What the plan and its values take of the heap. */
+/* Heap of the plan and of its values, in bytes. */
 static void measure_plan(struct job_run *run)
 {
     run->plan_bytes = plan_bytes(&run->plan);
@@ -97,8 +98,8 @@ void job_run_build_plan(struct job_run *run)
     run->error = run->outputs[0].error;
 }
 
-/* Builds the plan again, for what there is memory now. Outputs that failed the first time are left
- * out from the start; the others must come to the same. */
+/* Skips outputs that failed the first time. The memory of the plan must not differ from the memory
+ * that was admitted. */
 void job_run_restore_plan(struct job_run *run)
 {
     struct plan measured = run->plan;

@@ -1,8 +1,8 @@
 /*
- * reads.c - the first stage: inputs come from files or from Redis into the pool of input files.
+ * reads.c - the stage READ on the loop: loads inputs from files or Redis keys into the file pool.
  *
- * First come, first served: while a job waits for room, no younger one is read. Room that a worker
- * which hangs has is not waited for: a job that needs it steps aside until that worker comes back.
+ * Jobs are read in order of arrival: while a job waits for room, no later job is read. If only
+ * zombies hold the room that a job needs, the job steps aside until a zombie returns its memory.
  */
 #include <stdlib.h>
 
@@ -85,14 +85,14 @@ void reads_enter(struct job_run *run)
 void reads_refuse(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
-    /* If memory came back meanwhile, it tries again at once. */
+    /* If memory was released during the read, the job tries again at once. */
     pipeline->read_stalled = run->input.files_given == pipeline->files_given;
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
     pipeline_pump(pipeline);
 }
 
-/* Whether a job that goes on has memory of the file pool, or is about to take some. */
+/* Whether a job other than a zombie holds memory of the file pool, or will take some soon. */
 static bool room_will_come(const struct pipeline *pipeline)
 {
     if (!list_empty(&pipeline->stages[STAGE_DECODE]))
@@ -106,7 +106,7 @@ static bool room_will_come(const struct pipeline *pipeline)
     return false;
 }
 
-/* The first read that waits needs more room than the workers that hang leave it. */
+/* The first waiting read needs memory that only zombies hold: it steps aside. */
 static void set_aside_first(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->stages[STAGE_READ]) {
@@ -114,7 +114,7 @@ static void set_aside_first(struct pipeline *pipeline)
         if (run->input.turn != TURN_REFUSED)
             continue;
         run->input.turn = TURN_ASIDE;
-        drop_loaded(run); /* it is read again; others need its room among the reads */
+        drop_loaded(run); /* frees the queue's budget for other reads; the key is read again */
         return;
     }
 }
@@ -130,8 +130,8 @@ void reads_recall(struct pipeline *pipeline)
     }
 }
 
-/* While one that was refused tries again, those after it wait, or small files would take all the
- * room that a large one waits for. */
+/* While a refused job tries again, later jobs wait. Otherwise small files would take all the room
+ * that a large file waits for. */
 void reads_pump(struct pipeline *pipeline)
 {
     if (!pipeline->reads_wait || (pipeline->read_stalled && room_will_come(pipeline)))

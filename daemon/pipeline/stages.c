@@ -1,7 +1,4 @@
-/*
- * stages.c - brings a job to a stage, has a worker or the engine carry the stage out, and goes on
- * to the next one.
- */
+/* stages.c - moves jobs from stage to stage, and submits them to the workers and the engine. */
 #include "conf/clock.h"
 #include "daemon/pipeline/fault.h"
 #include "daemon/pipeline/pipeline_impl.h"
@@ -9,7 +6,7 @@
 static void enter_gpu(struct job_run *run);
 static void on_task_done(struct engine_task *task);
 
-/* Of the tasks that wait for a worker the one nearest to its end goes first. */
+/* Priorities: the job that is closest to its end runs first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
     [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
     [STAGE_READ] = {reads_enter, job_run_read, 0},
@@ -22,13 +19,13 @@ const struct stage_row stage_table[STAGE_COUNT] = {
 
 /* ---- from one stage to another -------------------------------------------------------------- */
 
-/* It no longer stands in the way of others in the line of its stage. */
+/* The job leaves its stage: jobs that wait for the same memory may go on. */
 static void leave_line(struct job_run *run)
 {
     if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
-        run->pipeline->read_stalled = false; /* the next one may need less */
+        run->pipeline->read_stalled = false; /* the next job may need less room */
     if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
-        reads_recall(run->pipeline); /* its input was in the way */
+        reads_recall(run->pipeline); /* its input held memory that a read may wait for */
     run->input.turn = TURN_IN_ORDER;
 }
 
@@ -70,7 +67,7 @@ bool job_run_lacks_disk(const struct job_run *run)
     return has_file && run->pipeline->disk.failed;
 }
 
-/* A job that could not write because of the disk goes back, and so does one that is still to. */
+/* Whether the disk failed this job's outputs, or has failed before the job could write them. */
 static bool lacks_disk(struct job_run *run, enum stage next)
 {
     if (run->disk_error.status == STATUS_OK)
@@ -111,11 +108,11 @@ static void run_stage(struct job_run *run, struct worker_tools *tools)
     stage_table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();
     double *ms = &run->timing.ms[stage];
-    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read that found no room adds up */
+    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read may run several times */
     trace_hooks_run(run, tools->number, begin_ns, end_ns);
 }
 
-/* The job comes to the next stage, and this worker carries it out as well. */
+/* This worker goes on with the given stage. */
 static void carry_to(struct job_run *run, enum stage stage)
 {
     atomic_store(&run->at, stage);
@@ -127,8 +124,8 @@ static bool is_small(const struct job_run *run)
     return admission_need(run) <= SMALL_JOB_BYTES;
 }
 
-/* After the read: a small job passes admission here if nobody waits there. Any other job is in the
- * line from now on. */
+/* After the read: admits a small job on this worker if no job waits. Any other job joins the line.
+ */
 static bool carry_through_admission(struct job_run *run)
 {
     if (!engine_is_synchronous(run->pipeline->parts.engine) || !is_small(run)) {
@@ -144,7 +141,7 @@ static bool carry_through_admission(struct job_run *run)
     return true;
 }
 
-/* On a worker or the loop. false: there is nothing to compute. */
+/* On a worker or the loop. false: the plan has no passes. */
 static bool begin_compute(struct job_run *run)
 {
     run->engine_task = (struct engine_task){
@@ -156,8 +153,8 @@ static bool begin_compute(struct job_run *run)
     return !run->plan.idle;
 }
 
-/* After a stage: whether this worker goes on to the next stage, without the loop in between. It
- * must not if the loop has something to decide. first: the stage at which its task began. */
+/* After a stage: whether this worker goes on with the next stage without returning to the loop. It
+ * returns if the loop must decide something. first: the stage at which the task started. */
 static bool carry_on(struct job_run *run, enum stage first)
 {
     enum stage stage = atomic_load(&run->at);
@@ -188,13 +185,13 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
     bool carried_out = first == STAGE_READ && atomic_load(&run->at) == STAGE_ENCODE;
     if (carried_out)
         job_run_drop_plan(run);
-    /* Its memory is free at once, though the loop may hear of it later. */
+    /* The memory is released now, so the loop may handle the task later. */
     task->patient = carried_out && !admission_release(run);
 }
 
 /* ---- back on the loop ----------------------------------------------------------------------- */
 
-/* A job comes back from a worker or from the engine. false: it was a zombie, and is gone. */
+/* A worker or the engine returns a job. false: it was a zombie, and its slot is free now. */
 static bool take_back(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -222,7 +219,7 @@ void job_run_task_done(struct worker_task *task)
         reads_end_key(run);
     trace_hooks_back(run);
     leave_line(run);
-    job_run_move(run, atomic_load(&run->at), OWNER_LOOP); /* a worker may have carried it on */
+    job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
     stages_advance(run);
 }
 
@@ -234,7 +231,7 @@ static void on_task_done(struct engine_task *task)
         return;
     job_run_move(run, STAGE_GPU, OWNER_LOOP);
     run->error = task->error;
-    /* A fault of the device, or of a neighbour on it, is not charged to this job. */
+    /* If the device failed, or another job on it, this job's attempt does not count. */
     if (engine_fault(run->pipeline->parts.engine) && !task->on_device &&
         run->error.status == STATUS_GPU_FAILED)
         job_run_decide(run, OUTCOME_RETURNED);

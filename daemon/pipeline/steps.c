@@ -9,8 +9,8 @@
 
 /* ---- read ----------------------------------------------------------------------------------- */
 
-/* Room for the file in the file pool, and for the byte that files_read_input wants beside it.
- * false: the job waits for room, or has failed. */
+/* Allocates the input from the file pool, plus one byte for files_read_input. false: the job waits
+ * for room, or has failed. */
 static bool take_room(struct job_run *run)
 {
     struct pool *pool = run->pipeline->file_pool;
@@ -18,7 +18,7 @@ static bool take_room(struct job_run *run)
     bool exhausted = false;
     if (!pool_fits(pool, bytes)) {
         error_set(&run->error, STATUS_OVER_BUDGET,
-                  "the input needs %" PRIu64 " bytes; half of host_bytes, %zu, is all there is",
+                  "the input needs %" PRIu64 " bytes; the limit is %zu bytes, half of host_bytes",
                   bytes, pool_usage(pool).budget);
         return false;
     }
@@ -62,7 +62,8 @@ void job_run_start_clock(struct job_run *run)
         atomic_store(&run->timing.deadline_ns, clock_now_ns() + run->timing.left_ns);
 }
 
-/* Between read and decode the job waits for others. One that found no room has not begun. */
+/* Between read and decode the job waits for other jobs. A read that found no room does not count.
+ */
 static void stop_clock(struct job_run *run)
 {
     uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
@@ -74,7 +75,7 @@ static void stop_clock(struct job_run *run)
     atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);
 }
 
-/* Before the job is admitted little of what it will need may lie on the heap. */
+/* Keeps only little memory on the heap until the job is admitted. */
 static void drop_large(struct job_run *run)
 {
     if (run->error.status != STATUS_OK) {
@@ -87,18 +88,18 @@ static void drop_large(struct job_run *run)
         plan_drop_passes(&run->plan);
 }
 
-/* The earlier of the job's deadline and the given time from now. */
+/* The job's deadline, or the given time from now if that is earlier. */
 static uint64_t deadline_within(const struct job_run *run, double seconds)
 {
     uint64_t own = clock_after_s(clock_now_ns(), seconds);
     return own < run->timing.deadline_ns ? own : run->timing.deadline_ns;
 }
 
-/* What the decoder says of its time is about the job's where that was the shorter one. */
+/* A decoder that reached the job's deadline before decode_timeout_s reports the job's timeout. */
 static void take_codec_error(struct job_run *run, const struct error *error)
 {
     if (error->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->timing.deadline_ns)
-        error_set(&run->error, STATUS_TIMEOUT, "the job did not end within its %g s: %s",
+        error_set(&run->error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s: %s",
                   run->job.timeout_s, error->text);
     else
         run->error = *error;
@@ -130,7 +131,7 @@ void job_run_read(struct job_run *run, struct worker_tools *tools)
 
 /* ---- decode --------------------------------------------------------------------------------- */
 
-/* What was too large to keep before the job was admitted. */
+/* Restores what drop_large freed before admission. */
 static void restore_large(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};

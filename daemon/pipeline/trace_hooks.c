@@ -1,14 +1,14 @@
-/* trace_hooks.c - what a traced job's record says, and when it is said. */
+/* trace_hooks.c - records the times of a traced job: its stages, waits and GPU work. */
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
-/* Shorter waits than this are the way from one thread to another. */
+/* Shorter waits are not recorded: they are hand-overs between threads. */
 #define WAIT_NS 100000
 
 static const enum trace_what whats[STAGE_COUNT] = {
     [STAGE_READ] = TRACE_READ,
     [STAGE_DECODE] = TRACE_DECODE,
-    [STAGE_GPU] = TRACE_KERNEL, /* of the CPU engine */
+    [STAGE_GPU] = TRACE_KERNEL, /* CPU engine only */
     [STAGE_ENCODE] = TRACE_ENCODE,
 };
 
@@ -35,7 +35,7 @@ void trace_hooks_begin(struct job_run *run)
     run->trace.begin_ns = run->timing.fetched_ns;
 }
 
-/* Up to where all is said about the job. */
+/* End of the last recorded slice. */
 static uint64_t said_ns(const struct trace_job *job)
 {
     return job->count > 0 ? job->slices[job->count - 1].end_ns : job->begin_ns;
@@ -76,7 +76,7 @@ void trace_hooks_back(struct job_run *run)
         sample->inflight = pipeline_inflight(run->pipeline);
 }
 
-/* On the worker. The CPU engine's own times are those of the result. */
+/* On the worker. For the CPU engine, uses the same times as the result's ms.kernel. */
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
     enum stage stage = atomic_load(&run->at);
@@ -90,8 +90,8 @@ void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, ui
     trace_job_add(&run->trace, whats[stage], TRACE_ON_WORKER(worker), begin_ns, end_ns);
 }
 
-/* Of a batch each job has its share of the stream's time, so that none hides another.
- * Nothing is said of a task whose times are not known: it did not come to its end. */
+/* Jobs of a batch share the stream's time, so that their slices do not overlap. A task that did not
+ * finish has no times (started_ns 0) and is not recorded. */
 void trace_hooks_task(struct job_run *run)
 {
     const struct engine_task *task = &run->engine_task;
@@ -102,7 +102,7 @@ void trace_hooks_task(struct job_run *run)
         return;
     for (int i = 0; i < 3; i++) {
         uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
-        waited(run, at_ns[i]); /* between, for the copies and kernels of its batch */
+        waited(run, at_ns[i]); /* for copies and kernels of other jobs of the batch */
         trace_job_add(&run->trace, TRACE_H2D + i, track, at_ns[i], end_ns);
     }
 }
@@ -116,7 +116,7 @@ static const char *end_of(const struct job_run *run)
     return run->outcome == OUTCOME_LOST ? "lost" : "done";
 }
 
-/* A job that was answered while a worker or stream had it ends when that has let go of it. */
+/* A zombie's record ends when its worker or the engine has returned the job. */
 void trace_hooks_end(struct job_run *run)
 {
     struct trace_job *job = &run->trace;
@@ -129,6 +129,6 @@ void trace_hooks_end(struct job_run *run)
     job->height = run->info.height;
     job->end = end_of(run);
     sample(run, &job->samples[1], job->end_ns);
-    job->samples[1].inflight--; /* it is still in its list */
+    job->samples[1].inflight--; /* this job is still counted */
     trace_put(run->pipeline->parts.trace, job);
 }

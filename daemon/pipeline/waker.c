@@ -1,4 +1,3 @@
-/* waker.c - see waker.h. */
 #include "daemon/pipeline/waker.h"
 
 #include <errno.h>
@@ -14,8 +13,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     if (read(waker->fd, &count, sizeof count) < 0)
         return;
-    /* Behind the read: a wake from here on writes again. And not a store, for the callback sees
-     * what was written before a wake that found the news already out. */
+    /* After the read, so that the next wake writes again. An exchange, not a store: it synchronizes
+     * with a waker_wake that found `pending` set and did not write. */
     atomic_exchange(&waker->pending, false);
     waker->callback(waker->context);
 }
@@ -48,6 +47,6 @@ void waker_wake(struct waker *waker)
 
 void waker_close(struct waker *waker)
 {
-    uv_close((uv_handle_t *)&waker->poll, NULL); /* takes it out of the loop's epoll */
+    uv_close((uv_handle_t *)&waker->poll, NULL); /* removes fd from epoll before it is closed */
     close(waker->fd);
 }

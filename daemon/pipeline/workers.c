@@ -9,8 +9,8 @@
 #include "conf/log.h"
 #include "daemon/pipeline/waker.h"
 
-/* So many patient tasks, or after such a time, wake the loop although there is more to do. Of
- * the smallest pictures a worker ends 16 in half a millisecond. */
+/* Finished patient tasks wake the loop after this number or time. A worker finishes 16 of the
+ * smallest images in half a millisecond. */
 #define PATIENT_MAX 16
 #define PATIENT_NS  1000000u
 
@@ -18,8 +18,8 @@ struct worker {
     struct list_node node;
     pthread_t thread;
     struct workers *workers;
-    struct worker_task *task; /* that it runs; under the lock */
-    uint64_t began_ns;     /* since when */
+    struct worker_task *task; /* the running task; under the lock */
+    uint64_t began_ns;     /* start of task */
     bool given_up;         /* under the lock */
     uint32_t number;
 };
@@ -29,13 +29,13 @@ struct workers {
     pthread_cond_t wanted;
     struct list waiting[WORKERS_PRIORITIES];
     struct list finished;
-    bool notified;         /* of finished ones: the loop will come for them */
-    uint64_t finished_ns;  /* when the first of these ended */
-    struct list threads;   /* struct worker, but for those given up */
+    bool notified;         /* the loop was woken and will take `finished` */
+    uint64_t finished_ns;  /* when the first task of `finished` ended */
+    struct list threads;   /* struct worker, without threads given up */
     bool stopping;
     uint32_t given_up;
-    uint32_t started;      /* threads so far */
-    uint32_t away;         /* of these, such as have not come back; under the lock */
+    uint32_t started;      /* threads since the start */
+    uint32_t away;         /* threads given up that still run; under the lock */
     uint64_t busy_ns;      /* of tasks that ended, or whose worker was given up */
     struct waker waker;
 };
@@ -60,7 +60,7 @@ static bool is_waiting(const struct workers *workers)
     return false;
 }
 
-/* Under the lock. Whether the loop is to be woken now; the caller does it then. */
+/* Under the lock. true: the caller must wake the loop. */
 static bool must_notify(struct workers *workers)
 {
     bool must = !workers->notified && !list_empty(&workers->finished);
@@ -68,25 +68,25 @@ static bool must_notify(struct workers *workers)
     return must;
 }
 
-/* Under the lock: the finished tasks can wait for company, for there is more to do. */
+/* Under the lock. Whether the loop can be woken later, together with more finished tasks. */
 static bool can_wait(const struct workers *workers, const struct worker_task *last, uint64_t now_ns)
 {
     return last->patient && workers->finished.length < PATIENT_MAX && is_waiting(workers) &&
            now_ns - workers->finished_ns < PATIENT_NS;
 }
 
-/* Waits for a task; NULL: time to end. */
+/* Waits for a task. NULL: the thread must end. */
 static struct worker_task *take_task(struct worker *worker)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     struct worker_task *task = NULL;
     while (!(task = next_task(workers)) && !workers->stopping) {
-        if (must_notify(workers)) /* another one took what the news was to wait for */
+        if (must_notify(workers)) /* no task is left that a patient task could wait for */
             waker_wake(&workers->waker);
         pthread_cond_wait(&workers->wanted, &workers->lock);
     }
-    if (task && task->priority > 0 && must_notify(workers)) /* that one may take long */
+    if (task && task->priority > 0 && must_notify(workers)) /* this task may take long */
         waker_wake(&workers->waker);
     if (task) {
         task->worker = worker;
@@ -97,7 +97,7 @@ static struct worker_task *take_task(struct worker *worker)
     return task;
 }
 
-/* false: the worker was given up. Then this was its last touch of what belongs to the loop. */
+/* false: the worker was given up and must not use `workers` again. */
 static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
@@ -113,13 +113,13 @@ static bool finish_task(struct worker *worker, struct worker_task *task)
     list_push(&workers->finished, &task->node);
     if (!stays)
         workers->away--;
-    /* The loop may be gone when a thread that was left behind comes back at last. */
+    /* The loop may be gone when the task of a given-up thread returns. */
     bool notify = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
                   must_notify(workers);
     if (notify && !stays)
         waker_wake(&workers->waker);
     pthread_mutex_unlock(&workers->lock);
-    if (notify && stays) /* behind the lock, for the loop takes it at once */
+    if (notify && stays) /* after the unlock, because the loop takes the lock at once */
         waker_wake(&workers->waker);
     return stays;
 }
@@ -144,14 +144,14 @@ static void *worker_main(void *argument)
     bool usable = tools_create(&tools), stays = true;
     tools.number = worker->number;
     if (!usable)
-        log_error("a worker has no memory for its codecs and stays away");
+        log_error("no memory for the codecs of a worker thread; the thread ends");
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
         task->run(task, &tools);
         stays = finish_task(worker, task);
     }
     tools_destroy(&tools);
     if (!stays)
-        free(worker); /* nobody joins it */
+        free(worker); /* the thread is detached */
     return NULL;
 }
 
@@ -294,7 +294,7 @@ void workers_stop(struct workers *workers)
     workers->stopping = true;
     pthread_cond_broadcast(&workers->wanted);
     pthread_mutex_unlock(&workers->lock);
-    /* Only the loop adds or removes threads, so the list stands still. */
+    /* Only the loop changes this list, so it needs no lock here. */
     for (struct list_node *node; (node = list_pop(&workers->threads));) {
         struct worker *worker = container_of(node, struct worker, node);
         pthread_join(worker->thread, NULL);
@@ -311,7 +311,7 @@ void workers_destroy(struct workers *workers)
     bool awaited = workers->away > 0;
     pthread_mutex_unlock(&workers->lock);
     if (awaited)
-        return; /* a thread that was left behind may still come back to it */
+        return; /* a given-up thread may still use it: leak it */
     pthread_mutex_destroy(&workers->lock);
     pthread_cond_destroy(&workers->wanted);
     free(workers);

@@ -1,12 +1,11 @@
 /*
- * workers.h - the threads that read, decode, compute and encode.
+ * workers.h - a thread pool that reads, decodes, computes and encodes.
  *
- * The loop puts tasks in, a worker carries one out, and the loop gets it back: finished tasks
- * gather under a lock, a waker wakes the loop once, and the loop takes the whole list. Where
- * a task says that its news can wait, and there is more to do, several wake the loop at once.
- * Of waiting tasks the one with the highest priority is next, so that work close to its end goes
- * first. A worker that does not come back is given up (workers_give_up): a new thread takes its
- * place, and the old one ends itself if it ever returns.
+ * The loop submits tasks, and workers run them, highest priority first. Finished tasks are
+ * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If a task is
+ * marked `patient` and other tasks wait for a worker, several finished tasks share one wake-up. A
+ * worker that hangs is given up (workers_give_up): a new thread replaces it, and the old thread
+ * ends if its task ever returns. Loop thread only.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_WORKERS_H
 #define GPUIMGD_DAEMON_PIPELINE_WORKERS_H
@@ -22,53 +21,53 @@
 
 #define WORKERS_PRIORITIES 4
 
-/* What a worker owns and reuses from task to task. */
+/* Buffers that a worker owns and uses for all its tasks. */
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES */
-    uint32_t number; /* the worker's: from 0; a replacement has one of its own */
+    uint32_t number; /* of the worker, from 0; a replacement gets a new number */
 };
 
 struct worker;
 
 struct worker_task {
     struct list_node node;
-    uint32_t priority;                                            /* 0 .. 3, 3 first */
+    uint32_t priority;                                            /* 0 .. 3; 3 runs first */
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
-    bool patient; /* set by run, for each time: done has no hurry (workers_collect) */
-    struct worker *worker;                                        /* who has it; workers' */
+    bool patient; /* run sets it if done may be called later (workers_collect) */
+    struct worker *worker;                                        /* private */
 };
 
 struct workers;
 
-/* Starts count threads. NULL: no memory, threads or file descriptors. */
+/* Starts `count` threads, or fewer if the system allows no more. NULL: out of memory, threads or
+ * file descriptors. */
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
+/* The caller owns the task and keeps it valid until done is called. */
 void workers_submit(struct workers *workers, struct worker_task *task);
 
-/* Calls done of what has ended. To be called now and then, every 100 ms or so: for patient tasks
- * behind which all workers are at long ones the loop is not woken. */
+/* Calls done for finished tasks. Call it about every 100 ms: if all workers are busy with long
+ * tasks, patient tasks do not wake the loop. */
 void workers_collect(struct workers *workers);
 
-/* Takes a task that no worker has begun back; false if it is too late. */
+/* Cancels a task that no worker has started; done is not called. false: it is too late. */
 bool workers_withdraw(struct workers *workers, struct worker_task *task);
 
-/* Gives up on the worker that is stuck in this task: it is replaced by a new thread. task->done
- * still comes on the loop, whenever the old thread returns. false: no thread could be started. */
+/* Replaces the worker that hangs in this task by a new thread. If the old thread returns, the loop
+ * still calls task->done. false: no new thread could be started. */
 bool workers_give_up(struct workers *workers, struct worker_task *task);
-/* Threads given up so far. */
+/* Number of threads given up since the start. */
 uint32_t workers_given_up(const struct workers *workers);
 
-/* Threads there are, those with a task now, and the time that all had one since the start, that
- * of threads given up until then included. */
 struct workers_usage {
-    uint32_t threads, busy;
-    double busy_s;
+    uint32_t threads, busy; /* now, without threads given up */
+    double busy_s; /* of all threads since the start; of a given-up one until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
 
-/* Ends idle threads and waits for busy ones; given-up threads are left behind. The loop must run
- * once more (uv_run) for its handle to close; then workers_destroy. */
+/* Stops all threads after their current tasks; does not wait for threads given up. Run the loop
+ * once more to close the waker, then call workers_destroy. */
 void workers_stop(struct workers *workers);
 void workers_destroy(struct workers *workers);
 

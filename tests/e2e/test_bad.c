@@ -168,24 +168,25 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','output':'x.png','id':7}", "bad_job", "id"},
         {"{'input':'good.jpg','output':'x.png','ops':'sobel'}", "bad_job", "ops"},
         {"{'input':'good.jpg','output':'a/x.gif'}", "bad_job",
-         "output \"a/x.gif\" ends in .gif, which is not written; end it in .jpg, .jpeg or .png"},
+         "output \"a/x.gif\" ends in .gif, which is not an output format; use the "
+         "suffix .jpg, .jpeg or .png, or set a format"},
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.WebP'}}]}", "bad_job",
          "outputs[0].output \"x.WebP\" ends in .WebP"},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job",
-         "output.format is \"gif\", must be \"jpeg\" or \"png\""},
+         "output.format is \"gif\"; it must be \"jpeg\" or \"png\""},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'PNG'}}", "bad_job", "PNG"},
         {"{'input':'good.jpg','output':{'path':'photo.jpg','format':'png'}}", "bad_job",
-         "output.format is \"png\", but \"photo.jpg\" ends as a jpeg does; leave the format out, "
-         "or give the path another end"},
+         "output.format is \"png\", but the suffix of \"photo.jpg\" means jpeg; omit the format, "
+         "or change the suffix"},
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.PNG','format':'jpg'}}]}", "bad_job",
-         "outputs[0].output.format is \"jpg\", but \"x.PNG\" ends as a png does"},
+         "outputs[0].output.format is \"jpg\", but the suffix of \"x.PNG\" means png"},
         {"{'input':'good.jpg','output':{'path':'x.png','quality':90}}", "bad_job",
-         "output.quality is a key of jpeg, but \"x.png\" is written as png; leave it out"},
+         "output.quality is a key of jpeg, but \"x.png\" is written as png; omit it"},
         {"{'input':'good.jpg','output':{'path':'x','format':'png','progressive':false}}",
          "bad_job", "output.progressive is a key of jpeg, but \"x\" is written as png"},
         {"{'input':'good.jpg','outputs':[{'output':{'key':'gpuimgd:img:x','format':'jpg',"
          "'compression':3}}]}", "bad_job", "outputs[0].output.compression is a key of png, but "
-         "\"gpuimgd:img:x\" is written as jpeg; leave it out"},
+         "\"gpuimgd:img:x\" is written as jpeg; omit it"},
         /* Written in the format of the input. */
         {"{'input':'good.jpg','output':{'key':'gpuimgd:img:x','compression':3}}", "bad_job",
          "output.compression is a key of png, but \"gpuimgd:img:x\" is written as jpeg"},
@@ -488,7 +489,7 @@ TEST(test_over_budget)
     world_put_picture(w, "coefficients.jpg", picture_jpeg(&progressive));
     struct process *narrow = start_ready(1, "--host_bytes=1M", "--input_bytes_max=512K");
     check_failed(check_answer(w, "{'input':'coefficients.jpg','output':'x.png'}"), "over_budget",
-                 "decoding", "three eighths of host_bytes, 393216", NULL);
+                 "decoding", "393216 bytes, three eighths of host_bytes", NULL);
     push_good();
     check_done(check_next(w));
     check_stop(narrow);

@@ -96,7 +96,7 @@ TEST(test_lost)
     assert_int_equal(lease->elements, 2);
     redis_integer(w->client, "DEL gpuimgd:job:%s", lease->element[0]->str);
     freeReplyObject(lease);
-    assert_true(process_logged(daemon, mark, "is no longer ours", 20));
+    assert_true(process_logged(daemon, mark, "the lease expired, another daemon may", 20));
     unlink(hold);
     check_whole(daemon, "lost");
 }
