@@ -1,11 +1,10 @@
 /*
- * ceiling.c - jobs that are made to take memory; the daemon stays below its ceiling.
+ * ceiling.c - jobs that need as much memory as possible; the daemon must stay below its limit.
  *
- * Both workers are held while the daemon fetches as many jobs as it will, with `inflight` at 4,096.
- * Then Redis freezes and the workers go on, so that each job keeps all that it has until there is
- * an answer, which comes when nothing moves any more. The highest resident memory must be below
- * pinned_bytes, host_bytes and the constant that README names (conf/limits.h); then each job has
- * its result.
+ * Both workers hang while the daemon fetches as many jobs as it can, with `inflight` 4,096. Then
+ * Redis is stopped and the workers continue, so that each job keeps its memory. Redis continues
+ * when the daemon is idle. The maximum resident memory must be below the sum of pinned_bytes,
+ * host_bytes and the constant in the README (conf/limits.h). At last each job must have its result.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@
 #define HOST_BYTES   (128 * MIB)
 #define JOBS_EACH_MAX 256
 
-/* A text that grows; cut at the size of a job, which then is no JSON any more. */
+/* A growing text, cut at the maximum size of a job; a cut text is not valid JSON. */
 struct text {
     char bytes[JOB_BYTES_MAX + 1];
     size_t length;
@@ -84,7 +83,7 @@ static void write_meta(struct text *text, const char *id)
     add(text, "]}");
 }
 
-/* The same in an operation, which is needed; the job fails, for it is too much of a kernel. */
+/* As many nodes in an operation, which are not dropped. The job fails: the kernel is too large. */
 static void write_kernel(struct text *text, const char *id)
 {
     add(text, "{\"id\":\"%s\",\"input\":\"p.jpg\",\"outputs\":[{\"output\":\"%s.png\"},{\"output\":"
@@ -140,7 +139,7 @@ static size_t ceiling(void)
            INFLIGHT_CEILING * HEAP_JOB_BYTES;
 }
 
-/* Until no more jobs come: all were fetched, or the daemon has no room for more. */
+/* Waits until no more jobs are fetched: all are, or the daemon has no room for more. */
 static void wait_for_fetches(struct rig *rig)
 {
     long long left = -1, before;
@@ -152,7 +151,7 @@ static void wait_for_fetches(struct rig *rig)
     } while (left > 0 && left != before);
 }
 
-/* Until the daemon uses no CPU time any more. */
+/* Waits until the daemon uses no CPU time. */
 static void wait_for_rest(struct rig *rig, struct process *daemon, double seconds)
 {
     double deadline = process_now() + patience(seconds), spent = -1, before;
@@ -180,7 +179,7 @@ static void push(struct rig *rig, const struct attack *attack, unsigned number)
     world_push_bytes(&rig->world, text.bytes, text.length);
 }
 
-/* Jobs of all kinds in turn. */
+/* Jobs of all kinds, in rotation. */
 static void push_all(struct rig *rig, const struct attack *attacks, size_t count)
 {
     for (unsigned number = 0; number < JOBS_EACH_MAX; number++)
@@ -189,7 +188,7 @@ static void push_all(struct rig *rig, const struct attack *attacks, size_t count
                 push(rig, &attacks[i], number);
 }
 
-/* Has a daemon fetch the jobs, and do with them all that it can while Redis stands still. */
+/* Starts a daemon that fetches the jobs and runs them while Redis is stopped. */
 static struct process *begin(struct rig *rig, const struct attack *attacks, size_t count,
                              const char *lease)
 {
@@ -281,7 +280,7 @@ static void attack_all(struct rig *rig)
     attack_with(rig, all, count);
 }
 
-/* The daemon ends although Redis has not taken the results; the next one makes them again. */
+/* The daemon ends before Redis has the results; the next daemon computes them again. */
 static void end_without_redis(struct rig *rig)
 {
     struct attack few = {"key", write_key, 3};

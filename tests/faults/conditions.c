@@ -1,4 +1,5 @@
-/* conditions.c - jobs that may not be started unasked, while daemons and Redis die. */
+/* conditions.c - jobs whose start Redis decides (unique, delayed, cancelled), while daemons and
+ * Redis die. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void push_slow_first(struct rig *rig)
                   TWIN "'input':'slow.png','output':{'path':'twin1.png','compression':9}}");
 }
 
-/* The second one has a list of its own. */
+/* The second job with the id; its result goes to its own list. */
 static void push_second(struct rig *rig)
 {
     world_push(&rig->world, TWIN "'input':'p.jpg','output':'twin2.png',"
@@ -51,7 +52,7 @@ static void saw_second(struct rig *rig)
                "twice");
 }
 
-/* The daemon of the first dies at it; what `options` of the next one make of that. */
+/* The daemon dies while it runs the first job; the next daemon has other options. */
 static void first_dies(struct rig *rig, const char *attempts)
 {
     struct process *daemon =
@@ -66,7 +67,7 @@ static void first_dies(struct rig *rig, const char *attempts)
     saw_second(rig);
 }
 
-/* The first is done, and another daemon dies at the answer to the second. */
+/* The first job is done, and another daemon dies while it answers the second. */
 static void second_is_killed(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
@@ -81,7 +82,7 @@ static void second_is_killed(struct rig *rig)
     rig_saw_jobs(rig, "twin");
 }
 
-/* What Redis keeps ends before any daemon had a job: who is the first is decided anew. */
+/* The marks in Redis expire before any daemon had a job: the first job is chosen again. */
 static void start_is_lost(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -130,7 +131,7 @@ static void cancel(struct rig *rig, const char *id)
                                   script_text(SCRIPT_ID_CANCEL), id, id, id));
 }
 
-/* The daemon dies with the answer to a cancel: the next one gives it. */
+/* The daemon dies before it answers a cancelled job: the next daemon answers it. */
 static void cancelled_is_killed(struct rig *rig)
 {
     struct process *daemon =
@@ -147,9 +148,9 @@ static void cancelled_is_killed(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
-/* The daemon hears of a cancel while a worker begins to encode a job that wants values alone. That
- * it has heard shows in a second job with the id, which waits for the worker and is answered at
- * once. A unique job that comes later waits for the first, and is no part of the cancel. */
+/* The daemon receives a cancel while a worker starts to encode a job that has only values. A second
+ * job with the id waits for the worker; its immediate answer shows that the cancel has arrived. A
+ * later unique job waits for the first job and is not cancelled. */
 static void values_are_cancelled(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -175,7 +176,7 @@ static void values_are_cancelled(struct rig *rig)
     cJSON_Delete(second);
 }
 
-/* A daemon that is paused with all others, and one that starts meanwhile, die. */
+/* Two daemons die: one that is paused with all others, and one that starts during the pause. */
 static void paused_are_killed(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);

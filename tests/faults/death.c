@@ -1,4 +1,4 @@
-/* death.c - a daemon that dies, stands still, is told to end, or whose workers do not come back. */
+/* death.c - daemons that die, are stopped, get SIGTERM, or whose workers hang. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 /* Leases that outlast the case: only the next daemon on this host can bring the jobs back. */
 #define LONG_LEASES "--lease_s=600", "--renew_s=5", "--reap_s=0.3"
 
-/* The hooks are in the tests' own daemon alone. */
+/* Only the tests' own daemon has fault hooks. */
 static void release_build(struct rig *rig)
 {
     setenv("GPUIMGD_FAULT", "enter=read,action=kill", 1);
@@ -56,7 +56,7 @@ static void kill_at(struct rig *rig, const char *fault)
     rig_saw_jobs(rig, "victim0");
 }
 
-/* Stopped first, so that it cannot finish between the look and the kill. */
+/* Stops the daemon first, so that it cannot finish between the check and the kill. */
 static bool kill_while_writing(struct process *daemon, const char *out)
 {
     double deadline = process_now() + patience(20);
@@ -85,8 +85,8 @@ static void kill_writing(struct rig *rig)
     rig_saw_jobs(rig, "victim0");
 }
 
-/* A folder on another filesystem below output_root: its temporary files stand beside the targets,
- * and are swept when the folder is written to again. */
+/* A folder below output_root on another filesystem: temporary files are created next to their
+ * targets, and are removed at the next write to the folder. */
 static void kill_writing_elsewhere(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -112,7 +112,7 @@ static void kill_writing_elsewhere(struct rig *rig)
     umount2(other, MNT_DETACH);
 }
 
-/* Nobody here can tell that it died: its leases have to run out. */
+/* No daemon of its host can detect its death: its leases must expire. */
 static void killed_on_another_host(struct rig *rig)
 {
     const char *lease = rig_option_s("lease_s", 1), *renew = rig_option_s("renew_s", 0.2);
@@ -133,7 +133,7 @@ static void killed_on_another_host(struct rig *rig)
     rig_saw_in_time(rig, died, 3);
 }
 
-/* A reaper died between REAP and NACK, and one that had the right to run jobs alone with it. */
+/* A reaper died between REAP and NACK, together with a daemon that could run jobs alone. */
 static void leftovers_of_a_reaper(struct rig *rig)
 {
     redisContext *redis = rig->world.client;
@@ -186,7 +186,7 @@ static void random_kills(struct rig *rig)
 
 /* ---- a daemon that stands still -------------------------------------------------------------- */
 
-/* It stops between rename and DONE, for `stop_s`, which is longer than its lease. */
+/* The daemon is stopped between rename and DONE for `stop_s`, which is longer than its lease. */
 static void stand_still(struct rig *rig, double lease_s, double stop_s)
 {
     const char *lease = rig_option_s("lease_s", lease_s);
@@ -219,8 +219,8 @@ static void stand_still_a_minute(struct rig *rig)
     stand_still(rig, 30, 60);
 }
 
-/* Deadlines go by while the whole process stands still; that is no worker's fault, and it has its
- * grace from then on. */
+/* Deadlines pass while the whole process is stopped. No worker hangs, so the grace starts when the
+ * process continues. */
 static void workers_of_a_stopped_daemon(struct rig *rig)
 {
     const char *fault = text_of("run=encode,action=stop,match=victim,seconds=%g", patience(0.5));
@@ -237,7 +237,7 @@ static void workers_of_a_stopped_daemon(struct rig *rig)
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
 }
 
-/* So do those of commands; that is not the line's fault. */
+/* Timeouts of Redis commands pass, too; the connection is not at fault. */
 static void line_of_a_stopped_daemon(struct rig *rig)
 {
     rig_push(rig, "n", 20);
@@ -315,7 +315,7 @@ static void second_term_while_frozen(struct rig *rig)
 
 /* ---- poison ---------------------------------------------------------------------------------- */
 
-/* Two daemons that are started again whenever they die, until all jobs are answered. */
+/* Restarts two daemons after each death, until all jobs are answered. */
 static unsigned keep_two(struct rig *rig, const char *fault, double seconds)
 {
     double deadline = process_now() + patience(seconds);
@@ -344,7 +344,7 @@ static void poison(struct rig *rig, size_t count)
     rig_saw_done(rig, "n");
     rig_saw_done(rig, "m");
     rig_saw_jobs(rig, "poison");
-    /* Those that stand together take a daemon down together. */
+    /* Adjacent jobs are in flight together when a daemon dies. */
     rig_saw_if(rig, deaths >= 3 && deaths <= 3 * count, "3 deaths a poison at most",
                "another number of deaths");
     rig_saw(rig, "%lld in :dead", redis_integer(rig->world.client, "LLEN gpuimgd:dead"));
@@ -364,7 +364,7 @@ static void several_poisons(struct rig *rig)
 
 #define SLOW 8
 
-/* One worker, whose decodes take so long each, and jobs with so much time each. */
+/* One worker, the duration of each decode, and the timeout of each job. */
 static struct process *start_slow(struct rig *rig, double decode_s, const char *option)
 {
     const char *fault = text_of("run=decode,action=hang,seconds=%g", patience(decode_s));
@@ -381,8 +381,7 @@ static void push_with_time(struct rig *rig, const char *input, double timeout_s)
     }
 }
 
-/* What a job waits for its worker is not counted: all together take several times as long as each
- * may. */
+/* Waiting for a worker does not count: all jobs together take several times the timeout. */
 static void wait_for_the_one_worker(struct rig *rig, const char *input, double decode_s,
                                     double timeout_s)
 {
@@ -407,8 +406,7 @@ static void large_ones_wait(struct rig *rig)
     wait_for_the_one_worker(rig, "large.jpg", 0.6, 4);
 }
 
-/* Those whose turn does not come within job_timeout_s go back, and are fetched again in their
- * order. */
+/* Jobs that wait longer than job_timeout_s return to the queue, and are fetched again in order. */
 static void waiting_ones_go_back(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -437,7 +435,7 @@ static void three_of_four_workers_hang(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, hang_at_victim, "--workers=4", "--inflight=12",
                                        rig_option_s("hang_grace_s", 0.3), NULL);
-    for (int i = 0; i < 3; i++) { /* all at one moment: they are given up in one tick */
+    for (int i = 0; i < 3; i++) { /* all at once, so that one tick gives them up */
         const char *id = text_of("victim%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
                       id, patience(0.5));
@@ -465,7 +463,7 @@ static void as_many_hang_as_there_are_places(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
-/* What a worker makes of a job that was answered long ago is not put into place. */
+/* A worker of a zombie must not rename its output into place. */
 static void hung_worker_comes_back(struct rig *rig)
 {
     const char *fault = text_of("run=encode,action=hang,match=victim,seconds=%g", patience(2));

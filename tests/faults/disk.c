@@ -1,9 +1,9 @@
 /*
- * disk.c - files that cannot be written or read, or only in pieces, or whose disk hangs.
+ * disk.c - files that cannot be written or read, or only partly, and disks that hang.
  *
- * What the kernel would say is said by shim_disk.c, to one job of several: the first is the
- * reference, the second the victim (job 2, whose temporary files are named so), the rest are
- * neighbours. Wherever the victim's picture is looked at, it is the old one or the whole new one.
+ * shim_disk.c makes the calls of one job fail. The first job is the reference. The second is the
+ * victim: job 2, which its temporary files have in their names. The other jobs are neighbours. At
+ * any moment, the victim's output file is either the old image or the complete new image.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static const char *look(struct rig *rig, const char *name, struct bytes whole)
     return word;
 }
 
-/* Waits for all results and looks at the picture all the while. */
+/* Waits for all results and checks the image continuously. */
 static void wait_and_look(struct rig *rig, const char *name, struct bytes whole)
 {
     double deadline = process_now() + patience(30);
@@ -62,7 +62,7 @@ static void wait_and_look(struct rig *rig, const char *name, struct bytes whole)
 
 /* ---- one output ------------------------------------------------------------------------------ */
 
-/* A victim whose output is `name`, which stands there already where `old`. more: of its job. */
+/* A victim with the output `name`. old: the file exists already. more: extra keys of the job. */
 static struct process *spoil(struct rig *rig, const char *shim, const char *name, bool old,
                              const char *more)
 {
@@ -105,7 +105,7 @@ static void folder_enospc(struct rig *rig)
     rig_saw_message(rig, "victim");
 }
 
-/* The picture is in its place by then, whole, if not yet for ever. */
+/* The complete image has its final name by then, but is not synced yet. */
 static void folder_fsync_eio(struct rig *rig)
 {
     spoil(rig, "call=fsync,do=EIO,times=2,match=*/out/new", "new/victim.png", false, "");
@@ -113,7 +113,7 @@ static void folder_fsync_eio(struct rig *rig)
 
 /* ---- several outputs, several jobs ----------------------------------------------------------- */
 
-/* Of four outputs the second cannot be written: the others are there, two of them in Redis. */
+/* The second of four outputs cannot be written; the others are complete, two of them in Redis. */
 static void one_of_four(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -148,7 +148,7 @@ static void one_of_four(struct rig *rig)
 
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
-/* Until the hung call has come back, and a while. */
+/* Waits until the hung call has returned, and a little longer. */
 static void see_what_comes_late(struct rig *rig, struct process *daemon, const char *seconds)
 {
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
@@ -173,7 +173,7 @@ static void hangs(struct rig *rig, const char *at)
     see_what_comes_late(rig, daemon, seconds);
 }
 
-/* As many as there are workers, one after the other, for ever; what they leave is swept. */
+/* All workers hang for ever, one after the other; their temporary files are removed. */
 static void all_workers_hang(struct rig *rig)
 {
     struct shim_page *page =
@@ -194,7 +194,7 @@ static void all_workers_hang(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
-/* The look for leftovers that follows the one at the start, for ever; jobs go on beside it. */
+/* The second sweep for temporary files hangs for ever; jobs go on. */
 static void sweep_hangs(struct rig *rig)
 {
     struct shim_page *page =

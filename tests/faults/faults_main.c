@@ -3,9 +3,9 @@
  *
  *     faults [--build FOLDER] [--quick] [--tap] [--only TEXT] [--beside N]
  *
- * FOLDER is the one that the program itself was built in, unless another one is named; TEXT stands
- * in "GROUP: CASE: INJECTED". Each case runs in a child of its own, so that one that dies or hangs
- * is a wrong row and no more. Exit status 1 if any row is not as expected.
+ * FOLDER is the build folder; default: the program's own. --only runs the cases whose line "GROUP:
+ * CASE: INJECTED" contains TEXT. Each case runs in its own child process: if it crashes or hangs,
+ * only its row is wrong. The exit status is 1 if any row is not as expected.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static void show_logs(const struct rig *rig)
     }
 }
 
-/* What any case must end with: daemons that stop when asked, and nothing left behind. */
+/* At the end of every case the daemons must stop on SIGTERM and leave nothing behind. */
 static void end_rig(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -124,7 +124,7 @@ static void run_child(const struct session *session, const struct fault_case *fa
     if (getppid() != parent)
         _exit(1);
     run_case(session, fault, out);
-    exit(0); /* with the sanitizers' last word */
+    exit(0); /* not _exit: sanitizers report at exit */
 }
 
 static void start_row(const struct session *session, struct row *row)
@@ -146,7 +146,8 @@ static void start_row(const struct session *session, struct row *row)
     row->running = true;
 }
 
-/* Takes in what the case has seen; its end is the end of its pipe, or of its time. */
+/* Reads the observations of a case. The case has ended if its pipe is closed or its time is over.
+ */
 static void hear_row(struct row *row)
 {
     size_t used = strlen(row->seen);
@@ -173,7 +174,7 @@ static void hear_row(struct row *row)
                  status);
 }
 
-/* On a machine that is to have a device, a case without one is a wrong row. */
+/* If the machine must have a GPU, a skipped GPU case is a wrong row. */
 static bool must_run(const struct row *row)
 {
     const char *required = getenv("GPUIMGD_REQUIRE_CUDA");
@@ -219,7 +220,7 @@ static void choose_rows(struct session *session)
     }
 }
 
-/* Most cases wait most of the time, so several run beside each other; rows come in their order. */
+/* Cases mostly wait, so several run in parallel. Rows are printed in the order of the tables. */
 static int run_all(struct session *session)
 {
     double start = process_now();

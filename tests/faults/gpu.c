@@ -1,4 +1,4 @@
-/* gpu.c - devices that fail, stand still, or have no memory: on the tests' own CUDA. */
+/* gpu.c - devices that fail, hang, or have no memory, on the stand-in CUDA runtime. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "tests/faults/rig.h"
 #include "tests/fixtures/text_file.h"
 
-/* The fault begins when the flag "now" is raised, and kernels wait while "hold" is up. */
+/* The fault starts when the flag file "now" exists; kernels wait while "hold" exists. */
 static const char *from_now(struct rig *rig, const char *what)
 {
     static char text[256];
@@ -39,7 +39,7 @@ static void saw_pictures(struct rig *rig, const char *prefix)
         rig_saw(rig, "the CPU engine's pictures");
 }
 
-/* What the CPU engine makes of the same job, as "cpu0". */
+/* Runs the same job on the CPU engine, as "cpu0", for comparison. */
 static void draw_on_cpu(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 7, NULL, NULL);
@@ -49,7 +49,7 @@ static void draw_on_cpu(struct rig *rig)
     rig_end_of(daemon, 20);
 }
 
-/* In place of p.jpg: with too many pixels to share a stream with others. */
+/* Replaces p.jpg by an image with too many pixels for a batch. */
 static void put_large(struct rig *rig)
 {
     world_put_photo(&rig->world, "p.jpg", 2000, 1500);
@@ -64,7 +64,7 @@ static void saw_few_charged(struct rig *rig, const char *prefix, size_t count, s
                "others, too");
 }
 
-/* Another one does what is left, as systemd starts it, on a device that is well. */
+/* Starts another daemon, as systemd would, on a working device; it runs the remaining jobs. */
 static void next_daemon(struct rig *rig)
 {
     rig_lower(rig, "now");
@@ -114,7 +114,7 @@ static void fault_on_the_device(struct rig *rig)
     rig_saw_attempts(rig, "late", 1);
 }
 
-/* One small job has the only stream, and eight wait, which then have it together. */
+/* One small job has the only stream; eight jobs wait for it and then share it. */
 static void hold_a_batch(struct rig *rig, const char *what, struct process **daemon)
 {
     *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=1", "--inflight=9",
@@ -130,7 +130,7 @@ static void hold_a_batch(struct rig *rig, const char *what, struct process **dae
     rig_lower(rig, "hold");
 }
 
-/* Its second kernel fails: that may be the fault of any that are there. */
+/* The second kernel of the batch fails: any job of the batch may be the cause. */
 static void fault_in_a_batch(struct rig *rig)
 {
     struct process *daemon;
@@ -144,7 +144,7 @@ static void fault_in_a_batch(struct rig *rig)
     saw_pictures(rig, "n");
 }
 
-/* The launch of one's kernel is refused: the others are done. */
+/* The launch of one job's kernel fails: the other jobs are done. */
 static void launch_in_a_batch(struct rig *rig)
 {
     struct process *daemon;
@@ -158,7 +158,7 @@ static void launch_in_a_batch(struct rig *rig)
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
 }
 
-/* Each error that lasts, at each place in turn; a daemon each. */
+/* Each permanent error, at each call in turn, with a new daemon each. */
 static void each_lasting_error(struct rig *rig)
 {
     static const int errors[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
@@ -222,7 +222,7 @@ static void no_device_memory(struct rig *rig)
     rig_saw_attempts(rig, "n", 1);
 }
 
-/* More than a segment of the pool, which the system refuses at first. */
+/* A job larger than a segment of the pool; the system refuses the memory at first. */
 static void no_more_device_memory(struct rig *rig)
 {
     struct picture_png large = {.width = 5200, .height = 4400, .colour_type = 2, .level = 1};
@@ -244,7 +244,7 @@ static void no_more_device_memory(struct rig *rig)
     rig_saw_done(rig, "m");
 }
 
-/* The victim's stream never says that it has ended; the other one goes on. */
+/* The victim's stream never finishes; the other stream goes on. */
 static void never_reported(struct rig *rig, const char *what)
 {
     struct process *daemon =
@@ -262,8 +262,8 @@ static void never_reported(struct rig *rig, const char *what)
     rig_saw_jobs(rig, "victim0");
 }
 
-/* The deadline goes by while the whole process stands still; that is not the device's fault, which
- * has its grace from then on. */
+/* The deadline passes while the whole process is stopped. The device does not hang, so the grace
+ * starts when the process continues. */
 static void device_of_a_stopped_daemon(struct rig *rig)
 {
     struct process *daemon =
@@ -302,7 +302,7 @@ static void wrong_bit(struct rig *rig)
     size_t mark = process_mark(daemon);
     rig_raise(rig, "now");
     rig_saw(rig, "%s", rig_end_of(daemon, 20));
-    /* On cuda:1, where the flag came too late for cuda:0's turn. */
+    /* On cuda:1, if the flag was set too late for the check of cuda:0. */
     rig_saw_if(rig, process_noted(daemon, mark, "STATUS=failed: GPU check on cuda:", 0.1),
                "STATUS says so", "STATUS does not say so");
     rig_saw_if(rig, process_log_count(daemon, 0, "error   GPU check on cuda:") > 0 &&

@@ -1,19 +1,19 @@
 /*
- * hook.c - what the tests' own daemon does at a stage (fault.h), as $GPUIMGD_FAULT says:
+ * hook.c - executes $GPUIMGD_FAULT when a job of the tests' own daemon reaches a stage (fault.h):
  *
  *     GPUIMGD_FAULT="run=decode,action=kill,match=victim"
  *
  *     enter=STAGE   when a job enters the stage: read (just leased), admit, decode, gpu, encode,
- *                   ack (pictures renamed into place, Redis not told yet)
+ *                   ack (images renamed into place, Redis not notified yet)
  *     run=STAGE     when a worker begins the stage: read, decode, gpu (CPU engine), encode
  *     action=WHAT   kill (SIGKILL), stop (SIGSTOP, once), crash (abort), hang (the thread sleeps),
  *                   wild (a kernel on the device writes to an illegal address)
- *     match=TEXT    only jobs whose id begins so; without it, every job
- *     seconds=N     how long a thread hangs (without it, for ever), or the thread that stopped the
- *                   process sleeps once it runs again (without it, not at all)
- *     while=PATH    a thread hangs as long as this file exists; PATH.met is made when one begins to
+ *     match=TEXT    only jobs whose id begins with TEXT; default: every job
+ *     seconds=N     hang: duration; default: for ever. stop: sleep of the thread after the process
+ *                   continues; default: none
+ *     while=PATH    a thread hangs as long as this file exists; it creates PATH.met first
  *
- * Anything else in it ends the daemon at the first stage, so that a typing mistake fails its test.
+ * Any other text ends the daemon at the first stage, so that a typing mistake fails its test.
  */
 #include "daemon/pipeline/fault.h"
 
@@ -59,7 +59,7 @@ static void read_environment(void)
         if (*word)
             take_word(word);
     armed = *key && *action;
-    prctl(PR_SET_DUMPABLE, 0); /* no core files of what dies on purpose */
+    prctl(PR_SET_DUMPABLE, 0); /* no core file for an intended crash */
 }
 
 static void nap(double duration)

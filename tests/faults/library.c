@@ -1,8 +1,8 @@
 /*
- * library.c - at run time there is another libjpeg or libpng than at build time.
+ * library.c - libjpeg or libpng has another version at run time than at build time.
  *
- * shim_library.c lets the library itself hear of another version. The daemon ends before it says
- * READY, with the status that keeps systemd from starting it again, and takes no job.
+ * shim_library.c passes another version to the library. The daemon must exit before READY, with the
+ * status that keeps systemd from restarting it, and must not fetch a job.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "tests/faults/rig.h"
 
-/* Whether the only error that the daemon speaks of holds both texts. */
+/* Whether the daemon's only error message contains both texts. */
 static void see_sentence(struct rig *rig, const struct process *daemon, const char *codec,
                          const char *reason)
 {

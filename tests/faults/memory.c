@@ -1,10 +1,10 @@
 /*
- * memory.c - an allocation of a job fails, each one in its turn.
+ * memory.c - each allocation of a job fails in turn.
  *
- * shim_memory.c says which allocations count and makes one fail, or all from there on until the
- * memory is given back; every job after it has all it wants. The daemon has one worker, so that
- * nearly the same calls come in the same order each time, and each row goes on until a job asks
- * for no more than there was. After each job as much must be live as before it.
+ * shim_memory.c selects the allocations, and makes one of them fail, or all from there on until the
+ * fault ends. Later jobs get all their memory. The daemon has one worker, so that the calls come in
+ * nearly the same order each time. Each case ends when a job finishes without reaching the failing
+ * allocation. After each job, the number of live allocations must be the same as before.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,19 +14,19 @@
 #define ONE 1u
 #define ALL (~0u)
 #define NUMBERS_MAX 5000
-#define LEAST 60 /* a job that asks for less was not looked at */
+#define LEAST 60 /* allocations per job; with fewer, the shim did not count */
 
 struct squeeze {
     struct rig *rig;
     struct shim_page *page;
     struct process *daemon;
-    const char *job, *list; /* the list that its result comes to */
-    cJSON *whole;           /* the result of the job that had all it wanted */
+    const char *job, *list; /* the job, and the list of its result */
+    cJSON *whole;           /* the result without faults */
     int live;
     unsigned hit, done, again, dead, wrong, leaks;
 };
 
-/* What is live when nothing is under way any more: at best as much as wanted. */
+/* Number of live allocations when the daemon is idle; waits until it is `wanted`, if possible. */
 static int settle(struct squeeze *all, int wanted)
 {
     double deadline = process_now() + patience(4), since = process_now();
@@ -43,7 +43,7 @@ static int settle(struct squeeze *all, int wanted)
     return live;
 }
 
-/* Memory is out until some calls have been refused, or the job has ended without. */
+/* Allocations fail until some have failed, or until the job has ended without a failure. */
 static void give_back_memory(struct squeeze *all)
 {
     double deadline = process_now() + patience(2);
@@ -81,7 +81,7 @@ static bool same(const cJSON *a, const cJSON *b)
            equal(json_at(a, "meta"), json_at(b, "meta"));
 }
 
-/* The result that the job has otherwise, at this attempt or a later one; or out_of_memory. */
+/* The result must equal the result without faults, at any attempt, or be out_of_memory. */
 static void judge(struct squeeze *all, unsigned number, const cJSON *result)
 {
     const char *status = json_text(result, "status"), *code = json_text(result, "error.code");
@@ -99,7 +99,7 @@ static void judge(struct squeeze *all, unsigned number, const cJSON *result)
     }
 }
 
-/* false: there was nothing left to refuse. */
+/* false: the job made fewer allocations, so none failed. */
 static bool squeeze_once(struct squeeze *all, unsigned number, unsigned times)
 {
     cJSON *result = answer(all, number, times);
@@ -169,7 +169,7 @@ static void jpeg_while(struct rig *rig)
     squeeze(rig, jpeg_job, "--attempts=3", ALL);
 }
 
-/* From key to key, the result to a list of its own. */
+/* Input and output are keys, and the result goes to its own list. */
 static const char png_job[] =
     "{'id':'x','meta':7,'input':{'key':'gpuimgd:img:in'},'reply_to':'gpuimgd:reply:r','output':"
     "{'key':'gpuimgd:img:a'},'ops':[{'op':'unsharp','sigma':1},'rotate',"
@@ -189,7 +189,7 @@ static void png(struct rig *rig, const char *attempts)
     squeeze(rig, png_job, attempts, ONE);
 }
 
-/* Much of the job is in the decoder: scans, a profile, an orientation; and in its shrinking. */
+/* Covers the decoder: scans, a colour profile, an orientation, and scaled decoding. */
 static void scans(struct rig *rig, const char *attempts)
 {
     struct picture_file icc = picture_icc(600, "RGB ");

@@ -2,9 +2,8 @@
  * outage.c - output_root cannot be written for a while, by any job: the disk is full, read-only or
  * broken, or its mount is gone.
  *
- * Nothing may be lost of that: nobody is dead, no attempt is used up, and the daemon goes on by
- * itself. Faults come from shim_disk.c while a flag is up, and from real mounts where these are
- * permitted.
+ * No job may die or lose an attempt, and the daemon must resume by itself. shim_disk.c injects the
+ * faults while a flag file exists; if mounts are permitted, real mounts cause them, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +29,7 @@ static struct process *start_one(struct rig *rig)
     return rig_start(rig, 0, NULL, "--sync_outputs=yes", rig_listen(rig), NULL);
 }
 
-/* What the daemon says, and that no job has ended and all are back in the queue. */
+/* The daemon logs the outage, no job has ended, and all jobs are back in the queue. */
 static void see_outage(struct rig *rig, struct process *daemon, const char *why)
 {
     struct world *w = &rig->world;
@@ -41,7 +40,7 @@ static void see_outage(struct rig *rig, struct process *daemon, const char *why)
     rig_saw(rig, "%lld wait", redis_integer(w->client, "LLEN %s:jobs", w->ns));
 }
 
-/* All are done with their first attempt, and the outage was told of once. */
+/* All jobs are done at their first attempt, and the outage was logged once. */
 static void see_end(struct rig *rig, const struct process *daemon)
 {
     rig_wait(rig, 30);
@@ -96,7 +95,7 @@ static void close_enotconn(struct rig *rig)
     outage(rig, "call=close,do=ENOTCONN," ANY_OUTPUT, "Transport endpoint is not connected");
 }
 
-/* An answer in Redis needs no disk: a job that is under way ends; those with files go back. */
+/* Outputs to Redis need no disk: such a running job ends. Jobs with files go back. */
 static void keys_go_on(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -135,7 +134,7 @@ static void root_is_moved(struct rig *rig)
     rig_saw(rig, "%zu elsewhere", text_file_count(moved, ".png"));
 }
 
-/* A namespace of our own, where output_root, or a folder in it, is a tmpfs of so many bytes. */
+/* A mount namespace in which output_root, or a folder below it, is a tmpfs of `bytes` bytes. */
 static bool mount_tmpfs(struct rig *rig, const char *folder, const char *size)
 {
     static bool unshared;
@@ -155,7 +154,7 @@ static const char *below(const char *folder, const char *name)
     return path;
 }
 
-/* Writes until nothing more goes in. */
+/* Fills the filesystem. */
 static void fill(struct rig *rig, const char *folder)
 {
     static const char zeros[4096];
@@ -187,7 +186,7 @@ static void disk_is_full(struct rig *rig)
     umount2(out, MNT_DETACH);
 }
 
-/* There is room for a small file all the time, and for the pictures only at last. */
+/* There is always room for a small file, but room for the images only at the end. */
 static void disk_is_almost_full(struct rig *rig)
 {
     const char *out = rig->world.out;
@@ -209,7 +208,7 @@ static void disk_is_almost_full(struct rig *rig)
     umount2(out, MNT_DETACH);
 }
 
-/* Another filesystem below output_root is full: its jobs' own error, and all others go on. */
+/* A filesystem below output_root is full: only the jobs that write there fail. */
 static void another_disk_is_full(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -227,7 +226,7 @@ static void another_disk_is_full(struct rig *rig)
     umount2(other, MNT_DETACH);
 }
 
-/* The mount goes away: what is below it is another folder, which must not fill up meanwhile. */
+/* The filesystem is unmounted: the folder under the mount point must stay empty. */
 static void mount_is_lost(struct rig *rig)
 {
     const char *out = rig->world.out;

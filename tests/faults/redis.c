@@ -1,4 +1,4 @@
-/* redis.c - a Redis that is away, says no, or forgets; and the line to it. */
+/* redis.c - a Redis that is down, returns errors or loses data, and connections that fail. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void killed_three_times(struct rig *rig)
     rig_saw_attempts(rig, "n", 1);
 }
 
-/* Redis keeps back what it would write as long as a sync is under way. */
+/* Redis delays writes while a sync is running. */
 static bool has_written_all(struct world *w)
 {
     redisReply *reply = redis_command(w->client, "INFO persistence");
@@ -62,8 +62,8 @@ static bool has_written_all(struct world *w)
     return written;
 }
 
-/* As when its host dies: of the file only what is older than two seconds is there. Jobs that were
- * pushed before have a result, and perhaps a second one. */
+/* As if Redis's host crashed: the append-only file lacks the last two seconds. Earlier jobs have at
+ * least one result, and may have a second one. */
 static void loses_its_last_seconds(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -102,7 +102,7 @@ static void loading(struct rig *rig)
     rig_wait_for(rig, 10, 20);
     redis_server_restart_nowait(w->redis);
     saw_logged(rig, daemon, "LOADING");
-    redis_server_restart(w->redis); /* in the midst of it, once more */
+    redis_server_restart(w->redis); /* again, while jobs run */
     world_reconnect(w);
     rig_wait(rig, 30);
     rig_saw_done(rig, "n");
@@ -134,7 +134,7 @@ static void forgets_scripts_and_clients(struct rig *rig)
         tell(rig, "CLIENT KILL TYPE normal SKIPME yes");
     }
     rig_wait(rig, 20);
-    process_sleep(0.3); /* and while nothing moves */
+    process_sleep(0.3); /* and again while the queue is idle */
     tell(rig, "CLIENT KILL TYPE normal SKIPME yes");
     rig_push(rig, "nn", 10);
     rig_wait(rig, 20);
@@ -164,7 +164,7 @@ static void full(struct rig *rig)
     tell(rig, "CONFIG SET maxmemory 0");
 }
 
-/* Until the second command Redis refuses what the daemon sends with an error of this code. */
+/* Between the two commands Redis answers the daemon's commands with an error of this code. */
 static void refuses(struct rig *rig, const char *command, const char *code, const char *end)
 {
     struct process *daemon = rig_start(rig, 0, NULL, "--inflight=2", "--batch=2", NULL);
@@ -243,7 +243,7 @@ static long long blocked_client(struct rig *rig)
     return id;
 }
 
-/* With looks of a minute only the look itself can find the job in time. */
+/* With a poll interval of a minute, only the retry of the poll can find the job in time. */
 static void unblocked(struct rig *rig)
 {
     rig_start(rig, 0, NULL, "--block_s=60", NULL);
@@ -258,7 +258,7 @@ static void unblocked(struct rig *rig)
     rig_saw_in_time(rig, start, 5);
 }
 
-/* "--redis_password_file=", after the password was written there. */
+/* Writes the password to a file and returns "--redis_password_file=" with its path. */
 static const char *password_option(struct rig *rig, const char *password)
 {
     static char path[128], option[160];
@@ -330,14 +330,14 @@ static void done_reply_cut(struct rig *rig)
 
 static void fetch_reply_cut(struct rig *rig)
 {
-    reply_cut(rig, "gpuimgd:seq", 3); /* which FETCH alone names */
+    reply_cut(rig, "gpuimgd:seq", 3); /* only FETCH uses this key */
 }
 
 static void nack_reply_cut(struct rig *rig)
 {
     const char *way = rig_line(rig);
     rig_push_text(rig, "x", "{'id':'x','input':'p.jpg','output':'locked/x.png'}");
-    line_cut(rig->line, "retry", 3); /* which NACK alone says */
+    line_cut(rig->line, "retry", 3); /* only NACK contains this word */
     char *locked = world_out_path(&rig->world, "locked");
     mkdir(locked, 0555);
     rig->unprivileged = true;
@@ -389,7 +389,7 @@ static void silent_shortly(struct rig *rig)
 
 /* ---- what others write ----------------------------------------------------------------------- */
 
-/* 300 leases of a daemon elsewhere that run out one after the other, under two reapers. */
+/* 300 leases of a daemon on another host expire one after the other; two daemons reap them. */
 static void two_reapers(struct rig *rig)
 {
     static const char seed[] =
@@ -431,7 +431,7 @@ static void forged_numbers(struct rig *rig)
     rig_push_slow(rig, "n", 1);
     struct process *daemon = rig_start(rig, 0, NULL, NULL);
     world_until(&rig->world, 20, 1, "ZCARD gpuimgd:lease");
-    /* Of no job, of a running one, and too large for a number of Lua's. */
+    /* The number of no job, of a running job, and one that is too large for a Lua number. */
     tell(rig, "LPUSH gpuimgd:jobs @7 @1 @0 @1 @9999999999999999");
     rig_push(rig, "m", 3);
     rig_wait(rig, 20);
@@ -442,8 +442,8 @@ static void forged_numbers(struct rig *rig)
 
 /* ---- pictures in keys ------------------------------------------------------------------------ */
 
-/* A job that hangs has the room that inputs are read into. Of those that wait for it only so many
- * may be asked for, or all of them would stand in the client's memory. */
+/* A hung job holds the memory for input files. Only a limited number of waiting inputs may be
+ * requested from Redis; otherwise all of them would be in the client's memory. */
 static void keys_without_room(struct rig *rig)
 {
     struct world *w = &rig->world;
@@ -452,7 +452,7 @@ static void keys_without_room(struct rig *rig)
     size_t length;
     char *path = world_in_path(w, "p.jpg");
     unsigned char *photo = text_file_bytes(path, &length);
-    memcpy(file, photo, length); /* a picture, and zeroes behind it */
+    memcpy(file, photo, length); /* an image followed by zeros */
     world_put(w, "big.jpg", file, bytes);
     freeReplyObject(redis_command(w->client, "SET gpuimgd:img:big %b", file, bytes));
     free(file);
@@ -487,7 +487,7 @@ static void dead_beside_a_key(struct rig *rig)
     mkdir(locked, 0555);
     free(locked);
     rig->unprivileged = true;
-    rig_start(rig, 0, NULL, "--block_s=60", NULL); /* retries do not wait for the next look */
+    rig_start(rig, 0, NULL, "--block_s=60", NULL); /* retries do not wait for the next poll */
     double start = process_now();
     rig_push_text(rig, "x", "{'id':'x','input':'p.jpg','outputs':[{'output':{'key':"
                             "'gpuimgd:img:x','format':'png'}},{'output':'locked/x.png'}]}");

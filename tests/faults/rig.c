@@ -261,7 +261,7 @@ struct shim_page *rig_shim(struct rig *rig, const char *name, const char *text)
     return rig->shim_page;
 }
 
-/* For the next process that is started. AddressSanitizer wants to come first, but need not. */
+/* Sets LD_PRELOAD for the next process. AddressSanitizer warns if it is not first; that is safe. */
 static void preload(const struct rig *rig)
 {
     char text[1024], folder[512];
@@ -276,8 +276,8 @@ static void preload(const struct rig *rig)
     setenv("GPUIMGD_SHIM", rig->shim_text, 1);
 }
 
-/* name: of a daemon in tests/faults, which does what `fault` in `variable` says; NULL: the one that
- * users get. first: before the options in args, or NULL. */
+/* name: a daemon in tests/faults that executes the fault in the environment variable `variable`;
+ * NULL: the installed daemon. first: an option before those in args, or NULL. */
 static struct process *start(struct rig *rig, size_t index, const char *name, const char *variable,
                              const char *fault, const char *first, va_list args)
 {

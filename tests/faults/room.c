@@ -1,10 +1,9 @@
 /*
- * room.c - memory that a worker which hangs will not give back, and jobs that need more than is
- * left.
+ * room.c - a hung worker holds memory, and other jobs need more than is left.
  *
- * The victim hangs at its decode while a flag is up: at first as a job that takes long, and after
- * its time as an abandoned one, which keeps its memory. The large one needs more than the victim
- * leaves; small ones fit beside it.
+ * The victim hangs in its decode while a flag file exists. Before its deadline it is a slow job;
+ * after it, a zombie that keeps its memory. The large job needs more memory than the victim leaves;
+ * the small jobs fit beside the victim.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@
 
 /* ---- what the daemon says -------------------------------------------------------------------- */
 
-/* Waits until so many jobs wait for memory. */
+/* Waits until `count` jobs wait for memory. */
 static void saw_waiting(struct rig *rig, double wanted)
 {
     double deadline = process_now() + patience(20), waiting = -1;
@@ -41,7 +40,7 @@ static void saw_waiting(struct rig *rig, double wanted)
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
-/* A small picture in a large file. */
+/* A small image in a large file. */
 static void put_large_file(struct rig *rig, const char *name)
 {
     struct picture_jpeg how = {.width = 160, .height = 120};
@@ -76,7 +75,7 @@ static void push_large(struct rig *rig, const char *id)
     saw_waiting(rig, 1);
 }
 
-/* Small ones pass while the large one waits, which is done once the worker has come back. */
+/* Small jobs pass while the large job waits; it runs after the worker has returned. */
 static void pass_and_come_back(struct rig *rig)
 {
     rig_wait(rig, 20);
@@ -100,7 +99,7 @@ static void file_of_a_hung_worker(struct rig *rig)
     pass_and_come_back(rig);
 }
 
-/* 18 MB decoded, and 18 MB of result: two do not fit into 48 MiB. */
+/* 18 MB of input pixels and 18 MB of output pixels: two jobs do not fit into 48 MiB. */
 static void picture_of_a_hung_worker(struct rig *rig)
 {
     world_put_photo(&rig->world, "large.jpg", 3000, 2000);
@@ -108,7 +107,7 @@ static void picture_of_a_hung_worker(struct rig *rig)
     pass_and_come_back(rig);
 }
 
-/* The large one is at the head of the line and goes away, while the victim has its time still. */
+/* The large job is first in the line and is removed before the victim's deadline. */
 static void first_in_line_is_cancelled(struct rig *rig)
 {
     put_large_file(rig, "large.jpg");

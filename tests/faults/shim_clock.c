@@ -1,8 +1,8 @@
 /*
- * shim_clock.c - preloaded into redis-server: its clock steps when a test says so.
+ * shim_clock.c - preloaded into redis-server: lets a test step the server's clock.
  *
- * $GPUIMGD_CLOCK names a file that holds one int64_t: by so many milliseconds the time of day that
- * the process sees differs from the true one. The monotonic clock stays as it is.
+ * $GPUIMGD_CLOCK names a file with one int64_t: the milliseconds to add to the time of day. The
+ * monotonic clock is not changed.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,21 +1,21 @@
 /*
- * shim_disk.c - preloaded into a daemon: calls on files that fail, fall short or do not come back,
- * as $GPUIMGD_SHIM says:
+ * shim_disk.c - preloaded into a daemon: makes file calls fail, return short or hang, as
+ * $GPUIMGD_SHIM says:
  *
  *     GPUIMGD_SHIM="call=write,do=ENOSPC,match=*.2.*.tmp,times=2"
  *
  *     call=NAME      read, write, fsync, close, openat, mkdirat, renameat (its new name)
- *     do=WHAT        ENOSPC, EIO, ... (the table below): fails so (close once it has closed).
- *                    short: moves a third of the bytes, one at least. full: takes half of the
- *                    bytes, and the next one is ENOSPC. zero: moves nothing and says so. hang: the
- *                    thread sleeps, then the call is carried out
- *     match=PATTERN  only where the file's whole path matches (fnmatch, * goes over slashes)
- *     skip=N         not the first N of them
- *     times=N        so many of them; without it, all
- *     seconds=N      how long it hangs; without it, for ever
+ *     do=WHAT        ENOSPC, EIO, ... (the table below): fails with this errno (close closes the
+ *                    file first). short: transfers a third of the bytes, at least one. full:
+ *                    transfers half of the bytes; the next call fails with ENOSPC. zero: returns 0.
+ *                    hang: the thread sleeps before the call
+ *     match=PATTERN  only files whose absolute path matches (fnmatch; * matches slashes, too)
+ *     skip=N         ignores the first N matching calls
+ *     times=N        affects N calls; default: all
+ *     seconds=N      duration of hang; default: for ever
  *     while=PATH     only while this file exists
  *
- * Anything else ends the process as it starts, so that a typing mistake fails its test.
+ * Any other text ends the process at its start, so that a typing mistake fails its test.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -131,7 +131,7 @@ static void nap(void)
         continue;
 }
 
-/* What becomes of a call that is meant. true: it fails, errno is set. */
+/* Applies the fault to a matching call. true: the call fails, and errno is set. */
 static bool fails(void)
 {
     if (is("hang"))
@@ -141,7 +141,7 @@ static bool fails(void)
     return error_number() != 0;
 }
 
-/* The same for one that moves bytes: how many it may move, or -1. */
+/* Like the function above, for read and write: returns the bytes to transfer, or -1. */
 static ssize_t bytes_left(size_t count)
 {
     if (is("zero"))
@@ -157,7 +157,7 @@ static ssize_t bytes_left(size_t count)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-/* The next definition of a function, which is the system's or a sanitizer's. */
+/* The next definition of a function: the C library's or a sanitizer's. */
 #define NEXT(type, name, ...)                                                                      \
     static type (*next)(__VA_ARGS__);                                                              \
     if (!next)                                                                                     \

@@ -1,11 +1,11 @@
 /*
- * shim_library.c - preloaded into a daemon: an image library that was built as another version than
- * the daemon was, or that gives other pixels.
+ * shim_library.c - preloaded into a daemon: simulates an image library of another version than at
+ * build time, or with wrong pixels.
  *
- *     GPUIMGD_SHIM=NAME    the function that hears of another version, so that the library itself
+ *     GPUIMGD_SHIM=NAME    One of these functions passes a wrong version, so that the library
  *                          refuses: jpeg_CreateCompress, jpeg_CreateDecompress,
- *                          png_create_write_struct_2, png_create_read_struct_2; or that falsifies
- *                          the rows that it reads: jpeg_read_scanlines, png_read_row
+ *                          png_create_write_struct_2, png_create_read_struct_2. One of these
+ *                          changes the rows that it reads: jpeg_read_scanlines, png_read_row.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

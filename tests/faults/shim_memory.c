@@ -1,11 +1,10 @@
 /*
- * shim_memory.c - preloaded into a daemon: its allocations fail as the case says (shim.h).
+ * shim_memory.c - preloaded into a daemon: makes chosen allocations fail (shim.h).
  *
- * Those count that the daemon itself and its codecs and JSON library ask for: malloc, calloc,
- * realloc, posix_memalign, aligned_alloc, strdup, strndup, asprintf, vasprintf, and mmap of memory,
- * where the caller is the program, libjpeg, libpng, libz or libcjson. Not so the rest: hiredis
- * asserts that its own succeed, libuv aborts where its tables cannot grow, and the C library's
- * (streams, threads, resolver) are its own affair. What is live is counted whoever asked for it.
+ * It counts malloc, calloc, realloc, posix_memalign, aligned_alloc, strdup, strndup, asprintf,
+ * vasprintf and anonymous mmap, if the caller is the program, libjpeg, libpng, libz or libcjson.
+ * Allocations of other callers never fail: hiredis asserts success, libuv aborts on failure, and
+ * the C library's own allocations are out of scope. `live` counts the allocations of all callers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -103,7 +102,7 @@ static struct {
     void *(*mmap)(void *, size_t, int, int, int, off_t);
 } next;
 
-/* What looking the others up takes. */
+/* Memory for dlsym, which allocates before the real functions are known. */
 static alignas(16) char first_bytes[8192];
 static size_t first_used;
 static bool looking;
@@ -123,7 +122,7 @@ static bool is_first(const void *memory)
            (const char *)memory < first_bytes + sizeof first_bytes;
 }
 
-/* false: it is being looked up by this very call. The process has one thread then. */
+/* false: the lookup itself caused this call. The process has only one thread at that time. */
 static bool ready(void)
 {
     static const char *const names[] = {"malloc",         "calloc",        "realloc",   "free",

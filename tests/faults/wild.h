@@ -1,4 +1,4 @@
-/* wild.h - a kernel that writes where there is no memory: a fault of the first device. */
+/* wild.h - a CUDA kernel that writes to an illegal address, for a fault of the first device. */
 #ifndef GPUIMGD_TESTS_FAULTS_WILD_H
 #define GPUIMGD_TESTS_FAULTS_WILD_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Starts it and goes on; the device tells later. false: it could not be started. */
+/* Launches the kernel without waiting; the device reports the fault later. false: not launched. */
 bool wild_start(void);
 
 #ifdef __cplusplus
