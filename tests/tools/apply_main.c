@@ -1,12 +1,12 @@
 /*
- * apply - operations on pixels from standard input, by the CPU engine, for comparisons with other
- * programs:
+ * apply - applies operations with the CPU engine to pixels from standard input, to compare them
+ * with other programs:
  *
  *     apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS] < pixels > result
  *
- * Pixels come in as tight rows and go out so, behind a line "WIDTH HEIGHT CHANNELS VALUES", where
- * VALUES is what the operations found out, as JSON. With EIGHTHS the pixels are those of a picture
- * of these sides that was decoded at EIGHTHS / 8.
+ * Rows have no padding. The output starts with a line "WIDTH HEIGHT CHANNELS VALUES"; VALUES is the
+ * JSON of the operations' values. With EIGHTHS, the pixels are those of an image of this size,
+ * decoded at EIGHTHS / 8.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
  *     chaos --rss [--jobs 20000]
  *
  * Several daemons work on one private Redis. Each kill is a SIGKILL at a seeded random moment;
- * the daemon comes back at once or after its leases have run out. In the end each job must have
- * exactly one result of the right kind, each picture must be right, and nothing may be left
- * behind. With --rss one daemon is left alone and its resident memory after 2,000 and after
- * all jobs is compared.
+ * the daemon is restarted at once or after its leases have expired. In the end each job must have
+ * exactly one result of the right kind, each image must be correct, and no keys or files may be
+ * left. With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
+ * compared with that after all jobs.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,13 +27,13 @@
 
 #define LEASE_S 2.0
 #define QUEUE_DEPTH 400      /* jobs pushed and not yet answered, at most */
-#define STALL_S 60.0         /* without any result: something is stuck */
+#define STALL_S 60.0         /* fail after this time without a result */
 #define RSS_GROWTH_MAX 1.05
 #define IDLE_S 5.0           /* after which a daemon has given back what malloc kept */
 #define INPUTS 12
 #define CHAINS 14
 #define TWINS "gpuimgd:reply:twins"
-#define PROVEN_CHAINS 5 /* the first ones are held to the reference, the others to each other */
+#define PROVEN_CHAINS 5 /* these chains are compared with the reference, others with each other */
 
 /* ---- what is pushed -------------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ enum kind {
     MISSING, NO_IMAGE, BAD_OP, UNKNOWN_OP, BAD_KEY, REFUSED, HUGE_SIDES, NONSENSE, KINDS
 };
 static const struct {
-    const char *name, *code; /* the error that is due; "" = done */
+    const char *name, *code; /* the expected error code; "": done */
     unsigned share;          /* of 1000 */
 } kinds[KINDS] = {
     [GOOD_PNG] = {"file to PNG", "", 390},
@@ -204,7 +204,7 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
     }
 }
 
-/* Sends a job, and what belongs to its kind; returns how many commands that were. */
+/* Sends a job and the other commands of its kind; returns the number of commands. */
 static unsigned send_job(redisContext *client, const struct job *job, unsigned id, const char *text)
 {
     char second[640];
@@ -378,7 +378,7 @@ static void take_result(struct chaos *chaos, const char *text)
         struct tally *tally = &chaos->tally[job->kind];
         bool good = !*kinds[job->kind].code;
         if (job->kind == CANCELLED && strcmp(status, "done") == 0) {
-            good = true; /* the daemon was quicker */
+            good = true; /* the job ended before the cancel */
             code = "cancelled";
         }
         chaos->same += json_at(result, "same_as") != NULL;
@@ -457,11 +457,11 @@ static void kill_and_restart(struct chaos *chaos)
         return;
     size_t victim = pick(chaos, chaos->daemons);
     if (!process_running(&chaos->world.daemons[victim]))
-        return; /* it is away already; the kill is still owed */
+        return; /* it is dead already; the kill is made later */
     process_sleep(pick(chaos, 20) * 0.001);
     process_kill9(&chaos->world.daemons[victim]);
     chaos->killed++;
-    /* At once, or so late that another must take its jobs over. */
+    /* Restarts at once, or so late that another daemon must take over its jobs. */
     double away = pick(chaos, 3) ? pick(chaos, 300) * 0.001 : patience(LEASE_S) * 1.5;
     chaos->restart_at[victim] = process_now() + away;
 }
@@ -496,7 +496,7 @@ static void run(struct chaos *chaos)
     }
 }
 
-/* All that should be so once every job is answered. */
+/* Checks after every job is answered. */
 static void check_end(struct chaos *chaos)
 {
     struct world *w = &chaos->world;

@@ -1,13 +1,13 @@
 /*
- * confine_main.c - runs a program under the restrictions of systemd/gpuimgd.service, as far as they
- * can be had without systemd: confine [--user=UID] [--write=FOLDER ...] PROGRAM [ARGUMENT ...]
+ * confine - runs a program under the restrictions of systemd/gpuimgd.service without systemd:
  *
- * For machines with a GPU that are containers themselves. The system call filters are written from
- * systemd's seccomp-util.c: @system-service without @privileged, and what the unit's
- * MemoryDenyWriteExecute, RestrictAddressFamilies, RestrictNamespaces, RestrictRealtime,
- * RestrictSUIDSGID and LockPersonality refuse. Says on standard error what was applied and what
- * could not be; a filter that cannot be applied is a failure. Not here: DeviceAllow (a control
- * group's), ProtectProc, PrivateTmp, ProtectHome.
+ *     confine [--user=UID] [--write=FOLDER ...] PROGRAM [ARGUMENT ...]
+ *
+ * It is for GPU machines that are containers themselves. The system call filters follow systemd's
+ * seccomp-util.c: @system-service without @privileged, MemoryDenyWriteExecute,
+ * RestrictAddressFamilies, RestrictNamespaces, RestrictRealtime, RestrictSUIDSGID and
+ * LockPersonality. It prints on standard error which restrictions are active; it fails if a filter
+ * cannot be installed. It lacks DeviceAllow, ProtectProc, PrivateTmp and ProtectHome.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ static bool deny_write_execute(void)
            call_refuse_all_bits(SYS_shmat, 2, SHM_EXEC, EPERM);
 }
 
-/* clone3 has its flags in memory, where no filter looks: as if there were no such call. */
+/* clone3 passes its flags in memory, which a filter cannot read: it fails with ENOSYS. */
 static bool restrict_namespaces(void)
 {
     return call_refuse_any_bit(SYS_clone, 0, NAMESPACES, EPERM) &&
@@ -157,7 +157,7 @@ static bool bind_mount(const char *path)
     return mount(path, path, NULL, MS_BIND | MS_REC, NULL) == 0;
 }
 
-/* Mounts are this process's own from here on: read-only but for /dev, /proc and what is named. */
+/* Creates a mount namespace: read-only except for /dev, /proc and the given folders. */
 static bool protect_system(char **writable)
 {
     static const char *const kernels[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq"};

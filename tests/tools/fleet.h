@@ -1,5 +1,5 @@
 /*
- * fleet.h - what the phases of fleet share: the table, Redis's own figures, jobs and results.
+ * fleet.h - shared by the phases of fleet: the printed table, Redis's statistics, jobs and results.
  */
 #ifndef GPUIMGD_TESTS_TOOLS_FLEET_H
 #define GPUIMGD_TESTS_TOOLS_FLEET_H
@@ -49,7 +49,7 @@ struct slow {
 
 void fleet_row_as(struct fleet *fleet, const char *what, double value, const char *unit,
                   double bound, bool good);
-/* bound < 0: the row is not judged. */
+/* bound < 0: the row has no limit. */
 void fleet_row(struct fleet *fleet, const char *what, double value, const char *unit, double bound);
 
 /* ---- what Redis says of itself --------------------------------------------------------------- */
@@ -59,7 +59,7 @@ double redis_cpu_s(struct fleet *fleet);
 void fleet_run(struct fleet *fleet, const char *command);
 void fleet_load_scripts(struct fleet *fleet);
 void fleet_prefer_redis(struct fleet *fleet);
-/* From now on SLOWLOG keeps what takes longer than so many microseconds. */
+/* Sets the threshold of SLOWLOG in microseconds. */
 void slowlog_watch(struct fleet *fleet, long us);
 struct slow slowlog_look(struct fleet *fleet);
 /* The row that ends each phase. */
@@ -69,9 +69,9 @@ void fleet_judge_scripts(struct fleet *fleet, const char *phase);
 
 void fleet_put_input(struct fleet *fleet);
 void fleet_push(struct fleet *fleet, unsigned count);
-/* Waits for so many results and takes them; how many are missing then. */
+/* Waits for `count` results and removes them; returns the number of missing results. */
 unsigned fleet_take_results(struct fleet *fleet, unsigned count, double seconds);
-/* The row that each job has one result, and a good one. */
+/* Prints the row that checks for exactly one good result per job. */
 void fleet_judge_results(struct fleet *fleet, const char *phase, unsigned missing);
 /* As START leaves jobs that wait under an id, for another job or for a time. */
 void fleet_put_waiting(struct fleet *fleet, const char *id, const char *conditions,

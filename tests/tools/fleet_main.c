@@ -1,20 +1,21 @@
 /*
- * fleet - a hundred idle, busy and cut-off daemons on one Redis: what they cost it, as a table.
+ * fleet - measures the load of a hundred idle, busy and disconnected daemons on one Redis.
  *
  *     fleet [--daemon PATH] [--daemons 100] [--jobs 10000] [--followers 1000000]
  *           [--leases 80000]
  *
- * Each row has a figure and, where it is judged, a bound and a verdict. The exit status is 1 when
- * a bound is missed. Daemons are real processes in a small configuration; jobs go from key to key.
+ * It prints a table. Each row has a figure; some rows have a limit and a verdict. The exit status
+ * is 1 if a limit is exceeded. The daemons are real processes with a small configuration. Inputs and
+ * outputs of the jobs are keys.
  *
- * CPU times are of the Redis process. Script times are wall times from SLOWLOG, and a busy machine
- * takes the processor from Redis in the middle of a script. So the time that Redis was ready to run
- * and did not is taken from schedstat and the host's steal; at least it is STALLS times the longest
- * command such as HGET, which needs a microsecond. On a quiet machine it is next to nothing.
+ * CPU times are of the Redis process. Script times are wall times from SLOWLOG; on a busy machine
+ * they include time in which Redis was preempted. This lost time is read from schedstat and the
+ * host's steal time. It is at least STALLS times the longest constant-time command (HGET and
+ * others), which needs a microsecond by itself. On a quiet machine it is nearly zero.
  *
- * A phase passes when no script was longer than SCRIPT_MS_MAX and that time (LOST_MS_MAX at most),
- * and no more than STRAY were longer than SCRIPT_MS_MAX, plus one for each half of it lost.
- * Redis runs with a higher priority if that is permitted.
+ * A phase passes if no script took longer than SCRIPT_MS_MAX plus the lost time (LOST_MS_MAX at
+ * most). Also, at most STRAY scripts may exceed SCRIPT_MS_MAX, plus one for each half of
+ * SCRIPT_MS_MAX that was lost. Redis runs with a higher priority if that is permitted.
  */
 #include <getopt.h>
 #include <signal.h>
