@@ -1,6 +1,6 @@
 /*
- * test_bad.c - bad jobs and bad files: each gets exactly one failed result with the right code
- * and a sentence that names the thing and the bound, and its neighbours succeed.
+ * test_bad.c - invalid jobs and files: each gets exactly one failed result with the right code and
+ * a message that names the key and its limit, and its neighbours succeed.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ static cJSON *answer_to_bad(void)
 struct bad {
     const char *job;
     const char *code;
-    const char *word; /* that the sentence holds; NULL: any */
+    const char *word; /* the message contains it; NULL: any message */
 };
 
 static void run_bad(const struct bad *bad, size_t count)
@@ -67,7 +67,7 @@ TEST(test_bad_json)
         {"{'input':'good.jpg','output':'x.png'} x", "bad_json", NULL},
         {"{'input':'good.jpg','output':'x.png',}", "bad_json", NULL},
         {"{'input':'good.jpg','output':'x.png','id':'\\u0000'}", "bad_json", NULL},
-        /* A key given twice is a mistake of which nobody can say what was meant. */
+        /* Duplicate keys are ambiguous. */
         {"{'input':'good.jpg','input':'other.jpg','output':'x.png'}", "bad_json", "input"},
         {"{'input':'good.jpg','output':'x.png','id':'\xff\xfe'}", "bad_json", NULL},
         {"{'input':'good.jpg','output':'x.png','id':'\xed\xa0\x80'}", "bad_json", NULL},
@@ -84,7 +84,7 @@ TEST(test_bad_json)
     picture_free(&garbage);
 }
 
-/* Who reads the log or the results knows which job is meant, and nobody writes their lines. */
+/* Log lines and results name the job, and a job's text cannot forge a log line. */
 TEST(test_bad_jobs_are_named)
 {
     static const struct {
@@ -327,7 +327,7 @@ TEST(test_missing_inputs)
          "gpuimgd:img:none"},
     };
     RUN_BAD(jobs);
-    /* A key that holds no string is no image either. */
+    /* A key that is not a string is not an image. */
     redis_integer(w->client, "LPUSH gpuimgd:img:list x");
     push_good();
     world_push(w, "{'id':'list','input':{'key':'gpuimgd:img:list'},'output':{'path':'x.png'}}");
@@ -441,7 +441,7 @@ TEST(test_unwritable_output)
     cJSON_Delete(record);
     free(why);
 
-    /* Once the cause is gone, the command of the manual tries it again. */
+    /* After the cause is removed, the command of the manual retries the job. */
     assert_int_equal(chmod(folder, 0755), 0);
     free(redis_string(w->client, "LMOVE gpuimgd:dead gpuimgd:jobs LEFT RIGHT"));
     result = check_next(w);
@@ -497,7 +497,7 @@ TEST(test_over_budget)
     strcpy(w->ns, "gpuimgd");
 }
 
-/* Sides and time that the user lowered. */
+/* Limits of size and time that the configuration lowers. */
 TEST(test_lowered_limits)
 {
     strcpy(w->ns, "strict");
@@ -518,7 +518,7 @@ TEST(test_lowered_limits)
     strcpy(w->ns, "gpuimgd");
 }
 
-/* Two thousand bad jobs cost no memory: what the first five hundred took is all there is. */
+/* Memory use after 2,000 bad jobs is the same as after the first 500. */
 TEST(test_many_bad_jobs)
 {
     static const char *const jobs[] = {

@@ -1,6 +1,6 @@
 /*
- * test_conditions.c - jobs that wait, expire, are there twice or are cancelled, and daemons that
- * are paused, on a real Redis.
+ * test_conditions.c - jobs that are delayed, expire, are duplicates or are cancelled, and paused
+ * daemons, on a real Redis.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -32,7 +32,7 @@ static double redis_now(void)
     return now;
 }
 
-/* As gpuimgctl does it. The kept result, malloc'd, or NULL. */
+/* Cancels like gpuimgctl. Returns the stored result, malloc'd, or NULL. */
 static char *cancel(const char *id)
 {
     redisReply *reply =
@@ -67,7 +67,7 @@ TEST(test_not_before)
     assert_true(json_number(result, "attempt") == 1);
     check_message(result);
     check_done(result);
-    /* Nobody asked again and again meanwhile. */
+    /* No daemon polled during the wait. */
     char *info = redis_string(w->client, "INFO commandstats");
     const char *at = strstr(info, "cmdstat_evalsha:calls=");
     assert_non_null(at);
@@ -176,12 +176,12 @@ TEST(test_the_second_gets_the_first_ones_result)
         check_done(result);
         assert_false(is_there(output));
     }
-    /* The kept result is the first one's. Once it is gone, the next one runs. */
+    /* The stored result is the first job's. After it is deleted, the next job runs. */
     char *kept = redis_string(w->client, "GET gpuimgd:result:u");
     assert_non_null(kept);
     assert_null(strstr(kept, "same_as"));
     free(kept);
-    /* One that could never begin leaves it alone, and those that come later have it still. */
+    /* A job that cannot start does not change the stored result; later jobs still get it. */
     check_failed(check_answer(w, "{'id':'u','unique':true,'input':'p.jpg','output':'u7.png',"
                                  "'ops':['sobell']}"), "unknown_op", "sobell", NULL);
     check_same_as(check_answer(w, "{'id':'u','unique':true,'input':'p.jpg','output':'u8.png'}"),
@@ -239,7 +239,7 @@ TEST(test_cancel_before_its_time)
     stop(daemon);
 }
 
-/* Sixteen slow outputs: those that are in their places when the cancel is heard stay. */
+/* Sixteen slow outputs: files that are complete when the cancel arrives stay. */
 TEST(test_cancel_while_it_runs)
 {
     char job[4096] = "{'id':'run','input':'slow.png','outputs':[";
@@ -267,7 +267,7 @@ TEST(test_cancel_while_it_runs)
     stop(daemon);
 }
 
-/* Keys come with the result, so none of a cancelled job is there. */
+/* Keys are stored together with the result, so a cancelled job stores none. */
 TEST(test_cancel_of_outputs_in_redis)
 {
     struct process *daemon = start_one();

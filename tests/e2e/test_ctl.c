@@ -1,5 +1,5 @@
 /*
- * test_ctl.c - gpuimgctl's command line, its configuration, and a Redis that is away or refuses.
+ * test_ctl.c - gpuimgctl's command line, its configuration, and a Redis that is down or refuses.
  */
 #include "tests/fixtures/ctl_world.h"
 #include "tests/fixtures/text_file.h"
@@ -169,7 +169,7 @@ TEST(test_password)
     freeReplyObject(redis_command(w->client, "CONFIG SET requirepass %s", ""));
 }
 
-/* What stands in Redis is anybody's: it neither reaches a terminal raw nor breaks --json. */
+/* Data in Redis is untrusted: it is escaped on a terminal, and cannot break --json. */
 TEST(test_anything_in_redis)
 {
 #define ESC EVIL_BYTES

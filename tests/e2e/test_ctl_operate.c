@@ -1,6 +1,6 @@
 /*
- * test_ctl_operate.c - what gpuimgctl shows of daemons at work, and what it has them do: status,
- * top, dead, cancel, pause, drain.
+ * test_ctl_operate.c - gpuimgctl's commands on running daemons: status, top, dead, cancel, pause,
+ * drain.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ TEST(test_top_piped)
     ctl_stop_daemon();
 }
 
-/* What a daemon publishes adds up to what it did, and goes when it goes. */
+/* A daemon publishes correct totals, and removes them when it exits. */
 TEST(test_published)
 {
     for (unsigned i = 0; i < HEAP; i++) {
@@ -169,7 +169,7 @@ TEST(test_devices_of_one_daemon)
 TEST(test_dead)
 {
     ctl_expect(w, 0, "ctl dead $at", "there are no dead jobs", NULL);
-    /* A folder that may not be written to is worth trying again, and so to the last. */
+    /* write_failed is retryable: the job runs until its last attempt. */
     ctl_start_daemon();
     ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
                      "ctl submit $at one.png -o wall/x.png --id walled --wait",
@@ -260,7 +260,7 @@ TEST(test_dead_ids_of_digits)
                "in the list", "1 dead job retried", NULL);
 }
 
-/* Who may write to Redis shall not write to the operator's terminal. */
+/* Text from Redis cannot send control characters to the operator's terminal. */
 TEST(test_hostile_texts)
 {
     static const char *const lines[] = {

@@ -74,7 +74,7 @@ TEST(test_names_on_stdin)
                  "x/cat.jpg", NULL);
     check_queued("printf 'in/one.png\\0cat.jpg\\0' | ctl submit $at -0 - -o x", "x/one.png",
                  "x/cat.jpg", NULL);
-    /* A name is sent when it comes, not when there are many, or no more. */
+    /* Each name is sent at once, without waiting for more names or the end of the input. */
     struct process process =
         ctl_begin(w, "mkfifo names; (echo in/one.png; read x < names) | ctl submit $at - -o x");
     bool came = world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns);
@@ -101,7 +101,7 @@ TEST(test_bad_files)
                "input_root is /nowhere: No such", NULL);
 }
 
-/* One result would be written over the other, and nobody would know. */
+/* Otherwise one result would silently overwrite another. */
 TEST(test_same_names)
 {
     put_small_png("twin/cat.jpg", 1);
@@ -209,7 +209,7 @@ TEST(test_keys)
                NULL);
     ctl_expect(w, 66, "ctl submit $at --keys in/cat.jpg -o got --input_bytes_max=9",
                "input_bytes_max allows 9", NULL);
-    /* What could not be written is there for whoever needs it. */
+    /* A result that could not be written stays in Redis. */
     redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
     assert_int_equal(left->elements, 1);
     assert_true(redis_integer(w->client, "TTL %s", left->element[0]->str) > 3000);
@@ -217,8 +217,8 @@ TEST(test_keys)
     ctl_stop_daemon();
 }
 
-/* The only copy of a picture is what its user cares for: neither its name, nor another one for the
- * same file, nor --force lets a result replace it. */
+/* A result never replaces an input: not by its name, not by another name of the same file, and not
+ * with --force. */
 TEST(test_pictures_are_kept)
 {
     ctl_start_daemon();
@@ -333,7 +333,7 @@ TEST(test_results_as_they_come)
     }
 }
 
-/* What goes to one file on both ways has a line of the one or the other, never parts of both. */
+/* If standard output and error go to the same file, lines are never mixed. */
 TEST(test_lines_are_whole)
 {
     size_t errors = 0, results = 0;
@@ -359,7 +359,7 @@ TEST(test_lines_are_whole)
 
 /* ---- ids, and jobs from a file ------------------------------------------------------------- */
 
-/* Who does not wait has ids to ask with: on standard output nothing else. */
+/* Without waiting, standard output has only the ids, for later queries. */
 TEST(test_ids)
 {
     struct ctl_run run = ctl_run(w, "ctl submit $at one.png cat.jpg -o x");
@@ -523,8 +523,8 @@ static void revive_redis(void)
     world_reconnect(w);
 }
 
-/* Redis dies and comes back while results are waited for, and pictures sent: none is missing, none
- * counts twice, and it is said once. */
+/* Redis is killed and restarted while images are sent and results are awaited: no result is missing
+ * or counted twice, and the outage is reported once. */
 static void check_outage(const char *line, int queued_first)
 {
     struct process process = ctl_begin(w, line);

@@ -1,5 +1,5 @@
 /*
- * test_denied.c - the daemon's user may not write every key that jobs name: those jobs fail alone.
+ * test_denied.c - jobs that name keys which the daemon's Redis user must not write: only they fail.
  */
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"

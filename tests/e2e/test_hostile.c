@@ -1,9 +1,9 @@
 /*
- * test_hostile.c - attacks on a running daemon, a row each: every one is answered in time with the
- * code that fits, and hundreds of them leave memory, descriptors and the daemon as they were.
+ * test_hostile.c - attacks on a running daemon, one per row: each is answered in time with the
+ * right code. Hundreds of them leave the memory, the descriptors and the daemon unchanged.
  *
- * Mistakes that users make are in test_bad.c; files that somebody swaps or cuts while they are read
- * are here, below the table.
+ * test_bad.c has the mistakes of users. Below the table are attacks with files that change while
+ * they are read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include "tests/fixtures/text_file.h"
 
 /* No attack may keep its worker for longer than ANSWER_S: decode_timeout_s is 10. */
-/* Sanitizers take eleven times as long for what holds out longest, and keep freed memory for
- * themselves, so that only descriptors are counted there. */
+/* With sanitizers the slowest attack takes eleven times as long. They keep freed memory, so only
+ * descriptors are counted. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ANSWER_S 18
 #define MEMORY_COUNTS 0
@@ -246,7 +246,7 @@ static void push_attack(size_t row)
         world_push(w, "{'id':'%zu','input':%s,%s}", row, attack->input, attack->more);
 }
 
-/* bad_json gives no id back, since nothing of such a job is believed. */
+/* A result with bad_json has no id, because the job's text is invalid. */
 static void check_attack(cJSON *result, size_t row)
 {
     const struct attack *attack = &attacks[row];
@@ -307,8 +307,8 @@ static void run_round(void)
     }
 }
 
-/* What piles up does so in every round. A pool may take one more piece of memory in any of them,
- * when more attacks than before happen to be in flight at once. */
+/* A leak grows in every round. In a single round a pool may grow once, if more attacks than before
+ * are in flight at the same time. */
 static void test_nothing_piles_up(void **state)
 {
     struct process *daemon = &w->daemons[0];
@@ -416,7 +416,7 @@ static void race(struct tally *tally, const char *job)
     }
 }
 
-/* Batches until the rival has come in between and has not. */
+/* Runs batches until the rival has won and lost at least once. */
 static struct tally race_until_mixed(const char *job)
 {
     struct tally tally = {0, 0, 0};
@@ -448,7 +448,7 @@ static void test_folder_becomes_a_link(void **state)
     race_until_mixed("{'input':'swapped/secret.png','output':'race/%d.png'}");
 }
 
-/* What is written lands in the folder, or nowhere. */
+/* Outputs are written inside the folder or not at all. */
 static void test_output_folder_becomes_a_link(void **state)
 {
     char path[160];

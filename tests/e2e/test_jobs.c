@@ -1,5 +1,5 @@
 /*
- * test_jobs.c - good jobs from push to result, on each engine, pixels checked to the bit.
+ * test_jobs.c - valid jobs from push to result on each engine; pixels are compared bit for bit.
  */
 #include <math.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
  * test_metrics.c - metrics_listen of a real daemon over HTTP: documents, counters while jobs run,
- * health and readiness, clients that are slow or hostile, and what it takes when it is off.
+ * health and readiness, slow and hostile clients, and no cost when it is off.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -207,7 +207,7 @@ static void check_host(const char *host, int status)
     }
 }
 
-/* A foreign page whose name has been made to point here is told nothing. */
+/* DNS rebinding: a foreign page whose host name resolves to this address gets no data. */
 TEST(foreign_names_are_refused)
 {
     struct process *daemon = start_listening("localhost:0");
@@ -430,8 +430,8 @@ static void *dawdle(void *context)
     return NULL;
 }
 
-/* Heads that never end and answers that are never read: who comes after is served, jobs are done,
- * and the daemon's files are bounded. */
+/* Clients send endless heads or never read answers: later clients are served, jobs are done, and
+ * the number of open files is bounded. */
 TEST(a_crowd_that_dawdles)
 {
     static const char *const words[] = {"", "G", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",

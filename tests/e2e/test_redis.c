@@ -1,6 +1,6 @@
 /*
- * test_redis.c - how the daemon gets on with Redis: while it is away, with passwords and ACL users,
- * in a Cluster's slot, idle, and beside a daemon that stood still. tests/faults has what may fail.
+ * test_redis.c - the daemon and Redis: outages, passwords, ACL users, a Cluster's slot, idle time,
+ * and a second daemon that was stopped. Injected faults are in tests/faults.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -220,8 +220,8 @@ TEST(test_results_by_id_or_none)
     finish(0);
 }
 
-/* Who reads too slowly is told before a result is lost, once; and again only after the list was
- * well below that. */
+/* The daemon warns once before it drops results that nobody reads. It warns again only after the
+ * list was much shorter. */
 TEST(test_results_that_nobody_reads)
 {
     static const char warning[] = "gpuimgd:results holds ";

@@ -1,6 +1,6 @@
 /*
- * test_resize.c - what the daemon decodes before a reduction, by its results: halves and quarters
- * of a side with the box filter, whose weights are 1/2 and 1/4, so that the pixels are known.
+ * test_resize.c - checks by its results when the daemon decodes at a reduced size. The box filter
+ * at half and quarter size has the weights 1/2 and 1/4, so the expected pixels are known.
  */
 #include <stdio.h>
 #include <jpeglib.h>
@@ -77,7 +77,7 @@ TEST(test_decoded_smaller)
     check_shrink(160, ",'fast_shrink':false", 8, 4);
 }
 
-/* Where an output could have others beside it the decode is in full, whoever they are. */
+/* A job with a list of outputs is decoded at full size, whatever its other outputs are. */
 TEST(test_lists_are_decoded_in_full)
 {
     world_put_photo(w, "p.jpg", 640, 448);
@@ -94,7 +94,7 @@ TEST(test_lists_are_decoded_in_full)
     check_output(w, "b.png", shrunk(load_scaled("p.jpg", 8), 8), 0);
 }
 
-/* A PNG has no smaller self. */
+/* A PNG cannot be decoded at a reduced size. */
 TEST(test_png)
 {
     world_put_picture(w, "p.png", picture_png(&(struct picture_png){

@@ -1,6 +1,6 @@
 /*
- * test_same_file.c - an output never replaces the file of its job's input or of another output,
- * and only then is refused.
+ * test_same_file.c - an output is refused if, and only if, it would replace its job's input or
+ * another output of the job.
  */
 #include <errno.h>
 #include <sched.h>

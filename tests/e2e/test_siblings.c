@@ -1,6 +1,6 @@
 /*
- * test_siblings.c - the outputs of one job do not touch each other: each has the bytes and the
- * values that it has alone, whichever others are beside it, and one that fails fails alone.
+ * test_siblings.c - the outputs of a job are independent: each has the same bytes and values as
+ * alone in a job, and an error fails only its own output.
  *
  * The seed is printed; GPUIMGD_TEST_SEED=N repeats it.
  */
@@ -238,7 +238,7 @@ static void check_errors(const cJSON *result, const char *const *codes, size_t c
     }
 }
 
-/* Whatever is wrong with the others, by their names, their parameters or this picture's sides. */
+/* Other outputs have invalid names, parameters or sizes. */
 TEST(test_failures_stay_alone)
 {
     static const char *const codes[] = {"bad_job", "",       "unknown_op",      "bad_op",
@@ -296,7 +296,7 @@ TEST(test_refused_after_reading)
     check_ended(result, "failed", "bad_job");
 }
 
-/* Where it is worth trying again, the others are there all the same when the job is given up. */
+/* After a retryable error the other outputs exist, too, when the job becomes a dead letter. */
 TEST(test_unwritable_beside_good)
 {
     static const char *const codes[] = {"write_failed", "", ""};
