@@ -5,8 +5,8 @@
  *           [--leases 80000]
  *
  * It prints a table. Each row has a figure; some rows have a limit and a verdict. The exit status
- * is 1 if a limit is exceeded. The daemons are real processes with a small configuration. Inputs and
- * outputs of the jobs are keys.
+ * is 1 if a limit is exceeded. The daemons are real processes with a small configuration. The jobs
+ * read and write Redis keys.
  *
  * CPU times are of the Redis process. Script times are wall times from SLOWLOG; on a busy machine
  * they include time in which Redis was preempted. This lost time is read from schedstat and the
