@@ -1,5 +1,4 @@
-/* ack.c - the stage ACK: writes the result, sends DONE or NACK, and counts the job in the metrics.
- */
+/* ack.c - the stage ACK: writes the result, sends DONE or NACK, and updates the metrics. */
 #include <stdlib.h>
 
 #include "conf/clock.h"

@@ -6,10 +6,11 @@
  * colour profile and the results. Results are values and outputs to Redis keys; they stay counted
  * after admission_release, until Redis acknowledges them and admission_settle is called.
  *
- * A job gets all of its memory at once, in order of arrival. While a job waits, no later job is
- * admitted. The exception is a job that only zombies could make room for: it steps aside. The loop
- * tries the jobs in STAGE_ADMIT in order. A worker tries a small job once, only if the line is
- * empty. The loop releases the memory, or the worker that ran the job to its end.
+ * A job gets all of its memory at once. Waiting jobs form a line and are admitted in order: while
+ * a job waits, later jobs wait, too. The exception is a job that needs memory of zombies (job_run.h
+ * defines them): it leaves the line until a zombie returns its memory. The loop admits the jobs of
+ * STAGE_ADMIT. A worker admits the small job that it runs if the line is empty. The owner of a job
+ * releases its memory.
  *
  * Jobs that no worker can start soon are not admitted: they would only hold memory. If `jobs_now`
  * jobs are admitted, a large job must fit into memory that is already allocated. If `jobs_max` jobs

@@ -1,5 +1,4 @@
-/* planning.c - builds the decode request and the engine's plan from the job and the input's header.
- */
+/* planning.c - builds the decode request and the plan from the job and the input's header. */
 #include <string.h>
 
 #include "daemon/pipeline/pipeline_impl.h"

@@ -19,7 +19,7 @@ const struct stage_row stage_table[STAGE_COUNT] = {
 
 /* ---- from one stage to another -------------------------------------------------------------- */
 
-/* The job leaves its stage: jobs that wait for the same memory may go on. */
+/* The job leaves its stage: jobs that wait for the same memory may be tried again. */
 static void leave_line(struct job_run *run)
 {
     if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
@@ -67,7 +67,7 @@ bool job_run_lacks_disk(const struct job_run *run)
     return has_file && run->pipeline->disk.failed;
 }
 
-/* Whether the disk failed this job's outputs, or has failed before the job could write them. */
+/* Whether the job must return to the queue because of the disk: a write has failed, or would. */
 static bool lacks_disk(struct job_run *run, enum stage next)
 {
     if (run->disk_error.status == STATUS_OK)
@@ -124,8 +124,7 @@ static bool is_small(const struct job_run *run)
     return admission_need(run) <= SMALL_JOB_BYTES;
 }
 
-/* After the read: admits a small job on this worker if no job waits. Any other job joins the line.
- */
+/* After the read: admits a small job on this worker if the line is empty. Other jobs join it. */
 static bool carry_through_admission(struct job_run *run)
 {
     if (!engine_is_synchronous(run->pipeline->parts.engine) || !is_small(run)) {

@@ -43,7 +43,7 @@ static int settle(struct squeeze *all, int wanted)
     return live;
 }
 
-/* Allocations fail until some have failed, or until the job has ended without a failure. */
+/* Waits until some allocations have failed or the job has ended, and then ends the fault. */
 static void give_back_memory(struct squeeze *all)
 {
     double deadline = process_now() + patience(2);
@@ -124,7 +124,7 @@ static void squeeze(struct rig *rig, const char *job, const char *attempts, unsi
     all.daemon = rig_start(rig, 0, NULL, "--workers=1", "--retry_delay_s=0.01", attempts,
                            rig_option_s("lease_s", 5), rig_option_s("renew_s", 0.15),
                            "--reap_s=0.1", "--stats_interval_s=600", NULL);
-    for (int i = 0; i < 3 && process_running(all.daemon); i++) { /* fills what is kept for later */
+    for (int i = 0; i < 3 && process_running(all.daemon); i++) { /* fills caches and pools */
         cJSON_Delete(all.whole);
         all.whole = answer(&all, 0, ONE);
     }
