@@ -2,7 +2,7 @@
  * png.c - the PNG codec on libpng's low-level API.
  *
  * Only png_probe, png_decode and png_encode call setjmp. A variable that must survive a longjmp is
- * in png_state, never a local. Samples are not changed by gamma or colour management.
+ * in png_state, never a local. The codec changes no sample by gamma or a colour profile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define CHUNK_OVERHEAD 12
 /* Bytes per IDAT chunk and per call of deflate: the cost of headers and calls is negligible. */
 #define IDAT_BYTES (64 * KIB)
-/* Up to this compression, deflate looks only for runs. */
+/* Up to this compression level, deflate searches only for runs of one byte. */
 #define PNG_RUNS_LEVEL_MAX 3
 /* Room for the position of the decoder in a message. */
 #define POSITION_BYTES 80
@@ -29,14 +29,14 @@ struct png_state {
     png_infop info;
     struct error *error;
     bool encoding;
-    bool out_of_memory; /* an allocation of libpng failed and causes the next error */
+    bool out_of_memory; /* an allocation of libpng failed: the next error has this cause */
     const uint8_t *bytes;
-    size_t length, at;
-    uint64_t deadline_ns; /* of decoding */
-    uint32_t rows, rows_done; /* rows is 0 in the header */
-    int pass, passes;
+    size_t length, at;        /* at: offset of the next byte that libpng reads */
+    uint64_t deadline_ns;     /* of decoding */
+    uint32_t rows, rows_done; /* rows is 0 until libpng has read the header */
+    int pass, passes;         /* of an interlaced image; else one pass */
     struct codec_sink *sink;
-    size_t used;
+    size_t used;              /* bytes in the sink's buffer */
 };
 
 /* ---- errors and memory ---- */
@@ -65,8 +65,8 @@ static _Noreturn void on_error(png_structp png, png_const_charp message)
                state->encoding ? "written" : "decoded", position(state, text), message);
 }
 
-/* Returns true if the warning is only about data after the last row, or after a stream with a
- * correct checksum. */
+/* Returns true if the warning concerns only surplus data: data after the last row, or after a
+ * compressed stream with a correct checksum. */
 static bool is_harmless(const char *message)
 {
     static const char *const harmless[] = {"Extra compressed data", "Too much image data",
@@ -77,8 +77,8 @@ static bool is_harmless(const char *message)
     return false;
 }
 
-/* Pixels depend only on IDAT chunks. If zlib finds an error after the last row, libpng only warns;
- * but a wrong checksum may mean wrong rows. */
+/* Makes a warning about IDAT chunks an error: only IDAT holds pixels. libpng merely warns about a
+ * zlib error after the last row, but a wrong checksum may mean wrong rows. */
 static void on_warning(png_structp png, png_const_charp message)
 {
     if (strncmp(message, "IDAT: ", 6) == 0 && !is_harmless(message))
@@ -99,8 +99,8 @@ static void release(png_structp png, png_voidp memory)
     free(memory);
 }
 
-/* If memory is short, libpng ignores chunks that do not affect pixels. An image without its profile
- * would be wrong, so this is an error. */
+/* Fails if an allocation failed. libpng then ignores chunks that do not affect pixels, and an image
+ * without its colour profile would be wrong. */
 static void check_memory(struct png_state *state)
 {
     if (state->out_of_memory)
@@ -159,7 +159,8 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
     return NULL;
 }
 
-/* libpng creates no object if its version differs from that of the headers. */
+/* Fails because libpng created no object: memory is short, or the version of libpng differs from
+ * the version of its header file. */
 static _Noreturn void refuse_library(struct png_state *state)
 {
     if (state->out_of_memory)
@@ -169,10 +170,11 @@ static _Noreturn void refuse_library(struct png_state *state)
                png_get_libpng_ver(NULL), PNG_LIBPNG_VER_STRING);
 }
 
-/* Reads up to the first IDAT. Call only after setjmp(state->jump). With want_icc, reads the colour
- * profile. All other ancillary chunks are skipped without inflating them; their CRC is checked.
- * An invalid profile is dropped and the image is kept: libpng's "benign" errors are warnings here,
- * and on_warning raises an error for those that matter. */
+/* Reads the file up to the first IDAT. Call only after setjmp(state->jump). If want_icc is true,
+ * reads the colour profile. Skips all other ancillary chunks but checks their CRC.
+ *
+ * libpng drops an invalid profile and keeps the image, because its "benign" errors are warnings
+ * here. on_warning makes a warning about IDAT an error. */
 static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, bool want_icc)
 {
@@ -229,8 +231,8 @@ static void read_icc(struct png_state *state, struct image_info *info)
     info->icc_bytes = bytes;
 }
 
-/* libpng holds two rows and a transformed row, of at most 8 bytes per pixel before expansion, and
- * zlib's window and tables. It never holds a whole image. */
+/* Returns an upper bound on libpng's memory. libpng never holds a whole image: it holds two rows, a
+ * transformed row, and zlib's window and tables. A pixel has at most 8 bytes before expansion. */
 static size_t decoder_bytes(uint32_t width)
 {
     enum { fixed_bytes = 128 * 1024, rows = 4, pixel_bytes = 8, row_slack = 128 };
@@ -245,7 +247,7 @@ static void read_info(struct png_state *state, struct image_info *info)
     info->progressive =
         png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);
-    /* eXIf may follow the pixels, which libpng has not read yet. */
+    /* The eXIf chunk may come after the pixels, but libpng has read only up to the pixels. */
     size_t exif_bytes;
     const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
     if (exif != NULL)
@@ -253,7 +255,8 @@ static void read_info(struct png_state *state, struct image_info *info)
     read_icc(state, info);
 }
 
-/* Checks the size before libpng does, whose message would be "Invalid IHDR data". */
+/* Checks the size before libpng does: libpng would only report "Invalid IHDR data". libpng
+ * reports an incomplete header. */
 static enum status check_header(const uint8_t *bytes, size_t length,
                                 const struct codec_limits *limits, struct error *error)
 {
@@ -320,7 +323,7 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
                               struct error *error)
 {
     (void)info;
-    (void)request; /* channels follow from the file */
+    (void)request; /* the file alone determines the channels */
     struct png_state *state = opaque;
     begin(state, error);
     if (setjmp(state->jump) == 0) {
@@ -364,10 +367,14 @@ static void sink_no_flush(png_structp png)
     (void)png; /* the sink flushes full buffers by itself */
 }
 
-/* Without compression, filters are useless. After the Paeth filter, photographs and edges contain
- * almost no repetition but runs. A search for runs alone makes smaller files than zlib's levels 1
- * to 3 in half their time (`make bench-png BENCH=curve`), and drawings are no larger. Higher levels
- * try all filters and search for all repetition. */
+/* Level 0 uses no filter, because filters only help compression.
+ *
+ * Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs, because filtered
+ * photographs and edges have almost no other repetition. Compared with zlib's levels 1 to 3, they
+ * take half the time. Photographs get smaller, and drawings get no larger (`make bench-png
+ * BENCH=curve`).
+ *
+ * Higher levels try all filters and search for all repetition. */
 static void set_effort(png_structp png, int compression)
 {
     bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;
@@ -378,9 +385,8 @@ static void set_effort(png_structp png, int compression)
                    compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
 }
 
-/* Returns true if libpng can write the profile. libpng 1.6.47 and later check a profile only while
- * they write the header, and then fail the whole image. Earlier versions omit a bad profile, as
- * this codec does. */
+/* Returns true if libpng can write the profile. libpng 1.6.47 and later fail the whole image if the
+ * profile is bad. Earlier versions omit a bad profile, as this codec does. */
 static bool can_write_profile(const uint8_t *icc, size_t bytes)
 {
     enum { version_at = 8 };
@@ -446,8 +452,8 @@ static enum status png_encode(void *opaque, const struct image *src,
     return error->status;
 }
 
-/* deflate stores incompressible data in blocks of 16 KiB with 5 extra bytes each; each IDAT adds
- * CHUNK_OVERHEAD. */
+/* Returns an upper bound for incompressible data. deflate adds 5 bytes per block of 16 KiB, and
+ * each IDAT chunk adds CHUNK_OVERHEAD: together less than 1/1024 of the data. */
 static size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                 const struct encoder_settings *settings)
 {

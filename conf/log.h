@@ -1,9 +1,10 @@
 /*
  * log.h - writes log messages to standard error, one line per message.
  *
- * Under journald (JOURNAL_STREAM names our stderr) a line begins with the <N> priority prefix of
- * sd-daemon(3); elsewhere with a UTC timestamp and the level. Control characters in a message
- * become '?'. Any thread may log and change the level; a line is one write(2).
+ * If standard error goes to journald (see JOURNAL_STREAM), a line begins with the <N> priority
+ * prefix of sd-daemon(3). Otherwise it begins with a UTC timestamp and the level. Control
+ * characters in a message become '?'. All functions except log_init are thread-safe. Lines of
+ * different threads do not mix, because one write(2) writes one line.
  */
 #ifndef GPUIMGD_CONF_LOG_H
 #define GPUIMGD_CONF_LOG_H
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Values are syslog's priorities. */
+/* Values are syslog's priorities: a lower value is more urgent. */
 enum log_level {
     LOG_LEVEL_ERROR = 3,
     LOG_LEVEL_WARNING = 4,
@@ -22,12 +23,13 @@ enum log_level {
 
 /* Detects journald. Call once at the beginning of main. */
 void log_init(void);
+/* Drops messages that are less urgent than this level. The default is LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);
 /* Parses "error", "warning", "info" or "debug"; returns 0 for other names. */
 enum log_level log_level_parse(const char *name);
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for text without a format. */
+/* Logs the text as it is, without a format. */
 void log_text(enum log_level level, const char *text);
 
 #define log_error(...)   log_at(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -1,10 +1,11 @@
-/* equalize.c - the equalize operation, and its table on the CPU. */
+/* equalize.c - the equalize operation, and the CPU code that makes its table. */
 #include "gpu/ops/equalize.h"
 
 #include <string.h>
 
 #include "gpu/plan/op.h"
 
+/* equalize.h has the formula. `first` is the smallest value that occurs. */
 static void equalize_make(struct gray_table *work, uint32_t pixels)
 {
     uint32_t first = 0, sum = 0;
@@ -45,8 +46,8 @@ static enum status equalize_step(const struct op_item *item, const void *params,
 const struct op op_equalize = {
     .name = "equalize",
     .help = "Equalizes the histogram of gray, as OpenCV's equalizeHist",
-    .definition = "Converts to gray first. Equal to OpenCV's `equalizeHist`, including its "
-                  "float32 table.",
+    .definition = "Converts to gray first. The result equals the result of OpenCV's "
+                  "`equalizeHist`, which computes its table in float32.",
     .flags = OP_STARTS_GRAY,
     .step = equalize_step,
 };

@@ -65,11 +65,11 @@ static enum status parse_socket(struct redis_endpoint *endpoint, const char *tex
         return refuse(error, text, "must name an absolute path after unix:");
     if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path) ||
         !text_copy(endpoint->host, sizeof endpoint->host, path))
-        return refuse(error, text, "has a longer path than a socket may have");
+        return refuse(error, text, "has a path that is too long for a socket");
     return STATUS_OK;
 }
 
-/* Parses one element of a list. */
+/* Parses one element of a list: "host", "host:port" or "[v6]:port". `port` is the default. */
 static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *text,
                                   const char *port, struct error *error)
 {
@@ -80,7 +80,7 @@ static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *t
         host++;
         end = strchr(host, ']');
         if (!end || (end[1] && end[1] != ':'))
-            return refuse(error, text, "must be [address]:port");
+            return refuse(error, text, "needs the form [address]:port for IPv6");
         port = end[1] ? end + 2 : port;
     } else {
         end = strrchr(text, ':');
@@ -102,6 +102,7 @@ static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *t
     return STATUS_OK;
 }
 
+/* Parses a list with commas. `port` is the port of an element without one. */
 static enum status parse_list(struct redis_address *address, const char *text, const char *port,
                               struct error *error)
 {
@@ -117,7 +118,7 @@ static enum status parse_list(struct redis_address *address, const char *text, c
         memcpy(one, text, length);
         one[length] = '\0';
         if (strncmp(one, "unix:", 5) == 0)
-            return refuse(error, one, "is a socket; a list may contain only host:port");
+            return refuse(error, one, "is a socket; a list can contain only host:port");
         if (parse_endpoint(&address->endpoints[address->count++], one, port, error) != STATUS_OK)
             return error->status;
         text += length;
@@ -125,7 +126,7 @@ static enum status parse_list(struct redis_address *address, const char *text, c
     return STATUS_OK;
 }
 
-/* `text` starts after "sentinel://". */
+/* `text` is the address after "sentinel://": MASTER@host:port,host:port. */
 static enum status parse_sentinels(struct redis_address *address, const char *text,
                                    struct error *error)
 {
