@@ -1,12 +1,13 @@
 /*
  * timeline.h - draws the busiest moment of the daemon as an SVG image.
  *
- * It keeps the last TIMELINE_JOBS_MAX jobs and draws the window in which workers and streams were
- * busiest. The window is so long that about TIMELINE_WINDOW_JOBS jobs end in it. The image has one
- * row per worker and per stream, three rows for all copies and kernels of each device, and one lane
- * per job. Two curves below show the jobs in flight and the pinned memory in use.
+ * It keeps the last TIMELINE_JOBS_MAX jobs and draws the time window in which workers and streams
+ * were busiest. About TIMELINE_WINDOW_JOBS jobs end in the window. The image has one row per worker
+ * and per stream, and three rows per device: all uploads, all kernels and all downloads. Each job
+ * gets the first free lane. Two curves below show the jobs in flight and the pinned memory in use.
  *
- * Not thread-safe: trace.c calls all functions on its thread, or before and after that thread runs.
+ * Not thread-safe: only the trace thread may call the functions while it runs. Before its start and
+ * after its end, another thread may call them.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_TIMELINE_H
 #define GPUIMGD_DAEMON_TELEMETRY_TIMELINE_H
@@ -20,14 +21,14 @@
 
 struct timeline;
 
-/* Writes an image without jobs, so that a wrong path is reported at the start. The config must
- * outlive the timeline. Errors: write_failed, out_of_memory. */
+/* Writes an image without jobs, so that a wrong path fails at the start. `config` must outlive the
+ * timeline. Errors: write_failed, out_of_memory. */
 enum status timeline_open(const struct trace_config *config, struct timeline **timeline,
                           struct error *error) MUST_CHECK;
 /* Copies the job into the ring. */
 void timeline_add(struct timeline *timeline, const struct trace_job *job);
 /* Replaces the image by renaming a complete new file over it. Logs errors. */
 void timeline_draw(struct timeline *timeline);
-void timeline_close(struct timeline *timeline); /* draws nothing; takes NULL */
+void timeline_close(struct timeline *timeline); /* does not draw; accepts NULL */
 
 #endif

@@ -11,7 +11,7 @@
 
 /* ---- the CPU's loops ---- */
 
-/* Bytes of a row that are summed together: their sums fit in the L1 cache. */
+/* Bytes of a row per turn of convolve_row's outer loop. The sums of a turn fit in the L1 cache. */
 #define CHUNK 1024
 
 VECTOR_CLONES
@@ -77,7 +77,7 @@ static const struct pass_type types[2][2] = PROLOGUE_FORMS("convolve", convolve_
 
 /* ---- the operation ---- */
 
-/* Bounds of the kernel's numbers and of its divisor, so that no step overflows. */
+/* The kernel's numbers and divisor must keep these bounds, so that no step overflows. */
 #define NUMBER_MAX 1e9
 #define SCALE_MIN 1e-9
 /* Upper bound of the rounding error of the sum of 225 numbers, relative to the sum of their
@@ -104,7 +104,7 @@ static const struct op_param convolve_params[] = {
     {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "The pixels outside the image"},
     {.name = NULL}};
 
-/* The default divisor of the kernel. */
+/* Returns the default divisor: the sum of the kernel, or 1 if the sum is 0. */
 static double sum_kernel(const struct op_matrix *kernel)
 {
     double sum = 0, size = 0;
@@ -128,14 +128,14 @@ static enum status convolve_check(const struct op_item *item, void *params)
     if (!op_given(item, "scale"))
         own->scale = sum_kernel(&own->kernel);
     else if (fabs(own->scale) < SCALE_MIN)
-        return op_refuse(item, ": scale is %.10g; it must be %.10g at least, without its sign",
+        return op_refuse(item, ": scale is %.10g; its absolute value must be at least %.10g",
                          own->scale, SCALE_MIN);
     for (int i = 0; i < own->kernel.rows * own->kernel.columns; i++) {
         sum += fabs(weight_at(own, i));
         if (!(sum <= CONVOLVE_WEIGHT_SUM_MAX))
             return op_refuse(item,
-                             ": kernel / scale has numbers that sum to %.10g or more without "
-                             "their signs; at most %d is allowed", sum / 65536,
+                             ": the absolute values of kernel / scale sum to %.10g or more; "
+                             "at most %d is allowed", sum / 65536,
                              CONVOLVE_WEIGHT_SUM_MAX / 65536);
     }
     return STATUS_OK;
@@ -166,12 +166,12 @@ static enum status convolve_step(const struct op_item *item, const void *params,
 const struct op op_convolve = {
     .name = "convolve",
     .help = "Applies a kernel without mirroring it, as OpenCV's filter2D",
-    .definition = "(sum W v + B + 32768) >> 16, clamped to 0..255, with W = rint(65536 kernel / "
-                  "scale) and B = rint(65536 offset). Equal to OpenCV's `filter2D` if kernel / "
-                  "scale and offset are integers. The sum of |W| is at most 127 * 65536, so that "
-                  "every sum fits in 32 bits. A kernel whose sum is 0 except for rounding has "
-                  "scale 1. Colours are processed independently; alpha is kept, while OpenCV "
-                  "would filter it.",
+    .definition = "(sum W v + B + 32768) >> 16, clamped to 0..255, with the pixels v under the "
+                  "kernel, W = rint(65536 kernel / scale) and B = rint(65536 offset). The result "
+                  "equals OpenCV's `filter2D` if kernel / scale and offset are integers. The "
+                  "sum of |W| is at most 127 * 65536, so that every sum fits in 32 bits. If the "
+                  "kernel's sum is 0 except for rounding, the default scale is 1. Each colour "
+                  "is processed alone. Alpha is kept, but OpenCV would filter it.",
     .params = convolve_params,
     .check = convolve_check,
     .step = convolve_step,

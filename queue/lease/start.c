@@ -1,8 +1,9 @@
 /*
- * start.c - asks Redis, by the script START, if a leased job may start or was cancelled.
+ * start.c - asks Redis, through the script START, whether a leased job may start or was cancelled.
  *
- * Questions are batched while a call is outstanding. If a call gets no reply, its questions are
- * sent again. If the first call ended a lease, the second one answers that the lease is stale.
+ * While a call is outstanding, new questions wait for the next batch. If a call gets no reply, its
+ * questions are sent again. If the lost call ended a lease, Redis answers the repeated question
+ * with "stale".
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* Follow delay, ms. The end of the first job with an id wakes the jobs that wait for it. They check
- * by themselves after this time, in case somebody deleted keys by hand. */
+/* Longest wait of a unique job for the first job with its id, in ms. The end of the first job wakes
+ * it earlier. The limit covers keys that somebody deleted by hand. */
 #define FOLLOW_MS 300000
 
 enum {
@@ -32,7 +33,8 @@ struct ask {
     char *id;            /* or NULL */
     bool unique;
     struct job_time not_before, expires;
-    bool sent, sent_before;
+    bool sent;           /* in the call without a reply */
+    bool sent_before;    /* an earlier call had no reply: Redis may have run it */
 };
 
 static struct ask *ask_of(struct list_node *node)
@@ -79,7 +81,7 @@ static void put_back(struct queue *queue, bool sent_before)
     }
 }
 
-/* Reports the answer to the daemon. Frees the question, which must be on no list. */
+/* Reports the answer to the daemon and frees the question. The question must be on no list. */
 static void apply_decision(struct ask *ask, long long answer, const char *kept)
 {
     static const enum start_decision decisions[] = {
@@ -112,7 +114,7 @@ static void answered(void *context, redisReply *reply)
     bool waits = false;
     if (!reply) {
         put_back(queue, true);
-        if (queue_ready(queue)) /* connected: so memory was short for a resend */
+        if (queue_ready(queue)) /* the link is up: memory was short to send again */
             queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
         return;
     }
@@ -130,7 +132,7 @@ static void answered(void *context, redisReply *reply)
     }
     start_pump(queue);
     if (waits)
-        fetch_wake(queue); /* its reply says when the job is due */
+        fetch_wake(queue); /* the reply of FETCH gives the time of the next due job */
 }
 
 static void add_ms(struct script_call *call, const struct job_time *time, double ms)
@@ -221,7 +223,8 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     ask->not_before = conditions->not_before;
     ask->expires = conditions->expires;
     list_push(&queue->asks, &ask->node);
-    /* Sent by a timer: no callback may run inside the daemon's call, and more may follow. */
+    /* A timer sends the question: start_decided must not run inside the daemon's call, and more
+     * questions may join the batch. */
     if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_START]))
         queue_timer_start(queue, TIMER_START, 0);
     return true;
@@ -235,6 +238,6 @@ void start_check(struct queue *queue, long long horizon)
         struct lease *lease = &entry->lease;
         if (lease->id && (long long)lease->number <= horizon && !entry->ask && !lease->lost &&
             !queue_ask(queue, lease, &(struct queue_conditions){.id = lease->id}))
-            return; /* memory is short: the reply of the next RENEW leads here again */
+            return; /* memory is short; the next reply of RENEW calls start_check again */
     }
 }
