@@ -2,7 +2,7 @@
 # without what is about the source tree.
 /^## Figures/,$d
 /^| folder | holds |/,/^`conf` ←/d
-s/ Before you install: `man -l [^`]*`.//
+s/ Before installation, use `man -l [^`]*`.//
 s/\[\([^]]*\)\](conf\/man\/[^)]*)/\1/g
 s/\[\(queue\|daemon\|conf\|gpu\)\/\([A-Za-z.]*\)\]/[\2]/g
 s/](\(queue\|daemon\|conf\|gpu\)\//](/g

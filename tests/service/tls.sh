@@ -83,7 +83,7 @@ main() {
     check "is refused" not "$program" -c /dev/null -t --redis=rediss://redis.example.com:6379
     check "with a sentence that says what to do" has \
         "$("$program" -c /dev/null -t --redis=rediss://redis.example.com:6379 2>&1)" \
-        'asks for TLS, which gpuimgd does not speak; use stunnel'
+        'asks for TLS, which gpuimgd does not support; use stunnel'
 
     chapter "a Redis with TLS alone"
     check "gpuimgd.conf(5) has a recipe" has "$(recipe)" "verifyChain = yes"
