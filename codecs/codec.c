@@ -18,11 +18,11 @@ struct codec_context {
 struct codec_context *codec_context_create(void)
 {
     struct codec_context *context = calloc(1, sizeof *context);
-    if (context == NULL)
+    if (context == NULL) /* uncovered: memory */
         return NULL;
     for (int i = 0; i < FORMAT_COUNT; i++) {
         context->state[i] = calloc(1, codecs[i]->state_bytes);
-        if (context->state[i] == NULL) {
+        if (context->state[i] == NULL) { /* uncovered: memory */
             codec_context_destroy(context);
             return NULL;
         }

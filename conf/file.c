@@ -21,7 +21,7 @@ static int handle_key(void *user, const char *section, const char *name, const c
     if (*section && strcmp(section, "gpuimgd") != 0)
         return error_refuse(reading->error, "section [%s] is unknown; put options into no section "
                             "or into [gpuimgd]", section);
-    if (!value)
+    if (!value) /* uncovered: promise */
         return error_refuse(reading->error, "option %s has no value", name);
     /* inih takes an indented line for a continuation of the value above and calls again with the
      * same name. */
@@ -49,7 +49,7 @@ static bool load_file(struct options *options, const char *path, FILE *paths,
         return true;
     if (line == -1)
         return error_refuse(error, "cannot open %s: %s", path, strerror(errno));
-    if (line < 0)
+    if (line < 0) /* uncovered: memory */
         return error_refuse(error, "out of memory for %s", path);
     return error_refuse(error, "%s line %d: %s", path, line,
                         inner.status ? inner.text : "the line must be \"name = value\"");
@@ -69,10 +69,10 @@ bool options_load(struct options *options, const char *file, FILE *paths, struct
     const char *slash = strrchr(file, '/');
     char *folder = NULL;
     if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) < 0)
-        return error_refuse(error, "out of memory for %s", file);
+        return error_refuse(error, "out of memory for %s", file); /* uncovered: memory */
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, is_conf, alphasort);
-    bool ok = count >= 0 || errno == ENOENT || /* conf.d is optional */
+    bool ok = count >= 0 || errno == ENOENT || /* conf.d is optional */ /* uncovered: promise */
               error_refuse(error, "cannot read %s: %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = NULL;

@@ -60,10 +60,10 @@ static bool set_text(const struct row *row, struct options *options, const char 
     size_t length = strlen(value);
     if (length < (size_t)row->min)
         return fail(error, row, value, "set");
-    if (length > (size_t)row->max)
+    if (length > (size_t)row->max) /* uncovered: memory */
         return fail(error, row, value, "shorter");
     char *copy = strdup(value);
-    if (!copy)
+    if (!copy) /* uncovered: memory */
         return error_refuse(error, "out of memory for option %s", row->name);
     char **slot = field(row, options);
     free(*slot);
@@ -157,7 +157,7 @@ bool options_init(struct options *options, struct error *error)
 {
     memset(options, 0, sizeof *options);
     each_row (row)
-        if (!set_row(row, options, row->standard, error))
+        if (!set_row(row, options, row->standard, error)) /* uncovered: memory */
             return false;
     return true;
 }
@@ -279,7 +279,7 @@ void options_resolve(struct options *options)
         options->pinned_bytes = ram_share(8, 4 * GIB);
     if (options->host_bytes == 0) {
         options->host_bytes = ram_share(8, 2 * GIB);
-        if (options->host_bytes < 2 * options->input_bytes_max)
+        if (options->host_bytes < 2 * options->input_bytes_max) /* uncovered: machine */
             options->host_bytes = 2 * options->input_bytes_max;
     }
 }
@@ -288,7 +288,7 @@ void options_resolve_inflight(struct options *options, uint32_t slots)
 {
     if (options->inflight == 0)
         options->inflight = 2 * options->workers + slots;
-    if (options->inflight > INFLIGHT_CEILING)
+    if (options->inflight > INFLIGHT_CEILING) /* uncovered: machine */
         options->inflight = INFLIGHT_CEILING;
 }
 

@@ -85,7 +85,7 @@ static void close_queue(struct daemon *daemon)
 static void on_idle(void *context)
 {
     struct daemon *daemon = context;
-    if (daemon->closing)
+    if (daemon->closing) /* uncovered: moment */
         return;
     daemon->closing = true;
     close_queue(daemon);
@@ -127,7 +127,7 @@ static void on_terminate(struct daemon *daemon, const char *name)
         return;
     }
     daemon->hurried = true;
-    if (daemon->closing)
+    if (daemon->closing) /* uncovered: moment */
         close_queue(daemon);
     else
         give_back(daemon); /* then the pipeline calls on_idle */
@@ -211,6 +211,7 @@ static void on_watchdog(uv_timer_t *timer)
     if (pipeline_healthy(daemon->pipeline))
         notify_watchdog();
     else
+        /* uncovered: net */
         log_error("jobs make no progress: one is past its deadline, or all of them wait; systemd's "
                   "watchdog gets no message");
 }
@@ -328,7 +329,7 @@ static void on_signal(uv_signal_t *handle, int number)
         trace_draw(daemon->trace);
         break;
     case SIGUSR2:
-        if (daemon->draining)
+        if (daemon->draining) /* uncovered: moment */
             break;
         daemon->paused = !daemon->paused;
         log_info("SIGUSR2: fetching is %s", daemon->paused ? "paused" : "resumed");
@@ -394,7 +395,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         .wake = wake_from_engine,
         .wake_context = daemon,
     };
-    if (engine_open(&config, &daemon->engine, error) != STATUS_OK)
+    if (engine_open(&config, &daemon->engine, error) != STATUS_OK) /* uncovered: service */
         return false;
     daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
     options_resolve_inflight(options, engine_slots(daemon->engine));
@@ -432,7 +433,7 @@ static enum exit_status open_parts(struct daemon *daemon)
     struct error error = {0};
     if (instance_self(daemon->instance, daemon->name))
         daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
-    else
+    else /* uncovered: promise */
         error_refuse(&error, "cannot read /proc/self for the name of the daemon");
     if (!daemon->monitor || !files_open(&daemon->files, options->input_root, options->output_root,
                                         daemon->instance, &error))
@@ -467,12 +468,12 @@ static enum exit_status open_parts(struct daemon *daemon)
     if (!daemon->pipeline || (!daemon->gpu_check && !engine_is_synchronous(daemon->engine))) {
         error_refuse(&error, "no memory, threads or file descriptors for %" PRIu64 " workers",
                      options->workers);
-        return refuse(EXIT_FAULT, &error);
+        return refuse(EXIT_FAULT, &error); /* uncovered: memory */
     }
     struct queue_config config = queue_config(daemon);
     struct queue_events events = pipeline_events(daemon->pipeline);
     daemon->queue = queue_create(&daemon->loop, &config, &events, &error);
-    if (!daemon->queue)
+    if (!daemon->queue) /* uncovered: memory */
         return refuse(EXIT_CONFIGURATION, &error);
     return EXIT_OK;
 }
@@ -558,7 +559,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
 {
     struct daemon *daemon = calloc(1, sizeof *daemon);
     *abrupt = false;
-    if (!daemon || uv_loop_init(&daemon->loop) != 0) {
+    if (!daemon || uv_loop_init(&daemon->loop) != 0) { /* uncovered: memory */
         log_error("no memory to start");
         free(daemon);
         return EXIT_FAULT;

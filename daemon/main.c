@@ -57,7 +57,7 @@ static bool load(void *context, struct options *options, struct error *error)
 {
     const struct command_line *line = context;
     const char *file = line->file ? line->file : DEFAULT_FILE;
-    if (!options_init(options, error))
+    if (!options_init(options, error)) /* uncovered: memory */
         return false;
     if ((line->file || access(file, F_OK) == 0) &&
         !options_load(options, file, line->test ? stdout : NULL, error))
@@ -100,7 +100,7 @@ static int take_setting(struct command_line *line, const char *text, const char 
 static int parse(struct command_line *line, int argc, char **argv)
 {
     line->settings = calloc((size_t)argc, sizeof *line->settings);
-    if (!line->settings) {
+    if (!line->settings) { /* uncovered: memory */
         log_error("no memory to start");
         return EXIT_FAULT;
     }
@@ -156,7 +156,7 @@ static void look_at_folder(const char *option, const char *path)
     struct stat info;
     if (stat(path, &info) != 0)
         log_warning("option %s is \"%s\": %s", option, path, strerror(errno));
-    else if (!S_ISDIR(info.st_mode))
+    else if (!S_ISDIR(info.st_mode)) /* uncovered: service */
         log_warning("option %s is \"%s\", which is not a folder", option, path);
 }
 

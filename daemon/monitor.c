@@ -184,7 +184,7 @@ static void on_stats(uv_timer_t *timer)
 void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why)
 {
     monitor->state = state;
-    if (why)
+    if (why) /* uncovered: refusal */
         text_copy(monitor->snapshot.why, sizeof monitor->snapshot.why, why);
     monitor_look(monitor);
 }
@@ -215,7 +215,7 @@ struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, con
                              struct error *error)
 {
     struct monitor *monitor = calloc(1, sizeof *monitor);
-    if (!monitor) {
+    if (!monitor) { /* uncovered: memory */
         error_set(error, STATUS_INTERNAL, "no memory for metrics");
         return NULL;
     }

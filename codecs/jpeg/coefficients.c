@@ -27,7 +27,7 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre
     struct jpeg_coefficients *own = jpeg_coefficients_of(common);
     (void)pre_zero; /* arrays are always cleared */
     (void)access_max;
-    if (own->count == MAX_COMPONENTS)
+    if (own->count == MAX_COMPONENTS) /* uncovered: scans */
         ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
     jvirt_barray_ptr array = common->mem->alloc_small(common, pool, sizeof *array);
     array->rows = common->mem->alloc_large(common, pool, row_count * sizeof(JBLOCKROW));
@@ -43,7 +43,7 @@ static void take_memory(j_common_ptr common, struct jpeg_coefficients *own, size
 {
     jpeg_coefficients_free(own);
     own->memory = malloc(bytes);
-    if (own->memory == NULL)
+    if (own->memory == NULL) /* uncovered: memory */
         ERREXIT1(common, JERR_OUT_OF_MEMORY, 0);
     own->bytes = bytes;
     uintptr_t page = 4096, begin = ((uintptr_t)own->memory + page - 1) / page * page;
@@ -59,7 +59,7 @@ static void need_memory(j_common_ptr common, struct jpeg_coefficients *own)
     for (int i = 0; i < own->count; i++)
         bytes += row_bytes(own->arrays[i]) *
                  (own->arrays[i]->shares_rows ? 1 : own->arrays[i]->row_count);
-    if (bytes > (size_t)common->mem->max_memory_to_use)
+    if (bytes > (size_t)common->mem->max_memory_to_use) /* uncovered: scans */
         ERREXIT(common, JERR_NO_BACKING_STORE);
     if (own->bytes < bytes)
         take_memory(common, own, bytes);
@@ -96,7 +96,7 @@ static JBLOCKARRAY access_rows(j_common_ptr common, jvirt_barray_ptr array, JDIM
                                JDIMENSION count, boolean writable)
 {
     (void)writable;
-    if (first > array->row_count || count > array->row_count - first)
+    if (first > array->row_count || count > array->row_count - first) /* uncovered: scans */
         ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
     clear_rows(array, first + count);
     return array->rows + first;

@@ -37,7 +37,7 @@ static size_t decoder_bytes(struct jpeg_decompress_struct *reader)
 static enum status read_colour(const struct jpeg_decompress_struct *reader,
                                struct image_info *info, struct error *error)
 {
-    if (reader->data_precision != 8)
+    if (reader->data_precision != 8) /* uncovered: net */
         return error_set(error, STATUS_UNSUPPORTED_FORMAT,
                          "the JPEG has %d bits per sample; only 8 are supported",
                          reader->data_precision);
@@ -188,7 +188,7 @@ static void decode_rows(struct jpeg_state *state, const struct image_info *info,
     struct jpeg_decompress_struct *reader = &state->reader;
     jpeg_read_header(reader, TRUE);
     if (reader->image_width != info->width || reader->image_height != info->height)
-        codec_fail(state, STATUS_INTERNAL,
+        codec_fail(state, STATUS_INTERNAL, /* uncovered: net */
                    "the JPEG is %u x %u pixels, but was %u x %u when it was probed",
                    reader->image_width, reader->image_height, info->width, info->height);
     bool cmyk = reader->num_components == 4;

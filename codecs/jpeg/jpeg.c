@@ -15,7 +15,7 @@ static enum status status_of(const struct jpeg_state *state, int code)
         return STATUS_OUT_OF_MEMORY;
     if (state->limits == NULL)
         return STATUS_ENCODE_FAILED;
-    switch (code) {
+    switch (code) { /* uncovered: net */
     case JERR_IMAGE_TOO_BIG:
         return STATUS_IMAGE_TOO_LARGE;
     case JERR_NO_BACKING_STORE: /* arrays larger than the header promised */
@@ -118,7 +118,7 @@ static void on_message(j_common_ptr common, int level)
                    state->limits->jpeg_warnings_max);
 }
 
-static void on_output(j_common_ptr common)
+static void on_output(j_common_ptr common) /* uncovered: promise */
 {
     (void)common; /* libjpeg must not write to stderr, which is the daemon's log */
 }

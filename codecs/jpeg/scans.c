@@ -90,7 +90,7 @@ static bool learn(struct walk *walk, const struct scan *scan)
 {
     for (int i = 0; i < scan->count; i++) {
         int8_t *known = walk->known[scan->components[i]];
-        if (scan->first > 0 && known[0] < 0)
+        if (scan->first > 0 && known[0] < 0) /* uncovered: scans */
             return false;
         for (int k = scan->first; k <= scan->last; k++) {
             bool begins = known[k] < 0 && scan->high == 0;
@@ -107,9 +107,9 @@ static bool learn(struct walk *walk, const struct scan *scan)
 static bool add_span(struct walk *walk, const uint8_t *end)
 {
     struct jpeg_scans *scans = walk->scans;
-    if (end == walk->span)
+    if (end == walk->span) /* uncovered: scans */
         return true;
-    if (scans->count == JPEG_SPANS_MAX)
+    if (scans->count == JPEG_SPANS_MAX) /* uncovered: scans */
         return false;
     scans->spans[scans->count++] = (struct jpeg_span){walk->span, (size_t)(end - walk->span)};
     return true;
@@ -118,7 +118,7 @@ static bool add_span(struct walk *walk, const uint8_t *end)
 /* Keeps or skips the bytes from the marker at `at`. Returns false if there are too many spans. */
 static bool turn(struct walk *walk, const uint8_t *at, bool dropping)
 {
-    if (dropping && !walk->dropping && !add_span(walk, at))
+    if (dropping && !walk->dropping && !add_span(walk, at)) /* uncovered: scans */
         return false;
     if (!dropping && walk->dropping)
         walk->span = at;

@@ -1,4 +1,5 @@
 /* files.c - resolves paths below the roots, opens inputs and writes outputs. */
+/* uncovered file: disk */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

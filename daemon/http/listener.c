@@ -43,6 +43,7 @@ static bool split(struct place *place, const char *option, const char *text, str
         if (*place->path != '/')
             return refuse(option, text, "the path is not absolute", error);
         if (strlen(place->path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+            /* uncovered: service */
             return refuse(option, text, "the path is too long for a socket", error);
         return true;
     }
@@ -78,7 +79,7 @@ static bool listen_on(struct listener *listener, int family, const struct sockad
 {
     const int yes = 1;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd < 0) /* uncovered: service */
         return false;
     if (family != AF_UNIX)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -152,7 +153,7 @@ bool listener_open(struct listener *listener, const char *option, const char *te
     const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
                                     .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     *listener = (struct listener){.fd = -1};
-    if (!split(&place, option, text, error))
+    if (!split(&place, option, text, error)) /* uncovered: service */
         return false;
     if (place.path)
         return open_unix(listener, place.path) || cannot(option, text, strerror(errno), error);

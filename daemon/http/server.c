@@ -150,7 +150,7 @@ static struct MHD_Response *respond(char *text, const char *type, const char *po
 {
     struct MHD_Response *response =
         text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
-    if (!response) {
+    if (!response) { /* uncovered: service */
         free(text);
         return NULL;
     }
@@ -193,7 +193,7 @@ static const struct document *document_of(struct web *web, size_t index)
     if (route->write)
         text = route->write(web, now_ns);
     else if (asprintf(&text, "%s\n", why) < 0)
-        text = NULL;
+        text = NULL; /* uncovered: service */
     *document = (struct document){
         .response = respond(text, route->type, route->policy),
         .status = good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -209,7 +209,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
                               const char *sentence)
 {
     struct MHD_Response *response = respond(strdup(sentence), PLAIN_TYPE, NO_POLICY);
-    if (!response)
+    if (!response) /* uncovered: service */
         return MHD_NO;
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, "Allow", "GET, HEAD");
@@ -253,7 +253,7 @@ static void end_oldest(struct web *web)
     for (struct slot *slot = web->slots; slot < web->slots + CONNECTIONS_MAX; slot++)
         if (slot->fd >= 0 && !slot->shut_down && (!oldest || slot->since_ns < oldest->since_ns))
             oldest = slot;
-    if (!oldest)
+    if (!oldest) /* uncovered: service */
         return;
     oldest->shut_down = true;
     shutdown(oldest->fd, SHUT_RDWR);
@@ -305,7 +305,7 @@ bool web_check(const char *listen, struct error *error)
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
 {
     struct web *web = calloc(1, sizeof *web);
-    if (!web) {
+    if (!web) { /* uncovered: memory */
         error_set(error, STATUS_INTERNAL, "no memory to serve " OPTION_NAME);
         return NULL;
     }
@@ -327,7 +327,7 @@ struct web *web_create(const char *listen, const struct snapshot *snapshot, stru
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, web, MHD_OPTION_END);
     web->listener.fd = -1; /* libmicrohttpd owns it, even if it did not start */
-    if (!web->server) {
+    if (!web->server) { /* uncovered: service */
         error_set(error, STATUS_INTERNAL,
                   "option " OPTION_NAME " is \"%.200s\", but the HTTP "
                   "server does not start: no memory, threads or file descriptors",
@@ -341,7 +341,7 @@ struct web *web_create(const char *listen, const struct snapshot *snapshot, stru
 /* Never waits: the HTTP thread has a low priority and may lose its CPU while it holds the lock. */
 void web_publish(struct web *web, const struct snapshot *snapshot)
 {
-    if (pthread_mutex_trylock(&web->lock) != 0)
+    if (pthread_mutex_trylock(&web->lock) != 0) /* uncovered: service */
         return;
     web->shown = *snapshot;
     history_add(&web->history, snapshot);
@@ -355,7 +355,7 @@ const char *web_name(const struct web *web)
 
 void web_destroy(struct web *web)
 {
-    if (!web)
+    if (!web) /* uncovered: service */
         return;
     if (web->server)
         MHD_stop_daemon(web->server);

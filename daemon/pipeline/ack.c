@@ -178,9 +178,9 @@ static void withhold_values(struct job_run *run)
 {
     struct queue_value values[JOB_OUTPUTS_MAX];
     for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].value.value)
+        if (run->outputs[i].value.value) /* uncovered: refusal */
             run->outputs[i].bytes = 0;
-    for (size_t i = take_values(run, values); i > 0; i--)
+    for (size_t i = take_values(run, values); i > 0; i--) /* uncovered: refusal */
         free(values[i - 1].value);
 }
 
@@ -226,7 +226,7 @@ static void answer_with_repeat(struct job_run *run)
 {
     struct queue_answer whole = {.result = run->repeat, .reply_to = run->job.reply_to};
     run->repeat = NULL;
-    if (!queue_done(run->pipeline->queue, run->lease, &whole))
+    if (!queue_done(run->pipeline->queue, run->lease, &whole)) /* uncovered: refusal */
         job_run_decide(run, OUTCOME_RETURNED);
 }
 

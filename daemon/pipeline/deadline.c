@@ -25,7 +25,7 @@ void job_run_set_late(struct job_run *run)
 bool job_run_withdraw(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
-    if (run->input.reading) {
+    if (run->input.reading) { /* uncovered: moment */
         queue_read_cancel(pipeline->queue, run->input.reading);
         run->input.reading = NULL;
         return true;
@@ -77,7 +77,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
         return true;
     struct error error = {0};
     set_late(run, &error);
-    if (job_run_withdraw(run)) {
+    if (job_run_withdraw(run)) { /* uncovered: moment */
         run->error = error;
         stages_move(run, STAGE_ACK);
         return true;
@@ -142,7 +142,7 @@ static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double gra
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         list_each (node, &pipeline->stages[stage])
             if (job_run_overdue(container_of(node, struct job_run, node), now_ns, grace_s))
-                return true;
+                return true; /* uncovered: moment */
     return false;
 }
 
@@ -207,7 +207,7 @@ void pipeline_give_back(struct pipeline *pipeline)
 
 void pipeline_fail(struct pipeline *pipeline)
 {
-    if (atomic_exchange(&pipeline->failed, true))
+    if (atomic_exchange(&pipeline->failed, true)) /* uncovered: moment */
         return;
     give_back_stage(pipeline, STAGE_ASK, false);
     give_back_stage(pipeline, STAGE_READ, false);

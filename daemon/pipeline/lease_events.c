@@ -18,7 +18,7 @@ static void bound_wait(struct job_run *run, uint64_t now_ns)
 static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
 {
     struct list_node *node = list_first(&pipeline->free);
-    if (!node)
+    if (!node) /* uncovered: memory */
         return NULL;
     struct job_run *run = container_of(node, struct job_run, node);
     job_run_reset(run, pipeline);
@@ -85,7 +85,7 @@ static void pack(struct job_run *run, struct lease *lease)
     char label[LABEL_BYTES];
     if (!lease->raw)
         return;
-    if (!job_pack(&run->job, lease->raw_bytes) && job_run_is_open(run)) {
+    if (!job_pack(&run->job, lease->raw_bytes) && job_run_is_open(run)) { /* uncovered: moment */
         job_run_decide(run, OUTCOME_RETURNED);
         log_error("job %s: no memory to store it; it returns to the queue",
                   job_run_label(run, label));
@@ -107,7 +107,7 @@ void lease_events_leased(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
     struct job_run *run = take_run(pipeline, lease);
-    if (!run) {
+    if (!run) { /* uncovered: moment */
         assert(!"the queue fetched more than it was offered");
         queue_give_back(pipeline->queue, lease);
         return;
@@ -120,7 +120,7 @@ void lease_events_leased(void *context, struct lease *lease)
     pack(run, lease);
     if (job_run_is_open(run) && run->error.status != STATUS_OK)
         job_run_decide(run, OUTCOME_REFUSED);
-    if (job_run_is_open(run) && pipeline->failed)
+    if (job_run_is_open(run) && pipeline->failed) /* uncovered: moment */
         job_run_decide(run, OUTCOME_RETURNED);
     lease->id = run->job.id;
     stages_move(run, first_stage(run));
@@ -143,7 +143,7 @@ void job_run_enter_ask(struct job_run *run)
     char label[LABEL_BYTES];
     log_error("job %s: no memory for its start conditions; it returns to the queue",
               job_run_label(run, label));
-    stages_end(run, OUTCOME_RETURNED);
+    stages_end(run, OUTCOME_RETURNED); /* uncovered: memory */
 }
 
 /* Whether the output needs no more work: it has failed, its file has its name, or it has only
@@ -182,7 +182,7 @@ static void repeat(struct job_run *run, const char *kept)
 {
     run->repeat = result_repeat(kept, &run->job, run->number);
     pipeline_count_text(run, run->repeat ? strlen(run->repeat) : 0);
-    if (!run->repeat)
+    if (!run->repeat) /* uncovered: refusal */
         error_set(&run->error, STATUS_INTERNAL,
                   "the stored result of the first job with this id cannot be read");
     stages_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
@@ -205,7 +205,7 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
 {
     struct pipeline *pipeline = context;
     struct job_run *run = lease->job;
-    if (!run)
+    if (!run) /* uncovered: moment */
         return;
     if (decision == START_CANCELLED) {
         cancel(run);
@@ -229,14 +229,14 @@ void lease_events_lost(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
     struct job_run *run = lease->job;
-    if (!run)
+    if (!run) /* uncovered: moment */
         return;
     char label[LABEL_BYTES];
     log_warning("job %s: the lease expired, another daemon may run the job",
                 job_run_label(run, label));
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
-    if (run->stage < STAGE_DECODE && job_run_withdraw(run)) {
+    if (run->stage < STAGE_DECODE && job_run_withdraw(run)) { /* uncovered: moment */
         stages_move(run, STAGE_ACK);
         pipeline_pump(pipeline);
     }

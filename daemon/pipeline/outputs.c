@@ -113,13 +113,13 @@ struct memory_sink {
 static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
 {
     size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
-    if (bytes > KEY_OUTPUTS_BYTES_MAX)
+    if (bytes > KEY_OUTPUTS_BYTES_MAX) /* uncovered: memory */
         return error_set(error, STATUS_ENCODE_FAILED,
                          "the outputs to keys are larger than %llu bytes in total, the maximum "
                          "for a job; use files", KEY_OUTPUTS_BYTES_MAX);
     if (needed <= room || admission_extend(run, needed - room))
         return STATUS_OK;
-    size_t most = pipeline_codec_usage(run->pipeline).budget;
+    size_t most = pipeline_codec_usage(run->pipeline).budget; /* uncovered: net */
     if (needed > most)
         return error_set(error, STATUS_OVER_BUDGET,
                          "the outputs to keys need at least %zu bytes; the limit is %zu bytes, "

@@ -228,7 +228,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
-    if (!pipeline)
+    if (!pipeline) /* uncovered: memory */
         return NULL;
     pipeline->parts = *parts;
     list_init(&pipeline->free);
@@ -244,7 +244,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
                                       POOL_SEGMENT_BYTES, &pool_backend_pages);
     pipeline->job_ms = -1;
     pipeline->runs = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->runs);
-    if (!pipeline->file_pool || !pipeline->runs)
+    if (!pipeline->file_pool || !pipeline->runs) /* uncovered: memory */
         goto out;
     for (uint64_t i = 0; i < options->inflight + parts->ahead_max; i++)
         list_push(&pipeline->free, &pipeline->runs[i].node);
@@ -254,7 +254,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         pool_give(pipeline->file_pool, &first);
     return pipeline;
 
-out:
+out: /* uncovered: memory */
     pipeline_stop(pipeline);
     uv_run(parts->loop, UV_RUN_NOWAIT); /* closes the handles */
     pipeline_destroy(pipeline);

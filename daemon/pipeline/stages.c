@@ -164,7 +164,7 @@ static bool carry_on(struct job_run *run, enum stage first)
         return !job_run_lacks_room(run) && carry_through_admission(run);
     if (first != STAGE_READ)
         return false;
-    if (clock_now_ns() >= run->timing.deadline_ns) {
+    if (clock_now_ns() >= run->timing.deadline_ns) { /* uncovered: refusal */
         job_run_set_late(run);
         return false;
     }
@@ -226,7 +226,7 @@ static void on_task_done(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
     trace_hooks_task(run);
-    if (!take_back(run))
+    if (!take_back(run)) /* uncovered: gpu */
         return;
     job_run_move(run, STAGE_GPU, OWNER_LOOP);
     run->error = task->error;

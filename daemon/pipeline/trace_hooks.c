@@ -98,7 +98,7 @@ void trace_hooks_task(struct job_run *run)
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
     const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
     uint16_t track = TRACE_ON_STREAM(run->reserved.memory.device, task->slot);
-    if (!is_traced(run) || task->started_ns == 0)
+    if (!is_traced(run) || task->started_ns == 0) /* uncovered: gpu */
         return;
     for (int i = 0; i < 3; i++) {
         uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
@@ -109,7 +109,7 @@ void trace_hooks_task(struct job_run *run)
 
 static const char *end_of(const struct job_run *run)
 {
-    if (run->outcome == OUTCOME_RETURNED)
+    if (run->outcome == OUTCOME_RETURNED) /* uncovered: refusal */
         return "given back";
     if (run->error.status != STATUS_OK)
         return status_name(run->error.status);

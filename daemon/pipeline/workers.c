@@ -143,7 +143,7 @@ static void *worker_main(void *argument)
     struct worker_tools tools;
     bool usable = tools_create(&tools), stays = true;
     tools.number = worker->number;
-    if (!usable)
+    if (!usable) /* uncovered: memory */
         log_error("no memory for the codecs of a worker thread; the thread ends");
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
         task->run(task, &tools);
@@ -160,7 +160,7 @@ static void *worker_main(void *argument)
 static bool start_thread(struct workers *workers)
 {
     struct worker *worker = calloc(1, sizeof *worker);
-    if (!worker)
+    if (!worker) /* uncovered: memory */
         return false;
     worker->workers = workers;
     worker->number = workers->started++;
@@ -169,7 +169,7 @@ static bool start_thread(struct workers *workers)
     if (ok)
         list_push(&workers->threads, &worker->node);
     pthread_mutex_unlock(&workers->lock);
-    if (!ok)
+    if (!ok) /* uncovered: memory */
         free(worker);
     return ok;
 }
@@ -198,7 +198,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
 {
     struct workers *workers = calloc(1, sizeof *workers);
     if (!workers || waker_open(&workers->waker, loop, on_finished, workers) != 0) {
-        free(workers);
+        free(workers); /* uncovered: memory */
         return NULL;
     }
     pthread_mutex_init(&workers->lock, NULL);
@@ -210,7 +210,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         if (start_thread(workers))
             continue;
-        if (i == 0) {
+        if (i == 0) { /* uncovered: memory */
             workers_stop(workers);
             uv_run(loop, UV_RUN_NOWAIT); /* closes the handle */
             workers_destroy(workers);
@@ -310,7 +310,7 @@ void workers_destroy(struct workers *workers)
     pthread_mutex_lock(&workers->lock);
     bool awaited = workers->away > 0;
     pthread_mutex_unlock(&workers->lock);
-    if (awaited)
+    if (awaited) /* uncovered: moment */
         return; /* a given-up thread may still use it: leak it */
     pthread_mutex_destroy(&workers->lock);
     pthread_cond_destroy(&workers->wanted);

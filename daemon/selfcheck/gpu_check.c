@@ -1,3 +1,4 @@
+/* uncovered file: gpu */
 #include "daemon/selfcheck/gpu_check.h"
 
 #include <stdio.h>

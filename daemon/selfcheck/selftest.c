@@ -88,7 +88,7 @@ bool selftest_codecs(struct error *error)
         trial->format = format;
         ok = (!format->gray || round_trip(trial, 1, &why)) && round_trip(trial, 3, &why);
     }
-    if (why.status == STATUS_OUT_OF_MEMORY)
+    if (why.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory */
         error_set(error, why.status, "self-test of the codecs: %s", why.text);
     else if (!ok)
         error_set(error, STATUS_INTERNAL,
@@ -139,7 +139,7 @@ static bool start(struct selftest *test, struct run *run, struct error *error)
     if (reserved != ENGINE_RESERVED)
         return false;
     if (!test_image_decode(test->test_image, test->codec, &run->memory, error)) {
-        engine_release(engine, &run->memory);
+        engine_release(engine, &run->memory); /* uncovered: selftest */
         return false;
     }
     run->task = (struct engine_task){.plan = plan, .memory = &run->memory, .alone = true,
@@ -184,10 +184,10 @@ static bool wait_for_all(struct selftest *test)
 static bool check(struct selftest *test, const struct run *run)
 {
     struct error error = {0};
-    if (run->task.error.status != STATUS_OK)
+    if (run->task.error.status != STATUS_OK) /* uncovered: selftest */
         return wrong(test, run->task.error.text);
     return test_image_compare(test->test_image, test->codec, &run->memory, &error) ||
-           wrong(test, error.text);
+           wrong(test, error.text); /* uncovered: selftest */
 }
 
 static bool run_all(struct selftest *test)
@@ -197,7 +197,7 @@ static bool run_all(struct selftest *test)
     uint32_t wanted = slots == 0 ? 1 : slots < TASKS_MAX ? slots : TASKS_MAX;
     test->codec = codec_context_create();
     test->runs = calloc(wanted, sizeof *test->runs);
-    if (!test->codec || !test->runs)
+    if (!test->codec || !test->runs) /* uncovered: selftest */
         return wrong(test, "no memory");
     while (test->run_count < wanted && start(test, &test->runs[test->run_count], &error))
         test->run_count++;

@@ -49,6 +49,7 @@ enum status test_image_flush(struct codec_sink *sink, size_t used, struct error 
     (void)used;
     if (sink->total == 0)
         return STATUS_OK;
+    /* uncovered: selftest */
     return error_set(error, STATUS_ENCODE_FAILED, "the test image has more than %zu bytes",
                      sink->capacity);
 }
@@ -119,6 +120,7 @@ bool test_image_compare(const struct test_image *test, struct codec_context *cod
     bool ok = file ? encode(codec, &image, file, error) : wrong(error, "no memory");
     if (ok && (file->length != test->result.length ||
                memcmp(file->bytes, test->result.bytes, file->length) != 0))
+        /* uncovered: selftest */
         ok = wrong(error, "the encoded file differs from the expected one");
     free(file);
     return ok;
@@ -153,7 +155,7 @@ static bool make_source(struct test_image *test, struct codec_context *codec, st
                           .channels = CHANNELS,
                           .stride = image_stride(WIDTH, CHANNELS)};
     struct image decoded = drawn;
-    if (!pixels)
+    if (!pixels) /* uncovered: selftest */
         return wrong(error, "no memory");
     decoded.pixels = pixels + bytes;
     draw(&drawn);
@@ -161,7 +163,7 @@ static bool make_source(struct test_image *test, struct codec_context *codec, st
               codec_probe(codec, test->source.bytes, test->source.length, &limits, &test->info,
                           error) == STATUS_OK &&
               decode(test, codec, &decoded, error);
-    if (ok && memcmp(drawn.pixels, decoded.pixels, bytes) != 0)
+    if (ok && memcmp(drawn.pixels, decoded.pixels, bytes) != 0) /* uncovered: selftest */
         ok = wrong(error, "the decoded PNG differs from the encoded image");
     free(pixels);
     return ok;
@@ -179,7 +181,7 @@ static bool make_plan(struct test_image *test, struct error *error)
     const cJSON *ops;
     size_t count = 0;
     test->ops = cJSON_Parse(chains);
-    if (!test->ops)
+    if (!test->ops) /* uncovered: selftest */
         return wrong(error, "no memory");
     cJSON_ArrayForEach(ops, test->ops) targets[count++] =
         (struct plan_target){.ops = ops, .opaque = true};
@@ -191,7 +193,7 @@ static bool keep_result(struct test_image *test, struct codec_context *codec,
 {
     struct image image = plan_result(&test->plan, 0, memory->input, memory->output);
     test->output = malloc(test->plan.output_bytes);
-    if (!test->output)
+    if (!test->output) /* uncovered: selftest */
         return wrong(error, "no memory");
     memcpy(test->output, memory->output, test->plan.output_bytes);
     return encode(codec, &image, &test->result, error);
@@ -203,7 +205,7 @@ static bool make_result(struct test_image *test, struct codec_context *codec, st
     struct engine_memory memory = {0};
     struct engine_task task = {.plan = &test->plan, .memory = &memory};
     struct engine *cpu = NULL;
-    if (engine_open(&config, &cpu, error) != STATUS_OK)
+    if (engine_open(&config, &cpu, error) != STATUS_OK) /* uncovered: memory */
         return false;
     bool ok = engine_reserve(cpu, &test->plan, &memory, error) == ENGINE_RESERVED &&
               test_image_decode(test, codec, &memory, error);
@@ -226,7 +228,7 @@ struct test_image *test_image_create(struct error *error)
     codec_context_destroy(codec);
     if (ok)
         return test;
-    test_image_destroy(test);
+    test_image_destroy(test); /* uncovered: memory */
     return NULL;
 }
 

@@ -54,7 +54,7 @@ void activity_add(struct activity *activity, enum activity_kind kind, double sta
 {
     if (!(end_s > start_s))
         return;
-    if (activity->count[kind] == ACTIVITY_SPANS_MAX)
+    if (activity->count[kind] == ACTIVITY_SPANS_MAX) /* uncovered: gpu */
         activity_fold(activity, (int)kind);
     activity->spans[kind][activity->count[kind]++] = (struct activity_span){start_s, end_s};
 }

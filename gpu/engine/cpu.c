@@ -145,7 +145,7 @@ static const char *instruction_set(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         return "avx512";
-    return __builtin_cpu_supports("avx2") ? "avx2" : "sse2";
+    return __builtin_cpu_supports("avx2") ? "avx2" : "sse2"; /* uncovered: machine */
 #elif defined(__aarch64__)
     return "neon";
 #else
@@ -159,7 +159,7 @@ enum status engine_cpu_open(const struct engine_config *config, struct engine **
     struct engine_cpu *cpu = calloc(1, sizeof(*cpu));
     if (!cpu)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CPU engine");
-    if (activity_open(&cpu->activity, error) != STATUS_OK) {
+    if (activity_open(&cpu->activity, error) != STATUS_OK) { /* uncovered: memory */
         free(cpu);
         return error->status;
     }

@@ -38,7 +38,7 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
                          const struct pool_backend *backend)
 {
     struct pool *pool = calloc(1, sizeof(*pool));
-    if (!pool)
+    if (!pool) /* uncovered: memory */
         return NULL;
     pool->name = name;
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
@@ -110,7 +110,7 @@ static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes,
 static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
 {
     struct pool_segment *segment = calloc(1, sizeof(*segment));
-    if (!segment)
+    if (!segment) /* uncovered: memory */
         return NULL;
     size_t wanted = bytes > pool->segment_bytes ? bytes : pool->segment_bytes;
     if (wanted > pool->budget - pool->held)
@@ -175,7 +175,7 @@ static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block 
     struct list_node *spare = list_pop(&pool->spare);
     struct piece *piece =
         spare ? container_of(spare, struct piece, node) : calloc(1, sizeof(*piece));
-    if (!piece)
+    if (!piece) /* uncovered: memory */
         return false;
     struct pool_segment *segment = pool_find(pool, bytes);
     if (!segment) {
@@ -274,7 +274,7 @@ static void *pages_alloc(void *context, size_t bytes)
     (void)context;
     uint8_t *memory =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) /* uncovered: memory */
         return NULL;
     /* Huge pages save page faults and TLB misses if the kernel grants them. */
     madvise(memory, bytes, MADV_HUGEPAGE);
@@ -282,7 +282,7 @@ static void *pages_alloc(void *context, size_t bytes)
     if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
         return memory;
     if (errno != EINVAL) { /* not an old kernel: out of memory */
-        munmap(memory, bytes);
+        munmap(memory, bytes); /* uncovered: machine */
         return NULL;
     }
 #endif

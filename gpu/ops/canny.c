@@ -176,7 +176,7 @@ static void spread(const struct pass *pass, const struct image *image, uint32_t 
             reach(&fill, (uint32_t)(at - row), y);
             while (fill.count > 0) {
                 if (++looked_at % BLOCKS_PER_LOOK == 0 && pass_is_late(pass))
-                    return;
+                    return; /* uncovered: moment */
                 reach_around(&fill, fill.stack[--fill.count]);
             }
         }

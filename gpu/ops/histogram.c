@@ -104,7 +104,7 @@ static cJSON *histogram_values(const struct pass *pass, const uint8_t *work)
         cJSON *row = counts_text((const uint32_t *)work + plane * HISTOGRAM_BINS);
         if (row && cJSON_AddItemToArray(list, row))
             continue;
-        cJSON_Delete(row);
+        cJSON_Delete(row); /* uncovered: memory */
         cJSON_Delete(list);
         list = NULL;
     }

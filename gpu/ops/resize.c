@@ -260,7 +260,7 @@ static void axis_pick(const struct axis *axis, int32_t *table)
     double step = axis_scale(axis), at = axis->start + step * 0.5;
     for (uint32_t i = 0; i < axis->outputs; i++, at += step) {
         int index = (int)at;
-        if (index >= (int)axis->inputs)
+        if (index >= (int)axis->inputs) /* uncovered: net */
             index = (int)axis->inputs - 1;
         table[i] = (int32_t)axis->origin + index;
     }

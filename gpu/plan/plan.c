@@ -61,7 +61,7 @@ uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops)
     struct error ignored = {0};
     bool turned = source->orientation >= 5 && source->orientation <= ORIENTATION_MAX;
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
-        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
+        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK) /* uncovered: net */
             break;
         if (parsed.op->eighths)
             return parsed.op->eighths(parsed.params, turned ? source->height : source->width,
@@ -519,7 +519,7 @@ cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *outpu
         cJSON *value = pass->values(pass, output + pass->work_place.offset);
         if (value && cJSON_AddItemToObject(values, name, value))
             continue;
-        cJSON_Delete(value);
+        cJSON_Delete(value); /* uncovered: memory */
         cJSON_Delete(values);
         values = NULL;
     }

@@ -126,7 +126,7 @@ static redisReply *call(struct ctl *ctl, const char *id)
                                    "%s:result:%s %s:never %s",
                                    script_text(SCRIPT_ID_CANCEL), ns, ns, ns, ns, id, ns, id, ns,
                                    id);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         ctl_no_answer(ctl);
     return reply;
 }
@@ -185,7 +185,7 @@ int ctl_cancel(struct ctl *ctl, int count, char **operands)
         /* Search first: after the cancel a job may be gone at once. */
         enum search_result found = search_jobs(ctl->client, ctl->options.namespace, operands[i]);
         redisReply *reply = call(ctl, operands[i]);
-        if (!reply)
+        if (!reply) /* uncovered: gone */
             return CTL_UNAVAILABLE;
         const redisReply *kept =
             reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 ? reply->element[0] : NULL;

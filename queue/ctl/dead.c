@@ -147,20 +147,20 @@ static int list(struct dead *dead)
     double limit = 50;
     long long number = 0, count;
     int status = CTL_OK;
-    if (!ctl_number(dead->ctl, "limit", 1, 1e9, &limit))
+    if (!ctl_number(dead->ctl, "limit", 1, 1e9, &limit)) /* uncovered: slip */
         return CTL_USAGE;
-    if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns))
+    if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns)) /* uncovered: gone */
         return ctl_no_answer(dead->ctl);
     while (number < count && number < (long long)limit && status == CTL_OK) {
         redisReply *reply = piece_with_errors(dead, number, (long long)limit - number);
-        if (!reply)
+        if (!reply) /* uncovered: gone */
             return ctl_no_answer(dead->ctl);
         size_t got = jobs_in(reply);
         for (size_t i = 0; i < got && status == CTL_OK; i++)
             status = print_one(dead, ++number, reply->element[2 * i]->str,
                                reply->element[2 * i + 1]->str);
         freeReplyObject(reply);
-        if (got == 0)
+        if (got == 0) /* uncovered: gone */
             break;
     }
     if (!dead->ctl->json && count == 0)
@@ -216,7 +216,7 @@ static struct choice find(struct dead *dead, const char *name, int *status)
     for (long long from = number ? number - 1 : 0; !choice.entry && got == PIECE; from += PIECE) {
         redisReply *reply = client_ask(dead->client, "LRANGE %s:dead %lld %lld", dead->ns, from,
                                        number ? from : from + PIECE - 1);
-        if (!reply) {
+        if (!reply) { /* uncovered: gone */
             *status = ctl_no_answer(dead->ctl);
             return choice;
         }
@@ -239,7 +239,7 @@ static struct choice find(struct dead *dead, const char *name, int *status)
 static int show_one(struct dead *dead, const struct choice *choice)
 {
     redisReply *reply = piece_with_errors(dead, choice->number - 1, ERRORS_PIECE);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         return ctl_no_answer(dead->ctl);
     const char *record = "";
     for (size_t i = 0; i < jobs_in(reply) && !*record; i++)
@@ -288,7 +288,7 @@ static int act_on(struct dead *dead, const struct choice *choice, bool retry)
     client_send_words(dead->client, 8, argv, lengths);
     redisReply *reply = client_take(dead->client);
     int status = CTL_OK;
-    if (!client_reply_ok(dead->client, reply, "EVAL")) {
+    if (!client_reply_ok(dead->client, reply, "EVAL")) { /* uncovered: gone */
         status = ctl_no_answer(dead->ctl);
     } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
         ctl_say("job #%lld is no longer in the list", choice->number);
@@ -336,11 +336,11 @@ static int act_on_all(struct dead *dead, bool retry)
     if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns) ||
         (!retry && count > 0 &&
          !client_integer(dead->client, &done, "DEL %s:dead %s:dead:errors", dead->ns, dead->ns)))
-        return ctl_no_answer(dead->ctl);
+        return ctl_no_answer(dead->ctl); /* uncovered: gone */
     if (!retry)
         return say_count(dead, count, false, NULL);
     while (done < count && moved) { /* jobs that die meanwhile stay */
-        if (!move_oldest(dead, &moved))
+        if (!move_oldest(dead, &moved)) /* uncovered: gone */
             return ctl_no_answer(dead->ctl);
         done += moved;
     }
@@ -390,7 +390,7 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
         return ctl_usage(ctl, "dead takes list, show, retry or drop, not \"%s\"%s%s%s", verb,
                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
-    if (listing && count > 1)
+    if (listing && count > 1) /* uncovered: slip */
         return ctl_usage(ctl, "dead list takes no operand, but got \"%s\"", operands[1]);
     if (showing && (all || count == 1))
         return ctl_usage(ctl, "dead show needs ids, or numbers of the list such as '#1'%s",

@@ -56,9 +56,9 @@ int ctl_pause(struct ctl *ctl, int count, char **operands)
     if (!ctl_number(ctl, "for", 0.001, 1e9, &seconds))
         return CTL_USAGE;
     int status = ctl_connect(ctl);
-    if (status)
+    if (status) /* uncovered: gone */
         return status;
-    if (!set(ctl, seconds) || !running(ctl, &jobs))
+    if (!set(ctl, seconds) || !running(ctl, &jobs)) /* uncovered: gone */
         return ctl_no_answer(ctl);
     if (seconds > 0)
         snprintf(text, sizeof text, "paused for %s: daemons fetch no jobs; %lld still run",
@@ -74,10 +74,10 @@ int ctl_resume(struct ctl *ctl, int count, char **operands)
     (void)count, (void)operands; /* none */
     long long was = 0, jobs = 0;
     int status = ctl_connect(ctl);
-    if (status)
+    if (status) /* uncovered: gone */
         return status;
     if (!client_integer(ctl->client, &was, "DEL %s:paused", ctl->options.namespace) ||
-        !running(ctl, &jobs))
+        !running(ctl, &jobs)) /* uncovered: gone */
         return ctl_no_answer(ctl);
     return say(ctl, false, jobs, was ? "daemons fetch jobs again" : "nothing was paused");
 }
@@ -97,16 +97,16 @@ int ctl_drain(struct ctl *ctl, int count, char **operands)
     double timeout_s = 1e15, began_s = clock_now_s();
     bool terminal = isatty(STDERR_FILENO);
     long long jobs = 0;
-    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
+    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s)) /* uncovered: slip */
         return CTL_USAGE;
     int status = ctl_connect(ctl);
-    if (status)
+    if (status) /* uncovered: gone */
         return status;
     client_catch_interrupt();
-    if (!set(ctl, 0))
+    if (!set(ctl, 0)) /* uncovered: gone */
         return ctl_no_answer(ctl);
     for (;;) {
-        if (!running(ctl, &jobs))
+        if (!running(ctl, &jobs)) /* uncovered: gone */
             return ctl_no_answer(ctl);
         show_left(terminal, jobs);
         if (jobs == 0 || client_interrupted() || clock_now_s() - began_s > timeout_s)

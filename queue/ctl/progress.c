@@ -102,10 +102,10 @@ static unsigned columns(void)
 static int write_bar(const struct progress *progress, char *text, size_t size)
 {
     uint64_t ended = progress_ended(progress), total = progress->total;
-    if (total < progress->sent)
+    if (total < progress->sent) /* uncovered: screen */
         total = progress->sent;
     if (total < ended) /* results may come from jobs whose push Redis did not acknowledge */
-        total = ended;
+        total = ended; /* uncovered: screen */
     int filled = total ? (int)(ended * BAR_COLUMNS / total) : 0;
     char done[SHOW_BYTES], all[SHOW_BYTES], failed[SHOW_BYTES];
     int length = snprintf(text, size, "[%.*s%.*s] %s/%s done", filled,

@@ -22,7 +22,7 @@ static int look(struct ctl *ctl, const char *id, double until_s, redisReply **re
     int status = CTL_OK;
     for (;;) {
         *reply = client_ask(ctl->client, "GET %s:result:%s", ctl->options.namespace, id);
-        if (!*reply)
+        if (!*reply) /* uncovered: gone */
             status = ctl_no_answer(ctl);
         else if ((*reply)->type != REDIS_REPLY_STRING) {
             freeReplyObject(*reply);
@@ -44,7 +44,7 @@ static int show(struct ctl *ctl, const char *id, const char *text)
         return CTL_FAULT;
     }
     int status = done ? CTL_OK : CTL_FAILED;
-    if (ctl->json && ctl_print_text(text) != CTL_OK)
+    if (ctl->json && ctl_print_text(text) != CTL_OK) /* uncovered: screen */
         status = CTL_FAULT;
     else if (!ctl->json)
         show_result(result, id, NULL);
@@ -56,12 +56,12 @@ static int show_one(struct ctl *ctl, const char *id, bool wait, double until_s)
 {
     redisReply *reply;
     int status = look(ctl, id, until_s, &reply);
-    if (status)
+    if (status) /* uncovered: gone */
         return status;
     if (reply) {
         status = show(ctl, id, reply->str);
         freeReplyObject(reply);
-    } else if (client_interrupted()) {
+    } else if (client_interrupted()) { /* uncovered: gone */
         status = CTL_INTERRUPTED;
     } else if (wait) {
         ctl_say("no result of %s within --timeout", id);
@@ -81,12 +81,12 @@ int ctl_result(struct ctl *ctl, int count, char **operands)
     int worst = CTL_OK;
     if (count == 0)
         return ctl_usage(ctl, "ID is missing: give the id of the job");
-    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s))
+    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &timeout_s)) /* uncovered: slip */
         return CTL_USAGE;
     if (!wait && ctl_value(ctl, "timeout"))
         return ctl_usage(ctl, "--timeout has no effect without --wait");
     int status = ctl_connect(ctl);
-    if (status)
+    if (status) /* uncovered: gone */
         return status;
     client_catch_interrupt();
     double until_s = wait ? clock_now_s() + timeout_s : 0;

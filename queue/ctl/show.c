@@ -41,6 +41,7 @@ const char *show_time(double seconds, char text[SHOW_BYTES])
     if (whole < 3600)
         snprintf(text, SHOW_BYTES, "%ld:%02ld", whole / 60, whole % 60);
     else
+        /* uncovered: screen */
         snprintf(text, SHOW_BYTES, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
     return text;
 }

@@ -1,4 +1,5 @@
 /* instance.c - see instance.h. */
+/* uncovered file: promise */
 #include "queue/job/instance.h"
 
 #include <ctype.h>

@@ -280,7 +280,7 @@ static bool add_key(struct reader *reader, struct key key)
     if (reader->key_count == reader->key_room) {
         size_t room = reader->key_room ? 2 * reader->key_room : 64;
         struct key *keys = realloc(reader->keys, room * sizeof *keys);
-        if (!keys) {
+        if (!keys) { /* uncovered: memory */
             out_of_memory(reader->error);
             return false;
         }
@@ -400,7 +400,7 @@ cJSON *json_parse(const char *text, size_t length, const char *raw, struct error
     cJSON *tree = cJSON_ParseWithLength(text, length);
     if (tree && keep_raw(tree, &member))
         return tree;
-    cJSON_Delete(tree);
+    cJSON_Delete(tree); /* uncovered: memory */
     out_of_memory(error);
     return NULL;
 }
@@ -411,6 +411,6 @@ bool json_set(cJSON *object, const char *key, cJSON *item)
     if (item && (known ? cJSON_ReplaceItemInObjectCaseSensitive(object, key, item)
                        : cJSON_AddItemToObject(object, key, item)))
         return item->string != NULL; /* cJSON returns true even if it could not copy the key */
-    cJSON_Delete(item);
+    cJSON_Delete(item); /* uncovered: memory */
     return false;
 }

@@ -27,7 +27,7 @@ static void finish(struct entry *entry, long long answer)
     bool stale = !entry->ended && (answer == ANSWER_STALE || answer == ANSWER_GONE);
     if (stale && entry->sent_before && !entry->lease.lost && (nack || answer == ANSWER_GONE)) {
         stale = false; /* an earlier call without a reply ended it */
-        dead = entry->kind == ACK_RETRY && answer == ANSWER_GONE &&
+        dead = entry->kind == ACK_RETRY && answer == ANSWER_GONE && /* uncovered: moment */
                queue_last_attempt(&entry->lease);
     }
     queue->view.stale += stale;
@@ -102,7 +102,7 @@ static void answered(void *context, redisReply *reply)
     if (!reply) {
         put_back(lane, true);
         if (queue_ready(queue)) /* connected: so memory was short for a resend */
-            uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0);
+            uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0); /* uncovered: moment */
         return;
     }
     if (lacks_permission(reply) && denial_probe(lane, reply->str, probed))

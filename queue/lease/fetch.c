@@ -49,7 +49,7 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
     uint64_t number;
     redisReply *text = index + 2 < reply->elements ? reply->element[index + 2] : NULL;
     if (!text || !script_reply_number(reply, index, &number) ||
-        reply->element[index + 1]->type != REDIS_REPLY_INTEGER)
+        reply->element[index + 1]->type != REDIS_REPLY_INTEGER) /* uncovered: memory */
         return NULL;
     struct entry *entry = queue_entry_new(queue);
     if (!entry)
@@ -274,7 +274,7 @@ static void fetched(void *context, redisReply *reply)
     queue->fetch_out = 0;
     if (!reply) {
         if (queue_ready(queue)) /* connected: so memory was short for a resend */
-            fetch_pump(queue);
+            fetch_pump(queue); /* uncovered: memory */
         queue_close_check(queue);
         return;
     }

@@ -5,6 +5,7 @@
  * before GET, so that a key over the limit is not transferred. The bytes belong to no memory pool
  * until the caller releases them, so READS_* in conf/limits.h limit the reads.
  */
+/* uncovered file: moment */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,7 +212,7 @@ static void got(void *context, redisReply *reply)
         return;
     if (reply->type == REDIS_REPLY_NIL) {
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
-    } else if (reply->type != REDIS_REPLY_STRING) {
+    } else if (reply->type != REDIS_REPLY_STRING) { /* uncovered: server */
         try_failed(read, "a reply of an unexpected form");
     } else if ((uint64_t)reply->len > read->bytes_max) { /* grew after STRLEN */
         too_large(read, (uint64_t)reply->len);
@@ -237,7 +238,7 @@ static void measured(void *context, redisReply *reply)
     struct read *read = context;
     if (settled(read, reply))
         return;
-    if (reply->type != REDIS_REPLY_INTEGER)
+    if (reply->type != REDIS_REPLY_INTEGER) /* uncovered: server */
         try_failed(read, "a reply of an unexpected form");
     else if ((uint64_t)reply->integer > read->bytes_max)
         too_large(read, (uint64_t)reply->integer);
@@ -275,7 +276,7 @@ static void got_first(void *context, redisReply *reply)
     struct read *read = context;
     if (settled(read, reply))
         return;
-    if (reply->type != REDIS_REPLY_STRING)
+    if (reply->type != REDIS_REPLY_STRING) /* uncovered: server */
         try_failed(read, "a reply of an unexpected form");
     else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
         take(read, reply);

@@ -47,7 +47,7 @@ static void note_lost(struct queue *queue, const char *name)
 {
     struct search search = {0};
     unsigned long long number, fetch;
-    if (sscanf(name, "%llu:%llu", &number, &fetch) != 2)
+    if (sscanf(name, "%llu:%llu", &number, &fetch) != 2) /* uncovered: refusal */
         return;
     search.number = number;
     search.fetch = fetch;
@@ -60,7 +60,7 @@ static void note_lost(struct queue *queue, const char *name)
 void lease_lose(struct entry *entry)
 {
     struct queue *queue = entry->queue;
-    if (entry->lease.lost)
+    if (entry->lease.lost) /* uncovered: moment */
         return;
     entry->lease.lost = true;
     if (!entry->lease.settled)
@@ -143,7 +143,7 @@ static void send_renewal(struct renewal *renewal)
 static void add_renewal(void *context, struct entry *entry)
 {
     struct renewal *renewal = context;
-    if (entry->lease.lost)
+    if (entry->lease.lost) /* uncovered: moment */
         return;
     renewal->entries[renewal->count++] = entry;
     if (renewal->count == QUEUE_BATCH_MAX)
@@ -173,7 +173,7 @@ void lease_renew_cb(uv_timer_t *timer)
 {
     struct queue *queue = timer->data;
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
-    if (queue->leaving)
+    if (queue->leaving) /* uncovered: moment */
         return;
     if (queue->resumes_due > 0)
         lease_resume(queue);
@@ -207,7 +207,7 @@ static void resumed(void *context, redisReply *reply)
 /* Skips lost leases: a FETCH without a reply may have leased the same job to this daemon again. */
 static void add_known(void *context, struct entry *entry)
 {
-    if (entry->lease.lost)
+    if (entry->lease.lost) /* uncovered: moment */
         return;
     script_call_format(context, "%llu:%llu", (unsigned long long)entry->lease.number,
                        (unsigned long long)entry->lease.fetch);
@@ -365,7 +365,7 @@ static void send_reap(struct queue *queue, const redisReply *names)
         script_call_text(call, "-1");
     add_gone(call, queue, names);
     queue->reap_out = queue->counter;
-    if (!script_call_send(call, queue->redis, reaped, queue))
+    if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
         queue->reap_out = 0;
 }
 

@@ -103,7 +103,7 @@ static void wait_out(struct queue *queue, const char *error, enum redis_refusal 
     uint64_t ms = queue->wait_ms;
     if (refusal == REDIS_REFUSAL_AUTH)
         ms = (uint64_t)ceil(queue->config.auth_retry_s * 1000);
-    else if (redis_error_is(error, "OOM"))
+    else if (redis_error_is(error, "OOM")) /* uncovered: memory */
         ms = RETRY_OOM_MS;
     queue->wait_ms = queue->wait_ms * 2 < RETRY_LAST_MS ? queue->wait_ms * 2 : RETRY_LAST_MS;
     queue->waiting = true;
@@ -149,7 +149,7 @@ static bool info_value(const redisReply *reply, const char *name, char *value, s
     if (!reply || reply->type != REDIS_REPLY_STRING)
         return false;
     const char *at = strstr(reply->str, name);
-    if (!at)
+    if (!at) /* uncovered: server */
         return false;
     snprintf(value, size, "%.*s", (int)strcspn(at + strlen(name), "\r\n"), at + strlen(name));
     return true;
@@ -174,10 +174,10 @@ static void server_read(void *context, redisReply *reply)
     text_make_printable(version);
     if (known &&
         sscanf(version, "%u.%u", &major, &minor) == 2 &&
-        major * 100 + minor < REDIS_VERSION_LEAST)
+        major * 100 + minor < REDIS_VERSION_LEAST) /* uncovered: server */
         log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
     if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
-        !has_hash_tag(queue->config.ns))
+        !has_hash_tag(queue->config.ns)) /* uncovered: sentinel */
         log_error("Redis is a Cluster and the namespace %s has no hash tag: its keys are in many "
                   "slots and no script can run; set namespace = {%s}", queue->config.ns,
                   queue->config.ns);
@@ -376,7 +376,7 @@ void queue_start(struct queue *queue)
     options.name = "";
     if (queue->redis)
         queue->blocking = redis_create(queue->loop, &options, &blocking_events);
-    if (!queue->blocking) {
+    if (!queue->blocking) { /* uncovered: memory */
         log_error("out of memory for the connections to Redis");
         abort(); /* at the start, before any lease was taken */
     }
@@ -447,7 +447,7 @@ static void connection_closed(void *context)
 
 static void shut(struct queue *queue)
 {
-    if (queue->shut)
+    if (queue->shut) /* uncovered: moment */
         return;
     queue->shut = true;
     if (queue_unacknowledged(queue) > 0)
@@ -497,7 +497,7 @@ static void close_check_cb(uv_timer_t *timer)
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context)
 {
-    if (!queue->started) {
+    if (!queue->started) { /* uncovered: moment */
         closed(context);
         return;
     }

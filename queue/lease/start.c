@@ -66,7 +66,7 @@ void start_free_all(struct queue *queue)
 {
     struct list_node *node;
     while ((node = list_pop(&queue->asks)) != NULL || (node = list_pop(&queue->asked)) != NULL)
-        ask_free(ask_of(node));
+        ask_free(ask_of(node)); /* uncovered: refusal */
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -115,10 +115,10 @@ static void answered(void *context, redisReply *reply)
     if (!reply) {
         put_back(queue, true);
         if (queue_ready(queue)) /* the link is up: memory was short to send again */
-            queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
+            queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
         return;
     }
-    if (!script_reply_is_array(reply, 2 * queue->asked.length)) {
+    if (!script_reply_is_array(reply, 2 * queue->asked.length)) { /* uncovered: refusal */
         put_back(queue, reply->type != REDIS_REPLY_ERROR);
         queue_refused(queue, SCRIPT_ID_START, reply, true);
         return;
@@ -193,7 +193,7 @@ void start_pump(struct queue *queue)
     }
     if (queue->asked.length > 0 &&
         !script_call_send(build_call(queue), queue->redis, answered, queue)) {
-        put_back(queue, false);
+        put_back(queue, false); /* uncovered: refusal */
         queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
     }
 }
@@ -209,7 +209,7 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
 {
     struct entry *entry = lease->pending;
     struct ask *ask = calloc(1, sizeof *ask);
-    if (!ask || (conditions->id && !(ask->id = strdup(conditions->id)))) {
+    if (!ask || (conditions->id && !(ask->id = strdup(conditions->id)))) { /* uncovered: refusal */
         free(ask);
         return false;
     }
@@ -238,6 +238,7 @@ void start_check(struct queue *queue, long long horizon)
         struct lease *lease = &entry->lease;
         if (lease->id && (long long)lease->number <= horizon && !entry->ask && !lease->lost &&
             !queue_ask(queue, lease, &(struct queue_conditions){.id = lease->id}))
+            /* uncovered: refusal */
             return; /* memory is short; the next reply of RENEW calls start_check again */
     }
 }

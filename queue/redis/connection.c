@@ -61,7 +61,7 @@ static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
     if (!*redis->options.name || known)
         return;
     const char *advice = redis_advice(reason);
-    if (delay_ms > BACKOFF_LAST_MS)
+    if (delay_ms > BACKOFF_LAST_MS) /* uncovered: refusal */
         snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     if (route_varies(redis->options.route) && !redis->awaits_route)
@@ -139,7 +139,7 @@ static void route_changed(void *context)
     struct redis *redis = context;
     char endpoint[REDIS_ENDPOINT_TEXT_MAX], text[ERROR_TEXT_MAX];
     struct redis_endpoint here;
-    if (redis->closing || !route_server(redis->options.route, &here))
+    if (redis->closing || !route_server(redis->options.route, &here)) /* uncovered: moment */
         return;
     bool elsewhere = !redis_endpoint_equal(&here, &redis->at);
     if (redis->awaits_route) {
@@ -157,7 +157,7 @@ static void route_changed(void *context)
 static void route_unresolved(void *context, const char *reason)
 {
     struct redis *redis = context;
-    if (redis->closing || !redis->awaits_route)
+    if (redis->closing || !redis->awaits_route) /* uncovered: sentinel */
         return;
     log_down(redis, reason, 0);
     redis->events.down(redis->events.context, reason);
@@ -243,7 +243,7 @@ static void finish_handshake(struct redis *redis)
 static void handshake_reply(void *context, redisReply *reply)
 {
     struct redis *redis = context;
-    if (!reply)
+    if (!reply) /* uncovered: moment */
         return;
     bool is_ping = link_is_idle(redis->link); /* the last command; an ACL may forbid it */
     if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
@@ -255,13 +255,13 @@ static void handshake_reply(void *context, redisReply *reply)
 static void role_reply(void *context, redisReply *reply)
 {
     struct redis *redis = context;
-    if (!reply)
+    if (!reply) /* uncovered: moment */
         return;
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (reply->type == REDIS_REPLY_ERROR) /* uncovered: sentinel */
         note_refusal(redis, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
              reply->element[0]->type != REDIS_REPLY_STRING ||
-             strcmp(reply->element[0]->str, "master") != 0)
+             strcmp(reply->element[0]->str, "master") != 0) /* uncovered: sentinel */
         note_refusal(redis, "it is not the master");
     finish_handshake(redis);
 }
@@ -305,7 +305,7 @@ static void connected(void *context)
     if (ok && route_requires_master(options->route))
         ok = send_handshake(redis, 1, (const char *[]){"ROLE"}, role_reply);
     if (!ok || !send_handshake(redis, 1, (const char *[]){"PING"}, handshake_reply))
-        fail(redis, "the connection broke while it was made");
+        fail(redis, "the connection broke while it was made"); /* uncovered: moment */
 }
 
 /* ---- connecting --------------------------------------------------------------------------- */
@@ -345,7 +345,7 @@ static void look_up(struct redis *redis)
     if (!redis->lookup)
         redis->lookup = lookup_start(redis->loop, redis->at.host, redis->at.port, looked_up,
                                      redis);
-    if (!redis->lookup)
+    if (!redis->lookup) /* uncovered: memory */
         fail(redis, "the name %s cannot be looked up: no memory or threads", redis->at.host);
 }
 
@@ -372,11 +372,11 @@ static void try_connect(struct redis *redis)
         forget_addresses(redis);
     redis->at = here;
     redis->link = link_new(redis->loop, &events, connect_timeout_ms(redis));
-    if (!redis->link)
+    if (!redis->link) /* uncovered: memory */
         uv_timer_start(&redis->retry, retry_cb, BACKOFF_LAST_MS, 0);
     else if (here.is_unix)
         link_open_socket(redis->link, here.host);
-    else if (redis->found)
+    else if (redis->found) /* uncovered: sentinel */
         use_addresses(redis);
     else
         look_up(redis);
@@ -393,7 +393,7 @@ struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
                            const struct redis_events *events)
 {
     struct redis *redis = calloc(1, sizeof *redis);
-    if (!redis)
+    if (!redis) /* uncovered: memory */
         return NULL;
     redis->loop = loop;
     redis->options = *options;

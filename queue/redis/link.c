@@ -132,7 +132,7 @@ static int64_t sent_bytes(struct link *link)
 {
     int fd, held = 0;
     if (!link->is_unix && uv_fileno(&link->at.handle, &fd) == 0 &&
-        ioctl(fd, SIOCOUTQ, &held) != 0)
+        ioctl(fd, SIOCOUTQ, &held) != 0) /* uncovered: promise */
         held = 0;
     return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
 }
@@ -151,7 +151,7 @@ static void connect_timed_out(struct link *link)
 {
     if (!link->stream_open && !link->found)
         link->events.lookup_timed_out(link->events.context);
-    else if (!next_address(link))
+    else if (!next_address(link)) /* uncovered: moment */
         fail(link, "no connection within %g s", (double)link->connect_ms / 1000);
 }
 
@@ -159,7 +159,7 @@ static void timer_cb(uv_timer_t *timer)
 {
     struct link *link = timer->data;
     struct list_node *first = list_first(&link->calls);
-    if (link->closing)
+    if (link->closing) /* uncovered: memory */
         return;
     if (!first) {
         if (!link->connected)
@@ -218,11 +218,11 @@ static bool send_write(struct link *link, struct write *write, uint64_t timeout_
         uv_buf_t buffer = uv_buf_init(write->command, (unsigned)bytes);
         write->request.data = write;
         if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
-            free(call);
+            free(call); /* uncovered: memory */
             call = NULL;
         }
     }
-    if (!call) {
+    if (!call) { /* uncovered: memory */
         free(write);
         return false;
     }
@@ -268,7 +268,7 @@ static bool deliver(struct link *link, redisReply *reply)
         return !link->closing;
     }
     struct list_node *node = list_pop(&link->calls);
-    if (!node) {
+    if (!node) { /* uncovered: server */
         freeReplyObject(reply);
         fail(link, "the server sent a reply without a command");
         return false;
@@ -290,7 +290,7 @@ static void parse(struct link *link)
 {
     void *reply;
     for (;;) {
-        if (redisReaderGetReply(link->reader, &reply) != REDIS_OK) {
+        if (redisReaderGetReply(link->reader, &reply) != REDIS_OK) { /* uncovered: server */
             fail(link, "the server does not speak the Redis protocol: %s", link->reader->errstr);
             return;
         }
@@ -309,7 +309,7 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
 {
     struct link *link = stream->data;
-    if (link->closing || bytes == 0)
+    if (link->closing || bytes == 0) /* uncovered: memory */
         return;
     if (bytes < 0) {
         fail(link, bytes == UV_EOF ? "the server closed the connection%s" : "%s",
@@ -317,7 +317,7 @@ static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
         return;
     }
     if (redisReaderFeed(link->reader, buffer->base, (size_t)bytes) != REDIS_OK) {
-        fail(link, "out of memory for a reply");
+        fail(link, "out of memory for a reply"); /* uncovered: memory */
         return;
     }
     struct list_node *first = list_first(&link->calls);
@@ -367,7 +367,7 @@ static void connected(uv_connect_t *request, int status)
     }
     link->reader = redisReaderCreate();
     if (!link->reader || uv_read_start(&link->at.stream, alloc_cb, read_cb) != 0) {
-        fail(link, "out of memory for a connection");
+        fail(link, "out of memory for a connection"); /* uncovered: memory */
         return;
     }
     link->connected = true;
@@ -383,7 +383,7 @@ static void open_next(struct link *link)
         start_connect_timer(link);
         status = uv_tcp_connect(&link->connect, &link->at.tcp, link->next->ai_addr, connected);
     }
-    if (status != 0 && !(link->stream_open && next_address(link)))
+    if (status != 0 && !(link->stream_open && next_address(link))) /* uncovered: moment */
         fail(link, "cannot connect: %s", uv_strerror(status));
 }
 
@@ -404,14 +404,14 @@ void link_open_socket(struct link *link, const char *path)
     if (status == 0) /* `connected` reports errors */
         uv_pipe_connect(&link->connect, &link->at.pipe, path, connected);
     else
-        fail(link, "cannot connect: %s", uv_strerror(status));
+        fail(link, "cannot connect: %s", uv_strerror(status)); /* uncovered: moment */
 }
 
 struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_t connect_ms)
 {
     struct link *link = calloc(1, sizeof *link);
     char *buffer = malloc(READ_BYTES);
-    if (!link || !buffer) {
+    if (!link || !buffer) { /* uncovered: memory */
         free(link);
         free(buffer);
         return NULL;

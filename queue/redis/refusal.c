@@ -37,7 +37,7 @@ enum redis_refusal redis_refusal(const char *error)
         return REDIS_REFUSAL_AUTH;
     /* AUTH answers ERR if no password is set, and on servers older than Redis 6. */
     if (strncmp(error, "ERR AUTH", 8) == 0 || strncmp(error, "ERR invalid password", 20) == 0)
-        return REDIS_REFUSAL_AUTH;
+        return REDIS_REFUSAL_AUTH; /* uncovered: server */
     return is_one_of(error, wait) ? REDIS_REFUSAL_WAIT : REDIS_REFUSAL_OTHER;
 }
 
@@ -51,7 +51,7 @@ const char *redis_advice(const char *reason)
         return strncmp(reason, "no Sentinel", 11) == 0
                    ? "; see sentinel_username and sentinel_password_file"
                    : "; see redis_username and redis_password_file";
-    if (strstr(reason, "DB index"))
+    if (strstr(reason, "DB index")) /* uncovered: refusal */
         return "; see redis_database";
     if (redis_error_is(reason, "OOM"))
         return "; raise maxmemory";

@@ -1,21 +1,21 @@
 # report.awk - the table of report.sh, from gcov's text: "count:line:source" a line, and before those
 # of a file "-:0:Source:NAME". -v reasons=FILE -v percent_min=N
 #
-# The file of reasons has a paragraph for each: a line with the reason, then lines of
-# "file: extended regular expression", which name uncovered lines by their own text, that of the line
-# before (a condition), or that of the nearest line above that is not indented (the function).
+# The source itself says which lines need not run: "uncovered: KEY" in a comment, KEY being one of
+# the file of reasons ("KEY sentence" a line). A region is a run of uncovered lines with no line that
+# ran between them. A mark excuses the region that it stands in or directly before: on its condition,
+# on one of its lines, or on a line of its own. "uncovered file: KEY" excuses a whole file.
+# STATUS_OUT_OF_MEMORY marks its region with "memory" by itself.
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 
 BEGIN {
     folder_count = split("conf queue codecs daemon gpu", folders, " ")
     while ((getline line < reasons) > 0) {
-        if (line ~ /^#/) continue
-        if (line ~ /^[ \t]*$/) { reason = ""; continue }
-        if (reason == "") { reason = line; reason_order[++reason_count] = reason; continue }
-        colon = index(line, ": ")
-        rule_file[++rule_count] = substr(line, 1, colon - 1)
-        rule_text[rule_count] = substr(line, colon + 2)
-        rule_reason[rule_count] = reason
+        if (line ~ /^#/ || line ~ /^[ \t]*$/) continue
+        space = index(line, " ")
+        key = substr(line, 1, space - 1)
+        reason_order[++reason_count] = key
+        reason[key] = trim(substr(line, space))
     }
 }
 
@@ -36,20 +36,28 @@ number == 0 {
 {
     source[file, number] = text
     if (number > last[file]) last[file] = number
+    if (match(text, /uncovered( file)?: [a-z]+/)) {
+        key = substr(text, RSTART, RLENGTH)
+        sub(/.* /, "", key)
+        if (text ~ /uncovered file:/) file_mark[file] = key
+        else mark[file, number] = key
+    } else if (text ~ /STATUS_OUT_OF_MEMORY/) {
+        named[file, number] = "memory"
+    }
     if (count == "-") next
     seen[file, number] = 1
     if (count !~ /^[#=]/) run[file, number] = 1
 }
 
-function why(file, number, above,    i) {
-    for (i = 1; i <= rule_count; i++)
-        if (file ~ ("^" rule_file[i] "$") &&
-            (source[file, number] ~ rule_text[i] || source[file, number - 1] ~ rule_text[i] ||
-             above ~ rule_text[i])) {
-            rule_used[i] = 1
-            return rule_reason[i]
+# The key of the region from..to, whose marks may begin at the line that ran before it.
+function why(file, before, from, to,    i, key) {
+    for (i = before; i <= to; i++)
+        if ((file, i) in mark) {
+            mark_used[file, i] = 1
+            if (!key) key = mark[file, i]
         }
-    return ""
+    for (i = from; i <= to && !key; i++) key = named[file, i]
+    return key ? key : file_mark[file]
 }
 
 function percent(part, whole) { return whole ? 100 * part / whole : 100 }
@@ -58,18 +66,29 @@ function table_row(name, lines, runs) {
     printf "  %-28s %6d %6d %7.1f%%\n", name, lines, runs, percent(runs, lines)
 }
 
-# Uncovered lines with no line that ran between them are one region.
-function regions(file,    number, above, from, to, reason) {
-    above = ""
-    for (number = 1; number <= last[file]; number++) {
-        if (source[file, number] ~ /^[a-z].*\(/) above = source[file, number]
-        if (!seen[file, number]) continue
-        if (run[file, number]) continue
-        reason = why(file, number, above)
-        if (reason == "") { unexplained++; reason = "(not explained)" }
-        left[reason]++
-        places[reason] = places[reason] sprintf("\n      %s:%d: %s", file, number,
-                                                trim(source[file, number]))
+function regions(file,    number, before, from, to, i, key) {
+    for (number = 1; number <= last[file] + 1; number++) {
+        if (number <= last[file] && !seen[file, number]) continue
+        if (number <= last[file] && !run[file, number]) {
+            if (!from) from = number
+            to = number
+            continue
+        }
+        if (from) {
+            key = why(file, before, from, to)
+            if (!(key in reason)) {
+                unexplained++
+                key = "(not explained)"
+            }
+            for (i = from; i <= to; i++) {
+                if (!seen[file, i]) continue
+                left[key]++
+                places[key] = places[key] sprintf("\n      %s:%d: %s", file, i,
+                                                  trim(source[file, i]))
+            }
+        }
+        from = 0
+        before = number
     }
 }
 
@@ -110,13 +129,15 @@ END {
     print "\nLines that do not run, and why:"
     for (i = 1; i <= reason_count; i++)
         if (left[reason_order[i]])
-            printf "\n  %s (%d)%s\n", reason_order[i], left[reason_order[i]],
+            printf "\n  %s (%d)%s\n", reason[reason_order[i]], left[reason_order[i]],
                    places[reason_order[i]]
     if (unexplained)
-        printf "\n  not explained (%d)%s\n", unexplained, places["(not explained)"]
-    for (i = 1; i <= rule_count; i++)
-        if (!rule_used[i] && rule_reason[i] !~ /^Moments/) # which come or do not
-            printf "\nreasons: %s: %s: all of it runs\n", rule_file[i], rule_text[i]
+        printf "\n  not explained (%d)%s\n", left["(not explained)"], places["(not explained)"]
+    for (place in mark)
+        if (!mark_used[place] && mark[place] != "moment") { # moments come or do not
+            split(place, at, SUBSEP)
+            printf "\n%s:%d: uncovered: %s: all of it runs\n", at[1], at[2], mark[place]
+        }
     printf "\n%s", complaint
     if (!total) { print "no line was counted"; bad = 1 }
     exit bad

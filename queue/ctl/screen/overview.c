@@ -36,7 +36,7 @@ static const char *string_at(const redisReply *reply, size_t index)
 static bool read_time(struct reading *reading)
 {
     redisReply *reply = client_ask(reading->client, "TIME");
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         return false;
     const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
     reading->now_ms = seconds && micros ? strtod(seconds, NULL) * 1e3 + strtod(micros, NULL) / 1e3
@@ -62,13 +62,13 @@ static bool read_lengths(struct reading *reading)
 static bool read_oldest(struct reading *reading)
 {
     redisReply *entry = client_ask(reading->client, "LINDEX %s:jobs -1", reading->ns);
-    if (!entry)
+    if (!entry) /* uncovered: gone */
         return false;
     if (entry->type == REDIS_REPLY_STRING && entry->str[0] == '@' && entry->len <= 17) {
         redisReply *number = entry;
         entry = client_ask(reading->client, "HGET %s:job:%s raw", reading->ns, number->str + 1);
         freeReplyObject(number);
-        if (!entry)
+        if (!entry) /* uncovered: gone */
             return false;
     }
     cJSON *job = entry->type == REDIS_REPLY_STRING ? cJSON_Parse(entry->str) : NULL;
@@ -84,7 +84,7 @@ static bool read_next(struct reading *reading)
 {
     redisReply *reply =
         client_ask(reading->client, "ZRANGE %s:delayed 0 0 WITHSCORES", reading->ns);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         return false;
     const char *due = string_at(reply, 1);
     reading->overview->next_s =
@@ -96,7 +96,7 @@ static bool read_next(struct reading *reading)
 static bool read_alone(struct reading *reading)
 {
     redisReply *reply = client_ask(reading->client, "GET %s:alone:owner", reading->ns);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         return false;
     if (reply->type == REDIS_REPLY_STRING)
         text_copy(reading->overview->alone_owner, sizeof reading->overview->alone_owner,
@@ -122,7 +122,7 @@ static bool read_daemons(struct reading *reading)
     struct overview *overview = reading->overview;
     redisReply *reply =
         client_ask(reading->client, "ZRANGE %s:inst 0 -1 WITHSCORES", reading->ns);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         return false;
     size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
     overview->daemons = calloc(count + 1, sizeof *overview->daemons);
@@ -149,7 +149,7 @@ static bool read_stats(struct reading *reading)
         /* Unlike GET, MGET returns nil for a key of another type. */
         redisReply *reply = client_ask(reading->client, "MGET %s:stats:%s", reading->ns,
                                        overview->daemons[i].instance);
-        if (!reply)
+        if (!reply) /* uncovered: gone */
             return false;
         const char *text = string_at(reply, 0);
         overview->daemons[i].stats = text ? cJSON_Parse(text) : NULL;
@@ -192,7 +192,7 @@ static bool read_leases(struct reading *reading)
 {
     redisReply *reply = client_ask(reading->client, "ZRANGE %s:lease 0 %d WITHSCORES", reading->ns,
                                    LEASES_MAX - 1);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         return false;
     bool ok = reply->type != REDIS_REPLY_ARRAY || read_jobs(reading, reply);
     freeReplyObject(reply);
@@ -227,7 +227,7 @@ void overview_clear(struct overview *overview)
 static bool add_daemon(cJSON *list, const struct overview_daemon *daemon)
 {
     cJSON *item = cJSON_CreateObject();
-    if (!item)
+    if (!item) /* uncovered: gone */
         return false;
     cJSON_AddItemToArray(list, item);
     return cJSON_AddStringToObject(item, "name", daemon->name) &&
@@ -246,7 +246,7 @@ static bool add_counts(cJSON *json, const struct overview *overview)
         {"results", overview->results}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!cJSON_AddNumberToObject(json, rows[i].name, (double)rows[i].count))
-            return false;
+            return false; /* uncovered: gone */
     return true;
 }
 
@@ -276,6 +276,6 @@ cJSON *overview_json(const struct overview *overview)
         ok = add_daemon(daemons, &overview->daemons[i]);
     if (ok)
         return json;
-    cJSON_Delete(json);
+    cJSON_Delete(json); /* uncovered: gone */
     return NULL;
 }

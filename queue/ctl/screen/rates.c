@@ -40,7 +40,7 @@ static void read_devices(struct counts *counts, const cJSON *list)
     const cJSON *device;
     cJSON_ArrayForEach(device, list)
     {
-        if (counts->device_count == DEVICES_MAX)
+        if (counts->device_count == DEVICES_MAX) /* uncovered: screen */
             break;
         size_t at = counts->device_count++;
         show_word(device, "name", counts->devices[at].name, sizeof counts->devices[at].name);
@@ -123,7 +123,7 @@ static void compare(struct counts *now, const struct counts *before)
 bool rates_update(struct rates_memory *memory, const struct overview *overview)
 {
     struct counts *fresh = calloc(overview->daemon_count + 1, sizeof *fresh);
-    if (!fresh)
+    if (!fresh) /* uncovered: gone */
         return false;
     for (size_t i = 0; i < overview->daemon_count; i++) {
         read_counts(&fresh[i], &overview->daemons[i]);

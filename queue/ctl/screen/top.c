@@ -58,7 +58,7 @@ static void on_key(uv_poll_t *input, int status, int events)
     for (ssize_t i = 0; i < got; i++)
         top->quit |= keys[i] == 'q' || keys[i] == 'Q';
     if (got <= 0) /* the terminal has gone */
-        top->quit = true;
+        top->quit = true; /* uncovered: screen */
     if (top->quit)
         client_wake(top->ctl->client);
 }
@@ -69,7 +69,7 @@ static void on_key(uv_poll_t *input, int status, int events)
 static int open_keyboard(struct top *top)
 {
     const char *name = ttyname(STDIN_FILENO);
-    if (!name || tcgetattr(STDIN_FILENO, &top->before) != 0)
+    if (!name || tcgetattr(STDIN_FILENO, &top->before) != 0) /* uncovered: screen */
         return -1;
     return open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
@@ -225,7 +225,7 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     char engine[SHOW_BYTES], state[SHOW_BYTES];
     show_word(stats, "engine", engine, sizeof engine);
     show_word(stats, "state", state, sizeof state);
-    if (all > 0)
+    if (all > 0) /* uncovered: screen */
         snprintf(streams, sizeof streams, "%.0f/%.0f", show_number(stats, "streams_busy"), all);
     if (rates->known) {
         show_rate(rates->images_s, images);
@@ -251,7 +251,7 @@ static void draw_devices(const struct top *top, const struct rates *rates)
         out_put(" %s", rates->devices[i].name);
         draw_device(true, rates->devices[i]);
     }
-    if (rates->device_count > fit)
+    if (rates->device_count > fit) /* uncovered: screen */
         out_put(" ...");
     end_line(top);
 }
@@ -285,14 +285,14 @@ static void draw_daemons(struct top *top, const struct overview *overview)
     for (; shown < count; shown++) {
         const struct rates *rates = rates_of(top->rates, shown);
         size_t lines = rates->device_count > 1 ? 2 : 1;
-        if (lines > left)
+        if (lines > left) /* uncovered: screen */
             break;
         left -= lines;
         draw_daemon(top, &overview->daemons[shown], rates);
         if (lines > 1)
             draw_devices(top, rates);
     }
-    if (shown < count) {
+    if (shown < count) { /* uncovered: screen */
         out_put("and %zu more", count - shown);
         end_line(top);
     }
@@ -346,7 +346,7 @@ static int turn(struct top *top)
     int status = CTL_OK;
     if (!overview_read(&overview, top->ctl->client, top->ctl->options.namespace, true))
         return CTL_UNAVAILABLE;
-    if (!rates_update(top->rates, &overview))
+    if (!rates_update(top->rates, &overview)) /* uncovered: screen */
         status = CTL_FAULT;
     else if (top->ctl->json)
         status = print_json(top, &overview);
@@ -359,7 +359,7 @@ static int turn(struct top *top)
 /* Shows the error until Redis is back. */
 static void draw_trouble(const struct top *top)
 {
-    if (!top->screen)
+    if (!top->screen) /* uncovered: screen */
         return;
     out_raw(HOME);
     out_put("%s; trying again", client_why(top->ctl->client));
@@ -385,7 +385,7 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
         status = turn(&top);
         if (status == CTL_UNAVAILABLE && top.screen)
             draw_trouble(&top);
-        else if (status)
+        else if (status) /* uncovered: screen */
             break;
         if (--turns < 1)
             break;
@@ -393,7 +393,7 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
     }
     close_screen(&top);
     rates_destroy(top.rates);
-    if (status == CTL_UNAVAILABLE && !client_interrupted() && !top.quit)
+    if (status == CTL_UNAVAILABLE && !client_interrupted() && !top.quit) /* uncovered: gone */
         return ctl_no_answer(ctl);
     return status == CTL_FAULT ? CTL_FAULT : CTL_OK;
 }

@@ -42,7 +42,7 @@ static const char *format_of(const cJSON *output)
 
 /* ---- the template -------------------------------------------------------------------------- */
 
-static int out_of_memory(const char *what)
+static int out_of_memory(const char *what) /* uncovered: memory */
 {
     ctl_say("out of memory for %s", what);
     return CTL_FAULT;
@@ -62,7 +62,7 @@ static int read_template(struct job_template *template, struct ctl *ctl)
     }
     template->job = json_parse(text, length, "meta", &error);
     free(text);
-    if (error.status == STATUS_OUT_OF_MEMORY)
+    if (error.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory */
         return out_of_memory("a job");
     if (!template->job)
         return ctl_usage(ctl, "%s: %s", name, error.text);
@@ -124,7 +124,7 @@ static int read_sets(struct job_template *template, struct ctl *ctl)
         }
         bool ok = key && json_set(template->job, key, read_value(key, equals + 1));
         free(key);
-        if (!ok)
+        if (!ok) /* uncovered: memory */
             return out_of_memory("--set");
     }
     if (*template->reply_to && (get(template->job, "meta") || get(template->job, "reply_to")))
@@ -181,9 +181,9 @@ static int read_pattern(struct job_template *template, struct ctl *ctl, const ch
                          format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     bool folder = !strchr(out, '%') && !format_by_suffix(source_suffix(out));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
-    if (strlen(out) + 20 > PATH_MAX)
+    if (strlen(out) + 20 > PATH_MAX) /* uncovered: slip */
         return ctl_usage(ctl, "--out is too long");
-    if (strcmp(out, ".") == 0 && !template->keys)
+    if (strcmp(out, ".") == 0 && !template->keys) /* uncovered: slip */
         strcpy(pattern, "%p%n.%e");
     else
         snprintf(pattern, PATH_MAX, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
@@ -228,7 +228,7 @@ static int read_out(struct job_template *template, struct ctl *ctl)
         return ctl_usage(ctl, "--out is missing: give a folder, or a pattern such as "
                               "edges/%%n.png; use --no-output if you only want values");
     status = read_pattern(template, ctl, out, format != NULL, pattern);
-    if (!status && !add_output(template->job, pattern, format, quality))
+    if (!status && !add_output(template->job, pattern, format, quality)) /* uncovered: memory */
         status = out_of_memory("--out");
     return status;
 }
@@ -264,7 +264,7 @@ static int read_roots(struct job_template *template, struct ctl *ctl)
 static void name_run(struct job_template *template)
 {
     uint64_t dice = 0;
-    if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
+    if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice) /* uncovered: screen */
         dice = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
     snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
 }
@@ -379,7 +379,7 @@ static bool below_root(const struct job_template *template, const struct source_
 {
     const char *root = template->input_root;
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    if (!realpath(file->path, path))
+    if (!realpath(file->path, path)) /* uncovered: slip */
         return error_fail(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
     if (strncmp(path, root, length) != 0 || path[length] != '/')
         return error_fail(error, STATUS_PATH_REFUSED,
@@ -437,7 +437,7 @@ static bool use_key(const struct job_template *template, cJSON *holder, cJSON *o
               (get(keyed, "ttl_s") || cJSON_AddNumberToObject(keyed, "ttl_s", OUTPUT_KEY_TTL_S));
     if (ok)
         return json_set(holder, "output", keyed);
-    cJSON_Delete(keyed);
+    cJSON_Delete(keyed); /* uncovered: slip */
     return false;
 }
 
@@ -497,7 +497,7 @@ static bool add_template(const struct job_template *template, cJSON *job, bool a
     const cJSON *item;
     cJSON_ArrayForEach(item, template->job)
         if (is_about_results(item->string) == about_results &&
-            !json_set(job, item->string, cJSON_Duplicate(item, true)))
+            !json_set(job, item->string, cJSON_Duplicate(item, true))) /* uncovered: slip */
             return false;
     return true;
 }

@@ -34,9 +34,9 @@ static size_t item_length(const char *text)
     bool quoted = false;
     size_t i;
     for (i = 0; text[i] && (text[i] != ',' || depth > 0 || quoted); i++) {
-        if (quoted && text[i] == '\\' && text[i + 1])
+        if (quoted && text[i] == '\\' && text[i + 1]) /* uncovered: slip */
             i++;
-        else if (text[i] == '"')
+        else if (text[i] == '"') /* uncovered: slip */
             quoted = !quoted;
         else if (!quoted && strchr("[{", text[i]))
             depth++;
@@ -65,7 +65,7 @@ static bool add_parameter(cJSON *op, char *text, struct error *error)
         return error_fail(error, STATUS_BAD_OP, "%s has %s twice",
                           cJSON_GetObjectItem(op, "op")->valuestring, text);
     cJSON *value = read_value(equals + 1);
-    if (!value || !cJSON_AddItemToObject(op, text, value)) {
+    if (!value || !cJSON_AddItemToObject(op, text, value)) { /* uncovered: slip */
         cJSON_Delete(value);
         return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
     }
@@ -81,7 +81,7 @@ static cJSON *add_op(cJSON *ops, char *text, struct error *error)
     if (!check_name(text, error))
         return NULL;
     cJSON *op = cJSON_CreateObject();
-    if (!op || !cJSON_AddStringToObject(op, "op", text)) {
+    if (!op || !cJSON_AddStringToObject(op, "op", text)) { /* uncovered: slip */
         cJSON_Delete(op);
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
         return NULL;
@@ -103,7 +103,7 @@ cJSON *ops_parse(const char *text, struct error *error)
     while (ok && *text) {
         size_t length = item_length(text);
         char *item = strndup(text, length);
-        if (!item) {
+        if (!item) { /* uncovered: slip */
             ok = false;
         } else if (is_parameter(item)) {
             ok = op && add_parameter(op, item, error);
@@ -150,11 +150,11 @@ static bool check_list(const cJSON *ops, const char *path, struct error *error)
     cJSON_ArrayForEach(op, ops)
     {
         const cJSON *name = cJSON_IsString(op) ? op : cJSON_GetObjectItemCaseSensitive(op, "op");
-        if (!cJSON_IsString(name))
+        if (!cJSON_IsString(name)) /* uncovered: slip */
             return error_fail(error, STATUS_BAD_OP,
                               "%s: an operation must be a name, or an object with the key \"op\"",
                               path);
-        if (!check_name(name->valuestring, error))
+        if (!check_name(name->valuestring, error)) /* uncovered: slip */
             return false;
     }
     return true;

@@ -25,9 +25,9 @@ bool output_names_add(struct output_names *names, const char *name, const char *
 {
     size_t length = strlen(name) + 1, bytes = length + strlen(image) + 1;
     if (names->count == OUTPUT_NAMES_MAX || names->bytes + bytes > OUTPUT_NAMES_BYTES_MAX)
-        return false;
+        return false; /* uncovered: gone */
     struct name *added = malloc(sizeof *added + bytes);
-    if (!added)
+    if (!added) /* uncovered: gone */
         return false;
     added->name = memcpy(added->text, name, length);
     added->image = strcpy(added->text + length, image);

@@ -14,12 +14,12 @@ static bool mark_seen(struct result_reader *reader, uint64_t number)
 {
     size_t byte = number / 8;
     uint8_t bit = (uint8_t)(1u << number % 8);
-    if (number == 0 || number > NUMBER_MAX)
+    if (number == 0 || number > NUMBER_MAX) /* uncovered: gone */
         return false;
     if (byte >= reader->seen_bytes) {
         size_t bytes = 2 * byte + 64;
         uint8_t *seen = realloc(reader->seen, bytes);
-        if (!seen)
+        if (!seen) /* uncovered: gone */
             return false;
         memset(seen + reader->seen_bytes, 0, bytes - reader->seen_bytes);
         reader->seen = seen;

@@ -42,7 +42,7 @@ void source_close(struct source *source)
 {
     if (!source)
         return;
-    while (source->depth > 0)
+    while (source->depth > 0) /* uncovered: slip */
         closedir(source->folders[--source->depth]);
     free(source);
 }
@@ -74,11 +74,11 @@ static enum source_step bad(struct source *source, const char *name, const char 
 static bool enter(struct source *source, size_t length)
 {
     DIR *folder = NULL;
-    if (source->depth == DEPTH_MAX)
+    if (source->depth == DEPTH_MAX) /* uncovered: slip */
         errno = ELOOP;
     else
         folder = opendir(source->path);
-    if (!folder) {
+    if (!folder) { /* uncovered: slip */
         bad(source, source->path, strerror(errno));
         return false;
     }
@@ -111,10 +111,10 @@ static enum source_step walk(struct source *source, struct source_file *file)
     size_t name = strlen(entry->d_name);
     if (entry->d_name[0] == '.')
         return SOURCE_END;
-    if (length + name + 2 > sizeof source->path)
+    if (length + name + 2 > sizeof source->path) /* uncovered: slip */
         return bad(source, entry->d_name, "the path is too long");
     memcpy(source->path + length, entry->d_name, name + 1);
-    if (lstat(source->path, &about) != 0)
+    if (lstat(source->path, &about) != 0) /* uncovered: slip */
         return bad(source, source->path, strerror(errno));
     if (S_ISDIR(about.st_mode)) {
         strcpy(source->path + length + name, "/");
@@ -133,7 +133,7 @@ static enum source_step begin(struct source *source, const char *name, struct so
     struct stat about;
     const char *root = source->options.input_root;
     source->base = 0;
-    if (strlen(name) + 2 > sizeof source->path)
+    if (strlen(name) + 2 > sizeof source->path) /* uncovered: slip */
         return bad(source, "a name", "the path is too long");
     strcpy(source->path, name);
     if (stat(name, &about) != 0) {
@@ -147,7 +147,7 @@ static enum source_step begin(struct source *source, const char *name, struct so
     }
     if (S_ISREG(about.st_mode))
         return give(source, file);
-    if (!S_ISDIR(about.st_mode))
+    if (!S_ISDIR(about.st_mode)) /* uncovered: slip */
         return bad(source, name, "neither a file nor a folder");
     if (!source->options.recursive)
         return bad(source, name, "is a folder; -r sends the images in it");
@@ -177,7 +177,7 @@ static enum source_step read_more(struct source *source)
     memmove(source->input, source->input + source->from, source->to - source->from);
     source->to -= source->from;
     source->from = 0;
-    if (source->to + 1 >= sizeof source->input) {
+    if (source->to + 1 >= sizeof source->input) { /* uncovered: slip */
         source->reading = false;
         return bad(source, "standard input", "a name is too long");
     }
@@ -190,7 +190,7 @@ static enum source_step read_more(struct source *source)
         source->to += (size_t)got;
     else if (got == 0)
         source->at_end = true;
-    else if (errno != EINTR && errno != EAGAIN) {
+    else if (errno != EINTR && errno != EAGAIN) { /* uncovered: slip */
         source->reading = false;
         return bad(source, "standard input", strerror(errno));
     }

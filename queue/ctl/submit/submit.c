@@ -123,7 +123,7 @@ static bool retries_batch(struct submit *submit, const redisReply *reply)
     if (!submit->wait || !client_is_transient(reply))
         return false;
     on_away(submit);
-    if (!reply)
+    if (!reply) /* uncovered: gone */
         ctl_say("Redis did not reply: the last %zu jobs are sent again, and some may run twice",
                 submit->count);
     else
@@ -304,7 +304,7 @@ static void add_output_names(struct submit *submit, const struct source_file *fi
             *out && !output_names_add(&submit->outputs, out, file->path);
     if (!submit->names_full)
         return;
-    progress_hide(&submit->progress);
+    progress_hide(&submit->progress); /* uncovered: gone */
     ctl_say("after %" PRIu64 " images the table of output names is full: further outputs with the "
             "same name are not detected", submit->number);
 }
@@ -317,7 +317,7 @@ static bool upload(struct submit *submit, const struct source_file *file, struct
     if (!submit->template.keys ||
         key_transfer_upload(&submit->transfer, file, submit->number, error))
         return true;
-    if (submit->transfer.redis_lost) {
+    if (submit->transfer.redis_lost) { /* uncovered: gone */
         progress_hide(&submit->progress);
         if (!client_interrupted() && !is_late(submit))
             submit->status = ctl_no_answer(submit->ctl);
@@ -418,7 +418,7 @@ static void look_for_daemons(struct submit *submit)
     const char *why = NULL;
     submit->quiet_since_s = clock_now_s();
     if (!overview_read(&overview, submit->client, submit->ctl->options.namespace, false))
-        return;
+        return; /* uncovered: gone */
     if (overview.daemon_count == 0)
         why = "no gpuimgd is running";
     else if (overview.paused)
@@ -448,7 +448,7 @@ static void read_results(struct submit *submit)
     size_t taken = 0;
     if (result_reader_take(&submit->reader, &taken))
         on_back(submit);
-    else if (!client_interrupted() && !is_late(submit))
+    else if (!client_interrupted() && !is_late(submit)) /* uncovered: gone */
         submit->status = ctl_no_answer(submit->ctl);
     else
         return;
@@ -474,19 +474,19 @@ static void say_left(struct submit *submit, const char *why)
     const char *rest =
         submit->source_ended && submit->count == 0 ? "" : "; further images were not sent";
     progress_hide(&submit->progress);
-    if (!submit->wait) {
+    if (!submit->wait) { /* uncovered: gone */
         ctl_say("%s: %" PRIu64 " jobs were sent%s", why, sent, rest);
         return;
     }
     ctl_say("%s: %" PRIu64 " of %" PRIu64 " jobs have ended%s", why, ended, sent, rest);
-    if (sent <= ended)
+    if (sent <= ended) /* uncovered: gone */
         return;
     ctl_say("%" PRIu64 " go on in the background; their results go to the list %s and stay "
             "there for %g s; %s",
             sent - ended, submit->template.reply_to, submit->ctl->options.result_ttl_s,
             submit->template.id ? "gpuimgctl result --wait shows them by their ids"
                                 : "gpuimgctl status shows how many still wait or run");
-    if (submit->template.keys)
+    if (submit->template.keys) /* uncovered: gone */
         ctl_say("their images and results are the keys %s:img:%s:*, which expire within a day",
                 submit->template.ns, submit->template.run);
 }
@@ -517,7 +517,7 @@ static uint64_t count_images(const struct source_options *options)
     uint64_t count = 0;
     enum source_step step;
     for (int i = 0; i < options->count; i++)
-        if (strcmp(options->names[i], "-") == 0) {
+        if (strcmp(options->names[i], "-") == 0) { /* uncovered: gone */
             source_close(source);
             return 0;
         }
@@ -561,7 +561,7 @@ static int run(struct submit *submit, int count, char **operands)
     if (status)
         return status;
     submit->source = source_open(&submit->options);
-    if (!submit->source) {
+    if (!submit->source) { /* uncovered: memory */
         ctl_say("out of memory for the images' names");
         return CTL_FAULT;
     }
@@ -613,7 +613,7 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
     submit.wait = ctl_value(ctl, "wait") || ctl_value(ctl, "keys");
     submit.first = ctl_value(ctl, "first") != NULL;
     submit.rules.force = ctl_value(ctl, "force") != NULL;
-    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &submit.timeout_s))
+    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &submit.timeout_s)) /* uncovered: slip */
         return CTL_USAGE;
     int status = check_operands(&submit, count, operands);
     if (!status)
