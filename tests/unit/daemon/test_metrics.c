@@ -82,11 +82,16 @@ static bool holds(const char *name, const char *part)
     return strstr(name, part) != NULL;
 }
 
+static bool ends(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
 /* 'b': bytes, 's': seconds, 0: none, as the names of the snapshot's members say. */
 static char unit_of(struct prometheus_row row)
 {
-    size_t length = strlen(row.source);
-    if (row.type == PROMETHEUS_HISTOGRAM || strcmp(row.source + length - 2, "_s") == 0)
+    if (row.type == PROMETHEUS_HISTOGRAM || ends(row.source, "_s"))
         return 's';
     bool memory = holds(row.source, ".memory.") || holds(row.source, "pools[");
     return memory || holds(row.source, "bytes") ? 'b' : 0;
@@ -97,8 +102,7 @@ TEST(rows_follow_the_conventions)
     assert_true(prometheus_rows() > 40);
     for (size_t i = 0; i < prometheus_rows(); i++) {
         struct prometheus_row row = prometheus_row(i);
-        size_t length = strlen(row.name);
-        bool total = length > 6 && strcmp(row.name + length - 6, "_total") == 0;
+        bool total = ends(row.name, "_total");
         bool ours = strncmp(row.name, "gpuimgd_", 8) == 0;
         if (!ours && strncmp(row.name, "process_", 8) != 0)
             fail_msg("%s has no prefix", row.name);
