@@ -402,7 +402,7 @@ static void small_ones_wait(struct rig *rig)
 /* Read long before they are decoded, where a small one goes from file to file at once. */
 static void large_ones_wait(struct rig *rig)
 {
-    world_put_photo(&rig->world, "large.jpg", 3000, 2000);
+    world_put_photo(&rig->world, "large.jpg", 2000, 1600);
     wait_for_the_one_worker(rig, "large.jpg", 0.6, 4);
 }
 
