@@ -113,7 +113,7 @@ endif
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine \
-           $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops daemon daemon/files daemon/pipeline \
+           $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops gpu/jpeg daemon daemon/files daemon/pipeline \
            daemon/telemetry daemon/http daemon/selfcheck
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
@@ -278,7 +278,8 @@ $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 
 # The CUDA engine without a device: gpu/ compiled for CUDA, without kernels, against the stand-in
 # runtime of the tests (tests/cuda/cuda_runtime.h).
-STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers \
+# The kernels of gpu/jpeg/ are compiled as C and run on the host (tests/cuda/simt.c).
+STANDIN     = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildcard gpu/jpeg/*.cu) \
                 $(basename $(sort $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.c))))
 STANDIN_LIB = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
@@ -298,12 +299,23 @@ $(O)/tests/cuda/%.o: tests/cuda/%.c $(O)/flags
 $(O)/tests/cuda/gpu/%.o: gpu/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(STANDIN_CC) -c -o $@ $<
+$(O)/tests/cuda/gpu/%.cu.o: gpu/%.cu $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(STANDIN_CC) -O2 -x c -c -o $@ $<
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(TEST_LIB) $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(TEST_LIB) $(STANDIN_LIB)
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+# The tests of the JPEG kernels, which call the CUDA runtime themselves, also run on a device.
+DEVICE_TESTS = $(if $(filter yes,$(HAVE_CUDA)),\
+                 $(patsubst tests/cuda/%.c,$(O)/tests/device/%,$(wildcard tests/cuda/test_jpeg*.c)))
+$(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -I$(CUDA_HOME)/include $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(DEVICE_TESTS): $(O)/tests/device/%: $(O)/tests/device/%.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
 # bench_gpu also times single copies and kernels, and NPP, if the toolkit has it.
@@ -338,7 +350,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
 
 build-fuzz: $(FUZZERS) $(REPLAYS)
 build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
-             $(STANDIN_TESTS)
+             $(STANDIN_TESTS) $(DEVICE_TESTS)
 
 run-check: build-tests
 	@tests/run.sh $(O)
@@ -492,5 +504,5 @@ clean:
 -include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
-         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))

@@ -97,6 +97,10 @@ test_at tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_
 for source in tests/cuda/test_*.c; do
     test_at "${source%.c}" "$build/${source%.c}"
 done
+# The JPEG kernels on a device.
+for test in "$build"/tests/device/test_*[a-z]; do
+    [ ! -x "$test" ] || test_at "${test#"$build"/}" "$test"
+done
 for script in tests/scripts/test_*.sh; do
     test_at "$script" "$script" "$build"
 done

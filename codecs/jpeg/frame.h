@@ -1,0 +1,57 @@
+/*
+ * frame.h - what a decoder on a device needs to know of a JPEG: the contents of its headers.
+ *
+ * codecs/jpeg/frame.c fills it on the host, from the headers as libjpeg has read them. gpu/jpeg
+ * reads it. It holds no pointers, and is valid only together with the file.
+ */
+#ifndef GPUIMGD_CODECS_JPEG_FRAME_H
+#define GPUIMGD_CODECS_JPEG_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JPEG_COMPONENTS_MAX 3
+#define JPEG_TABLES_MAX 4
+/* libjpeg writes 10 scans per progressive file. A file with more is decoded on the host. */
+#define JPEG_FRAME_SCANS_MAX 32
+
+/* A Huffman table as in the file (ISO/IEC 10918-1, B.2.4.2). */
+struct jpeg_huffman {
+    uint8_t counts[16];   /* number of codes of 1 to 16 bits */
+    uint8_t symbols[256]; /* in the order of the codes; zero after the last */
+};
+
+struct jpeg_component {
+    uint8_t h, v;        /* sampling factors */
+    uint16_t quant[64];  /* in natural order: index 8 * row + column; 1 to 65535 */
+};
+
+/* A scan with the tables and the restart interval that are in force at its start. */
+struct jpeg_scan {
+    uint8_t component_count;
+    uint8_t components[JPEG_COMPONENTS_MAX]; /* indices of the frame's components, ascending */
+    uint8_t dc[JPEG_COMPONENTS_MAX], ac[JPEG_COMPONENTS_MAX]; /* indices of frame.huffman, for each
+                                                                  component of the scan */
+    uint8_t first, last; /* range of coefficients in zigzag order, Ss and Se; sequential: 0, 63 */
+    uint8_t high, low;   /* successive approximation, Ah and Al; sequential: 0 */
+    uint32_t restart_interval; /* MCUs of this scan between two restart markers; 0: none */
+    uint32_t at, bytes;        /* entropy-coded data in the file, without the next marker. A
+                                  sequential scan: bytes up to the end of the file, as only the
+                                  device looks for the marker. */
+};
+
+#define JPEG_FRAME_HUFFMAN_MAX (JPEG_FRAME_SCANS_MAX + 2 * JPEG_TABLES_MAX)
+
+struct jpeg_frame {
+    uint32_t width, height;
+    uint8_t component_count;  /* 1: gray; 3: Y, Cb, Cr */
+    bool progressive;
+    struct jpeg_component components[JPEG_COMPONENTS_MAX];
+    uint32_t scan_count;      /* sequential: 1 */
+    struct jpeg_scan scans[JPEG_FRAME_SCANS_MAX];
+    uint32_t huffman_count;
+    struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
+};
+
+#endif

@@ -1,0 +1,280 @@
+/*
+ * simt.h - the subset of CUDA C in which the kernels of the JPEG codec are written.
+ *
+ * nvcc compiles the kernels for the device. A C compiler compiles the same files for the host,
+ * where tests/cuda/simt.c runs each thread of a block as a coroutine. The tests therefore run the
+ * kernels without a GPU. Kernel files must be valid C11 and valid C++: no templates and no
+ * references; a function with constant arguments takes the place of a template.
+ *
+ * A kernel takes one struct by value:
+ *
+ *     KERNEL(count_zeros, 256, 4, struct count_args) { ... args.bytes[thread_index()] ... }
+ *     status = LAUNCH(count_zeros, 256, blocks, 0, stream, args);
+ *
+ * All lanes of a warp call the warp_ functions together, and all threads of a block call the
+ * block_ functions together.
+ */
+#ifndef GPUIMGD_GPU_JPEG_SIMT_H
+#define GPUIMGD_GPU_JPEG_SIMT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define WARP_LANES 32
+
+#ifdef __CUDACC__
+
+#include "gpu/ops/launch.cuh"
+
+/* A function that kernels call. The host compiles it as well, so that tests can call it. */
+#define DEVICE static __host__ __device__ __forceinline__
+/* A function that uses threads, warps or blocks: only kernels call it. */
+#define SIMT static __device__ __forceinline__
+#define SHARED __shared__
+#define CONSTANT static __device__ const
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+
+/* threads: of a block, at most; blocks: resident per multiprocessor, at least. */
+#define KERNEL(name, threads, blocks, type)                                                        \
+    static __device__ __forceinline__ void name##_body(const type &args);                          \
+    static __global__ void __launch_bounds__(threads, blocks)                                      \
+        name(const __grid_constant__ type args)                                                    \
+    {                                                                                              \
+        await_kernel_before();                                                                     \
+        name##_body(args);                                                                         \
+    }                                                                                              \
+    static __device__ __forceinline__ void name##_body(const type &args)
+/* shared: bytes of dynamic shared memory. Returns a cudaError_t. `blocks` may be a dim3. */
+#define LAUNCH(name, threads, blocks, shared, stream, args)                                        \
+    launch_kernel(name, dim3(blocks), dim3(threads), shared, stream, args)
+/* Allows more than 48 KiB of dynamic shared memory. Call it before the first launch on a device. */
+#define ALLOW_SHARED(name, bytes)                                                                  \
+    cudaFuncSetAttribute(name, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
+
+typedef uint2 words2;
+typedef uint4 words4;
+
+extern __shared__ __align__(16) unsigned char simt_dynamic_shared[];
+#define DYNAMIC_SHARED() simt_dynamic_shared
+
+SIMT int thread_index(void) { return (int)threadIdx.x; }
+SIMT int block_threads(void) { return (int)blockDim.x; }
+SIMT int block_index(void) { return (int)blockIdx.x; }
+SIMT int block_row(void) { return (int)blockIdx.y; }
+SIMT void block_barrier(void) { __syncthreads(); }
+/* A barrier that returns the disjunction, or the sum, of the threads' flags. */
+SIMT bool block_any(bool flag) { return __syncthreads_or(flag); }
+SIMT int block_count(bool flag) { return __syncthreads_count(flag); }
+
+SIMT int lane_index(void) { return (int)(threadIdx.x & 31u); }
+SIMT void warp_barrier(void) { __syncwarp(); }
+SIMT uint32_t warp_ballot(bool flag) { return __ballot_sync(~0u, flag); }
+SIMT bool warp_any(bool flag) { return __any_sync(~0u, flag); }
+SIMT uint32_t warp_read(uint32_t value, int lane) { return __shfl_sync(~0u, value, lane); }
+/* The value of the lane `by` lanes below (above); the own value if there is none. */
+SIMT uint32_t warp_read_up(uint32_t value, int by) { return __shfl_up_sync(~0u, value, by); }
+SIMT uint32_t warp_read_down(uint32_t value, int by) { return __shfl_down_sync(~0u, value, by); }
+SIMT uint32_t warp_read_xor(uint32_t value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
+
+/* They return the previous value. */
+SIMT uint32_t atomic_add(uint32_t *at, uint32_t value) { return atomicAdd(at, value); }
+SIMT uint32_t atomic_or(uint32_t *at, uint32_t value) { return atomicOr(at, value); }
+SIMT uint32_t atomic_min(uint32_t *at, uint32_t value) { return atomicMin(at, value); }
+SIMT uint32_t atomic_max(uint32_t *at, uint32_t value) { return atomicMax(at, value); }
+
+/* Exchange between blocks: `publish` makes the thread's earlier writes visible first; a block that
+ * has read the value with `poll` sees them. A loop that polls calls `relax`. Such a loop may only
+ * wait for blocks with lower indices. */
+SIMT void publish(uint64_t *at, uint64_t value)
+{
+    __threadfence();
+    *(volatile unsigned long long *)at = value;
+}
+SIMT uint64_t poll(const uint64_t *at)
+{
+    uint64_t value = *(const volatile unsigned long long *)at;
+    __threadfence();
+    return value;
+}
+SIMT void publish_word(uint32_t *at, uint32_t value)
+{
+    __threadfence();
+    *(volatile unsigned *)at = value;
+}
+SIMT uint32_t poll_word(const uint32_t *at)
+{
+    uint32_t value = *(const volatile unsigned *)at;
+    __threadfence();
+    return value;
+}
+SIMT void relax(void) { __nanosleep(20); }
+
+/* Loads of memory that nothing writes while the kernel runs. 2 and 4 words must be aligned. */
+SIMT uint32_t load_word(const void *at) { return __ldg((const uint32_t *)at); }
+SIMT words2 load_words2(const void *at) { return __ldg((const uint2 *)at); }
+SIMT words4 load_words4(const void *at) { return __ldg((const uint4 *)at); }
+
+#else
+
+#include "gpu/jpeg/simt_host.h"
+
+#endif
+
+/* ---- arithmetic: the same results on device and host ---- */
+
+/* Number of leading zeros, 32 for 0. */
+DEVICE int leading_zeros(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+    return __clz((int)x);
+#else
+    return x ? __builtin_clz(x) : 32;
+#endif
+}
+
+/* Position of the most significant 1, -1 for 0. */
+DEVICE int highest_bit(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+    int position;
+    asm("bfind.u32 %0, %1;" : "=r"(position) : "r"(x));
+    return position;
+#else
+    return x ? 31 - __builtin_clz(x) : -1;
+#endif
+}
+
+/* Position of the least significant 1, -1 for 0. */
+DEVICE int lowest_bit(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+    return __ffs((int)x) - 1;
+#else
+    return x ? __builtin_ctz(x) : -1;
+#endif
+}
+
+DEVICE int count_bits(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+    return __popc(x);
+#else
+    return __builtin_popcount(x);
+#endif
+}
+
+/* The upper (lower) word of high:low shifted left (right) by shift mod 32. */
+DEVICE uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t shift)
+{
+#ifdef __CUDA_ARCH__
+    return __funnelshift_l(low, high, shift);
+#else
+    shift &= 31;
+    return shift ? high << shift | low >> (32 - shift) : high;
+#endif
+}
+
+DEVICE uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t shift)
+{
+#ifdef __CUDA_ARCH__
+    return __funnelshift_r(low, high, shift);
+#else
+    shift &= 31;
+    return shift ? high << (32 - shift) | low >> shift : low;
+#endif
+}
+
+DEVICE uint32_t multiply_high(uint32_t a, uint32_t b)
+{
+#ifdef __CUDA_ARCH__
+    return __umulhi(a, b);
+#else
+    return (uint32_t)((uint64_t)a * b >> 32);
+#endif
+}
+
+DEVICE uint32_t swap_bytes(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+    return __byte_perm(x, 0, 0x0123);
+#else
+    return __builtin_bswap32(x);
+#endif
+}
+
+/* sum + the products of the bytes of a (unsigned) and of b (signed). */
+DEVICE int dot_bytes(uint32_t a, uint32_t b, int sum)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
+    int result;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+#else
+    for (int i = 0; i < 4; i++)
+        sum += (int)(a >> 8 * i & 255) * (int8_t)(b >> 8 * i & 255);
+    return sum;
+#endif
+}
+
+DEVICE float float_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+DEVICE uint32_t bits_of_float(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* a * b + c, rounded once. */
+DEVICE float multiply_add(float a, float b, float c)
+{
+#ifdef __CUDA_ARCH__
+    return __fmaf_rn(a, b, c);
+#else
+    return __builtin_fmaf(a, b, c);
+#endif
+}
+
+/* ---- scans ---- */
+
+/* The sum of the values of all lower lanes. *total: of all lanes. */
+SIMT uint32_t warp_scan(uint32_t value, uint32_t *total)
+{
+    uint32_t sum = value;
+    UNROLL
+    for (int by = 1; by < WARP_LANES; by *= 2) {
+        uint32_t below = warp_read_up(sum, by);
+        if (lane_index() >= by)
+            sum += below;
+    }
+    *total = warp_read(sum, WARP_LANES - 1);
+    return sum - value;
+}
+
+/* The sum of the values of all lower threads of the block, whose size is a multiple of a warp.
+ * *total: of all threads. sums: WARP_LANES words in shared memory, for this call alone until the
+ * next barrier after it. */
+SIMT uint32_t block_scan(uint32_t value, uint32_t *total, uint32_t *sums)
+{
+    int lane = lane_index(), warp = thread_index() / WARP_LANES;
+    int warps = block_threads() / WARP_LANES;
+    uint32_t of_warp, all;
+    uint32_t below = warp_scan(value, &of_warp);
+    block_barrier();
+    if (lane == 0)
+        sums[warp] = of_warp;
+    block_barrier();
+    uint32_t before = warp_scan(lane < warps ? sums[lane] : 0, &all);
+    *total = all;
+    return warp_read(before, warp) + below;
+}
+
+#endif

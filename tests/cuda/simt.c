@@ -1,0 +1,311 @@
+/*
+ * simt.c - runs the kernels of the JPEG codec on the host (gpu/jpeg/simt_host.h).
+ *
+ * Each thread of a block is a coroutine with a stack of its own. A lane that waits for its warp
+ * switches to the next lane of the warp. When all lanes of a warp wait for the block, the next warp
+ * runs. A thread that has returned counts as present at every barrier, as on a device.
+ */
+#include "gpu/jpeg/simt.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include "tests/cuda/cuda_runtime.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN 1
+#endif
+#endif
+#ifdef ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define THREADS_MAX 1024
+#define LANES 32
+#define STACK_BYTES (64 * 1024)
+/* Switches without an arrival at a barrier after which the block counts as deadlocked. A thread
+ * that waits for another block never continues, because earlier blocks have ended. */
+#define IDLE_SWITCHES_MAX 1000000
+
+enum state { RUNS, AT_BLOCK_BARRIER, RETURNED };
+
+struct thread {
+    ucontext_t context;
+    void *stack_pointer; /* of a suspended thread; x86-64 only */
+    unsigned char *stack;
+    enum state state;
+};
+
+struct warp {
+    unsigned alive, arrived, generation;
+    uint32_t values[2][LANES]; /* exchanged at the barrier of an even and of an odd generation */
+};
+
+static struct {
+    void (*kernel)(const void *args);
+    const void *args;
+    unsigned block_x, block_y, thread_count;
+    struct thread threads[THREADS_MAX];
+    struct warp warps[THREADS_MAX / LANES];
+    unsigned alive, arrived, generation;
+    int count, counted; /* of the flags at this block barrier, and at the last one */
+    unsigned now;       /* the running thread */
+    unsigned long idle;
+    unsigned char *shared;
+    struct thread launcher;
+} simt;
+
+/* ---- coroutines ---- */
+
+#if defined(__x86_64__)
+/* Saves the callee-saved registers on the old stack and loads those of the new one. swapcontext
+ * does the same with a system call for the signal mask, which takes ten times as long. */
+__attribute__((naked, noinline)) static void
+switch_stack(void **save __attribute__((unused)), void *load __attribute__((unused)))
+{
+    __asm__("pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n\t"
+            "movq %rsp, (%rdi); movq %rsi, %rsp\n\t"
+            "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp; ret");
+}
+#endif
+
+static void switch_thread(struct thread *from, struct thread *to)
+{
+#ifdef ASAN
+    void *fake = NULL;
+    bool ends = from->state == RETURNED;
+    __sanitizer_start_switch_fiber(ends ? NULL : &fake, to->stack, STACK_BYTES);
+#endif
+#if defined(__x86_64__)
+    switch_stack(&from->stack_pointer, to->stack_pointer);
+#else
+    swapcontext(&from->context, &to->context);
+#endif
+#ifdef ASAN
+    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#endif
+}
+
+static struct thread *thread_of(unsigned index) { return &simt.threads[index]; }
+
+/* The next thread to run: a lane of the same warp if one can run, else the first of the next warp
+ * that has one. NULL: all have returned. */
+static struct thread *next_thread(void)
+{
+    unsigned base = simt.now / LANES * LANES;
+    for (unsigned i = 1; i <= LANES; i++) {
+        unsigned index = base + (simt.now - base + i) % LANES;
+        if (index < simt.thread_count && thread_of(index)->state == RUNS) {
+            simt.now = index;
+            return thread_of(index);
+        }
+    }
+    for (unsigned i = 0; i < simt.thread_count; i++) {
+        unsigned index = (base + LANES + i) % simt.thread_count;
+        if (thread_of(index)->state == RUNS) {
+            simt.now = index;
+            return thread_of(index);
+        }
+    }
+    return NULL;
+}
+
+static void yield(void)
+{
+    struct thread *self = thread_of(simt.now), *next = next_thread();
+    if (++simt.idle > IDLE_SWITCHES_MAX || (!next && simt.alive > 0)) {
+        fprintf(stderr, "simt: the threads of block %u, %u wait for each other\n", simt.block_x,
+                simt.block_y);
+        abort();
+    }
+    if (!next)
+        next = &simt.launcher;
+    if (next != self)
+        switch_thread(self, next);
+}
+
+/* ---- barriers ---- */
+
+static struct warp *warp_of(unsigned thread) { return &simt.warps[thread / LANES]; }
+
+static void open_warp(struct warp *warp)
+{
+    if (warp->alive > 0 && warp->arrived == warp->alive) {
+        warp->arrived = 0;
+        warp->generation++;
+        simt.idle = 0;
+    }
+}
+
+static void open_block(void)
+{
+    if (simt.alive == 0 || simt.arrived < simt.alive)
+        return;
+    simt.arrived = 0;
+    simt.generation++;
+    simt.counted = simt.count;
+    simt.count = 0;
+    simt.idle = 0;
+    for (unsigned i = 0; i < simt.thread_count; i++)
+        if (thread_of(i)->state == AT_BLOCK_BARRIER)
+            thread_of(i)->state = RUNS;
+}
+
+void warp_barrier(void)
+{
+    struct warp *warp = warp_of(simt.now);
+    unsigned generation = warp->generation;
+    warp->arrived++;
+    open_warp(warp);
+    while (warp->generation == generation)
+        yield();
+}
+
+int block_count(bool flag)
+{
+    unsigned generation = simt.generation;
+    simt.count += flag;
+    simt.arrived++;
+    thread_of(simt.now)->state = AT_BLOCK_BARRIER;
+    open_block();
+    while (simt.generation == generation)
+        yield();
+    return simt.counted;
+}
+
+void block_barrier(void) { (void)block_count(false); }
+
+uint32_t warp_read(uint32_t value, int lane)
+{
+    struct warp *warp = warp_of(simt.now);
+    uint32_t *values = warp->values[warp->generation % 2];
+    values[simt.now % LANES] = value;
+    warp_barrier();
+    return values[lane & (LANES - 1)];
+}
+
+uint32_t warp_ballot(bool flag)
+{
+    struct warp *warp = warp_of(simt.now);
+    uint32_t *values = warp->values[warp->generation % 2], ballot = 0;
+    values[simt.now % LANES] = flag;
+    warp_barrier();
+    for (unsigned i = 0; i < LANES && simt.now / LANES * LANES + i < simt.thread_count; i++)
+        ballot |= values[i] << i;
+    return ballot;
+}
+
+void relax(void) { yield(); }
+
+int thread_index(void) { return (int)simt.now; }
+int block_threads(void) { return (int)simt.thread_count; }
+int block_index(void) { return (int)simt.block_x; }
+int block_row(void) { return (int)simt.block_y; }
+int lane_index(void) { return (int)(simt.now % LANES); }
+unsigned char *simt_dynamic_shared(void) { return simt.shared; }
+
+/* ---- launches ---- */
+
+static void run_thread(void)
+{
+#ifdef ASAN
+    __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
+#endif
+    simt.kernel(simt.args);
+    unsigned self = simt.now;
+    thread_of(self)->state = RETURNED;
+    simt.alive--;
+    warp_of(self)->alive--;
+    open_warp(warp_of(self));
+    open_block();
+    yield();
+}
+
+static void prepare(struct thread *thread)
+{
+    thread->state = RUNS;
+    if (!thread->stack)
+        thread->stack = malloc(STACK_BYTES);
+#if defined(__x86_64__)
+    /* The frame that switch_stack pops: six registers and the address of run_thread. At its entry
+     * the stack pointer is 8 modulo 16, as after a call. */
+    void **top = (void **)(thread->stack + STACK_BYTES) - 2;
+    *--top = (void *)run_thread;
+    for (int i = 0; i < 6; i++)
+        *--top = NULL;
+    thread->stack_pointer = top;
+#else
+    getcontext(&thread->context);
+    thread->context.uc_stack.ss_sp = thread->stack;
+    thread->context.uc_stack.ss_size = STACK_BYTES;
+    thread->context.uc_link = NULL;
+    makecontext(&thread->context, run_thread, 0);
+#endif
+}
+
+static void run_block(size_t shared)
+{
+    simt.shared = malloc(shared ? shared : 1);
+    memset(simt.shared, 0xA5, shared);
+    simt.alive = simt.thread_count;
+    simt.arrived = simt.generation = 0;
+    simt.count = simt.counted = 0;
+    simt.idle = 0;
+    memset(simt.warps, 0, sizeof simt.warps);
+    for (unsigned i = 0; i < simt.thread_count; i++) {
+        prepare(thread_of(i));
+        warp_of(i)->alive++;
+    }
+    simt.now = 0;
+    switch_thread(&simt.launcher, thread_of(0));
+    free(simt.shared);
+    simt.shared = NULL;
+}
+
+struct launched {
+    void (*kernel)(const void *args);
+    simt_grid grid;
+    unsigned threads;
+    size_t shared;
+    unsigned char args[];
+};
+
+/* Runs on any thread, and frees the record. */
+static void run_kernel(void *argument)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct launched *launched = argument;
+    pthread_mutex_lock(&lock);
+    simt.kernel = launched->kernel;
+    simt.args = launched->args;
+    simt.thread_count = launched->threads;
+    for (simt.block_y = 0; simt.block_y < launched->grid.y; simt.block_y++)
+        for (simt.block_x = 0; simt.block_x < launched->grid.x; simt.block_x++)
+            run_block(launched->shared);
+    pthread_mutex_unlock(&lock);
+    free(launched);
+}
+
+int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_bytes,
+                simt_grid grid, unsigned threads, size_t shared, struct CUstream_st *stream)
+{
+    struct launched *launched = malloc(sizeof *launched + args_bytes);
+    if (threads == 0 || threads > THREADS_MAX || !launched) {
+        fprintf(stderr, "simt: %u threads per block; 1 to %d are allowed\n", threads, THREADS_MAX);
+        abort();
+    }
+    launched->kernel = kernel;
+    launched->grid = grid;
+    launched->threads = threads;
+    launched->shared = shared;
+    memcpy(launched->args, args, args_bytes);
+    if (stream)
+        return cudaLaunchHostFunc(stream, run_kernel, launched);
+    run_kernel(launched);
+    return 0;
+}

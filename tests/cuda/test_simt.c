@@ -1,0 +1,55 @@
+/* test_simt.c - the host's implementation of the subset of CUDA C for the JPEG kernels. */
+#include "gpu/jpeg/simt.h"
+#include "tests/fixtures/test.h"
+
+#define THREADS 224
+#define BLOCKS 5
+
+struct sums {
+    uint32_t *to;
+    int active; /* threads that do not return at once */
+};
+
+/* Every thread writes the sum of 3 * index over all lower threads, plus the total and a count. */
+KERNEL(sum_below, THREADS, 1, struct sums)
+{
+    SHARED uint32_t sums[WARP_LANES];
+    uint32_t *values = (uint32_t *)DYNAMIC_SHARED(), total;
+    int thread = thread_index();
+    values[thread] = (uint32_t)thread * 3;
+    uint32_t below = block_scan(values[thread], &total, sums);
+    uint32_t odd = warp_ballot(thread & 1);
+    int thirds = block_count(thread % 3 == 0);
+    uint32_t mirrored = warp_read_xor((uint32_t)lane_index(), WARP_LANES - 1);
+    if (thread >= args.active)
+        return;
+    block_barrier();
+    if (odd == 0xAAAAAAAA && mirrored == (uint32_t)(WARP_LANES - 1 - lane_index()))
+        args.to[block_index() * THREADS + thread] = below + total + (uint32_t)thirds;
+}
+
+TEST(threads_of_a_block_exchange_values)
+{
+    static uint32_t to[BLOCKS * THREADS];
+    struct sums args = {to, THREADS};
+    assert_int_equal(LAUNCH(sum_below, THREADS, BLOCKS, THREADS * sizeof *to, NULL, args), 0);
+    uint32_t total = 3 * THREADS * (THREADS - 1) / 2, thirds = (THREADS + 2) / 3;
+    for (uint32_t i = 0; i < BLOCKS * THREADS; i++) {
+        uint32_t thread = i % THREADS;
+        assert_int_equal(to[i], 3 * thread * (thread - 1) / 2 + total + thirds);
+    }
+}
+
+TEST(threads_that_have_returned_open_barriers)
+{
+    static uint32_t to[BLOCKS * THREADS];
+    struct sums args = {to, 40};
+    assert_int_equal(LAUNCH(sum_below, THREADS, dim3(1, BLOCKS), THREADS * sizeof *to, NULL, args),
+                     0);
+    assert_true(to[39] != 0 && to[40] == 0);
+}
+
+int main(void)
+{
+    return run_all();
+}
