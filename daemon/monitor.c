@@ -66,17 +66,8 @@ static void look_at_engine(struct snapshot *snapshot, struct engine *engine)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         struct snapshot_device *device = &snapshot->devices[d];
-        struct engine_activity *sum = &device->activity;
-        struct engine_activity past = engine_take_activity_of(engine, d);
-        sum->h2d_s += past.h2d_s;
-        sum->kernel_s += past.kernel_s;
-        sum->d2h_s += past.d2h_s;
-        sum->any_s += past.any_s;
-        sum->h2d_bytes += past.h2d_bytes;
-        sum->d2h_bytes += past.d2h_bytes;
-        sum->turns += past.turns;
-        sum->tasks += past.tasks;
-        device->memory = engine_device_usage_of(engine, d);
+        engine_take_activity(engine, d, &device->activity);
+        device->memory = engine_device_usage(engine, d);
     }
 }
 

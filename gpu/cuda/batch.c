@@ -42,7 +42,7 @@ static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, 
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
     error_set(&task->error, STATUS_GPU_FAILED, "%s: starting the job: %s (%s)",
-              slot->device->name, cudaGetErrorString(result), cudaGetErrorName(result));
+              slot->device->base.name, cudaGetErrorString(result), cudaGetErrorName(result));
     return cudaSuccess;
 }
 
@@ -53,7 +53,7 @@ static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
 {
     list_each(node, &slot->tasks)
     {
-        struct engine_task *task = container_of(node, struct engine_task, node);
+        struct engine_task *task = cuda_task(node);
         cudaError_t result = cudaSuccess;
         if (task->error.status == STATUS_OK)
             result = note(slot, task, step(task, slot->stream));
@@ -84,7 +84,7 @@ static cudaError_t choose_device(struct cuda_slot *slot)
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
     list_each(node, &slot->tasks)
-        (void)note(slot, container_of(node, struct engine_task, node), result);
+        (void)note(slot, cuda_task(node), result);
     slot->measured = false;
     return cudaSuccess;
 }
@@ -192,7 +192,7 @@ static cudaError_t launch_all(struct cuda_slot *slot)
     list_each(node, &slot->tasks)
     {
         struct course *course = &courses[count++];
-        course->task = container_of(node, struct engine_task, node);
+        course->task = cuda_task(node);
         course->buffers = buffers_of(course->task);
         course->at_variant = course->at_pass = 0;
     }
@@ -267,10 +267,10 @@ static void add_activity(struct cuda_device *device, const struct part *parts, d
     double at_s = start_s;
     for (int i = 0; i < PARTS; i++) {
         double end_s = at_s + (double)parts[i].took_ns * 1e-9;
-        activity_add(&device->activity, kinds[i], at_s, end_s);
+        activity_add(&device->base.activity, kinds[i], at_s, end_s);
         at_s = end_s;
     }
-    activity_add(&device->activity, ACTIVITY_ANY, start_s, at_s);
+    activity_add(&device->base.activity, ACTIVITY_ANY, start_s, at_s);
 }
 
 /* Gives the task its share of each part's time, by bytes. The shares of a part follow each other.
@@ -295,7 +295,7 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
     double bytes[PARTS];
     list_each(node, &slot->tasks)
     {
-        const struct engine_task *task = container_of(node, struct engine_task, node);
+        const struct engine_task *task = cuda_task(node);
         if (task->error.status != STATUS_OK)
             continue;
         bytes_of(task->plan, bytes);
@@ -304,12 +304,12 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
     }
     list_each(node, &slot->tasks)
     {
-        struct engine_task *task = container_of(node, struct engine_task, node);
+        struct engine_task *task = cuda_task(node);
         if (task->error.status == STATUS_OK)
             give_share(task, parts, placed);
     }
-    slot->device->h2d_bytes += (uint64_t)parts[H2D].bytes;
-    slot->device->d2h_bytes += (uint64_t)parts[D2H].bytes;
+    slot->device->base.counted.h2d_bytes += (uint64_t)parts[H2D].bytes;
+    slot->device->base.counted.d2h_bytes += (uint64_t)parts[D2H].bytes;
 }
 
 void cuda_batch_take_times(struct cuda_slot *slot)

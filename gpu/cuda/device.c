@@ -136,7 +136,7 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     device->ordinal = ordinal;
     list_init(&device->waiting);
     list_init(&device->small);
-    snprintf(device->name, sizeof(device->name), "cuda:%d", ordinal);
+    snprintf(device->base.name, sizeof(device->base.name), "cuda:%d", ordinal);
 
     cudaError_t result = CUDA_TRY(cudaSetDevice(ordinal));
     if (result == cudaSuccess)
@@ -144,18 +144,18 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     if (result == cudaSuccess)
         result = choose_streams(ordinal, config, &streams);
     if (result != cudaSuccess)
-        return error_set(error, STATUS_GPU_FAILED, "%s cannot be opened: %s (%s)", device->name,
-                         cudaGetErrorString(result), cudaGetErrorName(result));
+        return error_set(error, STATUS_GPU_FAILED, "%s cannot be opened: %s (%s)",
+                         device->base.name, cudaGetErrorString(result), cudaGetErrorName(result));
 
     struct pool_backend backend = {device_alloc, device_free, device};
     size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
-    device->pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
+    device->base.pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
     device->slots = calloc(streams, sizeof(struct cuda_slot));
-    if (!device->pool || !device->slots)
+    if (!device->base.pool || !device->slots)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",
-                         device->name);
-    device->slot_count = streams;
-    for (uint32_t i = 0; i < device->slot_count && result == cudaSuccess; i++) {
+                         device->base.name);
+    device->base.slot_count = streams;
+    for (uint32_t i = 0; i < device->base.slot_count && result == cudaSuccess; i++) {
         device->slots[i].device = device;
         list_init(&device->slots[i].tasks);
         result = slot_open(&device->slots[i]);
@@ -163,16 +163,16 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     if (result == cudaSuccess)
         result = clock_open(device);
     if (result != cudaSuccess)
-        return error_set(error, STATUS_GPU_FAILED, "%s: streams and events: %s (%s)", device->name,
-                         cudaGetErrorString(result), cudaGetErrorName(result));
-    return activity_open(&device->activity, error);
+        return error_set(error, STATUS_GPU_FAILED, "%s: streams and events: %s (%s)",
+                         device->base.name, cudaGetErrorString(result), cudaGetErrorName(result));
+    return activity_open(&device->base.activity, error);
 }
 
 void cuda_device_close(struct cuda_device *device)
 {
-    if (device->pool)
+    if (device->base.pool)
         (void)cudaSetDevice(device->ordinal);
-    for (uint32_t i = 0; i < device->slot_count; i++)
+    for (uint32_t i = 0; i < device->base.slot_count; i++)
         slot_close(&device->slots[i]);
     for (int i = 0; i < 2; i++)
         if (device->clock.base[i])
@@ -180,10 +180,10 @@ void cuda_device_close(struct cuda_device *device)
     device->clock.base[0] = device->clock.base[1] = NULL;
     free(device->slots);
     device->slots = NULL;
-    device->slot_count = 0;
-    pool_destroy(device->pool);
-    device->pool = NULL;
-    activity_close(&device->activity);
+    device->base.slot_count = 0;
+    pool_destroy(device->base.pool);
+    device->base.pool = NULL;
+    activity_close(&device->base.activity);
     (void)cudaGetLastError();
 }
 

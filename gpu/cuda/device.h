@@ -9,11 +9,8 @@
 #ifndef GPUIMGD_GPU_CUDA_DEVICE_H
 #define GPUIMGD_GPU_CUDA_DEVICE_H
 
-#include <pthread.h>
-
 #include <cuda_runtime.h>
 
-#include "gpu/engine/activity.h"
 #include "gpu/engine/engine_impl.h"
 
 /* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
@@ -68,18 +65,14 @@ struct cuda_clock {
 };
 
 struct cuda_device {
+    struct engine_device base;
     struct cuda_engine *engine;
     int ordinal;
-    char name[24]; /* "cuda:0" */
-    struct pool *pool;
     unsigned reserved; /* jobs that hold memory on this device */
     struct cuda_slot *slots;
-    uint32_t slot_count;
     struct list waiting; /* tasks that take a slot each, FIFO */
     struct list small;   /* small tasks, which share a slot */
     struct cuda_clock clock;
-    struct activity activity;
-    uint64_t h2d_bytes, d2h_bytes, turns, tasks;
 };
 
 struct cuda_engine {
@@ -87,7 +80,6 @@ struct cuda_engine {
     void (*wake)(void *context);
     void *wake_context;
     struct cuda_device devices[DEVICES_MAX];
-    uint32_t device_count;
     pthread_mutex_t lock; /* guards `ended` */
     struct list ended;    /* slots whose streams have reported their end */
     struct list finished; /* tasks whose `done` engine_reap will call */
@@ -96,6 +88,16 @@ struct cuda_engine {
     uint64_t awake_ns; /* when the process last resumed after a suspension, or 0 */
     bool pageable_said;
 };
+
+static inline struct cuda_engine *cuda_engine(struct engine *engine)
+{
+    return container_of(engine, struct cuda_engine, base);
+}
+
+static inline struct engine_task *cuda_task(struct list_node *node)
+{
+    return container_of(node, struct engine_task, node);
+}
 
 /* ---- device.c ---- */
 

@@ -9,32 +9,6 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/try.h"
 
-static struct cuda_engine *cuda_engine(struct engine *engine)
-{
-    return container_of(engine, struct cuda_engine, base);
-}
-
-static const struct cuda_engine *cuda_engine_const(const struct engine *engine)
-{
-    return container_of((struct engine *)engine, struct cuda_engine, base);
-}
-
-static const char *cuda_name(const struct engine *engine, uint32_t device)
-{
-    const struct cuda_engine *cuda = cuda_engine_const(engine);
-    return cuda->devices[device < cuda->device_count ? device : 0].name;
-}
-
-static uint32_t cuda_devices(const struct engine *engine)
-{
-    return cuda_engine_const(engine)->device_count;
-}
-
-static uint32_t cuda_slots(const struct engine *engine, uint32_t device)
-{
-    return cuda_engine_const(engine)->devices[device].slot_count;
-}
-
 /* ---- memory ---- */
 
 /* Whether device a should take the next job before b: fewer jobs, then more free bytes. */
@@ -42,14 +16,14 @@ static bool device_before(const struct cuda_device *a, const struct cuda_device 
 {
     if (a->reserved != b->reserved)
         return a->reserved < b->reserved;
-    struct pool_usage ua = pool_usage(a->pool), ub = pool_usage(b->pool);
+    struct pool_usage ua = pool_usage(a->base.pool), ub = pool_usage(b->base.pool);
     return ua.budget - ua.used > ub.budget - ub.used;
 }
 
 /* Sorts the devices by preference. Insertion sort is enough for a few devices. */
 static void order_devices(struct cuda_engine *cuda, uint32_t *order)
 {
-    for (uint32_t d = 0; d < cuda->device_count; d++) {
+    for (uint32_t d = 0; d < cuda->base.device_count; d++) {
         uint32_t at = d;
         for (; at > 0 && device_before(&cuda->devices[d], &cuda->devices[order[at - 1]]); at--)
             order[at] = order[at - 1];
@@ -64,7 +38,7 @@ static enum engine_reserved take_device(struct cuda_engine *cuda, uint32_t wante
     if (bytes == 0)
         return ENGINE_RESERVED;
     if (wanted == ENGINE_ANY_DEVICE) {
-        count = cuda->device_count;
+        count = cuda->base.device_count;
         order_devices(cuda, order);
     } else {
         order[0] = wanted;
@@ -72,7 +46,7 @@ static enum engine_reserved take_device(struct cuda_engine *cuda, uint32_t wante
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_device *device = &cuda->devices[order[i]];
         bool exhausted;
-        if (pool_take(device->pool, bytes, &memory->device_block, &exhausted)) {
+        if (pool_take(device->base.pool, bytes, &memory->device_block, &exhausted)) {
             memory->device = order[i];
             device->reserved++;
             return ENGINE_RESERVED;
@@ -81,7 +55,7 @@ static enum engine_reserved take_device(struct cuda_engine *cuda, uint32_t wante
     }
     if (never < count)
         return ENGINE_WAIT;
-    return engine_never(cuda->devices[order[0]].pool, bytes, "device_bytes", error);
+    return engine_never(cuda->devices[order[0]].base.pool, bytes, "device_bytes", error);
 }
 
 static void cuda_release(struct engine *engine, struct engine_memory *memory)
@@ -90,7 +64,7 @@ static void cuda_release(struct engine *engine, struct engine_memory *memory)
     if (memory->device_block.memory) {
         struct cuda_device *device = &cuda->devices[memory->device];
         device->reserved--;
-        pool_give(device->pool, &memory->device_block);
+        pool_give(device->base.pool, &memory->device_block);
     }
     pool_give(engine->pinned, &memory->pinned_block);
 }
@@ -118,26 +92,6 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
     return reserved;
 }
 
-/* ---- activity and usage ---- */
-
-static struct engine_activity cuda_take_activity(struct engine *engine, uint32_t index)
-{
-    struct cuda_device *device = &cuda_engine(engine)->devices[index];
-    struct engine_activity total = {};
-    activity_take(&device->activity, &total);
-    total.h2d_bytes = device->h2d_bytes;
-    total.d2h_bytes = device->d2h_bytes;
-    total.turns = device->turns;
-    total.tasks = device->tasks;
-    device->h2d_bytes = device->d2h_bytes = device->turns = device->tasks = 0;
-    return total;
-}
-
-static struct pool_usage cuda_device_usage(const struct engine *engine, uint32_t index)
-{
-    return pool_usage(cuda_engine_const(engine)->devices[index].pool);
-}
-
 /* ---- closing ---- */
 
 /* Checks free slots as well. A callback that has put its slot on the ended list may still be in
@@ -146,7 +100,7 @@ static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
     (void)cudaSetDevice(device->ordinal);
-    for (uint32_t s = 0; s < device->slot_count; s++)
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
         if (cuda_query(device->slots[s].stream) == cudaErrorNotReady)
             idle = false;
     return idle;
@@ -155,7 +109,7 @@ static bool device_idle(struct cuda_device *device)
 /* Closes what is open. Nothing may be on the devices. */
 static void cuda_free_engine(struct cuda_engine *cuda)
 {
-    for (uint32_t d = 0; d < cuda->device_count; d++)
+    for (uint32_t d = 0; d < cuda->base.device_count; d++)
         cuda_device_close(&cuda->devices[d]);
     pool_destroy(cuda->base.pinned);
     pthread_mutex_destroy(&cuda->lock);
@@ -168,11 +122,11 @@ static void cuda_close(struct engine *engine)
     struct cuda_engine *cuda = cuda_engine(engine);
     const struct timespec pause = {0, 1000000};
     uint64_t until_ns = clock_now_ns() + DEVICE_CLOSE_NS;
-    for (uint32_t d = 0; d < cuda->device_count; d++) {
+    for (uint32_t d = 0; d < cuda->base.device_count; d++) {
         while (!device_idle(&cuda->devices[d])) {
             if (clock_now_ns() > until_ns) {
                 log_error("%s is still running jobs; the system will free its memory",
-                          cuda->devices[d].name);
+                          cuda->devices[d].base.name);
                 return;
             }
             nanosleep(&pause, NULL);
@@ -187,10 +141,13 @@ static void cuda_condemn(struct engine *engine, const char *why)
 }
 
 static const struct engine_table cuda_table = {
-    false,         cuda_close,   cuda_name,    cuda_devices,
-    cuda_slots,    cuda_reserve, cuda_release, NULL /* run */,
-    cuda_submit,   cuda_start,   cuda_reap,    cuda_condemn,
-    cuda_take_activity,          cuda_device_usage,
+    .close = cuda_close,
+    .reserve = cuda_reserve,
+    .release = cuda_release,
+    .submit = cuda_submit,
+    .start = cuda_start,
+    .reap = cuda_reap,
+    .condemn = cuda_condemn,
 };
 
 /* ---- opening ---- */
@@ -243,11 +200,11 @@ static void describe(struct cuda_engine *cuda)
         snprintf(cuda->base.description, sizeof(cuda->base.description), "CUDA");
         return;
     }
-    if (cuda->device_count > 1)
-        snprintf(several, sizeof(several), "%u x ", cuda->device_count);
+    if (cuda->base.device_count > 1)
+        snprintf(several, sizeof(several), "%u x ", cuda->base.device_count);
     snprintf(cuda->base.description, sizeof(cuda->base.description),
              "%s%.80s, %d SMs, %u streams, driver %d.%d", several, properties.name,
-             properties.multiProcessorCount, cuda->devices[0].slot_count, driver / 1000,
+             properties.multiProcessorCount, cuda->devices[0].base.slot_count, driver / 1000,
              driver % 1000 / 10);
 }
 
@@ -332,7 +289,8 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     if (!cuda->base.pinned)
         status = error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CUDA engine's pool");
     for (uint32_t d = 0; d < count && !status; d++) {
-        cuda->device_count = d + 1;
+        cuda->base.device_count = d + 1;
+        cuda->base.devices[d] = &cuda->devices[d].base;
         status = cuda_device_open(&cuda->devices[d], cuda, ordinals[d], config, error);
     }
     if (status) {

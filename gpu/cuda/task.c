@@ -13,16 +13,6 @@
 #include "conf/clock.h"
 #include "gpu/cuda/try.h"
 
-static struct engine_task *task_of(struct list_node *node)
-{
-    return container_of(node, struct engine_task, node);
-}
-
-static struct cuda_engine *cuda_engine(struct engine *engine)
-{
-    return container_of(engine, struct cuda_engine, base);
-}
-
 /* ---- device faults ---- */
 
 static void fail_task(struct cuda_engine *cuda, struct engine_task *task, bool on_device)
@@ -36,7 +26,7 @@ static void fail_tasks(struct cuda_engine *cuda, struct list *tasks, bool on_dev
 {
     struct list_node *node;
     while ((node = list_pop(tasks)))
-        fail_task(cuda, task_of(node), on_device);
+        fail_task(cuda, cuda_task(node), on_device);
 }
 
 /* Slots with failed tasks stay busy, because the device may still access their memory. */
@@ -48,14 +38,14 @@ void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck
     if (!struck)
         error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s", what);
     else if (result == cudaSuccess)
-        error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s", struck->name, what);
+        error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s", struck->base.name, what);
     else
-        error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s: %s (%s)", struck->name, what,
+        error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s: %s: %s (%s)", struck->base.name, what,
                   cudaGetErrorString(result), cudaGetErrorName(result));
     log_error("%s", cuda->base.fault.text);
-    for (uint32_t d = 0; d < cuda->device_count; d++) {
+    for (uint32_t d = 0; d < cuda->base.device_count; d++) {
         struct cuda_device *device = &cuda->devices[d];
-        for (uint32_t s = 0; s < device->slot_count; s++)
+        for (uint32_t s = 0; s < device->base.slot_count; s++)
             fail_tasks(cuda, &device->slots[s].tasks, device == struck);
         fail_tasks(cuda, &device->waiting, false);
         fail_tasks(cuda, &device->small, false);
@@ -90,7 +80,7 @@ static void slot_start(struct cuda_slot *slot)
     slot->deadline_ns = 0;
     list_each(node, &slot->tasks)
     {
-        struct engine_task *task = task_of(node);
+        struct engine_task *task = cuda_task(node);
         task->slot = (uint32_t)(slot - device->slots);
         if (task->deadline_ns && (!slot->deadline_ns || task->deadline_ns < slot->deadline_ns))
             slot->deadline_ns = task->deadline_ns;
@@ -111,7 +101,7 @@ static void slot_start(struct cuda_slot *slot)
 static void expire(struct cuda_device *device, struct engine_task *task)
 {
     error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
-              device->name);
+              device->base.name);
     list_push(&device->engine->finished, &task->node);
 }
 
@@ -124,16 +114,16 @@ static void expire_waiting(struct cuda_device *device, struct list *waiting, uin
 {
     list_each_safe(node, after, waiting)
     {
-        if (!expired(task_of(node), now_ns))
+        if (!expired(cuda_task(node), now_ns))
             continue;
         list_remove(waiting, node);
-        expire(device, task_of(node));
+        expire(device, cuda_task(node));
     }
 }
 
 static struct cuda_slot *free_slot(struct cuda_device *device)
 {
-    for (uint32_t s = 0; s < device->slot_count; s++)
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
         if (!device->slots[s].busy)
             return &device->slots[s];
     return NULL;
@@ -143,7 +133,7 @@ static struct cuda_slot *free_slot(struct cuda_device *device)
 static struct list *next_list(struct cuda_device *device)
 {
     struct list_node *waiting = list_first(&device->waiting), *small = list_first(&device->small);
-    if (!waiting || (small && task_of(small)->submitted_ns < task_of(waiting)->submitted_ns))
+    if (!waiting || (small && cuda_task(small)->submitted_ns < cuda_task(waiting)->submitted_ns))
         return small ? &device->small : NULL;
     return &device->waiting;
 }
@@ -156,7 +146,7 @@ static void start_waiting(struct cuda_device *device, uint64_t now_ns)
            (slot = free_slot(device))) {
         size_t most = list == &device->small ? BATCH_TASKS_MAX : 1;
         while (slot->tasks.length < most && !list_empty(list)) {
-            struct engine_task *task = task_of(list_pop(list));
+            struct engine_task *task = cuda_task(list_pop(list));
             if (expired(task, now_ns))
                 expire(device, task);
             else
@@ -196,7 +186,7 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
 void cuda_start(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
-    for (uint32_t d = 0; d < cuda->device_count; d++)
+    for (uint32_t d = 0; d < cuda->base.device_count; d++)
         if (!list_empty(&cuda->devices[d].waiting) || !list_empty(&cuda->devices[d].small))
             start_waiting(&cuda->devices[d], clock_now_ns());
     if (!list_empty(&cuda->finished) && cuda->wake)
@@ -220,14 +210,14 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
         cuda_batch_take_times(slot);
     cuda_clock_stop(device, slot);
     slot->busy = false;
-    device->turns++;
-    device->tasks += slot->tasks.length;
+    device->base.counted.turns++;
+    device->base.counted.tasks += slot->tasks.length;
     struct list_node *node;
     while ((node = list_pop(&slot->tasks))) {
-        struct engine_task *task = task_of(node);
+        struct engine_task *task = cuda_task(node);
         if (expired(task, now_ns))
             error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job was on %s",
-                      device->name);
+                      device->base.name);
         list_push(&cuda->finished, node);
     }
 }
@@ -258,7 +248,7 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
     struct cuda_engine *cuda = device->engine;
     expire_waiting(device, &device->waiting, now_ns);
     expire_waiting(device, &device->small, now_ns);
-    for (uint32_t s = 0; s < device->slot_count && !cuda->base.fault.status; s++) {
+    for (uint32_t s = 0; s < device->base.slot_count && !cuda->base.fault.status; s++) {
         const struct cuda_slot *slot = &device->slots[s];
         if (list_empty(&slot->tasks))
             continue;
@@ -279,7 +269,7 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
 static void poll_devices(struct cuda_engine *cuda, uint64_t now_ns)
 {
     cuda->polled_ns = now_ns;
-    for (uint32_t d = 0; d < cuda->device_count; d++)
+    for (uint32_t d = 0; d < cuda->base.device_count; d++)
         poll_device(&cuda->devices[d], now_ns);
 }
 
@@ -314,7 +304,7 @@ void cuda_reap(struct engine *engine)
      * has called wake. */
     for (size_t left = cuda->finished.length; left > 0; left--) {
         struct list_node *node = list_pop(&cuda->finished);
-        struct engine_task *task = container_of(node, struct engine_task, node);
+        struct engine_task *task = cuda_task(node);
         task->done(task);
     }
 }

@@ -1,44 +1,22 @@
 /* cpu.c - the CPU engine: runs a plan's passes on the calling thread. */
-#include "gpu/engine/cpu.h"
-
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "conf/clock.h"
-#include "gpu/engine/activity.h"
 #include "gpu/engine/engine_impl.h"
+#include "gpu/plan/pass.h"
 
 struct engine_cpu {
     struct engine base;
-    pthread_mutex_t lock; /* guards activity: several workers run tasks at the same time */
-    struct activity activity;
+    struct engine_device device;
 };
-
-static struct engine_cpu *engine_cpu(struct engine *engine)
-{
-    return container_of(engine, struct engine_cpu, base);
-}
 
 static void cpu_close(struct engine *engine)
 {
-    struct engine_cpu *cpu = engine_cpu(engine);
+    struct engine_cpu *cpu = container_of(engine, struct engine_cpu, base);
     pool_destroy(engine->pinned);
-    activity_close(&cpu->activity);
-    pthread_mutex_destroy(&cpu->lock);
+    activity_close(&cpu->device.activity);
     free(cpu);
-}
-
-static const char *cpu_name(const struct engine *engine, uint32_t device)
-{
-    (void)engine, (void)device;
-    return "cpu";
-}
-
-static uint32_t cpu_none(const struct engine *engine)
-{
-    (void)engine;
-    return 0;
 }
 
 static enum engine_reserved cpu_reserve(struct engine *engine, uint32_t device,
@@ -68,11 +46,6 @@ static void run_pass(const struct pass *pass, const struct plan *plan,
                     pass_address(buffers, pass->work_place));
 }
 
-bool pass_is_late(const struct pass *pass)
-{
-    return pass->deadline_ns && clock_now_ns() > pass->deadline_ns;
-}
-
 static bool is_late(const struct engine_task *task, uint64_t now_ns)
 {
     return task->deadline_ns && now_ns > task->deadline_ns;
@@ -80,7 +53,7 @@ static bool is_late(const struct engine_task *task, uint64_t now_ns)
 
 static void cpu_run(struct engine *engine, struct engine_task *task)
 {
-    struct engine_cpu *cpu = engine_cpu(engine);
+    struct activity *activity = &engine->devices[0]->activity;
     const struct plan *plan = task->plan;
     const struct engine_memory *memory = task->memory;
     struct pass_buffers buffers = {memory->input, memory->output, memory->scratch};
@@ -104,39 +77,16 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
     task->h2d_ms = task->d2h_ms = 0;
     task->started_ns = start_ns;
     task->kernel_ms = (double)(now_ns - start_ns) * 1e-6;
-    pthread_mutex_lock(&cpu->lock);
-    activity_add(&cpu->activity, ACTIVITY_KERNEL, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
-    activity_add(&cpu->activity, ACTIVITY_ANY, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
-    pthread_mutex_unlock(&cpu->lock);
-}
-
-static struct engine_activity cpu_take_activity(struct engine *engine, uint32_t device)
-{
-    (void)device;
-    struct engine_cpu *cpu = engine_cpu(engine);
-    struct engine_activity total = {0};
-    pthread_mutex_lock(&cpu->lock);
-    activity_take(&cpu->activity, &total);
-    pthread_mutex_unlock(&cpu->lock);
-    return total;
-}
-
-static struct pool_usage cpu_device_usage(const struct engine *engine, uint32_t device)
-{
-    (void)engine, (void)device;
-    return (struct pool_usage){0};
+    activity_add(activity, ACTIVITY_KERNEL, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
+    activity_add(activity, ACTIVITY_ANY, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
 }
 
 static const struct engine_table cpu_table = {
     .synchronous = true,
     .close = cpu_close,
-    .name = cpu_name,
-    .devices = cpu_none,
     .reserve = cpu_reserve,
     .release = cpu_release,
     .run = cpu_run,
-    .take_activity = cpu_take_activity,
-    .device_usage = cpu_device_usage,
 };
 
 static const char *instruction_set(void)
@@ -159,19 +109,19 @@ enum status engine_cpu_open(const struct engine_config *config, struct engine **
     struct engine_cpu *cpu = calloc(1, sizeof(*cpu));
     if (!cpu)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CPU engine");
-    if (activity_open(&cpu->activity, error) != STATUS_OK) { /* uncovered: memory */
-        free(cpu);
-        return error->status;
-    }
-    pthread_mutex_init(&cpu->lock, NULL);
     cpu->base.table = &cpu_table;
+    cpu->base.devices[0] = &cpu->device;
+    snprintf(cpu->device.name, sizeof(cpu->device.name), "cpu");
+    snprintf(cpu->base.description, sizeof(cpu->base.description), "CPU (%s)", instruction_set());
     cpu->base.pinned =
         pool_create("pinned", config->pinned_bytes, POOL_SEGMENT_BYTES, &pool_backend_pages);
-    if (!cpu->base.pinned) {
+    enum status status = activity_open(&cpu->device.activity, error);
+    if (!status && !cpu->base.pinned)
+        status = error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CPU engine's pool");
+    if (status) {
         cpu_close(&cpu->base);
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CPU engine's pool");
+        return status;
     }
-    snprintf(cpu->base.description, sizeof(cpu->base.description), "CPU (%s)", instruction_set());
     *engine = &cpu->base;
     return STATUS_OK;
 }

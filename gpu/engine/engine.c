@@ -53,7 +53,7 @@ bool engine_is_synchronous(const struct engine *engine)
 
 const char *engine_name(const struct engine *engine, uint32_t device)
 {
-    return engine->table->name(engine, device);
+    return engine->devices[device < engine->device_count ? device : 0]->name;
 }
 
 const char *engine_description(const struct engine *engine)
@@ -63,20 +63,20 @@ const char *engine_description(const struct engine *engine)
 
 uint32_t engine_devices(const struct engine *engine)
 {
-    return engine->table->devices(engine);
+    return engine->device_count;
 }
 
 uint32_t engine_slots(const struct engine *engine)
 {
     uint32_t sum = 0;
-    for (uint32_t d = 0; d < engine_devices(engine); d++) /* uncovered: gpu */
+    for (uint32_t d = 0; d < engine->device_count; d++) /* uncovered: gpu */
         sum += engine_slots_of(engine, d);
     return sum;
 }
 
 uint32_t engine_slots_of(const struct engine *engine, uint32_t device) /* uncovered: gpu */
 {
-    return engine->table->slots(engine, device);
+    return engine->devices[device]->slot_count;
 }
 
 bool engine_has_room(const struct engine *engine, const struct plan *plan)
@@ -141,26 +141,15 @@ void engine_condemn(struct engine *engine, const char *why) /* uncovered: gpu */
     engine->table->condemn(engine, why);
 }
 
-struct engine_activity engine_take_activity(struct engine *engine)
+void engine_take_activity(struct engine *engine, uint32_t device, struct engine_activity *total)
 {
-    struct engine_activity sum = engine_take_activity_of(engine, 0);
-    for (uint32_t d = 1; d < engine_devices(engine); d++) { /* uncovered: gpu */
-        struct engine_activity one = engine_take_activity_of(engine, d);
-        sum.h2d_s += one.h2d_s;
-        sum.kernel_s += one.kernel_s;
-        sum.d2h_s += one.d2h_s;
-        sum.any_s += one.any_s;
-        sum.h2d_bytes += one.h2d_bytes;
-        sum.d2h_bytes += one.d2h_bytes;
-        sum.turns += one.turns;
-        sum.tasks += one.tasks;
-    }
-    return sum;
-}
-
-struct engine_activity engine_take_activity_of(struct engine *engine, uint32_t device)
-{
-    return engine->table->take_activity(engine, device);
+    struct engine_device *from = engine->devices[device];
+    activity_take(&from->activity, total);
+    total->h2d_bytes += from->counted.h2d_bytes;
+    total->d2h_bytes += from->counted.d2h_bytes;
+    total->turns += from->counted.turns;
+    total->tasks += from->counted.tasks;
+    from->counted = (struct engine_activity){0};
 }
 
 struct pool_usage engine_pinned_usage(const struct engine *engine)
@@ -168,21 +157,10 @@ struct pool_usage engine_pinned_usage(const struct engine *engine)
     return pool_usage(engine->pinned);
 }
 
-struct pool_usage engine_device_usage(const struct engine *engine)
+struct pool_usage engine_device_usage(const struct engine *engine, uint32_t device)
 {
-    struct pool_usage sum = {0};
-    for (uint32_t d = 0; d < engine_devices(engine); d++) { /* uncovered: gpu */
-        struct pool_usage usage = engine_device_usage_of(engine, d);
-        sum.budget += usage.budget;
-        sum.held += usage.held;
-        sum.used += usage.used;
-    }
-    return sum;
-}
-
-struct pool_usage engine_device_usage_of(const struct engine *engine, uint32_t device)
-{
-    return engine->table->device_usage(engine, device);
+    const struct pool *pool = engine->devices[device]->pool;
+    return pool ? pool_usage(pool) : (struct pool_usage){0};
 }
 
 /* ---- for the engines ---- */

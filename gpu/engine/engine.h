@@ -131,21 +131,18 @@ const struct error *engine_fault(const struct engine *engine);
 /* CUDA engine: latches a fault that the caller found. No running task is charged with it. */
 void engine_condemn(struct engine *engine, const char *why);
 
-/* Busy times since the last call, from CUDA events. Seconds, summed over devices; the unions are
- * computed per device. gpu_busy and overlap are derived from them. */
+/* Busy times of a device, from CUDA events, in seconds. gpu_busy and overlap are derived from
+ * them. */
 struct engine_activity {
     double h2d_s, kernel_s, d2h_s; /* union of the intervals of each kind */
     double any_s;                  /* union of all intervals */
     uint64_t h2d_bytes, d2h_bytes;
     uint64_t turns, tasks;         /* batches that ended on a stream, and their tasks */
 };
-struct engine_activity engine_take_activity(struct engine *engine);
-/* As engine_take_activity, for the device with this index. Index 0 of the CPU engine is the whole
- * engine. */
-struct engine_activity engine_take_activity_of(struct engine *engine, uint32_t device);
+/* Adds the activity since the last call to *total. The CPU engine has device 0. */
+void engine_take_activity(struct engine *engine, uint32_t device, struct engine_activity *total);
 
 struct pool_usage engine_pinned_usage(const struct engine *engine);
-struct pool_usage engine_device_usage(const struct engine *engine); /* sum over devices */
-struct pool_usage engine_device_usage_of(const struct engine *engine, uint32_t device);
+struct pool_usage engine_device_usage(const struct engine *engine, uint32_t device);
 
 #endif

@@ -7,14 +7,49 @@
 #ifndef GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
 #define GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
 
+#include <pthread.h>
+
 #include "gpu/engine/engine.h"
+
+/* ---- activity.c: for how long copies and kernels kept a device busy ---- */
+
+enum activity_kind { ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_D2H, ACTIVITY_ANY, ACTIVITY_KINDS };
+
+/* Intervals are added in the order in which tasks end, and may overlap. They are folded into sums
+ * by activity_take, or earlier if the table is full. Each sum is the length of the union of the
+ * intervals, so that no time is counted twice. Any thread. */
+struct activity {
+    pthread_mutex_t lock;
+    struct activity_span *spans[ACTIVITY_KINDS];
+    size_t count[ACTIVITY_KINDS];
+    double counted_to_s[ACTIVITY_KINDS];
+    double sum_s[ACTIVITY_KINDS];
+};
+
+enum status activity_open(struct activity *activity, struct error *error) MUST_CHECK;
+void activity_close(struct activity *activity); /* a zeroed or closed one is ignored */
+/* Times are seconds on one clock of the caller's choice. An empty or reversed interval is
+ * ignored. */
+void activity_add(struct activity *activity, enum activity_kind kind, double start_s,
+                  double end_s);
+/* Adds the sums since the last call to `total` and resets them. */
+void activity_take(struct activity *activity, struct engine_activity *total);
+
+/* ---- engines ---- */
+
+/* The part of a device that both engines have. The CPU engine has one, which engine_devices does
+ * not count. */
+struct engine_device {
+    char name[24];      /* "cpu", or "cuda:0" */
+    struct pool *pool;  /* device memory; NULL: CPU engine */
+    uint32_t slot_count;
+    struct activity activity;
+    struct engine_activity counted; /* bytes, turns and tasks since the last take */
+};
 
 struct engine_table {
     bool synchronous;
     void (*close)(struct engine *engine);
-    const char *(*name)(const struct engine *engine, uint32_t device);
-    uint32_t (*devices)(const struct engine *engine);
-    uint32_t (*slots)(const struct engine *engine, uint32_t device); /* asynchronous only */
     enum engine_reserved (*reserve)(struct engine *engine, uint32_t device,
                                     const struct plan *plan, struct engine_memory *memory,
                                     struct error *error);
@@ -24,8 +59,6 @@ struct engine_table {
     void (*start)(struct engine *engine);                            /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */
     void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
-    struct engine_activity (*take_activity)(struct engine *engine, uint32_t device);
-    struct pool_usage (*device_usage)(const struct engine *engine, uint32_t device);
 };
 
 /* For reserve: the device with the most free memory. */
@@ -35,7 +68,9 @@ struct engine_table {
 struct engine {
     const struct engine_table *table;
     struct pool *pinned;
-    struct error fault; /* STATUS_OK: none */
+    struct engine_device *devices[DEVICES_MAX];
+    uint32_t device_count; /* 0: CPU engine */
+    struct error fault;    /* STATUS_OK: none */
     char description[160];
 };
 

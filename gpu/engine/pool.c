@@ -11,17 +11,18 @@
 #include "codecs/image.h"
 #include "conf/list.h"
 
-/* A used piece of a segment; memory between two pieces is free. Nodes are reused. */
-struct piece {
-    struct list_node node;
-    size_t offset, bytes;
-};
-
 struct pool_segment {
     struct list_node node;
     uint8_t *memory;
     size_t bytes;
     struct list pieces; /* ordered by offset */
+};
+
+/* A used piece of a segment; memory between two pieces is free. */
+struct pool_piece {
+    struct list_node node;
+    struct pool_segment *segment;
+    size_t offset, bytes;
 };
 
 struct pool {
@@ -31,7 +32,6 @@ struct pool {
     pthread_mutex_t lock; /* guards all members below */
     size_t held, used;
     struct list segments; /* ordered by address */
-    struct list spare;    /* unused nodes */
 };
 
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
@@ -46,7 +46,6 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
     pool->backend = *backend;
     pthread_mutex_init(&pool->lock, NULL);
     list_init(&pool->segments);
-    list_init(&pool->spare);
     return pool;
 }
 
@@ -76,9 +75,6 @@ void pool_destroy(struct pool *pool)
         return;
     assert(pool->used == 0);
     pool_drop_idle(pool, 0);
-    struct list_node *node;
-    while ((node = list_pop(&pool->spare)))
-        free(container_of(node, struct piece, node));
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -95,7 +91,7 @@ static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes,
     size_t start = 0;
     list_each(node, &segment->pieces)
     {
-        const struct piece *piece = container_of(node, struct piece, node);
+        const struct pool_piece *piece = container_of(node, struct pool_piece, node);
         if (piece->offset - start >= bytes) {
             *offset = start;
             return node;
@@ -136,6 +132,18 @@ static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
     return segment;
 }
 
+/* Bytes of the segments that are in use. */
+static size_t pool_busy(const struct pool *pool)
+{
+    size_t busy = 0;
+    list_each(node, &pool->segments)
+    {
+        const struct pool_segment *segment = container_of(node, struct pool_segment, node);
+        busy += list_empty(&segment->pieces) ? 0 : segment->bytes;
+    }
+    return busy;
+}
+
 /* Returns the segment with the lowest address that has a gap for `bytes`, or a new segment. Frees
  * idle segments that are too small if the budget, or the backend, has no room for another one. */
 static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
@@ -150,21 +158,12 @@ static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
     struct pool_segment *segment = NULL;
     if (bytes <= pool->budget - pool->held)
         segment = pool_grow(pool, bytes);
-    if (!segment) {
-        size_t idle = 0;
-        list_each(node, &pool->segments)
-        {
-            const struct pool_segment *each = container_of(node, struct pool_segment, node);
-            if (list_empty(&each->pieces))
-                idle += each->bytes;
-        }
-        if (idle > 0 && bytes <= pool->budget - pool->held + idle) {
-            pool_drop_idle(pool, pool->budget - bytes);
+    if (!segment && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
+        pool_drop_idle(pool, pool->budget - bytes);
+        segment = pool_grow(pool, bytes);
+        if (!segment) {
+            pool_drop_idle(pool, 0); /* the backend is out of memory */
             segment = pool_grow(pool, bytes);
-            if (!segment) {
-                pool_drop_idle(pool, 0); /* the backend is out of memory */
-                segment = pool_grow(pool, bytes);
-            }
         }
     }
     return segment;
@@ -172,23 +171,16 @@ static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
 
 static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block *block)
 {
-    struct list_node *spare = list_pop(&pool->spare);
-    struct piece *piece =
-        spare ? container_of(spare, struct piece, node) : calloc(1, sizeof(*piece));
-    if (!piece) /* uncovered: memory */
-        return false;
     struct pool_segment *segment = pool_find(pool, bytes);
-    if (!segment) {
-        list_push(&pool->spare, &piece->node);
+    struct pool_piece *piece = segment ? calloc(1, sizeof(*piece)) : NULL;
+    if (!piece)
         return false;
-    }
     struct list_node *before = segment_gap(segment, bytes, &piece->offset);
+    piece->segment = segment;
     piece->bytes = bytes;
     list_insert_before(&segment->pieces, before, &piece->node);
     pool->used += bytes;
-    block->memory = segment->memory + piece->offset;
-    block->bytes = bytes;
-    block->segment = segment;
+    *block = (struct pool_block){segment->memory + piece->offset, bytes, piece};
     return true;
 }
 
@@ -211,45 +203,25 @@ bool pool_has_room(const struct pool *pool, size_t bytes)
 bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *exhausted)
 {
     *block = (struct pool_block){0};
-    if (exhausted)
-        *exhausted = false;
-    if (bytes == 0)
-        return true;
-    if (!pool_fits(pool, bytes)) {
-        if (exhausted)
-            *exhausted = true;
-        return false;
-    }
     pthread_mutex_lock(&pool->lock);
-    bool taken = pool_take_locked(pool, buffer_align(bytes), block);
-    if (!taken && exhausted)
-        *exhausted = pool->used == 0;
+    bool fits = pool_fits(pool, bytes);
+    bool taken = bytes == 0 || (fits && pool_take_locked(pool, buffer_align(bytes), block));
+    if (exhausted)
+        *exhausted = !taken && (!fits || pool->used == 0);
     pthread_mutex_unlock(&pool->lock);
     return taken;
 }
 
 void pool_give(struct pool *pool, struct pool_block *block)
 {
-    if (!block->memory)
+    struct pool_piece *piece = block->piece;
+    if (!piece)
         return;
-    struct pool_segment *segment = block->segment;
-    size_t offset = (size_t)((uint8_t *)block->memory - segment->memory);
-    bool found = false;
     pthread_mutex_lock(&pool->lock);
-    list_each_safe(node, after, &segment->pieces)
-    {
-        struct piece *piece = container_of(node, struct piece, node);
-        if (piece->offset == offset) {
-            list_remove(&segment->pieces, node);
-            pool->used -= piece->bytes;
-            list_push(&pool->spare, node);
-            found = true;
-            break;
-        }
-    }
+    list_remove(&piece->segment->pieces, &piece->node);
+    pool->used -= piece->bytes;
     pthread_mutex_unlock(&pool->lock);
-    assert(found);
-    (void)found;
+    free(piece);
     *block = (struct pool_block){0};
 }
 

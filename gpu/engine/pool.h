@@ -2,9 +2,9 @@
  * pool.h - a thread-safe memory pool with a byte budget.
  *
  * The pool takes segments from its backend: pinned host memory, device memory or plain pages. It
- * hands out pieces of them and keeps freed pieces for reuse. In steady state nothing is allocated,
- * freed or page-faulted. The segments never exceed the budget. All bookkeeping is in host memory,
- * because the backend's memory may be a device's. pool_take never blocks for memory.
+ * hands out pieces of them and keeps the segments for reuse. In steady state the backend is not
+ * called and no page faults. The segments never exceed the budget. All bookkeeping is in host
+ * memory, because the backend's memory may be a device's. pool_take never blocks for memory.
  */
 #ifndef GPUIMGD_GPU_ENGINE_POOL_H
 #define GPUIMGD_GPU_ENGINE_POOL_H
@@ -28,7 +28,7 @@ struct pool_backend {
 struct pool_block {
     void *memory;
     size_t bytes;
-    struct pool_segment *segment;
+    struct pool_piece *piece;
 };
 
 /* Anonymous pages, prefaulted, and huge if the kernel has huge pages. */

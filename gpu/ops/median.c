@@ -20,7 +20,6 @@ PIXEL uint8_t median_max(uint8_t a, uint8_t b)
     return a < b ? b : a;
 }
 
-#include "gpu/engine/cpu.h"
 #include "gpu/ops/median_network.h"
 
 /* ---- the CPU's loops ---- */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "gpu/engine/cpu.h"
 #include "gpu/plan/steps.h"
 
 /* Pixels per side of a block of a transposition. Source and destination fit in the L1 cache. */

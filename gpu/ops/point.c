@@ -1,5 +1,4 @@
 /* point.c - fuses point operations into passes, and has their CPU loops. */
-#include "gpu/engine/cpu.h"
 #include "gpu/ops/point.h"
 
 #include <string.h>

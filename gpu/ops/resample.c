@@ -1,5 +1,4 @@
 /* resample.c - weighted means along one axis, and nearest-pixel sampling, on the CPU. */
-#include "gpu/engine/cpu.h"
 #include "gpu/ops/resample.h"
 
 #include <string.h>

@@ -35,6 +35,7 @@
 #include <cjson/cJSON.h>
 
 #include "codecs/image.h"
+#include "conf/clock.h"
 #include "conf/status.h"
 #include "gpu/plan/plan.h"
 
@@ -123,6 +124,21 @@ struct pass {
     uint64_t deadline_ns;     /* CLOCK_MONOTONIC, 0: none; set by the CPU engine */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
+
+/* Whether the deadline of the pass's task is over. */
+static inline bool pass_is_late(const struct pass *pass)
+{
+    return pass->deadline_ns && clock_now_ns() > pass->deadline_ns;
+}
+
+/* Number of rows between two reads of the clock. */
+#define PASS_ROWS_PER_LOOK 16
+
+/* As pass_is_late, for a pass that calls it before each row y. */
+static inline bool pass_is_late_at(const struct pass *pass, uint32_t y)
+{
+    return y % PASS_ROWS_PER_LOOK == 0 && pass_is_late(pass);
+}
 
 /* The three buffers of a plan, in the memory of the engine that runs it. */
 struct pass_buffers {

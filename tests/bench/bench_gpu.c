@@ -341,9 +341,10 @@ static struct outcome bench_streams(const struct load *load, uint32_t streams)
     unsigned places = engine_slots(run.engine) + 4;
     struct slot *slots = open_places(load, places, false);
     run_jobs(slots, places, 2 * places);
-    engine_take_activity(run.engine);
+    engine_take_activity(run.engine, 0, &(struct engine_activity){0});
+    struct engine_activity activity = {0};
     double wall_s = run_jobs(slots, places, load->jobs);
-    struct engine_activity activity = engine_take_activity(run.engine);
+    engine_take_activity(run.engine, 0, &activity);
     struct outcome outcome = {
         .streams = engine_slots(run.engine),
         .wall_s = wall_s,
@@ -410,11 +411,12 @@ static void bench_small(const struct load *like)
                 exit(1);
             struct slot *slots = open_places(&load, SMALL_PLACES, !shared);
             run_jobs(slots, SMALL_PLACES, 4 * SMALL_PLACES);
-            engine_take_activity(run.engine);
+            engine_take_activity(run.engine, 0, &(struct engine_activity){0});
             double cpu_s = thread_cpu_s();
             rate[shared] = SMALL_JOBS / run_jobs(slots, SMALL_PLACES, SMALL_JOBS);
             cpu_us[shared] = (thread_cpu_s() - cpu_s) * 1e6 / SMALL_JOBS;
-            activity = engine_take_activity(run.engine);
+            activity = (struct engine_activity){0};
+            engine_take_activity(run.engine, 0, &activity);
             close_places(slots, SMALL_PLACES);
             engine_close(run.engine);
         }

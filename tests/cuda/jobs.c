@@ -122,7 +122,8 @@ void jobs_close(struct jobs *jobs)
     for (unsigned i = 0; i < jobs->count; i++)
         job_close(&jobs->job[i], jobs->engine);
     assert_int_equal(engine_pinned_usage(jobs->engine).used, 0);
-    assert_int_equal(engine_device_usage(jobs->engine).used, 0);
+    for (uint32_t d = 0; d < engine_devices(jobs->engine); d++)
+        assert_int_equal(engine_device_usage(jobs->engine, d).used, 0);
     jobs_set_no_fault(1); /* the device is whole again, and all that it holds can be freed */
     engine_close(jobs->engine);
 }
