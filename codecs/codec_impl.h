@@ -27,21 +27,26 @@
  * segments or chunks, before or after its pixels, this takes some milliseconds. */
 #define CODEC_BYTES_PER_CHECK (256 * KIB)
 
+typedef enum status codec_probe_fn(void *state, const uint8_t *bytes, size_t length,
+                                   const struct codec_limits *limits, struct image_info *info,
+                                   struct error *error);
+typedef enum status codec_decode_fn(void *state, const uint8_t *bytes, size_t length,
+                                    const struct image_info *info,
+                                    const struct decode_request *request,
+                                    const struct codec_limits *limits, const struct image *dst,
+                                    struct error *error);
+typedef enum status codec_encode_fn(void *state, const struct image *src,
+                                    const struct encode_request *request, struct codec_sink *sink,
+                                    struct error *error);
+
 struct codec {
     size_t state_bytes;
     /* Returns true if the file has this format, by its first bytes and, in a RIFF container, by its
      * first chunks. */
     bool (*sniff)(const uint8_t *bytes, size_t length);
-    enum status (*probe)(void *state, const uint8_t *bytes, size_t length,
-                         const struct codec_limits *limits, struct image_info *info,
-                         struct error *error);
-    enum status (*decode)(void *state, const uint8_t *bytes, size_t length,
-                          const struct image_info *info, const struct decode_request *request,
-                          const struct codec_limits *limits, const struct image *dst,
-                          struct error *error);
-    enum status (*encode)(void *state, const struct image *src,
-                          const struct encode_request *request, struct codec_sink *sink,
-                          struct error *error);
+    codec_probe_fn *probe;
+    codec_decode_fn *decode;
+    codec_encode_fn *encode;
     size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);
     /* NULL if the encoder holds only a few rows. */

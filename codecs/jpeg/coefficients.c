@@ -1,6 +1,14 @@
-#include "codecs/jpeg/coefficients.h"
+/*
+ * coefficients.c - manages the memory of a progressive JPEG's coefficients, instead of libjpeg.
+ *
+ * A progressive file needs all its coefficients until its last scan: 6 bytes per pixel at 4:4:4.
+ * libjpeg allocates them for each image and clears them before the first scan. Here they are one
+ * block, with huge pages if the kernel has them, which is kept for the next image. A row is cleared
+ * when the first scan reaches it and writes it anyway. A component whose AC coefficients are never
+ * read has a single row in memory, which all its rows share.
+ */
+#include "codecs/jpeg/state.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +23,11 @@ struct jvirt_barray_control {
     bool shares_rows;
 };
 
+static struct jpeg_coefficients *coefficients_of(j_common_ptr common)
+{
+    return &((struct jpeg_state *)common->client_data)->coefficients;
+}
+
 static size_t row_bytes(const struct jvirt_barray_control *array)
 {
     return (size_t)array->blocks_per_row * sizeof(JBLOCK);
@@ -24,7 +37,7 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre
                                       JDIMENSION blocks_per_row, JDIMENSION row_count,
                                       JDIMENSION access_max)
 {
-    struct jpeg_coefficients *own = jpeg_coefficients_of(common);
+    struct jpeg_coefficients *own = coefficients_of(common);
     (void)pre_zero; /* arrays are always cleared */
     (void)access_max;
     if (own->count == MAX_COMPONENTS) /* uncovered: scans */
@@ -67,7 +80,7 @@ static void need_memory(j_common_ptr common, struct jpeg_coefficients *own)
 
 static void realize_arrays(j_common_ptr common)
 {
-    struct jpeg_coefficients *own = jpeg_coefficients_of(common);
+    struct jpeg_coefficients *own = coefficients_of(common);
     own->realize(common); /* for arrays of samples */
     if (own->count == 0 || own->realized)
         return;
@@ -102,22 +115,15 @@ static JBLOCKARRAY access_rows(j_common_ptr common, jvirt_barray_ptr array, JDIM
     return array->rows + first;
 }
 
-void jpeg_coefficients_take_over(struct jpeg_coefficients *coefficients, j_decompress_ptr reader)
+void jpeg_coefficients_take_over(struct jpeg_state *state)
 {
-    struct jpeg_memory_mgr *memory = reader->mem;
-    memset(coefficients->shares_rows, 0, sizeof coefficients->shares_rows);
-    coefficients->count = 0;
-    coefficients->realized = false;
-    coefficients->realize = memory->realize_virt_arrays;
+    struct jpeg_coefficients *own = &state->coefficients;
+    struct jpeg_memory_mgr *memory = state->reader.mem;
+    *own = (struct jpeg_coefficients){
+        .memory = own->memory, .bytes = own->bytes, .realize = memory->realize_virt_arrays};
     memory->request_virt_barray = request_array;
     memory->realize_virt_arrays = realize_arrays;
     memory->access_virt_barray = access_rows;
-}
-
-void jpeg_coefficients_end(struct jpeg_coefficients *coefficients, size_t kept_bytes_max)
-{
-    if (coefficients->bytes > kept_bytes_max)
-        jpeg_coefficients_free(coefficients);
 }
 
 void jpeg_coefficients_free(struct jpeg_coefficients *coefficients)

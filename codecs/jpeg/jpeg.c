@@ -171,12 +171,6 @@ void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *err
     common->client_data = state;
 }
 
-struct jpeg_coefficients *jpeg_coefficients_of(j_common_ptr common)
-{
-    struct jpeg_state *state = common->client_data;
-    return &state->coefficients;
-}
-
 static void jpeg_close(void *opaque)
 {
     struct jpeg_state *state = opaque;

@@ -1,8 +1,14 @@
-#include "codecs/jpeg/scans.h"
+/*
+ * scans.c - finds the scans of a progressive JPEG that do not affect the decoded pixels.
+ *
+ * A decode to Y alone does not use the AC coefficients of Cb and Cr. A component that is decoded at
+ * 1/8 does not use its own AC coefficients. libjpeg does not receive scans that have only unused
+ * coefficients: their Huffman codes are the most expensive part of decoding a progressive file.
+ * Pixels are the same. Damage within skipped scans is not found.
+ */
+#include "codecs/jpeg/state.h"
 
 #include <string.h>
-
-#include "codecs/codec_impl.h"
 
 /* ISO/IEC 10918-1, tables B.1 and B.3. */
 enum { MARKER_DHT = 0xC4, MARKER_RST0 = 0xD0, MARKER_RST7 = 0xD7, MARKER_EOI = 0xD9,

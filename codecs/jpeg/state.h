@@ -1,5 +1,5 @@
 /*
- * state.h - the state of the JPEG codec in a worker, shared by the files of the codec.
+ * state.h - the state of the JPEG codec in a worker, and what its files use of each other.
  *
  * Only jpeg_probe, jpeg_decode and jpeg_encode call setjmp. A variable that must survive a longjmp
  * is in jpeg_state, never a local.
@@ -12,13 +12,36 @@
 #include <jpeglib.h>
 
 #include "codecs/codec_impl.h"
-#include "codecs/jpeg/coefficients.h"
-#include "codecs/jpeg/scans.h"
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
 /* Rows per call of libjpeg, which works in groups of at most 4. */
 #define JPEG_ROWS_PER_CALL 16
+
+/* The memory of a progressive file's coefficients. Used by one decoder at a time. Valid when all
+ * zero. */
+struct jpeg_coefficients {
+    bool shares_rows[MAX_COMPONENTS]; /* set before jpeg_start_decompress */
+    jvirt_barray_ptr arrays[MAX_COMPONENTS];
+    int count;
+    bool realized;
+    void *memory;
+    size_t bytes; /* of memory */
+    void (*realize)(j_common_ptr common); /* libjpeg's original function */
+};
+
+/* libjpeg writes 10 scans, of which 4 have AC coefficients of Cb or Cr. A file that needs more
+ * spans than this is decoded in full. */
+#define JPEG_SPANS_MAX 32
+
+/* The bytes to decode. */
+struct jpeg_scans {
+    struct jpeg_span {
+        const uint8_t *bytes; /* consecutive bytes of the file; borrowed */
+        size_t length;
+    } spans[JPEG_SPANS_MAX];
+    size_t count;
+};
 
 struct jpeg_state {
     jmp_buf jump;
@@ -57,25 +80,30 @@ void jpeg_keep_segments(struct jpeg_state *state, bool keep);
 /* Fails with decode_limit if the deadline has passed. */
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
-/* ---- source.c ---- */
-
-/* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
-void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length);
-/* Gives the reader its next piece: first of the remaining bytes, then of the spans in state->scans.
- * Returns false at the end of the data. */
-bool jpeg_give_piece(struct jpeg_state *state);
-
 /* ---- decode.c, encode.c ---- */
 
-enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
-                       const struct codec_limits *limits, struct image_info *info,
-                       struct error *error) MUST_CHECK;
-enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
-                        const struct image_info *info, const struct decode_request *request,
-                        const struct codec_limits *limits, const struct image *dst,
-                        struct error *error) MUST_CHECK;
-enum status jpeg_encode(void *opaque, const struct image *src,
-                        const struct encode_request *request, struct codec_sink *sink,
-                        struct error *error) MUST_CHECK;
+codec_probe_fn jpeg_probe;
+codec_decode_fn jpeg_decode;
+codec_encode_fn jpeg_encode;
+
+/* ---- scans.c ---- */
+
+/* Sets scans->spans to the bytes to decode and returns true, or returns false with no spans if the
+ * whole file must be decoded. Call after jpeg_read_header, with all output parameters of the reader
+ * set; `bytes` are those of the file after the header.
+ *
+ * Returns false if no scan can be skipped or the file may have errors, which the full decode then
+ * reports: it does not reach its end marker, a scan does not continue those before it, needed
+ * coefficients are never complete, it has more scans than the limit, or the deadline has passed. */
+bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t length,
+                       const struct codec_limits *limits, struct jpeg_scans *scans);
+
+/* ---- coefficients.c ---- */
+
+/* Replaces the memory functions of a new reader. As in libjpeg, a failed allocation raises
+ * JERR_OUT_OF_MEMORY, and more than max_memory_to_use raises JERR_NO_BACKING_STORE. */
+void jpeg_coefficients_take_over(struct jpeg_state *state);
+/* Frees all memory. Idempotent. */
+void jpeg_coefficients_free(struct jpeg_coefficients *coefficients);
 
 #endif

@@ -2,7 +2,7 @@
  * they are djpeg's is in test_jpeg.c. */
 #include "tests/fixtures/codec_rig.h"
 
-#include "codecs/jpeg/scans.h"
+#include "codecs/jpeg/state.h"
 
 enum { scans_of_libjpeg = 10, kept_for_luma = 6 };
 
