@@ -127,6 +127,15 @@ enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, 
     return status;
 }
 
+bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_t length,
+                      const struct image_info *info, const struct codec_limits *limits,
+                      struct jpeg_frame *frame)
+{
+    const struct codec *codec = codec_of(info->format);
+    return codec->frame != NULL &&
+           codec->frame(state_of(context, info->format), bytes, length, limits, frame);
+}
+
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,

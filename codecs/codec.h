@@ -17,6 +17,7 @@
 #include "conf/format.h"
 #include "conf/status.h"
 
+struct jpeg_frame;    /* codecs/jpeg/frame.h */
 struct codec_context; /* state of a worker, reused from job to job */
 
 /* Limits from the configuration. Each job has its own copy, so a reload does not race with it. */
@@ -93,6 +94,13 @@ void image_info_drop_icc(struct image_info *info);
 enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, size_t length,
                            const struct codec_limits *limits, struct image_info *info,
                            struct error *error) MUST_CHECK;
+
+/* Reads what a device needs to decode the file. Returns false, with *frame undefined, if the file
+ * is not a JPEG of the kinds that devices decode, or is damaged: codec_decode then decodes it or
+ * reports the damage. */
+bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_t length,
+                      const struct image_info *info, const struct codec_limits *limits,
+                      struct jpeg_frame *frame) MUST_CHECK;
 
 /* Decodes the file into dst. dst has the sides of info, scaled by the request, and 1 channel for
  * DECODE_LUMA, else info->channels. On success every pixel of dst is written, but not the padding.

@@ -39,6 +39,9 @@ typedef enum status codec_encode_fn(void *state, const struct image *src,
                                     const struct encode_request *request, struct codec_sink *sink,
                                     struct error *error);
 
+typedef bool codec_frame_fn(void *state, const uint8_t *bytes, size_t length,
+                            const struct codec_limits *limits, struct jpeg_frame *frame);
+
 struct codec {
     size_t state_bytes;
     /* Returns true if the file has this format, by its first bytes and, in a RIFF container, by its
@@ -47,6 +50,7 @@ struct codec {
     codec_probe_fn *probe;
     codec_decode_fn *decode;
     codec_encode_fn *encode;
+    codec_frame_fn *frame; /* NULL: devices do not decode this format */
     size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);
     /* NULL if the encoder holds only a few rows. */

@@ -72,7 +72,7 @@ static void source_skip(j_decompress_ptr reader, long count)
 }
 
 /* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
-static void open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length)
+void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length)
 {
     jpeg_create_decompress(&state->reader);
     state->source = (struct jpeg_source_mgr){
@@ -191,7 +191,7 @@ enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
     state->limits = limits;
     jpeg_begin(state, (j_common_ptr)&state->reader, error);
     if (setjmp(state->jump) == 0) {
-        open_reader(state, bytes, length);
+        jpeg_open_reader(state, bytes, length);
         read_info(state, info);
     }
     jpeg_destroy_decompress(&state->reader);
@@ -300,7 +300,7 @@ enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
     state->limits = limits;
     jpeg_begin(state, (j_common_ptr)&state->reader, error);
     if (setjmp(state->jump) == 0) {
-        open_reader(state, bytes, length);
+        jpeg_open_reader(state, bytes, length);
         jpeg_coefficients_take_over(state);
         decode_rows(state, info, request, dst);
     }

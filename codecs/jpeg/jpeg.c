@@ -207,6 +207,7 @@ const struct codec codec_jpeg = {
     .probe = jpeg_probe,
     .decode = jpeg_decode,
     .encode = jpeg_encode,
+    .frame = jpeg_read_frame,
     .encoded_bytes = jpeg_encoded_bytes,
     .encoder_bytes = jpeg_encoder_bytes,
     .close = jpeg_close,

@@ -1,8 +1,8 @@
 /*
  * state.h - the state of the JPEG codec in a worker, and what its files use of each other.
  *
- * Only jpeg_probe, jpeg_decode and jpeg_encode call setjmp. A variable that must survive a longjmp
- * is in jpeg_state, never a local.
+ * Only jpeg_probe, jpeg_decode, jpeg_encode and jpeg_read_frame call setjmp. A variable that must
+ * survive a longjmp is in jpeg_state, never a local.
  */
 #ifndef GPUIMGD_CODECS_JPEG_STATE_H
 #define GPUIMGD_CODECS_JPEG_STATE_H
@@ -15,6 +15,11 @@
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
+/* ISO/IEC 10918-1, table B.1; those that jpeglib.h does not have. */
+#define JPEG_MARKER_DHT  0xC4
+#define JPEG_MARKER_SOS  0xDA
+#define JPEG_MARKER_DQT  0xDB
+#define JPEG_MARKER_DRI  0xDD
 /* Rows per call of libjpeg, which works in groups of at most 4. */
 #define JPEG_ROWS_PER_CALL 16
 
@@ -80,11 +85,43 @@ void jpeg_keep_segments(struct jpeg_state *state, bool keep);
 /* Fails with decode_limit if the deadline has passed. */
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
-/* ---- decode.c, encode.c ---- */
+/* ---- decode.c, encode.c, frame.c ---- */
+
+/* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
+void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length);
 
 codec_probe_fn jpeg_probe;
 codec_decode_fn jpeg_decode;
 codec_encode_fn jpeg_encode;
+codec_frame_fn jpeg_read_frame;
+
+/* ---- markers.c ---- */
+
+/* A search for markers. */
+struct jpeg_markers {
+    const uint8_t *checked; /* position at the last check of the deadline; at first, the start */
+    uint64_t deadline_ns;
+};
+
+struct jpeg_scan_header {
+    int count;                                      /* of components */
+    int components[MAX_COMPS_IN_SCAN];              /* indices of components of the frame */
+    int dc[MAX_COMPS_IN_SCAN], ac[MAX_COMPS_IN_SCAN]; /* numbers of Huffman tables */
+    int first, last;                                /* range of coefficients, Ss and Se */
+    int high, low;                                  /* bit positions, Ah and Al */
+};
+
+/* Returns the next marker that ends entropy-coded data, or NULL if there is none or the deadline
+ * has passed. */
+const uint8_t *jpeg_find_marker(struct jpeg_markers *markers, const uint8_t *at,
+                                const uint8_t *end);
+/* Returns the length of the segment with its marker at `at`, from after the marker; 0 if the
+ * segment is truncated or not allowed between scans. */
+size_t jpeg_segment_length(const uint8_t *at, const uint8_t *end);
+/* Reads the header of a scan of a progressive file: `segment` are the bytes after its marker.
+ * Returns false if it is invalid. */
+bool jpeg_read_scan_header(const struct jpeg_decompress_struct *reader, const uint8_t *segment,
+                           size_t length, struct jpeg_scan_header *scan);
 
 /* ---- scans.c ---- */
 

@@ -1,0 +1,108 @@
+/* test_jpeg_frame.c - the headers of a JPEG as a device gets them, and files that it does not get.
+ * The scans of a progressive file are compared with those of libjpeg's default script. */
+#include "tests/fixtures/codec_rig.h"
+
+#include "codecs/jpeg/frame.h"
+
+static struct rig rig;
+static struct jpeg_frame frame;
+
+static int setup(void **state)
+{
+    rig_open(&rig);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_close(&rig);
+    return 0;
+}
+
+static bool read_file(const struct picture_file *file)
+{
+    static const struct codec_limits limits = {.jpeg_scans_max = 100};
+    static const struct image_info jpeg = {.format = &formats[FORMAT_jpeg]};
+    return codec_read_frame(rig.context, file->bytes, file->length, &jpeg, &limits, &frame);
+}
+
+static bool read_picture(const struct picture_jpeg *options)
+{
+    struct picture_file file = picture_jpeg(options);
+    bool known = read_file(&file);
+    picture_free(&file);
+    return known;
+}
+
+TEST(sequential_files_have_one_scan_to_the_end)
+{
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){
+        .width = 149, .height = 83, .subsampling = 422, .restart_rows = 2});
+    size_t header = picture_jpeg_marker(&file, 0xDA), at = header + 2 + file.bytes[header + 3];
+    assert_true(read_file(&file));
+    assert_int_equal(frame.width, 149);
+    assert_int_equal(frame.height, 83);
+    assert_int_equal(frame.component_count, 3);
+    assert_int_equal(frame.components[0].h * 10 + frame.components[0].v, 21);
+    assert_int_equal(frame.components[1].h * 10 + frame.components[2].v, 11);
+    assert_int_equal(frame.scan_count, 1);
+    assert_int_equal(frame.scans[0].at, at);
+    assert_int_equal(frame.scans[0].bytes, file.length - at);
+    assert_int_equal(frame.scans[0].restart_interval, 20); /* 2 rows of 10 MCUs */
+    assert_int_equal(frame.scans[0].last, 63);
+    assert_int_equal(frame.huffman_count, 4); /* DC and AC of luma and of chroma */
+    picture_free(&file);
+}
+
+TEST(scans_of_a_progressive_file_end_at_a_marker)
+{
+    static const struct { int count, component, first, last, high, low; } script[] = {
+        {3, 0, 0, 0, 0, 1}, {1, 0, 1, 5, 0, 2},  {1, 2, 1, 63, 0, 1}, {1, 1, 1, 63, 0, 1},
+        {1, 0, 6, 63, 0, 2}, {1, 0, 1, 63, 2, 1}, {3, 0, 0, 0, 1, 0},  {1, 2, 1, 63, 1, 0},
+        {1, 1, 1, 63, 1, 0}, {1, 0, 1, 63, 1, 0}};
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){
+        .width = 149, .height = 83, .progressive = true, .subsampling = 420});
+    assert_true(read_file(&file));
+    assert_true(frame.progressive);
+    assert_int_equal(frame.scan_count, sizeof script / sizeof *script);
+    for (uint32_t i = 0; i < frame.scan_count; i++) {
+        const struct jpeg_scan *scan = &frame.scans[i];
+        assert_int_equal(scan->component_count, script[i].count);
+        assert_int_equal(scan->components[0], script[i].component);
+        assert_int_equal(scan->first, script[i].first);
+        assert_int_equal(scan->last, script[i].last);
+        assert_int_equal(scan->high, script[i].high);
+        assert_int_equal(scan->low, script[i].low);
+        assert_int_equal(file.bytes[scan->at + scan->bytes], 0xFF);
+        assert_int_not_equal(file.bytes[scan->at + scan->bytes + 1], 0);
+    }
+    picture_free(&file);
+}
+
+TEST(other_kinds_and_broken_files_have_no_frame)
+{
+    struct picture_jpeg usual = {.width = 40, .height = 30};
+    assert_true(read_picture(&usual));
+    usual.arithmetic = true;
+    assert_false(read_picture(&usual));
+    usual.arithmetic = false;
+    usual.separate = true;
+    assert_false(read_picture(&usual));
+    usual.separate = false;
+    for (usual.colour = PICTURE_RGB; usual.colour <= PICTURE_TWO; usual.colour++)
+        assert_false(read_picture(&usual));
+    usual = (struct picture_jpeg){.width = 40, .height = 30, .progressive = true};
+    struct picture_file file = picture_jpeg(&usual);
+    assert_true(read_file(&file));
+    file.length -= 2; /* the end marker */
+    assert_false(read_file(&file));
+    file.length += 2;
+    file.bytes[0] = 0;
+    assert_false(read_file(&file));
+    picture_free(&file);
+}
+
+int main(void)
+{
+    return run_all(.setup = setup, .teardown = teardown);
+}
