@@ -43,21 +43,29 @@ static void join_words(char *text, size_t size, const char *const *words, const 
     }
 }
 
+/* Writes `did you mean "NAME"?`, or else the intro and all names. */
+static void suggest(char *text, size_t size, const char *name, const char *const *names,
+                    size_t count, const char *intro)
+{
+    const char *near = text_nearest(name, names, count);
+    if (near) {
+        snprintf(text, size, "did you mean \"%s\"?", near);
+    } else {
+        size_t length = (size_t)snprintf(text, size, "%s", intro);
+        join_words(text + length, size - length, names, " or ");
+    }
+}
+
 static enum status unknown_name(const char *place, const char *name, struct error *error)
 {
     const char *names[OPS_MAX] = {NULL};
-    char list[ERROR_TEXT_MAX];
+    char text[ERROR_TEXT_MAX];
     assert(op_count < OPS_MAX);
     for (size_t i = 0; i < op_count; i++)
         names[i] = op_table[i]->name;
-    const char *near = text_nearest(name, names, op_count);
-    if (near)
-        return error_set(error, STATUS_UNKNOWN_OP,
-                         "%s: no operation is named \"%.40s\"; did you mean \"%s\"?", place, name,
-                         near);
-    join_words(list, sizeof(list), names, " or ");
-    return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; it must be %s",
-                     place, name, list);
+    suggest(text, sizeof(text), name, names, op_count, "it must be ");
+    return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; %s", place,
+                     name, text);
 }
 
 enum status op_refuse(const struct op_item *item, const char *format, ...)
@@ -73,19 +81,14 @@ enum status op_refuse(const struct op_item *item, const char *format, ...)
 static enum status unknown_param(const struct op *op, const struct op_item *item, const char *name)
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};
-    char list[120];
+    char text[120];
     size_t count = 0;
     op_each_param (param, op) {
         assert(count < OP_PARAMS_MAX);
         names[count++] = param->name;
     }
-    const char *near = text_nearest(name, names, count);
-    if (near)
-        return op_refuse(item, ": there is no parameter \"%.40s\"; did you mean \"%s\"?", name,
-                         near);
-    join_words(list, sizeof(list), names, " or ");
-    return op_refuse(item, ": there is no parameter \"%.40s\"; %s%s", name,
-                     list[0] ? "there is " : "it has none", list);
+    suggest(text, sizeof(text), name, names, count, count ? "there is " : "it has none");
+    return op_refuse(item, ": there is no parameter \"%.40s\"; %s", name, text);
 }
 
 /* The expected type of a parameter, for messages. */
@@ -116,8 +119,9 @@ static enum status check_range(const struct op_item *item, const char *name, dou
     return op_refuse(item, ": %s is %.10g; it must be %.10g to %.10g", name, number, min, max);
 }
 
-static enum status check_integer(const struct op_item *item, const char *name,
-                                 const struct op_param *param, const cJSON *given, int *value)
+/* A reader's `name` is the value's: that of the parameter, or with an index of its array. */
+static enum status read_integer(const struct op_item *item, const struct op_param *param,
+                                const char *name, const cJSON *given, void *value)
 {
     double number = given->valuedouble;
     if (!cJSON_IsNumber(given))
@@ -125,40 +129,34 @@ static enum status check_integer(const struct op_item *item, const char *name,
     if (!(number >= param->min && number <= param->max) || number != floor(number))
         return op_refuse(item, ": %s is %.10g; it must be an integer of %.10g to %.10g", name,
                          number, param->min, param->max);
-    *value = (int)number;
+    *(int *)value = (int)number;
     return STATUS_OK;
 }
 
-static enum status read_integer(const struct op_item *item, const struct op_param *param,
-                                const cJSON *given, void *value)
-{
-    return check_integer(item, param->name, param, given, value);
-}
-
 static enum status read_number(const struct op_item *item, const struct op_param *param,
-                               const cJSON *given, void *value)
+                               const char *name, const cJSON *given, void *value)
 {
     *(double *)value = given->valuedouble;
-    return check_range(item, param->name, given->valuedouble, param->min, param->max);
+    return check_range(item, name, given->valuedouble, param->min, param->max);
 }
 
 static enum status read_odd(const struct op_item *item, const struct op_param *param,
-                            const cJSON *given, void *value)
+                            const char *name, const cJSON *given, void *value)
 {
     double number = given->valuedouble;
     bool two = param->max == param->min + 2;
-    enum status status = check_range(item, param->name, number, param->min, param->max);
+    enum status status = check_range(item, name, number, param->min, param->max);
     if (status)
         return status;
     *(int *)value = (int)number;
     if (number == (double)((int)number | 1))
         return STATUS_OK;
-    return op_refuse(item, ": %s is %.10g; it must be %s%.10g %s %.10g", param->name, number,
+    return op_refuse(item, ": %s is %.10g; it must be %s%.10g %s %.10g", name, number,
                      two ? "" : "an odd integer of ", param->min, two ? "or" : "to", param->max);
 }
 
 static enum status read_choice(const struct op_item *item, const struct op_param *param,
-                               const cJSON *given, void *value)
+                               const char *name, const cJSON *given, void *value)
 {
     char list[120];
     for (size_t i = 0; param->words[i]; i++) {
@@ -167,19 +165,19 @@ static enum status read_choice(const struct op_item *item, const struct op_param
             return STATUS_OK;
     }
     join_words(list, sizeof(list), param->words, " or ");
-    return op_refuse(item, ": %s is %.10g; it must be %s", param->name, given->valuedouble, list);
+    return op_refuse(item, ": %s is %.10g; it must be %s", name, given->valuedouble, list);
 }
 
 static enum status read_boolean(const struct op_item *item, const struct op_param *param,
-                                const cJSON *given, void *value)
+                                const char *name, const cJSON *given, void *value)
 {
-    (void)item, (void)param;
+    (void)item, (void)param, (void)name;
     *(bool *)value = cJSON_IsTrue(given);
     return STATUS_OK;
 }
 
 static enum status read_word(const struct op_item *item, const struct op_param *param,
-                             const cJSON *given, void *value)
+                             const char *name, const cJSON *given, void *value)
 {
     char list[120];
     for (int i = 0; param->words[i]; i++) {
@@ -188,22 +186,21 @@ static enum status read_word(const struct op_item *item, const struct op_param *
             return STATUS_OK;
     }
     join_words(list, sizeof(list), param->words, " or ");
-    return op_refuse(item, ": %s is \"%.40s\"; it must be %s", param->name, given->valuestring,
+    return op_refuse(item, ": %s is \"%.40s\"; it must be %s", name, given->valuestring,
                      list);
 }
 
 static enum status read_integers(const struct op_item *item, const struct op_param *param,
-                                 const cJSON *given, void *value)
+                                 const char *name, const cJSON *given, void *value)
 {
     int *values = value, count = cJSON_GetArraySize(given), i = 0;
     enum status status = STATUS_OK;
-    char name[80];
+    char place[80];
     if (count != param->columns)
-        return op_refuse(item, ": %s has %d items; it must have %d", param->name, count,
-                         param->columns);
+        return op_refuse(item, ": %s has %d items; it must have %d", name, count, param->columns);
     for (const cJSON *each = given->child; each && !status; each = each->next, i++) {
-        snprintf(name, sizeof(name), "%s[%d]", param->name, i);
-        status = check_integer(item, name, param, each, &values[i]);
+        snprintf(place, sizeof(place), "%s[%d]", name, i);
+        status = read_integer(item, param, place, each, &values[i]);
     }
     return status;
 }
@@ -241,13 +238,13 @@ static enum status read_rows(const struct op_item *item, const struct op_param *
 }
 
 static enum status read_matrix(const struct op_item *item, const struct op_param *param,
-                               const cJSON *given, void *value)
+                               const char *name, const cJSON *given, void *value)
 {
     struct op_matrix *matrix = value;
     matrix->rows = param->rows;
     matrix->columns = param->columns;
     if (!cJSON_IsArray(given) || cJSON_GetArraySize(given) != param->rows)
-        return op_refuse(item, ": %s must be an array of %d rows of %d numbers", param->name,
+        return op_refuse(item, ": %s must be an array of %d rows of %d numbers", name,
                          param->rows, param->columns);
     return read_rows(item, param, given, matrix);
 }
@@ -262,7 +259,7 @@ static enum status check_odd(const struct op_item *item, const struct op_param *
 }
 
 static enum status read_odd_matrix(const struct op_item *item, const struct op_param *param,
-                                   const cJSON *given, void *value)
+                                   const char *name, const cJSON *given, void *value)
 {
     struct op_matrix *matrix = value;
     matrix->rows = cJSON_GetArraySize(given);
@@ -270,7 +267,7 @@ static enum status read_odd_matrix(const struct op_item *item, const struct op_p
     if (status)
         return status;
     if (!cJSON_IsArray(given->child))
-        return op_refuse(item, ": %s[0] is %s; it must be an array of numbers", param->name,
+        return op_refuse(item, ": %s[0] is %s; it must be an array of numbers", name,
                          kind_of(given->child));
     matrix->columns = cJSON_GetArraySize(given->child);
     status = check_odd(item, param, "columns", matrix->columns, param->columns);
@@ -280,7 +277,7 @@ static enum status read_odd_matrix(const struct op_item *item, const struct op_p
 /* By kind: the JSON type, and the reader. */
 static const struct {
     int type;
-    enum status (*read)(const struct op_item *item, const struct op_param *param,
+    enum status (*read)(const struct op_item *item, const struct op_param *param, const char *name,
                         const cJSON *given, void *value);
 } readers[] = {
     [OP_KIND_INTEGER] = {0xFF, read_integer}, /* readers with 0xFF check the type themselves */
@@ -377,7 +374,8 @@ static enum status read_params(const struct op *op, const struct op_item *item,
         if (!given)
             continue;
         if (given->type & 0xFF & readers[param->kind].type) {
-            status = readers[param->kind].read(item, param, given, params + param->at);
+            status = readers[param->kind].read(item, param, param->name, given,
+                                               params + param->at);
             continue;
         }
         say_type(param, text, sizeof(text));
@@ -400,14 +398,11 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
         parsed->item.object = item;
         name = cJSON_GetObjectItemCaseSensitive(item, "op");
         if (!name)
-            return error_set(error, STATUS_BAD_OP, "%s has no \"op\"; it must name the operation",
-                             parsed->place);
+            return op_refuse(&parsed->item, " has no \"op\"; it must name the operation");
         if (!cJSON_IsString(name))
-            return error_set(error, STATUS_BAD_OP, "%s: \"op\" is %s; it must be a string",
-                             parsed->place, kind_of(name));
+            return op_refuse(&parsed->item, ": \"op\" is %s; it must be a string", kind_of(name));
     } else if (!cJSON_IsString(item)) {
-        return error_set(error, STATUS_BAD_OP,
-                         "%s is %s; it must be a name or an object with \"op\"", parsed->place,
+        return op_refuse(&parsed->item, " is %s; it must be a name or an object with \"op\"",
                          kind_of(item));
     }
     parsed->op = op_find(name->valuestring);
