@@ -226,12 +226,11 @@ static enum status canny_check(const struct op_item *item, void *params)
                      own->low, own->high);
 }
 
-static enum status canny_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status canny_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct canny canny;
     struct grayscale gray = grayscale_default(chain->background);
-    (void)item;
     memset(&canny, 0, sizeof(canny));
     canny.low = (int)floor(own->low);
     canny.high = (int)floor(own->high);

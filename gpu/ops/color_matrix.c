@@ -14,12 +14,10 @@ static const struct op_param color_matrix_params[] = {
      .help = "A row [red,green,blue,offset] per colour"},
     {.name = NULL}};
 
-static enum status color_matrix_step(const struct op_item *item, const void *params,
-                                     struct chain *chain)
+static enum status color_matrix_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     int32_t coefficients[12];
-    (void)item;
     for (int i = 0; i < 12; i++)
         coefficients[i] = (int32_t)floor(own->matrix.values[i] * 65536.0 + 0.5);
     point_add_matrix(chain, coefficients);

@@ -140,12 +140,10 @@ static enum status convolve_check(const struct op_item *item, void *params)
     return STATUS_OK;
 }
 
-static enum status convolve_step(const struct op_item *item, const void *params,
-                                 struct chain *chain)
+static enum status convolve_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct convolve convolve;
-    (void)item;
     memset(&convolve, 0, sizeof(convolve));
     convolve.rows = own->kernel.rows;
     convolve.columns = own->kernel.columns;

@@ -43,27 +43,27 @@ static enum status crop_check(const struct op_item *item, void *params)
 }
 
 /* Checks that start..start + length - 1 is within one dimension of the image. */
-static enum status check_side(const struct op_item *item, const char *start_name, int start,
-                              const char *length_name, int length, const struct pass_shape *shape,
-                              int side)
+static enum status check_side(const struct chain *chain, const char *start_name, int start,
+                              const char *length_name, int length, int side)
 {
+    const struct pass_shape *shape = &chain->shape;
     if (length > side)
-        return op_refuse(item, ": %s is %d; the image is %u x %u there", length_name,
+        return op_refuse(chain->item, ": %s is %d; the image is %u x %u there", length_name,
                          length, shape->width, shape->height);
     if (start + length > side)
-        return op_refuse(item, ": %s %d + %s %d is %d; the image is %u x %u there", start_name,
-                         start, length_name, length, start + length, shape->width, shape->height);
+        return op_refuse(chain->item, ": %s %d + %s %d is %d; the image is %u x %u there",
+                         start_name, start, length_name, length, start + length, shape->width,
+                         shape->height);
     return STATUS_OK;
 }
 
-static enum status crop_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status crop_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    const struct pass_shape *shape = &chain->shape;
-    int width = (int)shape->width, height = (int)shape->height, x = own->x, y = own->y;
-    enum status status = check_side(item, "x", x, "width", own->width, shape, width);
+    int width = (int)chain->shape.width, height = (int)chain->shape.height, x = own->x, y = own->y;
+    enum status status = check_side(chain, "x", x, "width", own->width, width);
     if (!status)
-        status = check_side(item, "y", y, "height", own->height, shape, height);
+        status = check_side(chain, "y", y, "height", own->height, height);
     if (status)
         return status;
     if (own->gravity >= 0) {

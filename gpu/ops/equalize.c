@@ -35,10 +35,9 @@ const struct pass_type pass_equalize = {"equalize", equalize_cpu, PASS_CUDA(equa
 
 /* ---- the operation ---- */
 
-static enum status equalize_step(const struct op_item *item, const void *params,
-                                 struct chain *chain)
+static enum status equalize_step(const void *params, struct chain *chain)
 {
-    (void)item, (void)params;
+    (void)params;
     gray_table_step(chain, &pass_equalize, NULL);
     return STATUS_OK;
 }

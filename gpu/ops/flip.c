@@ -13,10 +13,9 @@ static const struct op_param flip_params[] = {
      .help = "horizontal exchanges left and right, vertical exchanges top and bottom"},
     {.name = NULL}};
 
-static enum status flip_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status flip_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    (void)item;
     step_orient(chain, own->axis == 0 ? ORIENT_MIRRORED : ORIENT_UPSIDE_DOWN);
     return STATUS_OK;
 }

@@ -18,11 +18,10 @@ static const struct op_param gamma_params[] = {
      .max = POINT_GAMMA_MAX, .help = "Above 1 makes the image brighter"},
     {.name = NULL}};
 
-static enum status gamma_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status gamma_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     uint8_t table[256];
-    (void)item;
     for (int v = 0; v < 256; v++)
         table[v] = (uint8_t)floor(255.0 * pow(v / 255.0, 1.0 / own->gamma) + 0.5);
     point_add_table(chain, table);

@@ -203,12 +203,10 @@ void gaussian_append(struct chain *chain, const struct gaussian *given)
 
 static const struct op_param gaussian_params[] = {GAUSSIAN_PARAMS(struct params), {.name = NULL}};
 
-static enum status gaussian_step(const struct op_item *item, const void *params,
-                                 struct chain *chain)
+static enum status gaussian_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct gaussian gaussian;
-    (void)item;
     if (gaussian_make(&gaussian, own->ksize, own->sigma))
         gaussian_append(chain, &gaussian);
     return STATUS_OK;

@@ -87,11 +87,9 @@ static uint16_t weight_16(int weight)
     return (uint16_t)(weight > GRAYSCALE_WHOLE ? GRAYSCALE_WHOLE : weight);
 }
 
-static enum status grayscale_step(const struct op_item *item, const void *params,
-                                  struct chain *chain)
+static enum status grayscale_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    (void)item;
     struct grayscale gray = grayscale_default(chain->background);
     gray.r = weight_16(own->weights[0]);
     gray.g = weight_16(own->weights[1]);

@@ -122,12 +122,10 @@ static const struct op_param histogram_params[] = {
      .help = "true counts the gray of a colour image, with the default weights"},
     {.name = NULL}};
 
-static enum status histogram_step(const struct op_item *item, const void *params,
-                                  struct chain *chain)
+static enum status histogram_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct histogram histogram;
-    (void)item;
     memset(&histogram, 0, sizeof(histogram));
     histogram.of_gray = own->gray;
     histogram.gray = grayscale_default(chain->background);

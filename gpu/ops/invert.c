@@ -2,10 +2,10 @@
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
 
-static enum status invert_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status invert_step(const void *params, struct chain *chain)
 {
     uint8_t table[256];
-    (void)item, (void)params;
+    (void)params;
     for (int v = 0; v < 256; v++)
         table[v] = (uint8_t)(255 - v);
     point_add_table(chain, table);

@@ -42,11 +42,10 @@ static uint8_t level(const struct params *own, int v)
     return (uint8_t)floor((double)own->out_black + part + 0.5);
 }
 
-static enum status levels_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status levels_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     uint8_t table[256];
-    (void)item;
     for (int v = 0; v < 256; v++)
         table[v] = level(own, v);
     point_add_table(chain, table);

@@ -119,12 +119,10 @@ static const struct pass_type types[2][2] = PROLOGUE_FORMS("median", median_cpu,
 static const struct op_param median_params[] = {
     {OP_ODD(struct median, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};
 
-static enum status median_step(const struct op_item *item, const void *params,
-                               struct chain *chain)
+static enum status median_step(const void *params, struct chain *chain)
 {
     struct median median = *(const struct median *)params;
     int radius = median.size / 2;
-    (void)item;
     struct prologue *prologue = &median.prologue;
     const struct pass_shape to = point_lift(chain, prologue);
     struct pass *pass = chain_add(chain, &types[prologue->makes_gray][prologue->looks_up], to,

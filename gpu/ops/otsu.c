@@ -44,9 +44,9 @@ static cJSON *otsu_values(const struct pass *pass, const uint8_t *work)
     return cJSON_CreateNumber(((const struct gray_table *)work)->threshold);
 }
 
-static enum status otsu_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status otsu_step(const void *params, struct chain *chain)
 {
-    (void)item, (void)params;
+    (void)params;
     gray_table_step(chain, &pass_otsu, otsu_values);
     return STATUS_OK;
 }

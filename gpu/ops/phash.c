@@ -117,19 +117,19 @@ static void phash_fill(const struct pass *pass, uint8_t *constants)
     weights_fill((struct phash_weights *)constants);
 }
 
-static enum status phash_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status phash_step(const void *params, struct chain *chain)
 {
     struct grayscale gray = grayscale_default(chain->background);
     (void)params;
     chain_leave(chain);
     point_add_gray(chain, &gray);
-    enum status status = resize_exact(item, chain, PHASH_SIDE, PHASH_SIDE);
+    enum status status = resize_exact(chain, PHASH_SIDE, PHASH_SIDE);
     if (status)
         return status;
     if (chain->count == chain->first)
         step_copy(chain); /* an image of the right size must still be copied to the stack */
     struct pass *pass = chain_look_stacked(chain, &pass_phash, sizeof(uint64_t), phash_values);
-    return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill, item->error);
+    return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill);
 }
 
 /* Not OP_STARTS_GRAY: the gray is computed from the colours, never taken from a JPEG's Y

@@ -297,19 +297,18 @@ static void resample_fill(const struct pass *pass, uint8_t *constants)
     axis_fill(&own->axis, own->resample.taps, (int32_t *)constants);
 }
 
-static enum status add_pick(const struct op_item *item, struct chain *chain, const struct axis *x,
-                            const struct axis *y)
+static enum status add_pick(struct chain *chain, const struct axis *x, const struct axis *y)
 {
     struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
     size_t bytes = ((size_t)x->outputs + y->outputs) * sizeof(int32_t);
     struct pick_params params = {*x, *y};
     struct pass *pass = chain_add(chain, &pass_pick, to, &params, sizeof(params));
-    return chain_constants(chain, pass, bytes, pick_fill, item->error);
+    return chain_constants(chain, pass, bytes, pick_fill);
 }
 
-static enum status add_resample(const struct op_item *item, struct chain *chain,
-                                const struct pass_type *type, const struct axis *axis,
-                                struct pass_shape to, struct resample *resample)
+static enum status add_resample(struct chain *chain, const struct pass_type *type,
+                                const struct axis *axis, struct pass_shape to,
+                                struct resample *resample)
 {
     uint32_t width = chain->shape.width, channels = chain->shape.channels;
     resample->taps = axis_taps(axis);
@@ -318,12 +317,11 @@ static enum status add_resample(const struct op_item *item, struct chain *chain,
     struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
     if (type == &pass_resample_x)
         pass->work_bytes = resample_x_work_bytes(width, channels, resample->taps);
-    return chain_constants(chain, pass, bytes, resample_fill, item->error);
+    return chain_constants(chain, pass, bytes, resample_fill);
 }
 
 /* Resizes the rows first, then the columns. An unchanged axis needs no pass. */
-static enum status add_filtered(const struct op_item *item, struct chain *chain, struct axis *x,
-                                struct axis *y)
+static enum status add_filtered(struct chain *chain, struct axis *x, struct axis *y)
 {
     bool alpha = chain->shape.channels == 4, down = !axis_is_same(y);
     /* Only resample_x skips columns on the left; its weights are then 1. */
@@ -334,13 +332,13 @@ static enum status add_filtered(const struct op_item *item, struct chain *chain,
         struct resample resample = {.skip = y->origin, .premultiply = alpha,
                                     .divide = alpha && !down};
         struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
-        status = add_resample(item, chain, &pass_resample_x, x, to, &resample);
+        status = add_resample(chain, &pass_resample_x, x, to, &resample);
         y->origin = 0;
     }
     if (down && !status) {
         struct resample resample = {.premultiply = alpha && !across, .divide = alpha};
         struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
-        status = add_resample(item, chain, &pass_resample_y, y, to, &resample);
+        status = add_resample(chain, &pass_resample_y, y, to, &resample);
     }
     return status;
 }
@@ -397,8 +395,8 @@ static struct geometry chain_geometry(const struct params *own, const struct cha
                        chain->down.full ? chain->down.full : chain->shape.height);
 }
 
-static enum status add_resize(const struct op_item *item, const struct params *own,
-                              const struct geometry *g, struct chain *chain)
+static enum status add_resize(const struct params *own, const struct geometry *g,
+                              struct chain *chain)
 {
     struct pass_shape shape = chain->shape;
     struct axis x = axis_of(own, &chain->across, shape.width, g->width, g->x, g->across);
@@ -409,26 +407,25 @@ static enum status add_resize(const struct op_item *item, const struct params *o
         return STATUS_OK;
     /* A crop alone needs no arithmetic. */
     if (own->filter == FILTER_NEAREST || (axis_is_same(&x) && axis_is_same(&y)))
-        return add_pick(item, chain, &x, &y);
-    return add_filtered(item, chain, &x, &y);
+        return add_pick(chain, &x, &y);
+    return add_filtered(chain, &x, &y);
 }
 
-static enum status resize_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status resize_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct geometry g = chain_geometry(own, chain);
-    enum status status = chain_check_size(chain, g.width, g.height, item->error);
-    return status ? status : add_resize(item, own, &g, chain);
+    enum status status = chain_check_size(chain, g.width, g.height);
+    return status ? status : add_resize(own, &g, chain);
 }
 
-enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,
-                         uint32_t height)
+enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height)
 {
     const struct params own = {.width = (int)width, .height = (int)height, .fit = FIT_EXACT,
                                .filter = FILTER_LANCZOS3, .enlarge = true};
     struct geometry g = chain_geometry(&own, chain);
     assert(chain->across.full == 0 && chain->down.full == 0);
-    return add_resize(item, &own, &g, chain);
+    return add_resize(&own, &g, chain);
 }
 
 const struct op op_resize = {

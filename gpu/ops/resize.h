@@ -14,8 +14,7 @@
 #include "gpu/plan/op.h"
 
 /* Resizes the chain's image, which was decoded in full, to exactly this size with lanczos3. Appends
- * no pass if it has this size. item: for messages. */
-enum status resize_exact(const struct op_item *item, struct chain *chain, uint32_t width,
-                         uint32_t height) MUST_CHECK;
+ * no pass if it has this size. */
+enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) MUST_CHECK;
 
 #endif

@@ -14,14 +14,12 @@ static const struct op_param rotate_params[] = {
     {OP_BOOLEAN(struct params, clockwise), .standard = true},
     {.name = NULL}};
 
-static enum status rotate_step(const struct op_item *item, const void *params,
-                               struct chain *chain)
+static enum status rotate_step(const void *params, struct chain *chain)
 {
     static const int turns[] = {ORIENT_NONE, ORIENT_TURNED_90, ORIENT_TURNED_180,
                                 ORIENT_TURNED_270};
     const struct params *own = params;
     int quarters = own->angle / 90;
-    (void)item;
     step_orient(chain, turns[own->clockwise ? quarters : 4 - quarters]);
     return STATUS_OK;
 }

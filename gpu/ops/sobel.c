@@ -129,11 +129,10 @@ static const struct op_param sobel_params[] = {
      .help = "The pixels outside the image; with zero the outermost frame of the result is 0"},
     {.name = NULL}};
 
-static enum status sobel_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status sobel_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct sobel sobel;
-    (void)item;
     memset(&sobel, 0, sizeof(sobel));
     sobel.magnitude = (enum sobel_magnitude)own->magnitude;
     sobel.border = (enum sobel_border)own->border;

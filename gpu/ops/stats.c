@@ -99,10 +99,10 @@ static cJSON *stats_values(const struct pass *pass, const uint8_t *work)
 
 /* ---- the operation ---- */
 
-static enum status stats_step(const struct op_item *item, const void *params, struct chain *chain)
+static enum status stats_step(const void *params, struct chain *chain)
 {
     static const char nothing = 0;
-    (void)item, (void)params;
+    (void)params;
     chain_look(chain, &pass_stats, &nothing, 0,
                chain->shape.channels * sizeof(struct stats_channel), stats_values);
     return STATUS_OK;

@@ -12,13 +12,11 @@ static const struct op_param threshold_params[] = {
     {OP_BOOLEAN(struct params, invert), .help = "true exchanges 255 and 0"},
     {.name = NULL}};
 
-static enum status threshold_step(const struct op_item *item, const void *params,
-                                  struct chain *chain)
+static enum status threshold_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct grayscale gray = grayscale_default(chain->background);
     uint8_t table[256];
-    (void)item;
     for (int v = 0; v < 256; v++)
         table[v] = (v > own->value) != own->invert ? 255 : 0;
     point_add_gray(chain, &gray);

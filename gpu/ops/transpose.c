@@ -3,10 +3,9 @@
 #include "gpu/plan/op.h"
 #include "gpu/plan/steps.h"
 
-static enum status transpose_step(const struct op_item *item, const void *params,
-                                  struct chain *chain)
+static enum status transpose_step(const void *params, struct chain *chain)
 {
-    (void)item, (void)params;
+    (void)params;
     step_orient(chain, ORIENT_TRANSPOSED);
     return STATUS_OK;
 }

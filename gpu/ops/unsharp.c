@@ -14,12 +14,10 @@ static const struct op_param unsharp_params[] = {
     GAUSSIAN_PARAMS(struct params),
     {.name = NULL}};
 
-static enum status unsharp_step(const struct op_item *item, const void *params,
-                                struct chain *chain)
+static enum status unsharp_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct gaussian gaussian;
-    (void)item;
     if (!gaussian_make(&gaussian, own->ksize, own->sigma))
         return STATUS_OK;
     gaussian.sharpen = true;

@@ -60,13 +60,12 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
     return chain_append(chain, type, to, params, params_bytes);
 }
 
-enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill,
-                            struct error *error)
+enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill)
 {
     struct plan *plan = chain->plan;
     size_t at = buffer_align(plan->constants_bytes);
     if (at + bytes > PLAN_CONSTANTS_BYTES_MAX)
-        return error_set(error, STATUS_OVER_BUDGET,
+        return error_set(chain->error, STATUS_OVER_BUDGET,
                          "the job's operations need more than %llu bytes of tables, the maximum",
                          PLAN_CONSTANTS_BYTES_MAX);
     plan->constants_bytes = at + bytes;
@@ -76,16 +75,15 @@ enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes
     return STATUS_OK;
 }
 
-enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
-                             struct error *error)
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height)
 {
     const struct plan_limits *limits = chain->limits;
     if (width > limits->side_max || height > limits->side_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+        return error_set(chain->error, STATUS_IMAGE_TOO_LARGE,
                          "the result is %llu x %llu pixels; a side may have at most %u",
                          (unsigned long long)width, (unsigned long long)height, limits->side_max);
     if (width * height > limits->pixels_max)
-        return error_set(error, STATUS_IMAGE_TOO_LARGE,
+        return error_set(chain->error, STATUS_IMAGE_TOO_LARGE,
                          "the result has %llu pixels; at most %llu are allowed",
                          (unsigned long long)(width * height),
                          (unsigned long long)limits->pixels_max);

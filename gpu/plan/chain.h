@@ -21,6 +21,8 @@ struct chain_side {
 struct chain {
     struct plan *plan; /* counts the constants */
     const struct plan_limits *limits;
+    struct error *error;
+    const struct op_item *item;      /* the operation whose step runs, for op_refuse */
     struct chain_side across, down;  /* of `shape` */
     struct pass *passes;
     uint32_t count, capacity;
@@ -52,11 +54,11 @@ struct pass *chain_append(struct chain *chain, const struct pass_type *type, str
 bool chain_is_cropped(const struct chain *chain);
 /* Reserves `bytes` of tables, which the pass reads at pass->constants. `fill` writes them later,
  * into the input buffer. over_budget if the plan has more than PLAN_CONSTANTS_BYTES_MAX. */
-enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill,
-                            struct error *error) MUST_CHECK;
+enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes,
+                            pass_fill *fill) MUST_CHECK;
 /* image_too_large if a result of this size is not allowed. */
-enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height,
-                             struct error *error) MUST_CHECK;
+enum status chain_check_size(const struct chain *chain, uint64_t width,
+                             uint64_t height) MUST_CHECK;
 /* Appends a pass that reads the current image and only computes values, in work_bytes. */
 struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
                         size_t params_bytes, size_t work_bytes, pass_values *values);

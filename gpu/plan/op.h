@@ -103,7 +103,7 @@ struct op {
     /* Checks rules between parameters, after each is parsed. NULL: none. */
     enum status (*check)(const struct op_item *item, void *params);
     /* Appends the operation's passes to the chain. bad_op if it does not fit this image. */
-    enum status (*step)(const struct op_item *item, const void *params, struct chain *chain);
+    enum status (*step)(const void *params, struct chain *chain);
     /* The scale in eighths (1, 2, 4 or 8) at which a JPEG of this size may be decoded for this
      * operation. NULL: 8. */
     uint32_t (*eighths)(const void *params, uint32_t width, uint32_t height);

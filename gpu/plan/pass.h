@@ -112,6 +112,7 @@ struct pass {
     struct pass_shape from, to; /* `from` is the rectangle */
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
+    unsigned slot; /* where plan.c puts its image */
     size_t work_bytes;
     pass_values *values; /* NULL: no values */
     bool looks;          /* `to` is `from`: it writes only its work space */
@@ -166,21 +167,14 @@ static inline uint8_t *pass_address(const struct pass_buffers *buffers, struct p
 
 static inline struct image pass_view(uint8_t *pixels, struct pass_shape shape)
 {
-    struct image view;
-    view.pixels = pixels;
-    view.width = shape.width;
-    view.height = shape.height;
-    view.channels = shape.channels;
-    view.stride = image_stride(shape.width, shape.channels);
+    struct image view = {pixels, shape.width, shape.height, shape.channels,
+                         image_stride(shape.width, shape.channels)};
     return view;
 }
 
 static inline struct pass_window pass_window_whole(struct pass_shape shape)
 {
-    struct pass_window window;
-    window.width = shape.width;
-    window.height = shape.height;
-    window.x = window.y = 0;
+    struct pass_window window = {shape.width, shape.height, 0, 0};
     return window;
 }
 

@@ -123,21 +123,21 @@ static void leave_ycc(struct chain *chain, bool for_gray)
         step_rgb(chain);
 }
 
-static enum status add_ops(struct chain *chain, const cJSON *ops, int output,
-                           struct error *error)
+static enum status add_ops(struct chain *chain, const cJSON *ops, int output)
 {
-    enum status status = check_list(ops, error);
+    enum status status = check_list(ops, chain->error);
     int position = 0;
     const cJSON *item = ops ? ops->child : NULL;
     for (; !status && item; item = item->next) {
         struct op_parsed parsed;
-        status = op_parse(&parsed, item, output, position++, error);
+        status = op_parse(&parsed, item, output, position++, chain->error);
         if (!status && !(parsed.op->flags & OP_MOVES))
             leave_ycc(chain, op_starts_gray(&parsed));
+        chain->item = &parsed.item;
         if (!status)
-            status = parsed.op->step(&parsed.item, parsed.params, chain);
+            status = parsed.op->step(parsed.params, chain);
         if (!status)
-            status = chain_check_size(chain, chain->shape.width, chain->shape.height, error);
+            status = chain_check_size(chain, chain->shape.width, chain->shape.height);
     }
     leave_ycc(chain, false);
     return status;
@@ -164,8 +164,7 @@ static void shrink_passes(struct plan_variant *variant)
 {
     size_t count = variant->pass_count > 0 ? variant->pass_count : 1;
     struct pass *passes = realloc(variant->passes, count * sizeof(*passes));
-    if (passes)
-        variant->passes = passes;
+    variant->passes = passes ? passes : variant->passes;
 }
 
 /* Builds the chain: orientation, operations, and the flattening that the output format needs. */
@@ -187,6 +186,7 @@ static enum status build_variant(struct plan *plan, size_t index,
                          capacity);
     struct chain chain = {.plan = plan,
                           .limits = limits,
+                          .error = error,
                           .passes = variant->passes,
                           .capacity = capacity,
                           .shape = shape,
@@ -195,9 +195,9 @@ static enum status build_variant(struct plan *plan, size_t index,
                           .background = source->background};
     step_orient(&chain, source->orientation);
     set_sides(&chain, source);
-    enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height, error);
+    enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height);
     if (!status)
-        status = add_ops(&chain, target->ops, (int)target->number - 1, error);
+        status = add_ops(&chain, target->ops, (int)target->number - 1);
     if (status)
         return status;
     if (target->no_picture)
@@ -240,54 +240,37 @@ struct scratch {
     size_t stacked_values;   /* start of the stacked values in the output buffer */
 };
 
-/* State of a walk through the passes of a variant. */
-struct walk {
-    const struct plan_variant *variant;
-    uint32_t writers, written, written_aside;
-};
-
-static struct walk walk_along(const struct plan_variant *variant)
+static void grow_slot(struct scratch *scratch, enum slot slot, size_t bytes)
 {
-    return (struct walk){variant, writer_count(variant->passes, variant->pass_count), 0, 0};
+    if (slot != SLOT_RESULT && bytes > scratch->bytes[slot])
+        scratch->bytes[slot] = bytes;
 }
 
-/* The slot that pass p writes. p is the next pass that writes an image. */
-static enum slot walk_slot(struct walk *walk, uint32_t p)
+/* Chooses the slot that each pass writes, and grows the slots to their sizes. */
+static void choose_slots(const struct plan_variant *variant, struct scratch *scratch)
 {
-    const struct pass *pass = &walk->variant->passes[p];
-    enum slot slot = walk->written % 2 ? SLOT_ODD : SLOT_EVEN;
-    if (!pass->aside) {
-        walk->written++;
-        return walk->variant->no_picture || walk->written < walk->writers ? slot : SLOT_RESULT;
-    }
-    if (!pass[1].stacked) /* a branch has another pass after this one */
-        return walk->written_aside++ % 2 ? SLOT_ASIDE : slot;
-    walk->written_aside = 0;
-    return SLOT_STACK;
-}
-
-static struct scratch measure_scratch(const struct plan *plan)
-{
-    struct scratch scratch = {.stacked = 0};
-    for (size_t v = 0; v < plan->variant_count; v++) {
-        struct walk walk = walk_along(&plan->variants[v]);
-        for (uint32_t p = 0; p < walk.variant->pass_count; p++) {
-            const struct pass *pass = &walk.variant->passes[p];
-            size_t bytes = buffer_align(pass_shape_bytes(pass->to));
-            size_t work = buffer_align(pass->work_bytes);
-            if (!pass->values && work > scratch.bytes[SLOT_WORK])
-                scratch.bytes[SLOT_WORK] = work;
-            enum slot slot = pass->looks ? SLOTS : walk_slot(&walk, p);
-            if (slot == SLOT_STACK) {
-                scratch.bytes[slot] += bytes;
-                scratch.stacked++;
-            } else if (slot < SLOTS && bytes > scratch.bytes[slot]) {
-                scratch.bytes[slot] = bytes;
-            }
+    uint32_t writers = writer_count(variant->passes, variant->pass_count), written = 0, aside = 0;
+    for (uint32_t p = 0; p < variant->pass_count; p++) {
+        struct pass *pass = &variant->passes[p];
+        size_t bytes = buffer_align(pass_shape_bytes(pass->to));
+        if (!pass->values)
+            grow_slot(scratch, SLOT_WORK, buffer_align(pass->work_bytes));
+        if (pass->looks)
+            continue;
+        pass->slot = written % 2 ? SLOT_ODD : SLOT_EVEN;
+        if (!pass->aside) {
+            if (++written == writers && !variant->no_picture)
+                pass->slot = SLOT_RESULT;
+        } else if (pass[1].stacked) { /* a branch has another pass after this one */
+            aside = 0;
+            pass->slot = SLOT_STACK;
+            bytes += scratch->bytes[SLOT_STACK];
+            scratch->left = ++scratch->stacked;
+        } else if (aside++ % 2) {
+            pass->slot = SLOT_ASIDE;
         }
+        grow_slot(scratch, pass->slot, bytes);
     }
-    scratch.left = scratch.stacked;
-    return scratch;
 }
 
 /* Takes `bytes` of the output buffer and returns their offset. */
@@ -329,7 +312,6 @@ static void lay_out_stacked(struct plan *plan, struct pass *pass, struct scratch
 static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
                             struct scratch *scratch)
 {
-    struct walk walk = walk_along(variant);
     struct pass_place place = {PASS_INPUT, 0}, chain_place = place;
     if (!variant->is_source && !variant->no_picture)
         variant->offset = take_output(
@@ -337,11 +319,9 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
     for (uint32_t p = 0; p < variant->pass_count; p++) {
         struct pass *pass = &variant->passes[p];
         pass->from_place = place;
-        if (!pass->looks) {
-            enum slot slot = walk_slot(&walk, p);
-            place = slot == SLOT_RESULT ? (struct pass_place){PASS_OUTPUT, variant->offset}
-                                        : slot_place(scratch, slot);
-        }
+        if (!pass->looks)
+            place = pass->slot == SLOT_RESULT ? (struct pass_place){PASS_OUTPUT, variant->offset}
+                                              : slot_place(scratch, pass->slot);
         pass->to_place = place;
         pass->work_place = slot_place(scratch, SLOT_WORK);
         if (pass->stacked)
@@ -358,8 +338,9 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
 
 static void lay_out(struct plan *plan)
 {
-    struct scratch scratch = measure_scratch(plan);
-    plan->output_bytes = 0;
+    struct scratch scratch = {.stacked = 0};
+    for (size_t v = 0; v < plan->variant_count; v++)
+        choose_slots(&plan->variants[v], &scratch);
     for (size_t v = 0; v < plan->variant_count; v++)
         lay_out_variant(plan, &plan->variants[v], &scratch);
     if (plan->constants_bytes) {
@@ -367,12 +348,10 @@ static void lay_out(struct plan *plan)
         plan->input_bytes = plan->constants_at + plan->constants_bytes;
     }
     plan->idle = plan->output_bytes == 0;
-    plan->scratch_bytes = 0;
-    for (enum slot slot = 0; slot < SLOTS; slot++)
-        plan->scratch_bytes += scratch.bytes[slot];
-    plan->device_bytes = plan->idle ? 0
-                                    : buffer_align(plan->input_bytes) +
-                                          buffer_align(plan->output_bytes) + plan->scratch_bytes;
+    plan->scratch_bytes = slot_place(&scratch, SLOTS).offset;
+    if (!plan->idle)
+        plan->device_bytes = buffer_align(plan->input_bytes) + buffer_align(plan->output_bytes) +
+                             plan->scratch_bytes;
 }
 
 enum status plan_build(struct plan *plan, const struct plan_source *source,
@@ -458,24 +437,16 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
     const struct plan_variant *result = &plan->variants[variant];
     struct pass_shape shape = {result->width, result->height, result->channels};
     assert(!result->no_picture);
-    if (result->is_source) {
-        const struct plan_source *source = &plan->source;
-        return pass_view_window(input, shape, (struct pass_window){source->width, source->height,
-                                                                   result->x, result->y});
-    }
-    return pass_view(output + result->offset, shape);
+    struct pass_window window = {plan->source.width, plan->source.height, result->x, result->y};
+    return result->is_source ? pass_view_window(input, shape, window)
+                             : pass_view(output + result->offset, shape);
 }
 
 /* ---- values ---- */
 
 bool plan_has_values(const struct plan *plan, size_t variant)
 {
-    assert(variant < plan->variant_count);
-    const struct plan_variant *result = &plan->variants[variant];
-    for (uint32_t p = 0; p < result->pass_count; p++)
-        if (result->passes[p].values)
-            return true;
-    return false;
+    return plan_values_bytes(plan, variant) > 0;
 }
 
 size_t plan_values_bytes(const struct plan *plan, size_t variant)
@@ -499,10 +470,7 @@ static void values_name(const struct plan_variant *variant, uint32_t index, char
     unsigned number = 1;
     for (uint32_t p = 0; p < index; p++)
         number += variant->passes[p].values && strcmp(variant->passes[p].type->name, plain) == 0;
-    if (number > 1)
-        snprintf(name, size, "%s_%u", plain, number);
-    else
-        snprintf(name, size, "%s", plain);
+    snprintf(name, size, number > 1 ? "%s_%u" : "%s", plain, number);
 }
 
 cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output)
