@@ -580,9 +580,8 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         monitor_write_stats(daemon->monitor);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  metrics_jobs(monitor_totals(daemon->monitor)), status);
-        *abrupt = pipeline_zombies(daemon->pipeline) > 0 ||
-                  gpu_check_is_running(daemon->gpu_check) || daemon->sweeping ||
-                  pipeline_tries_disk(daemon->pipeline);
+        *abrupt = pipeline_is_used(daemon->pipeline) ||
+                  gpu_check_is_running(daemon->gpu_check) || daemon->sweeping;
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to memory that close_parts would free */

@@ -31,20 +31,6 @@ struct monitor {
 
 /* ---- the snapshot --------------------------------------------------------------------------- */
 
-static void look_at_jobs(struct snapshot *snapshot, const struct pipeline *pipeline)
-{
-    const char *disk_error = pipeline_disk_error(pipeline);
-    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        snapshot->in_stage[stage] = pipeline_in_stage(pipeline, stage);
-    snapshot->in_flight = pipeline_inflight(pipeline);
-    snapshot->waiting = pipeline_waiting(pipeline);
-    snapshot->abandoned = pipeline_zombies(pipeline);
-    snapshot->oldest_s = pipeline_oldest_s(pipeline);
-    snapshot->moving = pipeline_healthy(pipeline);
-    snapshot->disk_works = !disk_error;
-    text_copy(snapshot->disk_reason, sizeof snapshot->disk_reason, disk_error ? disk_error : "");
-}
-
 static void look_at_queue(struct snapshot *snapshot, const struct queue_view *view)
 {
     snapshot->redis_ready = view->state == QUEUE_READY;
@@ -98,13 +84,11 @@ static void take(struct monitor *monitor)
     snapshot->results_max = monitor->options->results_max;
     snapshot->dead_max = monitor->options->dead_max;
     snapshot->images_per_s = monitor->stats.images_per_s;
-    look_at_jobs(snapshot, parts->pipeline);
+    pipeline_look(parts->pipeline, snapshot);
     look_at_queue(snapshot, view);
     look_at_engine(snapshot, parts->engine);
     look_at_threads(snapshot, parts);
     snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(parts->engine);
-    snapshot->pools[SNAPSHOT_FILES] = pipeline_file_usage(parts->pipeline);
-    snapshot->pools[SNAPSHOT_CODECS] = pipeline_codec_usage(parts->pipeline);
     snapshot_read_process(snapshot);
 }
 

@@ -28,6 +28,7 @@
 #include "gpu/engine/engine.h"
 
 struct job_run;
+struct pipeline;
 
 struct admission {
     struct engine *engine;
@@ -62,6 +63,11 @@ bool admission_pass(struct job_run *run);
 /* For a job that admission_try has just refused. true: only zombies hold memory, so the job left
  * the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
+
+/* Loop only. Admits jobs of the stage ADMIT while there is memory. */
+void admission_pump(struct pipeline *pipeline);
+/* Loop only. A zombie returned its memory: jobs with TURN_ASIDE are in the line again. */
+void admission_recall(struct pipeline *pipeline);
 
 /* The most memory that the job can need, in bytes: lane and pinned memory together. */
 size_t admission_need(const struct job_run *run);

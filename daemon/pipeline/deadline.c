@@ -11,15 +11,10 @@
 
 /* ---- too late ------------------------------------------------------------------------------- */
 
-static void set_late(const struct job_run *run, struct error *error)
+void job_run_set_late(const struct job_run *run, struct error *error)
 {
     error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s in stage %s",
               run->job.timeout_s, stage_name(atomic_load(&run->at)));
-}
-
-void job_run_set_late(struct job_run *run)
-{
-    set_late(run, &run->error);
 }
 
 bool job_run_withdraw(struct job_run *run)
@@ -76,7 +71,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
     if (now < atomic_load(&run->timing.deadline_ns))
         return true;
     struct error error = {0};
-    set_late(run, &error);
+    job_run_set_late(run, &error);
     if (job_run_withdraw(run)) { /* uncovered: moment */
         run->error = error;
         stages_move(run, STAGE_ACK);
@@ -95,8 +90,7 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
 {
     char label[LABEL_BYTES];
     for (enum stage stage = STAGE_READ; stage <= STAGE_DECODE; stage++) {
-        list_each_back_safe (node, before, &pipeline->stages[stage]) {
-            struct job_run *run = container_of(node, struct job_run, node);
+        each_run_back (run, &pipeline->stages[stage]) {
             if (is_under_way(run) || now < run->timing.waits_until_ns || !job_run_withdraw(run))
                 continue;
             log_info("job %s goes back after it waited %.1f s in stage %s",
@@ -119,8 +113,8 @@ void pipeline_on_tick(uv_timer_t *timer)
     pipeline->ticked_ns = now;
     workers_collect(pipeline->parts.workers);
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
-        list_each_safe (node, after, &pipeline->stages[stage])
-            usable = check_deadline(container_of(node, struct job_run, node), now) && usable;
+        each_run (run, &pipeline->stages[stage])
+            usable = check_deadline(run, now) && usable;
     send_back_waiting(pipeline, now);
     if (!usable)
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
@@ -140,8 +134,8 @@ static uint64_t later(uint64_t a, uint64_t b)
 static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
 {
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
-        list_each (node, &pipeline->stages[stage])
-            if (job_run_overdue(container_of(node, struct job_run, node), now_ns, grace_s))
+        each_run (run, &pipeline->stages[stage])
+            if (job_run_overdue(run, now_ns, grace_s))
                 return true; /* uncovered: moment */
     return false;
 }
@@ -153,8 +147,7 @@ static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, doubl
     uint64_t moved_ns = later(pipeline->moved_ns, pipeline->awake_ns);
     bool waited = false;
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
-        list_each (node, &pipeline->stages[stage]) {
-            const struct job_run *run = container_of(node, struct job_run, node);
+        each_run (run, &pipeline->stages[stage]) {
             if (is_under_way(run))
                 return false;
             waited |= !run->input.reading &&
@@ -174,34 +167,30 @@ bool pipeline_healthy(const struct pipeline *pipeline)
 
 /* ---- ending early --------------------------------------------------------------------------- */
 
-void pipeline_give_back_files(struct pipeline *pipeline)
+/* Returns the jobs up to the stage `last` to the queue, the youngest first, as send_back_waiting.
+ * files: only jobs that need the disk. force: also jobs that a worker or the engine is running. */
+static void give_back(struct pipeline *pipeline, enum stage last, bool files, bool force)
 {
-    for (enum stage stage = STAGE_ASK; stage <= STAGE_DECODE; stage++) {
-        list_each_back_safe (node, before, &pipeline->stages[stage]) {
-            struct job_run *run = container_of(node, struct job_run, node);
-            if (!job_run_lacks_disk(run) || !job_run_withdraw(run))
+    for (enum stage stage = STAGE_ASK; stage <= last; stage++) {
+        each_run_back (run, &pipeline->stages[stage]) {
+            if (files && !job_run_lacks_disk(run))
                 continue;
-            stages_end(run, OUTCOME_RETURNED);
+            if (job_run_withdraw(run))
+                stages_end(run, OUTCOME_RETURNED);
+            else if (force)
+                job_run_abandon(run, NULL);
         }
     }
 }
 
-static void give_back_stage(struct pipeline *pipeline, enum stage stage, bool by_force)
+void pipeline_give_back_files(struct pipeline *pipeline)
 {
-    list_each_safe (node, after, &pipeline->stages[stage]) {
-        struct job_run *run = container_of(node, struct job_run, node);
-        if (job_run_withdraw(run)) {
-            stages_end(run, OUTCOME_RETURNED);
-        } else if (by_force) {
-            job_run_abandon(run, NULL);
-        }
-    }
+    give_back(pipeline, STAGE_DECODE, true, false);
 }
 
 void pipeline_give_back(struct pipeline *pipeline)
 {
-    for (enum stage stage = 0; stage < STAGE_ACK; stage++)
-        give_back_stage(pipeline, stage, true);
+    give_back(pipeline, STAGE_ENCODE, false, true);
     pipeline_pump(pipeline);
 }
 
@@ -209,9 +198,6 @@ void pipeline_fail(struct pipeline *pipeline)
 {
     if (atomic_exchange(&pipeline->failed, true)) /* uncovered: moment */
         return;
-    give_back_stage(pipeline, STAGE_ASK, false);
-    give_back_stage(pipeline, STAGE_READ, false);
-    give_back_stage(pipeline, STAGE_ADMIT, false);
-    give_back_stage(pipeline, STAGE_DECODE, false);
+    give_back(pipeline, STAGE_DECODE, false, false);
     pipeline_pump(pipeline);
 }

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/disk.h"
+/* disk.c - see disk.h. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "conf/clock.h"
-#include "conf/limits.h"
 #include "conf/log.h"
+#include "daemon/pipeline/pipeline_impl.h"
 
 /* Delay between tries; doubles after each, as for reconnecting to Redis. */
 #define DELAY_FIRST_S 0.1
@@ -55,7 +55,7 @@ static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
     struct files_output output;
     uint64_t number = atomic_fetch_add(&disk->tries, 1);
     enum status status =
-        files_output_begin(disk->parts.files, &output, "try", 0, 0, number, error);
+        files_output_begin(disk->pipeline->parts.files, &output, "try", 0, 0, number, error);
     if (status == STATUS_OK)
         status = write_some(&output, bytes, buffer, error);
     files_output_end(&output);
@@ -91,19 +91,20 @@ void disk_lack_room(struct disk *disk)
 
 static bool try_for(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error)
 {
-    const struct disk_parts *parts = &disk->parts;
+    const struct pipeline_parts *parts = &disk->pipeline->parts;
+    const char *root = parts->options->output_root;
     struct error why = {0};
     if (bytes < SINK_BYTES)
         bytes = SINK_BYTES;
     if (bytes > DISK_TRY_BYTES_MAX)
         bytes = DISK_TRY_BYTES_MAX;
-    if (!files_follow_root(parts->files, parts->output_root, error))
+    if (!files_follow_root(parts->files, root, error))
         return false;
     memset(buffer, 0, SINK_BYTES);
     if (write_file(disk, bytes, buffer, &why))
         return true;
-    error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s",
-              parts->output_root, why.text);
+    error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s", root,
+              why.text);
     return false;
 }
 
@@ -139,7 +140,7 @@ static void set_failed(struct disk *disk, const struct error *error)
     log_error("%s: nothing is fetched until outputs can be written; jobs in flight return to the "
               "queue", error->text);
     wait_for_next(disk);
-    disk->parts.changed(disk->parts.context);
+    pipeline_disk_changed(disk->pipeline);
 }
 
 static void set_working(struct disk *disk)
@@ -147,8 +148,9 @@ static void set_working(struct disk *disk)
     disk->failed = false;
     disk->worked_ns = clock_now_ns();
     log_info("output_root \"%s\" can be written again, after %.1f s: fetching resumes",
-             disk->parts.output_root, clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
-    disk->parts.changed(disk->parts.context);
+             disk->pipeline->parts.options->output_root,
+             clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
+    pipeline_disk_changed(disk->pipeline);
 }
 
 static void try_done(struct worker_task *task)
@@ -173,7 +175,7 @@ static void start_try(struct disk *disk)
         return;
     disk->trying = true;
     disk->task = (struct worker_task){.priority = 0, .run = try_run, .done = try_done};
-    workers_submit(disk->parts.workers, &disk->task);
+    workers_submit(disk->pipeline->parts.workers, &disk->task);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -199,14 +201,10 @@ void disk_suspect(struct disk *disk)
         start_try(disk);
 }
 
-void disk_open(struct disk *disk, const struct disk_parts *parts)
+void disk_open(struct pipeline *pipeline)
 {
-    *disk = (struct disk){.parts = *parts, .delay_s = DELAY_FIRST_S};
-    uv_timer_init(parts->loop, &disk->timer);
+    struct disk *disk = &pipeline->disk;
+    *disk = (struct disk){.pipeline = pipeline, .delay_s = DELAY_FIRST_S};
+    uv_timer_init(pipeline->parts.loop, &disk->timer);
     disk->timer.data = disk;
-}
-
-void disk_close(struct disk *disk)
-{
-    uv_close((uv_handle_t *)&disk->timer, NULL);
 }

@@ -17,20 +17,12 @@
 #include <uv.h>
 
 #include "conf/status.h"
-#include "daemon/files/files.h"
 #include "daemon/pipeline/workers.h"
 
-struct disk_parts {
-    uv_loop_t *loop;
-    struct files *files;
-    struct workers *workers;
-    const char *output_root;
-    void (*changed)(void *context); /* the disk has failed, or works again */
-    void *context;
-};
+struct pipeline;
 
 struct disk {
-    struct disk_parts parts; /* borrowed */
+    struct pipeline *pipeline;
     _Atomic uint64_t tries;
     _Atomic uint32_t outputs; /* outputs that workers write at this moment */
     _Atomic uint64_t written; /* bytes that these outputs occupy */
@@ -46,9 +38,7 @@ struct disk {
     uint64_t failed_ns, worked_ns; /* time of the last change to failed, and to working */
 };
 
-void disk_open(struct disk *disk, const struct disk_parts *parts);
-/* Closes the timer; the loop must run once more. */
-void disk_close(struct disk *disk);
+void disk_open(struct pipeline *pipeline);
 
 /* Whether this errno of a write can mean that the disk is at fault. Any thread. */
 bool disk_may_be_why(int reason);

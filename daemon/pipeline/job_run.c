@@ -44,6 +44,8 @@ void job_run_move(struct job_run *run, enum stage stage, enum owner owner)
     if (from != to) {
         list_remove(from, &run->node);
         list_push(to, &run->node);
+        atomic_fetch_add(&run->pipeline->inflight,
+                         (from == &run->pipeline->free) - (to == &run->pipeline->free));
     }
     if (run->stage != stage)
         atomic_store(&run->at, stage);

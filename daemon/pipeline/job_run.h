@@ -213,6 +213,16 @@ struct job_run {
     struct trace_job trace;
 };
 
+#define job_run_at(pointer) container_of(pointer, struct job_run, node)
+/* The jobs of a list, from the first to the last; the body may move the current job. */
+#define each_run(run, list)                                                                        \
+    for (struct job_run *run = job_run_at((list)->head.next), *next_ = job_run_at(run->node.next); \
+         &run->node != &(list)->head; run = next_, next_ = job_run_at(run->node.next))
+/* The same, from the last to the first. */
+#define each_run_back(run, list)                                                                   \
+    for (struct job_run *run = job_run_at((list)->head.prev), *next_ = job_run_at(run->node.prev); \
+         &run->node != &(list)->head; run = next_, next_ = job_run_at(run->node.prev))
+
 /* Whether the tables above list the move or the decision. */
 bool job_run_may_move(enum stage stage, enum owner owner, enum stage to_stage, enum owner to_owner);
 bool job_run_may_decide(enum outcome from, enum outcome to);
@@ -230,9 +240,6 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* Checks all outputs. An error fails only its output; if all outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);
-/* STATUS_BAD_JOB if the output has an encoder parameter that its format does not have. */
-enum status job_run_check_keys(const struct job_run *run, size_t index, const struct format *format,
-                               struct error *error) MUST_CHECK;
 /* Chooses formats, decode path and plan from the job and the input's header. */
 void job_run_build_plan(struct job_run *run);
 /* Frees the plan and the colour profile. Idempotent. */

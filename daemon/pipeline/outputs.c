@@ -119,7 +119,7 @@ static enum status need_room(struct job_run *run, size_t bytes, struct error *er
                          "for a job; use files", KEY_OUTPUTS_BYTES_MAX);
     if (needed <= room || admission_extend(run, needed - room))
         return STATUS_OK;
-    size_t most = pipeline_codec_usage(run->pipeline).budget; /* uncovered: net */
+    size_t most = run->pipeline->admission.lane_bytes_max; /* uncovered: net */
     if (needed > most)
         return error_set(error, STATUS_OVER_BUDGET,
                          "the outputs to keys need at least %zu bytes; the limit is %zu bytes, "

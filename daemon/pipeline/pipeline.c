@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "conf/clock.h"
+#include "conf/text.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 /* Interval of the deadline checks while jobs are in flight. */
@@ -75,7 +76,7 @@ static void notify_if_idle(struct pipeline *pipeline)
 
 void pipeline_pump(struct pipeline *pipeline)
 {
-    admits_pump(pipeline);
+    admission_pump(pipeline);
     reads_pump(pipeline);
     pipeline_offer_places(pipeline);
     notify_if_idle(pipeline);
@@ -109,19 +110,9 @@ void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context
     notify_if_idle(pipeline);
 }
 
-const char *pipeline_disk_error(const struct pipeline *pipeline)
-{
-    return pipeline->disk.failed ? pipeline->disk.error.text : NULL;
-}
-
 void pipeline_suspect_disk(struct pipeline *pipeline)
 {
     disk_suspect(&pipeline->disk);
-}
-
-bool pipeline_tries_disk(const struct pipeline *pipeline)
-{
-    return pipeline->disk.trying;
 }
 
 /* ---- views ---------------------------------------------------------------------------------- */
@@ -136,54 +127,44 @@ uint32_t pipeline_unfinished(const struct pipeline *pipeline)
 
 uint32_t pipeline_inflight(const struct pipeline *pipeline)
 {
-    return pipeline_unfinished(pipeline) + (uint32_t)pipeline->stages[STAGE_ACK].length +
-           (uint32_t)pipeline->zombies.length;
+    return atomic_load(&pipeline->inflight);
 }
 
-uint32_t pipeline_zombies(const struct pipeline *pipeline)
+bool pipeline_is_used(const struct pipeline *pipeline)
 {
-    return (uint32_t)pipeline->zombies.length;
+    return !list_empty(&pipeline->zombies) || pipeline->disk.trying;
 }
 
-uint32_t pipeline_waiting(const struct pipeline *pipeline)
+/* Number of jobs that wait for memory. */
+static uint32_t count_waiting(const struct pipeline *pipeline)
 {
     bool is_short = admission_is_short(&pipeline->admission);
     uint32_t waiting = 0;
-    list_each (node, &pipeline->stages[STAGE_ADMIT])
-        waiting += is_short || container_of(node, struct job_run, node)->input.turn == TURN_ASIDE;
-    list_each (node, &pipeline->stages[STAGE_READ]) {
-        const struct job_run *run = container_of(node, struct job_run, node);
+    each_run (run, &pipeline->stages[STAGE_ADMIT])
+        waiting += is_short || run->input.turn == TURN_ASIDE;
+    each_run (run, &pipeline->stages[STAGE_READ])
         waiting += run->owner == OWNER_LOOP && !run->input.reading;
-    }
     return waiting;
 }
 
-uint32_t pipeline_in_stage(const struct pipeline *pipeline, enum stage stage)
-{
-    return (uint32_t)pipeline->stages[stage].length;
-}
-
-struct pool_usage pipeline_file_usage(const struct pipeline *pipeline)
-{
-    return pool_usage(pipeline->file_pool);
-}
-
-struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline)
-{
-    return admission_usage(&pipeline->admission);
-}
-
-double pipeline_oldest_s(const struct pipeline *pipeline)
+void pipeline_look(const struct pipeline *pipeline, struct snapshot *snapshot)
 {
     uint64_t now = clock_now_ns(), oldest = now;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++) {
-        list_each (node, &pipeline->stages[stage]) {
-            const struct job_run *run = container_of(node, struct job_run, node);
-            if (run->timing.fetched_ns < oldest)
-                oldest = run->timing.fetched_ns;
-        }
+        snapshot->in_stage[stage] = (uint32_t)pipeline->stages[stage].length;
+        each_run (run, &pipeline->stages[stage])
+            oldest = run->timing.fetched_ns < oldest ? run->timing.fetched_ns : oldest;
     }
-    return clock_ms(oldest, now) / 1e3;
+    snapshot->in_flight = pipeline_inflight(pipeline);
+    snapshot->waiting = count_waiting(pipeline);
+    snapshot->abandoned = (uint32_t)pipeline->zombies.length;
+    snapshot->oldest_s = clock_ms(oldest, now) / 1e3;
+    snapshot->moving = pipeline_healthy(pipeline);
+    snapshot->disk_works = !pipeline->disk.failed;
+    text_copy(snapshot->disk_reason, sizeof snapshot->disk_reason,
+              pipeline->disk.failed ? pipeline->disk.error.text : "");
+    snapshot->pools[SNAPSHOT_FILES] = pool_usage(pipeline->file_pool);
+    snapshot->pools[SNAPSHOT_CODECS] = admission_usage(&pipeline->admission);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -201,85 +182,63 @@ static void open_admission(struct pipeline *pipeline)
                    host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
 }
 
-static void on_disk_changed(void *context)
+void pipeline_disk_changed(struct pipeline *pipeline)
 {
-    struct pipeline *pipeline = context;
     if (pipeline->disk.failed)
         pipeline_give_back_files(pipeline);
     pipeline_pump(pipeline);
     pipeline->parts.disk_changed(pipeline->parts.context);
 }
 
-static void watch_disk(struct pipeline *pipeline)
-{
-    const struct pipeline_parts *parts = &pipeline->parts;
-    struct disk_parts of_disk = {
-        .loop = parts->loop,
-        .files = parts->files,
-        .workers = parts->workers,
-        .output_root = parts->options->output_root,
-        .changed = on_disk_changed,
-        .context = pipeline,
-    };
-    disk_open(&pipeline->disk, &of_disk);
-}
-
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
+    uint64_t slots = options->inflight + parts->ahead_max;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
-    if (!pipeline) /* uncovered: memory */
+    struct job_run *runs = calloc(slots, sizeof *runs);
+    struct pool *file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
+                                         POOL_SEGMENT_BYTES, &pool_backend_pages);
+    if (!pipeline || !runs || !file_pool) { /* uncovered: memory */
+        pool_destroy(file_pool);
+        free(runs);
+        free(pipeline);
         return NULL;
+    }
     pipeline->parts = *parts;
+    pipeline->runs = runs;
+    pipeline->file_pool = file_pool;
+    pipeline->job_ms = -1;
     list_init(&pipeline->free);
     list_init(&pipeline->zombies);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         list_init(&pipeline->stages[stage]);
+    for (uint64_t i = 0; i < slots; i++)
+        list_push(&pipeline->free, &runs[i].node);
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
     open_admission(pipeline);
-    watch_disk(pipeline);
-    pipeline->file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
-                                      POOL_SEGMENT_BYTES, &pool_backend_pages);
-    pipeline->job_ms = -1;
-    pipeline->runs = calloc(options->inflight + parts->ahead_max, sizeof *pipeline->runs);
-    if (!pipeline->file_pool || !pipeline->runs) /* uncovered: memory */
-        goto out;
-    for (uint64_t i = 0; i < options->inflight + parts->ahead_max; i++)
-        list_push(&pipeline->free, &pipeline->runs[i].node);
+    disk_open(pipeline);
     /* Allocates the pool's first pages now, so that the first job is not slower. */
     struct pool_block first;
-    if (pool_take(pipeline->file_pool, 1, &first, NULL))
-        pool_give(pipeline->file_pool, &first);
+    if (pool_take(file_pool, 1, &first, NULL))
+        pool_give(file_pool, &first);
     return pipeline;
-
-out: /* uncovered: memory */
-    pipeline_stop(pipeline);
-    uv_run(parts->loop, UV_RUN_NOWAIT); /* closes the handles */
-    pipeline_destroy(pipeline);
-    return NULL;
 }
 
 void pipeline_stop(struct pipeline *pipeline)
 {
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
-    disk_close(&pipeline->disk);
-}
-
-/* Frees jobs whose results Redis never acknowledged. */
-static void clear_rest(struct pipeline *pipeline)
-{
-    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        list_each (node, &pipeline->stages[stage])
-            job_run_clear(container_of(node, struct job_run, node));
+    uv_close((uv_handle_t *)&pipeline->disk.timer, NULL);
 }
 
 void pipeline_destroy(struct pipeline *pipeline)
 {
     if (!pipeline)
         return;
-    clear_rest(pipeline);
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        each_run (run, &pipeline->stages[stage])
+            job_run_clear(run); /* Redis never acknowledged its result */
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
     free(pipeline->runs);

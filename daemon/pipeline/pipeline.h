@@ -16,8 +16,7 @@
 #include "conf/options.h"
 #include "daemon/files/files.h"
 #include "daemon/pipeline/workers.h"
-#include "daemon/telemetry/metrics.h"
-#include "daemon/telemetry/stage.h"
+#include "daemon/telemetry/snapshot.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
@@ -36,7 +35,7 @@ struct pipeline_parts {
     uint32_t ahead_max; /* slots beyond options->inflight, for short jobs */
     /* The process must exit and be restarted: a GPU fault, or too many hung workers. */
     void (*failed)(void *context, const char *why);
-    /* The result of pipeline_disk_error has changed. */
+    /* Outputs cannot be written from now on, or can again. */
     void (*disk_changed)(void *context);
     void *context;
 };
@@ -56,24 +55,17 @@ void pipeline_give_back(struct pipeline *pipeline);
  * not run yet to the queue; their attempts do not count. */
 void pipeline_fail(struct pipeline *pipeline);
 
-/* Why outputs cannot be written and fetching is stopped; NULL: they can. Owned by the pipeline. */
-const char *pipeline_disk_error(const struct pipeline *pipeline);
 /* Tries on a worker whether output_root can be written. */
 void pipeline_suspect_disk(struct pipeline *pipeline);
-/* Whether such a try is running; it may hang. */
-bool pipeline_tries_disk(const struct pipeline *pipeline);
-
-/* Numbers of jobs. In flight: all, including zombies. Unfinished: before ACK, without zombies.
- * Waiting: for memory. */
+/* Numbers of jobs. In flight: all, including zombies; any thread. Unfinished: before ACK, without
+ * zombies. */
 uint32_t pipeline_inflight(const struct pipeline *pipeline);
 uint32_t pipeline_unfinished(const struct pipeline *pipeline);
-uint32_t pipeline_zombies(const struct pipeline *pipeline);
-uint32_t pipeline_waiting(const struct pipeline *pipeline);
-uint32_t pipeline_in_stage(const struct pipeline *pipeline, enum stage stage);
-/* Memory of host_bytes: the input files, and the lane of admission.h. */
-struct pool_usage pipeline_file_usage(const struct pipeline *pipeline);
-struct pool_usage pipeline_codec_usage(const struct pipeline *pipeline);
-double pipeline_oldest_s(const struct pipeline *pipeline); /* age of the oldest job; 0: no job */
+/* Fills in the snapshot's members about jobs, the disk and the memory of host_bytes. */
+void pipeline_look(const struct pipeline *pipeline, struct snapshot *snapshot);
+/* Whether a worker or the engine still uses the pipeline's memory, for a zombie or for a try of the
+ * disk that may hang. */
+bool pipeline_is_used(const struct pipeline *pipeline);
 /* For the watchdog. false: a job is past its deadline and its grace, or no job runs and the
  * waiting jobs make no progress. */
 bool pipeline_healthy(const struct pipeline *pipeline);

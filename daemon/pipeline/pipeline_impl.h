@@ -1,10 +1,10 @@
 /*
  * pipeline_impl.h - private declarations shared by the files of the pipeline.
  *
- * pipeline.c owns the slots and the lists. lease_events.c turns leases into jobs; checks.c checks
- * their outputs. stages.c moves a job from stage to stage. reads.c, admits.c and ack.c implement
- * the stages on the loop; steps.c, planning.c and outputs.c those on a worker. deadline.c ends jobs
- * early. trace_hooks.c fills the trace.
+ * pipeline.c owns the slots and the lists. lease_events.c turns leases into jobs. stages.c moves a
+ * job from stage to stage. reads.c, admission.c and ack.c implement the stages on the loop;
+ * steps.c, planning.c and outputs.c those on a worker. deadline.c ends jobs early. trace_hooks.c
+ * fills the trace.
  */
 #ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
@@ -21,6 +21,7 @@ struct pipeline {
     struct admission admission;
     struct disk disk;
 
+    _Atomic uint32_t inflight; /* jobs on any list except `free` */
     size_t text_bytes; /* of the texts of all jobs in flight; JOB_TEXTS_BYTES at most */
     struct job_run *runs; /* options->inflight + ahead_max slots */
     struct list free;
@@ -48,6 +49,15 @@ struct stage_row {
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
+/* A point where a test can kill or stop the daemon. The tests build a daemon that executes
+ * $GPUIMGD_FAULT here (tests/faults/hook.c): on the loop when a job enters a stage, and on the
+ * worker when it starts to run the stage. key: "enter" or "run". id: the job's, or NULL. */
+#ifdef GPUIMGD_FAULT_HOOKS
+void fault_point(const char *key, const char *stage, const char *id);
+#else
+#define fault_point(key, stage, id) ((void)0)
+#endif
+
 /* pipeline.c */
 
 /* Starts all jobs that can start now. Call it after each event that may have freed memory or a
@@ -56,6 +66,8 @@ void pipeline_pump(struct pipeline *pipeline);
 void pipeline_offer_places(struct pipeline *pipeline);
 /* Adds bytes to the job's text_bytes, until the job ends. */
 void pipeline_count_text(struct job_run *run, size_t bytes);
+/* The disk has failed, or works again. */
+void pipeline_disk_changed(struct pipeline *pipeline);
 /* Updates job_ms from a job that ends. */
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 
@@ -107,12 +119,6 @@ void reads_release(struct job_run *run);
 /* Returns the queue's budget for the bytes of the input key. Idempotent. */
 void reads_end_key(struct job_run *run);
 
-/* admits.c: the stage ADMIT */
-
-void admits_pump(struct pipeline *pipeline);
-/* A zombie returned its memory: jobs with TURN_ASIDE are in the line again. */
-void admits_recall(struct pipeline *pipeline);
-
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 
 void job_run_read(struct job_run *run, struct worker_tools *tools);
@@ -141,7 +147,7 @@ bool job_run_withdraw(struct job_run *run);
 /* Whether the job is grace_s past its deadline, not counting time before awake_ns. */
 bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s);
 /* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
-void job_run_set_late(struct job_run *run);
+void job_run_set_late(const struct job_run *run, struct error *error);
 void pipeline_on_tick(uv_timer_t *timer);
 /* The disk has failed: returns jobs to the queue that write files and wait for a stage up to
  * DECODE. */
@@ -151,10 +157,7 @@ void pipeline_give_back_files(struct pipeline *pipeline);
 
 void trace_hooks_begin(struct job_run *run);
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
-void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns);
-/* For a small job: _carry on its worker after admission, _back on the loop after its return. */
-void trace_hooks_carry(struct job_run *run);
-void trace_hooks_back(struct job_run *run);
+void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted_ns);
 void trace_hooks_task(struct job_run *run);
 void trace_hooks_end(struct job_run *run);
 

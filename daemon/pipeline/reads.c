@@ -97,11 +97,11 @@ static bool room_will_come(const struct pipeline *pipeline)
 {
     if (!list_empty(&pipeline->stages[STAGE_DECODE]))
         return true;
-    list_each (node, &pipeline->stages[STAGE_ADMIT])
-        if (container_of(node, struct job_run, node)->input.turn != TURN_ASIDE)
+    each_run (run, &pipeline->stages[STAGE_ADMIT])
+        if (run->input.turn != TURN_ASIDE)
             return true;
-    list_each (node, &pipeline->stages[STAGE_READ])
-        if (container_of(node, struct job_run, node)->owner == OWNER_WORKER)
+    each_run (run, &pipeline->stages[STAGE_READ])
+        if (run->owner == OWNER_WORKER)
             return true;
     return false;
 }
@@ -109,8 +109,7 @@ static bool room_will_come(const struct pipeline *pipeline)
 /* The first waiting read needs memory that only zombies hold: it steps aside. */
 static void set_aside_first(struct pipeline *pipeline)
 {
-    list_each (node, &pipeline->stages[STAGE_READ]) {
-        struct job_run *run = container_of(node, struct job_run, node);
+    each_run (run, &pipeline->stages[STAGE_READ]) {
         if (run->input.turn != TURN_REFUSED)
             continue;
         run->input.turn = TURN_ASIDE;
@@ -121,8 +120,7 @@ static void set_aside_first(struct pipeline *pipeline)
 
 void reads_recall(struct pipeline *pipeline)
 {
-    list_each (node, &pipeline->stages[STAGE_READ]) {
-        struct job_run *run = container_of(node, struct job_run, node);
+    each_run (run, &pipeline->stages[STAGE_READ]) {
         if (run->input.turn != TURN_ASIDE)
             continue;
         run->input.turn = TURN_REFUSED;
@@ -139,8 +137,7 @@ void reads_pump(struct pipeline *pipeline)
     if (pipeline->read_stalled && !list_empty(&pipeline->zombies))
         set_aside_first(pipeline);
     pipeline->reads_wait = pipeline->read_stalled = false;
-    list_each_safe (node, after, &pipeline->stages[STAGE_READ]) {
-        struct job_run *run = container_of(node, struct job_run, node);
+    each_run (run, &pipeline->stages[STAGE_READ]) {
         enum turn turn = run->input.turn;
         if (turn == TURN_ASIDE)
             continue;

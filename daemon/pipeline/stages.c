@@ -1,6 +1,5 @@
 /* stages.c - moves jobs from stage to stage, and submits them to the workers and the engine. */
 #include "conf/clock.h"
-#include "daemon/pipeline/fault.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 static void enter_gpu(struct job_run *run);
@@ -134,8 +133,9 @@ static bool carry_through_admission(struct job_run *run)
     fault_point("enter", stage_name(STAGE_ADMIT), run->job.id);
     if (!admission_pass(run) || run->error.status != STATUS_OK)
         return false;
+    uint64_t now_ns = clock_now_ns();
     run->timing.ms[STAGE_ADMIT] = 0;
-    trace_hooks_carry(run);
+    trace_hooks_admit(run, now_ns, now_ns);
     carry_to(run, STAGE_DECODE);
     return true;
 }
@@ -165,7 +165,7 @@ static bool carry_on(struct job_run *run, enum stage first)
     if (first != STAGE_READ)
         return false;
     if (clock_now_ns() >= run->timing.deadline_ns) { /* uncovered: refusal */
-        job_run_set_late(run);
+        job_run_set_late(run, &run->error);
         return false;
     }
     carry_to(run, stage + 1);
@@ -198,7 +198,7 @@ static bool take_back(struct job_run *run)
         return true;
     stages_recycle(run);
     reads_recall(pipeline);
-    admits_recall(pipeline);
+    admission_recall(pipeline);
     pipeline_pump(pipeline);
     return false;
 }
@@ -216,7 +216,6 @@ void job_run_task_done(struct worker_task *task)
     }
     if (!run->input.loaded)
         reads_end_key(run);
-    trace_hooks_back(run);
     leave_line(run);
     job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
     stages_advance(run);

@@ -68,7 +68,7 @@ static void stop_clock(struct job_run *run)
     uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
     bool began = !job_run_lacks_room(run);
     if (now_ns >= deadline_ns && began)
-        job_run_set_late(run);
+        job_run_set_late(run, &run->error);
     if (began)
         run->timing.left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
     atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);

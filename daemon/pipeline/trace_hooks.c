@@ -48,32 +48,13 @@ static void waited(struct job_run *run, uint64_t until_ns)
         trace_job_add(&run->trace, TRACE_WAIT, TRACE_OF_JOB, from_ns, until_ns);
 }
 
-void trace_hooks_admit(struct job_run *run, uint64_t admitted_ns)
+void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted_ns)
 {
     if (!is_traced(run))
         return;
-    waited(run, run->timing.entered_ns);
-    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, run->timing.entered_ns, admitted_ns);
+    waited(run, begin_ns);
+    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, begin_ns, admitted_ns);
     sample(run, &run->trace.samples[0], admitted_ns);
-}
-
-void trace_hooks_carry(struct job_run *run)
-{
-    uint64_t admitted_ns = clock_now_ns();
-    if (!is_traced(run))
-        return;
-    trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, admitted_ns, admitted_ns);
-    run->trace.samples[0] = (struct trace_sample){
-        .at_ns = admitted_ns,
-        .pinned_bytes = engine_pinned_usage(run->pipeline->parts.engine).used,
-    };
-}
-
-void trace_hooks_back(struct job_run *run)
-{
-    struct trace_sample *sample = &run->trace.samples[0];
-    if (is_traced(run) && sample->at_ns != 0 && sample->inflight == 0)
-        sample->inflight = pipeline_inflight(run->pipeline);
 }
 
 /* On the worker. For the CPU engine, uses the same times as the result's ms.kernel. */

@@ -1,5 +1,5 @@
 /*
- * hook.c - executes $GPUIMGD_FAULT when a job of the tests' own daemon reaches a stage (fault.h):
+ * hook.c - executes $GPUIMGD_FAULT when a job of the tests' own daemon reaches a stage:
  *
  *     GPUIMGD_FAULT="run=decode,action=kill,match=victim"
  *
@@ -15,8 +15,6 @@
  *
  * Any other text ends the daemon at the first stage, so that a typing mistake fails its test.
  */
-#include "daemon/pipeline/fault.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,6 +28,9 @@
 #include <unistd.h>
 
 #include "tests/faults/wild.h"
+
+/* As in daemon/pipeline/pipeline_impl.h. */
+void fault_point(const char *key, const char *stage, const char *id);
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char key[16], stage_name[16], action[16], match[64], flag[128];
