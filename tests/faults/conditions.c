@@ -1,13 +1,5 @@
 /* conditions.c - jobs whose start Redis decides (unique, delayed, cancelled), while daemons and
  * Redis die. */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "queue/redis/script.h"
 #include "tests/faults/rig.h"
 
 /* Leases that outlast the case: only the next daemon on this host can bring the jobs back. */
@@ -53,17 +45,17 @@ static void saw_second(struct rig *rig)
 }
 
 /* The daemon dies while it runs the first job; the next daemon has other options. */
-static void first_dies(struct rig *rig, const char *attempts)
+static void first_dies(struct rig *rig)
 {
+    const char *attempts = rig->fault->with[0];
     struct process *daemon =
         rig_start(rig, 0, "run=decode,action=kill,match=twin", LONG_LEASES, attempts,
                   "--workers=1", NULL);
     push_first(rig);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     push_second(rig);
     rig_start(rig, 1, NULL, LONG_LEASES, attempts, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "twin");
+    rig_wait_jobs(rig, 20, "twin");
     saw_second(rig);
 }
 
@@ -76,7 +68,7 @@ static void second_is_killed(struct rig *rig)
     process_kill9(daemon);
     daemon = rig_start(rig, 1, "enter=ack,action=kill,match=twin", LONG_LEASES, NULL);
     push_second(rig);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_start(rig, 2, NULL, LONG_LEASES, NULL);
     saw_second(rig);
     rig_saw_jobs(rig, "twin");
@@ -85,23 +77,13 @@ static void second_is_killed(struct rig *rig)
 /* The marks in Redis expire before any daemon had a job: the first job is chosen again. */
 static void start_is_lost(struct rig *rig)
 {
-    struct world *w = &rig->world;
-    char aof[512];
-    struct stat before;
     push_slow_first(rig);
     push_second(rig);
-    rig_aof(rig, aof, sizeof aof);
-    if (stat(aof, &before) != 0)
-        rig_saw(rig, "no %s", aof);
+    off_t before = rig_aof_bytes(rig);
     rig_start(rig, 0, NULL, NULL);
     wait_for_second(rig);
-    redis_server_kill9(w->redis);
-    if (truncate(aof, before.st_size) != 0)
-        rig_saw(rig, "not truncated");
-    redis_server_restart(w->redis);
-    world_reconnect(w);
-    rig_wait(rig, 30);
-    rig_saw_jobs(rig, "twin");
+    rig_crash_redis(rig, before);
+    rig_wait_jobs(rig, 30, "twin");
     saw_second(rig);
 }
 
@@ -123,14 +105,6 @@ static void start_reply_cut(struct rig *rig)
     redis_integer(rig->world.client, "DEL gpuimgd:job:3 gpuimgd:waits:later");
 }
 
-static void cancel(struct rig *rig, const char *id)
-{
-    freeReplyObject(redis_command(rig->world.client,
-                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
-                                  "gpuimgd:waits:%s gpuimgd:result:%s %s",
-                                  script_text(SCRIPT_ID_CANCEL), id, id, id));
-}
-
 /* The daemon dies before it answers a cancelled job: the next daemon answers it. */
 static void cancelled_is_killed(struct rig *rig)
 {
@@ -138,14 +112,12 @@ static void cancelled_is_killed(struct rig *rig)
         rig_start(rig, 0, "enter=ack,action=kill,match=victim", LONG_LEASES, NULL);
     rig_push_slow(rig, "victim", 1);
     world_until(&rig->world, 20, 1, "ZCARD gpuimgd:lease");
-    cancel(rig, "victim0");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_cancel(rig, "victim0");
+    rig_saw_end(rig, daemon, 20);
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     rig_push(rig, "n", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
 }
 
 /* The daemon receives a cancel while a worker starts to encode a job that has only values. A second
@@ -160,15 +132,14 @@ static void values_are_cancelled(struct rig *rig)
     rig_saw_if(rig, rig_met(rig, "hung", 20), "it encodes", "it does not encode");
     world_push(w, "{'id':'twin','input':'p.jpg','output':'x.png','reply_to':'gpuimgd:reply:too'}");
     world_until(w, 20, 2, "ZCARD gpuimgd:lease");
-    cancel(rig, "twin");
+    rig_cancel(rig, "twin");
     cJSON *too = world_result_from(w, "gpuimgd:reply:too", 20);
     rig_saw(rig, "another one: %s", too ? json_text(too, "status") : "none");
     cJSON_Delete(too);
     world_push(w, TWIN "'input':'p.jpg','ops':['stats'],'reply_to':'gpuimgd:reply:second'}");
     wait_for_second(rig);
     rig_lower(rig, "hung");
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "twin");
+    rig_wait_jobs(rig, 20, "twin");
     cJSON *second = world_result_from(w, "gpuimgd:reply:second", 20);
     rig_saw(rig, "second: %s", second ? json_text(second, "status") : "none");
     rig_saw_if(rig, json_at(second, "outputs.0.values.stats.mean.0"), "with values",
@@ -190,34 +161,30 @@ static void paused_are_killed(struct rig *rig)
                "not drained");
     rig_saw(rig, "%lld wait", redis_integer(rig->world.client, "LLEN gpuimgd:jobs"));
     redis_integer(rig->world.client, "DEL gpuimgd:paused");
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     rig_saw_done(rig, "n");
 }
 
 static const struct fault_case cases[] = {
-    {"the first of two unique jobs, decoding", "kill -9",
-     .run_with = first_dies, .with = "--attempts=3", .quick = true,
-     .expected = "killed by 9; twin: done, attempt 2; second: done, of the first; once"},
-    {"the first of two unique jobs, its only attempt", "kill -9",
-     .run_with = first_dies, .with = "--attempts=1", .quick = true,
-     .expected = "killed by 9; twin: dead attempts_exhausted, attempt 1; second: dead, of the "
-                 "first; once"},
-    {"the second, before DONE", "kill -9", .run = second_is_killed, .quick = true,
-     .expected = "killed by 9; second: done, of the first; once; twin: done, attempt 1"},
-    {"two unique jobs", "host dies: START is lost", .run = start_is_lost, .quick = true,
-     .expected = "the second waits; twin: done, attempt 1; second: done, of the first; once"},
-    {"two unique jobs and one for later", "START's replies cut",
-     .run = start_reply_cut, .quick = true,
-     .expected = "3 cut; twin: done, attempt 1; second: done, of the first; once; 1 waits"},
-    {"a cancelled job, before DONE", "kill -9", .run = cancelled_is_killed, .quick = true,
-     .expected = "killed by 9; victim0: cancelled cancelled, attempt 2; 3 done once"},
-    {"a unique job of values alone, at its encode", "cancel",
-     .run = values_are_cancelled, .quick = true,
-     .expected = "it encodes; another one: cancelled; the second waits; twin: cancelled "
-                 "cancelled, attempt 1; second: done; with values"},
-    {"all paused, a job runs", "kill -9", .run = paused_are_killed, .quick = true,
-     .expected = "drained; 4 wait; victim0: done, attempt 2; 3 done once"},
+    CASE("the first of two unique jobs, decoding", "kill -9", first_dies,
+         "killed by 9; twin: done, attempt 2; second: done, of the first; once",
+         .with = {"--attempts=3"}),
+    CASE("the first of two unique jobs, its only attempt", "kill -9", first_dies,
+         "killed by 9; twin: dead attempts_exhausted, attempt 1; second: dead, of the first; once",
+         .with = {"--attempts=1"}),
+    CASE("the second, before DONE", "kill -9", second_is_killed,
+         "killed by 9; second: done, of the first; once; twin: done, attempt 1"),
+    CASE("two unique jobs", "host dies: START is lost", start_is_lost,
+         "the second waits; twin: done, attempt 1; second: done, of the first; once"),
+    CASE("two unique jobs and one for later", "START's replies cut", start_reply_cut,
+         "3 cut; twin: done, attempt 1; second: done, of the first; once; 1 waits"),
+    CASE("a cancelled job, before DONE", "kill -9", cancelled_is_killed,
+         "killed by 9; victim0: cancelled cancelled, attempt 2; 3 done once"),
+    CASE("a unique job of values alone, at its encode", "cancel", values_are_cancelled,
+         "it encodes; another one: cancelled; the second waits; twin: cancelled cancelled, "
+         "attempt 1; second: done; with values"),
+    CASE("all paused, a job runs", "kill -9", paused_are_killed,
+         "drained; 4 wait; victim0: done, attempt 2; 3 done once"),
     {.name = NULL},
 };
 

@@ -1,5 +1,4 @@
 /* death.c - daemons that die, are stopped, get SIGTERM, or whose workers hang. */
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,8 +20,7 @@ static void release_build(struct rig *rig)
     setenv("GPUIMGD_FAULT", "enter=read,action=kill", 1);
     rig_start(rig, 0, NULL, NULL);
     rig_push(rig, "n", 5);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
 }
 
 /* ---- kill -9 --------------------------------------------------------------------------------- */
@@ -34,25 +32,24 @@ static void kill_idle(struct rig *rig)
     process_kill9(daemon);
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_push(rig, "n", 5);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_if(rig, world_until(&rig->world, 5, 1, "ZCARD gpuimgd:inst"), "its name is gone",
                "its name stays");
 }
 
-/* A daemon that dies at the victim, and one after it. */
-static void kill_at(struct rig *rig, const char *fault)
+/* A daemon that dies at the victim, and one after it. with: where. */
+static void kill_at(struct rig *rig)
 {
+    const char *fault = text_of("%s,action=kill,match=victim", rig->fault->with[0]);
     struct process *daemon = rig_start(rig, 0, fault, LONG_LEASES, NULL);
     rig_push(rig, "victim", 1);
     rig_push(rig, "n", 3);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     if (strncmp(fault, "enter=ack", 9) == 0)
         rig_saw_if(rig, text_file_count(rig->world.out, "/victim0.png") == 1, "renamed",
                    "not renamed");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "victim0");
 }
 
@@ -81,8 +78,7 @@ static void kill_writing(struct rig *rig)
     rig_saw_if(rig, kill_while_writing(daemon, rig->world.out), "a temporary file was there",
                "no temporary file to kill it at");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
+    rig_wait_jobs(rig, 20, "victim0");
 }
 
 /* A folder below output_root on another filesystem: temporary files are created next to their
@@ -91,11 +87,8 @@ static void kill_writing_elsewhere(struct rig *rig)
 {
     struct world *w = &rig->world;
     const char *other = text_of("%s/other", w->out);
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mkdir(other, 0755) != 0 || mount("tmpfs", other, "tmpfs", 0, "size=64m") != 0) {
-        rig_skip(rig, text_of("no tmpfs can be mounted: %s", strerror(errno)));
+    if (mkdir(other, 0755) != 0 || !rig_mount(rig, other, "size=64m"))
         return;
-    }
     const char *job = "{'id':'%s','input':'slow.png','output':{'path':'other/%s.png',"
                       "'compression':9}}";
     world_put_slow(w);
@@ -104,11 +97,9 @@ static void kill_writing_elsewhere(struct rig *rig)
     rig_saw_if(rig, kill_while_writing(daemon, other), "a temporary file was there",
                "no temporary file to kill it at");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
+    rig_wait_jobs(rig, 20, "victim0");
     rig_saw(rig, "%zu temporary files", text_file_count(other, ".tmp"));
-    process_signal(&w->daemons[1], SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(&w->daemons[1], 20));
+    rig_saw_terminated(rig, &w->daemons[1]);
     umount2(other, MNT_DETACH);
 }
 
@@ -123,13 +114,12 @@ static void killed_on_another_host(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, "run=decode,action=kill,match=victim", lease, renew,
                                        NULL);
     rig_push(rig, "victim", 1);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     double died = process_now();
     if (sethostname("here", 4) != 0)
         rig_saw(rig, "no other name");
     rig_start(rig, 1, NULL, lease, renew, "--reap_s=0.3", NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
+    rig_wait_jobs(rig, 20, "victim0");
     rig_saw_in_time(rig, died, 3);
 }
 
@@ -150,28 +140,22 @@ static void leftovers_of_a_reaper(struct rig *rig)
     rig_expect(rig, "buried");
     rig_expect(rig, "last");
     rig_start(rig, 0, NULL, "--reap_s=0.3", "--block_s=0.3", NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "buried");
+    rig_wait_jobs(rig, 20, "buried");
     rig_saw_jobs(rig, "last");
 }
 
 static void random_kills(struct rig *rig)
 {
-    char program[512];
     unsigned jobs = 0, results = 0, daemons = 0, kills = 0;
     struct process chaos;
     const char *args[] = {"--daemon", getenv("GPUIMGD"), "--jobs", "5000", "--kills", "100",
                           "--daemons", "3", NULL};
-    snprintf(program, sizeof program, "%s/tests/tools/chaos", rig->build);
-    struct process_options how = {.program = program, .args = args, .folder = rig->world.folder,
-                                  .name = "chaos"};
+    struct process_options how = {.program = text_of("%s/tests/tools/chaos", rig->build),
+                                  .args = args, .folder = rig->world.folder, .name = "chaos"};
     if (!process_start(&chaos, &how))
         abort();
     const char *end = rig_end_of(&chaos, 400);
     char *out = process_out(&chaos);
-    const char *line = strstr(out, " jobs, ");
-    while (line && line > out && line[-1] != '\n')
-        line--;
     for (const char *at = out; at && kills == 0; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
         sscanf(at, "%u jobs, %u results, %u daemons, %u kills", &jobs, &results, &daemons, &kills);
     rig_saw(rig, "%u jobs, %u results, %u kills", jobs, results, kills);
@@ -186,9 +170,10 @@ static void random_kills(struct rig *rig)
 
 /* ---- a daemon that stands still -------------------------------------------------------------- */
 
-/* The daemon is stopped between rename and DONE for `stop_s`, which is longer than its lease. */
-static void stand_still(struct rig *rig, double lease_s, double stop_s)
+/* number: the daemon's lease, and how long it is stopped between rename and DONE, in seconds. */
+static void stand_still(struct rig *rig)
 {
+    double lease_s = rig->fault->number[0], stop_s = rig->fault->number[1];
     const char *lease = rig_option_s("lease_s", lease_s);
     const char *renew = rig_option_s("renew_s", lease_s / 5);
     struct process *first = rig_start(rig, 0, "enter=ack,action=stop,match=victim", lease, renew,
@@ -203,20 +188,9 @@ static void stand_still(struct rig *rig, double lease_s, double stop_s)
     while (process_now() < stopped + patience(stop_s))
         process_sleep(0.02);
     process_signal(first, SIGCONT);
-    process_signal(first, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(first, 20));
+    rig_saw_terminated(rig, first);
     rig_saw_if(rig, process_log_count(first, 0, "stopped after 0 jobs") == 1,
                "its DONE was stale", "its DONE was taken");
-}
-
-static void stand_still_shortly(struct rig *rig)
-{
-    stand_still(rig, 0.8, 2.5);
-}
-
-static void stand_still_a_minute(struct rig *rig)
-{
-    stand_still(rig, 30, 60);
 }
 
 /* Deadlines pass while the whole process is stopped. No worker hangs, so the grace starts when the
@@ -231,8 +205,7 @@ static void workers_of_a_stopped_daemon(struct rig *rig)
     process_sleep(patience(2.5));
     process_signal(daemon, SIGCONT);
     rig_push(rig, "n", 4);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "victim0");
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
 }
@@ -247,9 +220,7 @@ static void line_of_a_stopped_daemon(struct rig *rig)
     rig_saw_if(rig, rig_stopped(daemon, 20), "stopped", "not stopped");
     process_sleep(patience(2.5));
     process_signal(daemon, SIGCONT);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 20, "n", 1);
     rig_saw(rig, "%zu connections let go", process_log_count(daemon, 0, "trying again"));
 }
 
@@ -262,8 +233,7 @@ static void term_under_load(struct rig *rig)
     rig_push_slow(rig, "slow", 10);
     rig_wait_for(rig, 1, 20);
     double start = process_now();
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
     rig_saw_in_time(rig, start, 5);
     rig_wait_for(rig, 0, 0);
     size_t back = (size_t)redis_integer(w->client, "LLEN gpuimgd:jobs");
@@ -271,16 +241,16 @@ static void term_under_load(struct rig *rig)
                "lost");
     rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
     rig_start(rig, 1, NULL, NULL);
-    rig_wait(rig, 60);
-    rig_saw_done(rig, "slow");
-    rig_saw_attempts(rig, "slow", 1);
+    rig_wait_done_at(rig, 60, "slow", 1);
 }
 
 static const char hang_at_victim[] = "run=decode,action=hang,match=victim";
 
-/* A job hangs, so the first SIGTERM waits; the second one does not. */
-static void second_term(struct rig *rig, bool frozen)
+/* A job hangs, so the first SIGTERM waits; the second one does not. with: whether Redis is stopped.
+ */
+static void second_term(struct rig *rig)
 {
+    bool frozen = rig->fault->with[0] != NULL;
     struct world *w = &rig->world;
     struct process *daemon = rig_start(rig, 0, hang_at_victim, "--lease_s=600", NULL);
     rig_push(rig, "victim", 1);
@@ -294,23 +264,12 @@ static void second_term(struct rig *rig, bool frozen)
     rig_saw_if(rig, process_running(daemon), "waits", "has ended");
     double start = process_now();
     process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 40));
+    rig_saw_end(rig, daemon, 40);
     rig_saw_in_time(rig, start, 5);
     if (frozen)
         redis_server_freeze(w->redis, false);
     rig_start(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
-}
-
-static void second_term_at_once(struct rig *rig)
-{
-    second_term(rig, false);
-}
-
-static void second_term_while_frozen(struct rig *rig)
-{
-    second_term(rig, true);
+    rig_wait_jobs(rig, 20, "victim0");
 }
 
 /* ---- poison ---------------------------------------------------------------------------------- */
@@ -335,8 +294,10 @@ static unsigned keep_two(struct rig *rig, const char *fault, double seconds)
     return deaths;
 }
 
-static void poison(struct rig *rig, size_t count)
+/* number: of poisonous jobs. */
+static void poison(struct rig *rig)
 {
+    size_t count = (size_t)rig->fault->number[0];
     rig_push(rig, "n", 15);
     rig_push(rig, "poison", count);
     rig_push(rig, "m", 15);
@@ -348,16 +309,6 @@ static void poison(struct rig *rig, size_t count)
     rig_saw_if(rig, deaths >= 3 && deaths <= 3 * count, "3 deaths a poison at most",
                "another number of deaths");
     rig_saw(rig, "%lld in :dead", redis_integer(rig->world.client, "LLEN gpuimgd:dead"));
-}
-
-static void one_poison(struct rig *rig)
-{
-    poison(rig, 1);
-}
-
-static void several_poisons(struct rig *rig)
-{
-    poison(rig, 4);
 }
 
 /* ---- workers that hang ----------------------------------------------------------------------- */
@@ -381,29 +332,16 @@ static void push_with_time(struct rig *rig, const char *input, double timeout_s)
     }
 }
 
-/* Waiting for a worker does not count: all jobs together take several times the timeout. */
-static void wait_for_the_one_worker(struct rig *rig, const char *input, double decode_s,
-                                    double timeout_s)
-{
-    struct process *daemon = start_slow(rig, decode_s, NULL);
-    push_with_time(rig, input, timeout_s);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
-    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    rig_saw(rig, "%zu went back", process_log_count(daemon, 0, "goes back after it waited"));
-}
-
-static void small_ones_wait(struct rig *rig)
-{
-    wait_for_the_one_worker(rig, "p.jpg", 0.6, 4);
-}
-
-/* Read long before they are decoded, where a small one goes from file to file at once. */
-static void large_ones_wait(struct rig *rig)
+/* Waiting for a worker does not count: all jobs together take several times the timeout. A small
+ * file is read just before it is decoded, a large one long before. with: the input. */
+static void wait_for_the_one_worker(struct rig *rig)
 {
     world_put_photo(&rig->world, "large.jpg", 2000, 1600);
-    wait_for_the_one_worker(rig, "large.jpg", 0.6, 4);
+    struct process *daemon = start_slow(rig, 0.6, NULL);
+    push_with_time(rig, rig->fault->with[0], 4);
+    rig_wait_done_at(rig, 30, "n", 1);
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_saw(rig, "%zu went back", process_log_count(daemon, 0, "goes back after it waited"));
 }
 
 /* Jobs that wait longer than job_timeout_s return to the queue, and are fetched again in order. */
@@ -424,9 +362,7 @@ static void waiting_ones_go_back(struct rig *rig)
         free(text);
     }
     rig_saw_if(rig, in_order, "in their order", "not in their order");
-    rig_wait(rig, 1);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 1, "n", 1);
     rig_saw_if(rig, process_log_count(daemon, 0, "goes back after it waited") > 0, "some went back",
                "none went back");
 }
@@ -442,8 +378,7 @@ static void three_of_four_workers_hang(struct rig *rig)
     }
     rig_wait(rig, 20);
     rig_push(rig, "n", 12);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
     rig_saw_done(rig, "n");
 }
@@ -456,10 +391,9 @@ static void as_many_hang_as_there_are_places(struct rig *rig)
     rig_push(rig, "victim", 2);
     rig_wait(rig, 20);
     rig_push(rig, "n", 3);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_start(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     rig_saw_done(rig, "n");
 }
 
@@ -470,103 +404,79 @@ static void hung_worker_comes_back(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, fault, rig_option_s("hang_grace_s", 0.2), NULL);
     rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'late.png',"
                                   "'timeout_s':%g}", patience(0.5));
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim0");
+    rig_wait_jobs(rig, 20, "victim0");
     rig_push(rig, "n", 3);
     rig_wait(rig, 20);
     process_sleep(patience(2.5));
     rig_push(rig, "m", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_done(rig, "m");
     rig_saw_if(rig, text_file_count(rig->world.out, "late.png") == 0, "no late picture",
                "a late picture");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
 }
 
+#define AGAIN "killed by 9; 3 done once; victim0: done, attempt 2"
+#define STALE "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"
+#define AT_ONCE "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"
+#define ENOUGH_TIME "8 done once; all at attempt 1; 0 workers replaced; 0 went back"
+
 static const struct fault_case cases[] = {
-    {"release build", "GPUIMGD_FAULT is set", .run = release_build, .quick = true,
-     .expected = "5 done once"},
-    {"idle", "kill -9", .run = kill_idle, .quick = true,
-     .expected = "5 done once; its name is gone"},
-    {"after FETCH", "kill -9",
-     .run_with = kill_at, .with = "enter=read,action=kill,match=victim", .quick = true,
-     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {"reading", "kill -9",
-     .run_with = kill_at, .with = "run=read,action=kill,match=victim", .quick = true,
-     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {"decoding", "kill -9",
-     .run_with = kill_at, .with = "run=decode,action=kill,match=victim", .quick = true,
-     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {"on the engine", "kill -9",
-     .run_with = kill_at, .with = "run=gpu,action=kill,match=victim", .quick = true,
-     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {"encoding", "kill -9",
-     .run_with = kill_at, .with = "run=encode,action=kill,match=victim", .quick = true,
-     .expected = "killed by 9; 3 done once; victim0: done, attempt 2"},
-    {"between rename and DONE", "kill -9",
-     .run_with = kill_at, .with = "enter=ack,action=kill,match=victim", .quick = true,
-     .expected = "killed by 9; renamed; 3 done once; victim0: done, attempt 2"},
-    {"writing", "kill -9", .run = kill_writing, .quick = true,
-     .expected = "a temporary file was there; victim0: done, attempt 2"},
-    {"writing to another filesystem", "kill -9", .run = kill_writing_elsewhere, .quick = true,
-     .expected = "a temporary file was there; victim0: done, attempt 2; 0 temporary files; exit "
-                 "0"},
-    {"decoding, on another host", "kill -9, leases of 1 s",
-     .run = killed_on_another_host, .quick = true,
-     .expected = "killed by 9; victim0: done, attempt 2; within 3 s"},
-    {"burying, and running alone", "kill -9", .run = leftovers_of_a_reaper, .quick = true,
-     .expected = "buried: dead attempts_exhausted, attempt 3; last: done, attempt 3"},
-    {"5,000 jobs, 3 daemons", "100 random kill -9", .run = random_kills, .limit_s = 450,
-     .expected = "5000 jobs, 5000 results, 100 kills; set(results) = set(jobs), clean; exit 0"},
-    {"before DONE, leases of 0.8 s", "SIGSTOP for 2.5 s", .run = stand_still_shortly, .quick = true,
-     .expected = "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"},
-    {"before DONE, leases of 30 s", "SIGSTOP for 60 s", .run = stand_still_a_minute, .limit_s = 200,
-     .expected = "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"},
-    {"encoding, past its deadline", "SIGSTOP for 2.5 s",
-     .run = workers_of_a_stopped_daemon, .quick = true,
-     .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; 0 workers replaced"},
-    {"after FETCH, beyond the timeout", "SIGSTOP for 2.5 s",
-     .run = line_of_a_stopped_daemon, .quick = true,
-     .expected = "stopped; 20 done once; all at attempt 1; 0 connections let go"},
-    {"under load", "SIGTERM", .run = term_under_load, .quick = true,
-     .expected = "exit 0; within 5 s; each answered or back; 0 leases; 10 done once; all at "
-                 "attempt 1"},
-    {"a job hangs", "SIGTERM twice", .run = second_term_at_once, .quick = true,
-     .expected = "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"},
-    {"a job hangs, Redis is stopped", "SIGTERM twice",
-     .run = second_term_while_frozen, .quick = true,
-     .expected = "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"},
-    {"a poisonous job among 30", "abort at each attempt", .run = one_poison, .quick = true,
-     .expected = "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; 3 "
-                 "deaths a poison at most; 1 in :dead"},
-    {"four poisonous jobs among 30", "abort at each attempt",
-     .run = several_poisons, .limit_s = 150,
-     .expected = "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; "
-                 "poison1: dead attempts_exhausted, attempt 3; poison2: dead attempts_exhausted, "
-                 "attempt 3; poison3: dead attempts_exhausted, attempt 3; 3 deaths a poison at "
-                 "most; 4 in :dead"},
-    {"3 of 4 workers at once", "they hang", .run = three_of_four_workers_hang, .quick = true,
-     .expected = "victim0: failed timeout, attempt 1; victim1: failed timeout, attempt 1; "
-                 "victim2: failed timeout, attempt 1; 3 workers replaced; 12 done once"},
-    {"2 of 4 workers, 2 places", "they hang",
-     .run = as_many_hang_as_there_are_places, .quick = true,
-     .expected = "exit 70; victim0: failed timeout, attempt 1; victim1: failed timeout, attempt "
-                 "1; 3 done once"},
-    {"8 small jobs, 1 worker", "together they take longer than each may",
-     .run = small_ones_wait, .quick = true,
-     .expected = "8 done once; all at attempt 1; 0 workers replaced; 0 went back"},
-    {"8 large jobs, 1 worker", "together they take longer than each may",
-     .run = large_ones_wait, .quick = true,
-     .expected = "8 done once; all at attempt 1; 0 workers replaced; 0 went back"},
-    {"8 jobs, 1 worker", "together they take longer than job_timeout_s",
-     .run = waiting_ones_go_back, .quick = true,
-     .expected = "all answered; in their order; 8 done once; all at attempt 1; some went back"},
-    {"a worker", "it comes back after its replacement",
-     .run = hung_worker_comes_back, .quick = true,
-     .expected = "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; "
-                 "exit 0"},
+    CASE("release build", "GPUIMGD_FAULT is set", release_build, "5 done once"),
+    CASE("idle", "kill -9", kill_idle, "5 done once; its name is gone"),
+    CASE("after FETCH", "kill -9", kill_at, AGAIN, .with = {"enter=read"}),
+    CASE("reading", "kill -9", kill_at, AGAIN, .with = {"run=read"}),
+    CASE("decoding", "kill -9", kill_at, AGAIN, .with = {"run=decode"}),
+    CASE("on the engine", "kill -9", kill_at, AGAIN, .with = {"run=gpu"}),
+    CASE("encoding", "kill -9", kill_at, AGAIN, .with = {"run=encode"}),
+    CASE("between rename and DONE", "kill -9", kill_at,
+         "killed by 9; renamed; 3 done once; victim0: done, attempt 2", .with = {"enter=ack"}),
+    CASE("writing", "kill -9", kill_writing,
+         "a temporary file was there; victim0: done, attempt 2"),
+    CASE("writing to another filesystem", "kill -9", kill_writing_elsewhere,
+         "a temporary file was there; victim0: done, attempt 2; 0 temporary files; exit 0"),
+    CASE("decoding, on another host", "kill -9, leases of 1 s", killed_on_another_host,
+         "killed by 9; victim0: done, attempt 2; within 3 s"),
+    CASE("burying, and running alone", "kill -9", leftovers_of_a_reaper,
+         "buried: dead attempts_exhausted, attempt 3; last: done, attempt 3"),
+    CASE("5,000 jobs, 3 daemons", "100 random kill -9", random_kills,
+         "5000 jobs, 5000 results, 100 kills; set(results) = set(jobs), clean; exit 0",
+         .slow = true, .limit_s = 450),
+    CASE("before DONE, leases of 0.8 s", "SIGSTOP for 2.5 s", stand_still, STALE,
+         .number = {0.8, 2.5}),
+    CASE("before DONE, leases of 30 s", "SIGSTOP for 60 s", stand_still, STALE, .number = {30, 60},
+         .slow = true, .limit_s = 200),
+    CASE("encoding, past its deadline", "SIGSTOP for 2.5 s", workers_of_a_stopped_daemon,
+         "stopped; 4 done once; victim0: failed timeout, attempt 1; 0 workers replaced"),
+    CASE("after FETCH, beyond the timeout", "SIGSTOP for 2.5 s", line_of_a_stopped_daemon,
+         "stopped; 20 done once; all at attempt 1; 0 connections let go"),
+    CASE("under load", "SIGTERM", term_under_load,
+         "exit 0; within 5 s; each answered or back; 0 leases; 10 done once; all at attempt 1"),
+    CASE("a job hangs", "SIGTERM twice", second_term, AT_ONCE),
+    CASE("a job hangs, Redis is stopped", "SIGTERM twice", second_term, AT_ONCE,
+         .with = {"stopped"}),
+    CASE("a poisonous job among 30", "abort at each attempt", poison,
+         "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; 3 deaths a "
+         "poison at most; 1 in :dead", .number = {1}),
+    CASE("four poisonous jobs among 30", "abort at each attempt", poison,
+         "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; poison1: dead "
+         "attempts_exhausted, attempt 3; poison2: dead attempts_exhausted, attempt 3; poison3: "
+         "dead attempts_exhausted, attempt 3; 3 deaths a poison at most; 4 in :dead", .number = {4},
+         .slow = true, .limit_s = 150),
+    CASE("3 of 4 workers at once", "they hang", three_of_four_workers_hang,
+         "victim0: failed timeout, attempt 1; victim1: failed timeout, attempt 1; victim2: failed "
+         "timeout, attempt 1; 3 workers replaced; 12 done once"),
+    CASE("2 of 4 workers, 2 places", "they hang", as_many_hang_as_there_are_places,
+         "exit 70; victim0: failed timeout, attempt 1; victim1: failed timeout, attempt 1; 3 done "
+         "once"),
+    CASE("8 small jobs, 1 worker", "together they take longer than each may",
+         wait_for_the_one_worker, ENOUGH_TIME, .with = {"p.jpg"}),
+    CASE("8 large jobs, 1 worker", "together they take longer than each may",
+         wait_for_the_one_worker, ENOUGH_TIME, .with = {"large.jpg"}),
+    CASE("8 jobs, 1 worker", "together they take longer than job_timeout_s", waiting_ones_go_back,
+         "all answered; in their order; 8 done once; all at attempt 1; some went back"),
+    CASE("a worker", "it comes back after its replacement", hung_worker_comes_back,
+         "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; exit 0"),
     {.name = NULL},
 };
 

@@ -14,7 +14,6 @@
 #include "tests/faults/rig.h"
 #include "tests/fixtures/text_file.h"
 
-#define TEMPORARY "match=*/.gpuimgd/*.2.*.*.tmp"
 #define OLD "the picture that was there before"
 #define NEIGHBOURS 4
 
@@ -28,9 +27,7 @@ struct bytes {
 static struct bytes load(struct rig *rig, const char *name)
 {
     struct bytes bytes = {NULL, 0};
-    char *path = world_out_path(&rig->world, name);
-    bytes.at = text_file_bytes(path, &bytes.length);
-    free(path);
+    bytes.at = text_file_bytes(text_of("%s/%s", rig->world.out, name), &bytes.length);
     return bytes;
 }
 
@@ -62,6 +59,16 @@ static void wait_and_look(struct rig *rig, const char *name, struct bytes whole)
 
 /* ---- one output ------------------------------------------------------------------------------ */
 
+/* The faults of the case's call, whose name is the case's, with the victim's files. what: do=... */
+static const char *fault_of_victim(const struct rig *rig, const char *what)
+{
+    const char *call = rig->fault->name;
+    return text_of("call=%s,match=%s,do=%s", call,
+                   strcmp(call, "read") == 0       ? "*/v.jpg"
+                   : strcmp(call, "renameat") == 0 ? "*/victim.png"
+                                                   : "*/.gpuimgd/*.2.*.*.tmp", what);
+}
+
 /* A victim with the output `name`. old: the file exists already. more: extra keys of the job. */
 static struct process *spoil(struct rig *rig, const char *shim, const char *name, bool old,
                              const char *more)
@@ -69,7 +76,7 @@ static struct process *spoil(struct rig *rig, const char *shim, const char *name
     struct shim_page *page = rig_shim(rig, "disk", shim);
     struct process *daemon = rig_start(rig, 0, NULL, "--sync_outputs=yes",
                                        rig_option_s("hang_grace_s", 0.2), NULL);
-    char *path = world_out_path(&rig->world, name);
+    const char *path = text_of("%s/%s", rig->world.out, name);
     world_put_photo(&rig->world, "v.jpg", 160, 120);
     rig_push(rig, "ref", 1);
     rig_wait(rig, 20);
@@ -84,19 +91,18 @@ static struct process *spoil(struct rig *rig, const char *shim, const char *name
     rig_saw(rig, "%u faults", atomic_load(&page->faults));
     rig_saw_done(rig, "n");
     free(whole.at);
-    free(path);
     return daemon;
 }
 
-static void dies(struct rig *rig, const char *shim)
+static void lives(struct rig *rig)
 {
-    spoil(rig, shim, "victim.png", true, "");
-    rig_saw_message(rig, "victim");
+    spoil(rig, fault_of_victim(rig, rig->fault->with[0]), "victim.png", true, "");
 }
 
-static void lives(struct rig *rig, const char *shim)
+static void dies(struct rig *rig)
 {
-    spoil(rig, shim, "victim.png", true, "");
+    lives(rig);
+    rig_saw_message(rig, "victim");
 }
 
 static void folder_enospc(struct rig *rig)
@@ -124,16 +130,12 @@ static void one_of_four(struct rig *rig)
                   "{'id':'victim','input':'p.jpg','outputs':[{'output':{'key':'%s:img:0',"
                   "'format':'png'}},{'output':'b.png'},{'output':'c.png'},"
                   "{'output':{'key':'%s:img:3','ttl_s':100},'ops':['sobel']}]}", w->ns, w->ns);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     char *text = redis_string(w->client, "GET %s:result:victim", w->ns);
     cJSON *result = cJSON_Parse(text);
     for (int i = 0; i < 4; i++) {
-        char place[40];
-        snprintf(place, sizeof place, "outputs.%d.error.code", i);
-        const char *code = json_text(result, place);
-        snprintf(place, sizeof place, "outputs.%d.bytes", i);
-        double bytes = json_number(result, place);
+        const char *code = json_text(result, text_of("outputs.%d.error.code", i));
+        double bytes = json_number(result, text_of("outputs.%d.bytes", i));
         rig_saw(rig, "%s", bytes > 0 && !*code ? "written" : code);
         if (i == 0 || i == 3)
             rig_saw_if(rig, redis_integer(w->client, "STRLEN %s:img:%d", w->ns, i) ==
@@ -149,28 +151,24 @@ static void one_of_four(struct rig *rig)
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
 /* Waits until the hung call has returned, and a little longer. */
-static void see_what_comes_late(struct rig *rig, struct process *daemon, const char *seconds)
+static void see_what_comes_late(struct rig *rig, struct process *daemon)
 {
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    process_sleep(strtod(seconds, NULL) + patience(0.3));
+    process_sleep(patience(2.3));
     rig_push(rig, "m", 2);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "m");
+    rig_wait_done(rig, 20, "m");
     struct bytes now = load(rig, "victim.png");
     rig_saw_if(rig, same(now, OLD, strlen(OLD)), "nothing late", "a late picture");
     free(now.at);
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
 }
 
-static void hangs(struct rig *rig, const char *at)
+static void hangs(struct rig *rig)
 {
-    char seconds[16];
-    snprintf(seconds, sizeof seconds, "%g", patience(2));
-    const char *text = text_of("do=hang,times=1,seconds=%s,%s", seconds, at);
+    const char *what = text_of("hang,times=1,seconds=%g", patience(2));
     const char *more = text_of(",'timeout_s':%g", patience(0.7));
-    struct process *daemon = spoil(rig, text, "victim.png", true, more);
-    see_what_comes_late(rig, daemon, seconds);
+    struct process *daemon = spoil(rig, fault_of_victim(rig, what), "victim.png", true, more);
+    see_what_comes_late(rig, daemon);
 }
 
 /* All workers hang for ever, one after the other; their temporary files are removed. */
@@ -185,12 +183,11 @@ static void all_workers_hang(struct rig *rig)
     rig_wait(rig, 20);
     rig_saw_if(rig, process_running(daemon), "goes on with one", "has ended");
     rig_push_text(rig, "victim1", "{'id':'victim1','input':'p.jpg','output':'victim1.png'}");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_saw(rig, "%u faults", atomic_load(&page->faults));
     rig_push(rig, "n", 3);
     rig_start(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     rig_saw_done(rig, "n");
 }
 
@@ -200,113 +197,71 @@ static void sweep_hangs(struct rig *rig)
     struct shim_page *page =
         rig_shim(rig, "disk", "call=openat,do=hang,match=*/.gpuimgd/.,skip=1,times=1");
     struct process *daemon = rig_start(rig, 0, NULL, rig_option_s("reap_s", 0.2), NULL);
-    double deadline = process_now() + patience(20);
-    while (atomic_load(&page->faults) == 0 && process_now() < deadline)
-        process_sleep(0.01);
+    RIG_WAIT_UNTIL(20, atomic_load(&page->faults) > 0);
     rig_saw(rig, "%u faults", atomic_load(&page->faults));
     rig_push(rig, "n", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_wait_done(rig, 20, "n");
+    rig_saw_terminated(rig, daemon);
 }
 
+#define DEAD(code, faults, message)                                                                \
+    "the old picture; victim: dead " code ", attempt 3; " faults " faults; 4 done once; " message
+#define UNWRITTEN(faults, reason)                                                                  \
+    DEAD("write_failed", faults, "the output \"victim.png\" cannot be " reason)
+#define WHOLE(attempt, faults)                                                                     \
+    "the whole picture; victim: done, attempt " attempt "; " faults " faults; 4 done once"
+#define TIMED_OUT                                                                                  \
+    "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 workers "        \
+    "replaced; 2 done once; nothing late; exit 0"
+
 static const struct fault_case cases[] = {
-    {"write", "ENOSPC", .run_with = dies, .with = "call=write,do=ENOSPC," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be written: No space left on device"},
-    {"write", "ENOSPC twice",
-     .run_with = lives, .with = "call=write,do=ENOSPC,times=2," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {"write", "half, then ENOSPC",
-     .run_with = dies, .with = "call=write,do=full," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 6 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be written: No space left on device"},
-    {"write", "EIO", .run_with = dies, .with = "call=write,do=EIO," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be written: Input/output error"},
-    {"write", "short, 20 times",
-     .run_with = lives, .with = "call=write,do=short,times=20," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 1; 20 faults; 4 done once"},
-    {"write", "EINTR, 50 times",
-     .run_with = lives, .with = "call=write,do=EINTR,times=50," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 1; 50 faults; 4 done once"},
-    {"write", "0 bytes", .run_with = dies, .with = "call=write,do=zero," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be written: No space left on device"},
-    {"fsync", "EIO", .run_with = dies, .with = "call=fsync,do=EIO," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be synced: Input/output error"},
-    {"fsync", "ENOSPC once",
-     .run_with = lives, .with = "call=fsync,do=ENOSPC,times=1," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
-    {"fsync", "EINTR twice",
-     .run_with = lives, .with = "call=fsync,do=EINTR,times=2," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {"close", "EIO", .run_with = dies, .with = "call=close,do=EIO," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be closed: Input/output error"},
-    {"openat", "ENOSPC",
-     .run_with = dies, .with = "call=openat,do=ENOSPC," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be created: No space left on device"},
-    {"openat", "EMFILE twice",
-     .run_with = lives, .with = "call=openat,do=EMFILE,times=2," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {"openat", "EINTR once",
-     .run_with = lives, .with = "call=openat,do=EINTR,times=1," TEMPORARY, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
-    {"renameat", "EIO",
-     .run_with = dies, .with = "call=renameat,do=EIO,match=*/victim.png", .quick = true,
-     .expected = "the old picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; "
-                 "the output \"victim.png\" cannot be renamed into place: Input/output error"},
-    {"renameat", "ENOSPC twice",
-     .run_with = lives, .with = "call=renameat,do=ENOSPC,times=2,match=*/victim.png", .quick = true,
-     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {"renameat", "EINTR once",
-     .run_with = lives, .with = "call=renameat,do=EINTR,times=1,match=*/victim.png", .quick = true,
-     .expected = "the whole picture; victim: done, attempt 2; 1 faults; 4 done once"},
-    {"mkdirat", "ENOSPC", .run = folder_enospc, .quick = true,
-     .expected = "no picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; the "
-                 "output \"a/b/victim.png\" cannot be given a folder: No space left on device"},
-    {"fsync of the folder", "EIO twice", .run = folder_fsync_eio, .quick = true,
-     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {"read", "EIO", .run_with = dies, .with = "call=read,do=EIO,match=*/v.jpg", .quick = true,
-     .expected = "the old picture; victim: dead input_unreadable, attempt 3; 3 faults; 4 done "
-                 "once; reading \"v.jpg\" failed at byte 0: Input/output error"},
-    {"read", "EIO twice",
-     .run_with = lives, .with = "call=read,do=EIO,times=2,match=*/v.jpg", .quick = true,
-     .expected = "the whole picture; victim: done, attempt 3; 2 faults; 4 done once"},
-    {"read", "short, 20 times",
-     .run_with = lives, .with = "call=read,do=short,times=20,match=*/v.jpg", .quick = true,
-     .expected = "the whole picture; victim: done, attempt 1; 20 faults; 4 done once"},
-    {"read", "EINTR, 50 times",
-     .run_with = lives, .with = "call=read,do=EINTR,times=50,match=*/v.jpg", .quick = true,
-     .expected = "the whole picture; victim: done, attempt 1; 50 faults; 4 done once"},
-    {"read", "the end at once",
-     .run_with = dies, .with = "call=read,do=zero,match=*/v.jpg", .quick = true,
-     .expected = "the old picture; victim: dead input_unreadable, attempt 3; 3 faults; 4 done "
-                 "once; the input \"v.jpg\" shrank from 5682 to 0 bytes while it was read"},
-    {"write of one output of four", "EIO", .run = one_of_four, .quick = true,
-     .expected = "victim: dead write_failed, attempt 3; written; stored; write_failed; written; "
-                 "written; stored; 0 and 1 files; 3 faults"},
-    {"read", "hangs 2 s", .run_with = hangs, .with = "call=read,match=*/v.jpg", .quick = true,
-     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
-                 "workers replaced; 2 done once; nothing late; exit 0"},
-    {"write", "hangs 2 s", .run_with = hangs, .with = "call=write," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
-                 "workers replaced; 2 done once; nothing late; exit 0"},
-    {"fsync", "hangs 2 s", .run_with = hangs, .with = "call=fsync," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
-                 "workers replaced; 2 done once; nothing late; exit 0"},
-    {"openat", "hangs 2 s", .run_with = hangs, .with = "call=openat," TEMPORARY, .quick = true,
-     .expected = "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 "
-                 "workers replaced; 2 done once; nothing late; exit 0"},
-    {"fsync, in all workers", "hangs", .run = all_workers_hang, .quick = true,
-     .expected = "goes on with one; exit 70; 2 faults; victim0: failed timeout, attempt 1; "
-                 "victim1: failed timeout, attempt 1; 3 done once"},
-    {"openat, of the sweep", "hangs", .run = sweep_hangs, .quick = true,
-     .expected = "1 faults; 3 done once; exit 0"},
+    CASE("write", "ENOSPC", dies, UNWRITTEN("3", "written: No space left on device"),
+         .with = {"ENOSPC"}),
+    CASE("write", "ENOSPC twice", lives, WHOLE("3", "2"), .with = {"ENOSPC,times=2"}),
+    CASE("write", "half, then ENOSPC", dies, UNWRITTEN("6", "written: No space left on device"),
+         .with = {"full"}),
+    CASE("write", "EIO", dies, UNWRITTEN("3", "written: Input/output error"), .with = {"EIO"}),
+    CASE("write", "short, 20 times", lives, WHOLE("1", "20"), .with = {"short,times=20"}),
+    CASE("write", "EINTR, 50 times", lives, WHOLE("1", "50"), .with = {"EINTR,times=50"}),
+    CASE("write", "0 bytes", dies, UNWRITTEN("3", "written: No space left on device"),
+         .with = {"zero"}),
+    CASE("fsync", "EIO", dies, UNWRITTEN("3", "synced: Input/output error"), .with = {"EIO"}),
+    CASE("fsync", "ENOSPC once", lives, WHOLE("2", "1"), .with = {"ENOSPC,times=1"}),
+    CASE("fsync", "EINTR twice", lives, WHOLE("3", "2"), .with = {"EINTR,times=2"}),
+    CASE("close", "EIO", dies, UNWRITTEN("3", "closed: Input/output error"), .with = {"EIO"}),
+    CASE("openat", "ENOSPC", dies, UNWRITTEN("3", "created: No space left on device"),
+         .with = {"ENOSPC"}),
+    CASE("openat", "EMFILE twice", lives, WHOLE("3", "2"), .with = {"EMFILE,times=2"}),
+    CASE("openat", "EINTR once", lives, WHOLE("2", "1"), .with = {"EINTR,times=1"}),
+    CASE("renameat", "EIO", dies, UNWRITTEN("3", "renamed into place: Input/output error"),
+         .with = {"EIO"}),
+    CASE("renameat", "ENOSPC twice", lives, WHOLE("3", "2"), .with = {"ENOSPC,times=2"}),
+    CASE("renameat", "EINTR once", lives, WHOLE("2", "1"), .with = {"EINTR,times=1"}),
+    CASE("mkdirat", "ENOSPC", folder_enospc,
+         "no picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; the output "
+         "\"a/b/victim.png\" cannot be given a folder: No space left on device"),
+    CASE("fsync of the folder", "EIO twice", folder_fsync_eio, WHOLE("3", "2")),
+    CASE("read", "EIO", dies,
+         DEAD("input_unreadable", "3", "reading \"v.jpg\" failed at byte 0: Input/output error"),
+         .with = {"EIO"}),
+    CASE("read", "EIO twice", lives, WHOLE("3", "2"), .with = {"EIO,times=2"}),
+    CASE("read", "short, 20 times", lives, WHOLE("1", "20"), .with = {"short,times=20"}),
+    CASE("read", "EINTR, 50 times", lives, WHOLE("1", "50"), .with = {"EINTR,times=50"}),
+    CASE("read", "the end at once", dies,
+         DEAD("input_unreadable", "3",
+              "the input \"v.jpg\" shrank from 5682 to 0 bytes while it was read"),
+         .with = {"zero"}),
+    CASE("write of one output of four", "EIO", one_of_four,
+         "victim: dead write_failed, attempt 3; written; stored; write_failed; written; written; "
+         "stored; 0 and 1 files; 3 faults"),
+    CASE("read", "hangs 2 s", hangs, TIMED_OUT),
+    CASE("write", "hangs 2 s", hangs, TIMED_OUT),
+    CASE("fsync", "hangs 2 s", hangs, TIMED_OUT),
+    CASE("openat", "hangs 2 s", hangs, TIMED_OUT),
+    CASE("fsync, in all workers", "hangs", all_workers_hang,
+         "goes on with one; exit 70; 2 faults; victim0: failed timeout, attempt 1; victim1: "
+         "failed timeout, attempt 1; 3 done once"),
+    CASE("openat, of the sweep", "hangs", sweep_hangs, "1 faults; 3 done once; exit 0"),
     {.name = NULL},
 };
 

@@ -97,13 +97,11 @@ static void run_case(const struct session *session, const struct fault_case *fau
     static struct rig rig;
     const char *const *a = fault->redis_args;
     rig.build = session->build;
+    rig.fault = fault;
     world_open(&rig.world, redis_server_start(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
                                               NULL));
     world_put_photo(&rig.world, "p.jpg", 160, 120);
-    if (fault->run)
-        fault->run(&rig);
-    else
-        fault->run_with(&rig, fault->with);
+    fault->run(&rig);
     if (strncmp(rig.seen, "SKIP ", 5) != 0) {
         end_rig(&rig);
         if (strcmp(rig.seen, fault->expected) != 0)
@@ -208,7 +206,7 @@ static void choose_rows(struct session *session)
         for (const struct fault_case *fault = groups[g]->cases; fault->name; fault++) {
             const char *whole = text_of("%s: %s: %s", groups[g]->name, fault->name,
                                         fault->injected);
-            if ((session->quick && !fault->quick) ||
+            if ((session->quick && fault->slow) ||
                 (session->only && !strstr(whole, session->only)))
                 continue;
             if (session->count == ROWS_MAX)

@@ -10,27 +10,21 @@
 /* The fault starts when the flag file "now" exists; kernels wait while "hold" exists. */
 static const char *from_now(struct rig *rig, const char *what)
 {
-    static char text[256];
-    snprintf(text, sizeof text, "%s,when=%s,hold=%s", what, rig_flag(rig, "now"),
-             rig_flag(rig, "hold"));
-    return text;
+    return text_of("%s,when=%s,hold=%s", what, rig_flag(rig, "now"), rig_flag(rig, "hold"));
 }
 
 static void saw_pictures(struct rig *rig, const char *prefix)
 {
     size_t wrong = 0, length, expected_length;
-    char *path = world_out_path(&rig->world, "cpu0.png");
-    unsigned char *expected = text_file_bytes(path, &expected_length);
-    free(path);
+    const char *out = rig->world.out;
+    unsigned char *expected = text_file_bytes(text_of("%s/cpu0.png", out), &expected_length);
     for (size_t i = 0; i < rig->job_count; i++) {
         if (strncmp(rig->jobs[i].id, prefix, strlen(prefix)) != 0)
             continue;
-        path = world_out_path(&rig->world, text_of("%s.png", rig->jobs[i].id));
-        unsigned char *bytes = text_file_bytes(path, &length);
+        unsigned char *bytes = text_file_bytes(text_of("%s/%s.png", out, rig->jobs[i].id), &length);
         wrong += !expected || !bytes || length != expected_length ||
                  memcmp(bytes, expected, length) != 0;
         free(bytes);
-        free(path);
     }
     free(expected);
     if (wrong)
@@ -90,9 +84,7 @@ static void fault_on_the_device(struct rig *rig)
                        "--inflight=9", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
     rig_push_slow(rig, "slow", 1);
-    double deadline = process_now() + patience(20);
-    while (text_file_count(w->out, ".tmp") == 0 && process_now() < deadline)
-        process_sleep(0.002);
+    RIG_WAIT_UNTIL(20, text_file_count(w->out, ".tmp") > 0);
     rig_push(rig, "n", 8);
     world_until(w, 20, 9, "ZCARD gpuimgd:lease");
     process_sleep(patience(0.2));
@@ -100,7 +92,7 @@ static void fault_on_the_device(struct rig *rig)
     rig_lower(rig, "hold");
     rig_saw_if(rig, process_logged(daemon, 0, "must be restarted", 20), "said", "not said");
     rig_push(rig, "late", 3);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 1 jobs, exit status 70") == 1,
                "what was being encoded is done", "what was being encoded is not done");
     rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
@@ -110,8 +102,7 @@ static void fault_on_the_device(struct rig *rig)
     saw_few_charged(rig, "n", 8, 2);
     saw_pictures(rig, "n");
     rig_saw_jobs(rig, "slow0");
-    rig_saw_done(rig, "late");
-    rig_saw_attempts(rig, "late", 1);
+    rig_saw_done_at(rig, "late", 1);
 }
 
 /* One small job has the only stream; eight jobs wait for it and then share it. */
@@ -136,7 +127,7 @@ static void fault_in_a_batch(struct rig *rig)
     struct process *daemon;
     draw_on_cpu(rig);
     hold_a_batch(rig, "at=kernel,error=700,nth=3", &daemon);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_saw(rig, "%lld leases", redis_integer(rig->world.client, "ZCARD gpuimgd:lease"));
     start_anew(rig, "n");
     rig_saw_jobs(rig, "first0");
@@ -150,12 +141,10 @@ static void launch_in_a_batch(struct rig *rig)
     struct process *daemon;
     draw_on_cpu(rig);
     hold_a_batch(rig, "at=launch,error=701,nth=3", &daemon);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
     saw_pictures(rig, "n");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
 }
 
 /* Each permanent error, at each call in turn, with a new daemon each. */
@@ -191,12 +180,10 @@ static void error_of_one_launch(struct rig *rig)
         rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701,nth=2"), NULL);
     rig_raise(rig, "now");
     rig_push(rig, "n", 8);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
     saw_pictures(rig, "n");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
 }
 
 static void no_pinned_memory(struct rig *rig)
@@ -204,9 +191,7 @@ static void no_pinned_memory(struct rig *rig)
     draw_on_cpu(rig);
     struct process *daemon = rig_start_cuda(rig, 0, "at=cudaHostAlloc,error=2,times=0", NULL);
     rig_push(rig, "n", 8);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 20, "n", 1);
     saw_pictures(rig, "n");
     rig_saw(rig, "said %zu times", process_log_count(daemon, 0, "using pageable memory"));
 }
@@ -215,7 +200,7 @@ static void no_device_memory(struct rig *rig)
 {
     struct process *daemon = rig_start_cuda(rig, 0, "at=cudaMalloc,error=2,times=0", NULL);
     rig_push(rig, "n", 3);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_saw_if(rig, process_log_count(daemon, 0, "device memory, although device_bytes allows") > 0,
                "it says which memory", "it does not say why");
     start_anew(rig, "n");
@@ -236,8 +221,7 @@ static void no_more_device_memory(struct rig *rig)
     rig_push_text(rig, "large", "{'id':'large','input':'large.png','ops':['stats']}");
     rig_wait(rig, 60);
     rig_push(rig, "m", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "large");
     rig_saw_if(rig, process_log_count(daemon, 0, "out_of_memory: the system cannot provide") == 1,
                "it says which memory", "it does not say why");
@@ -245,10 +229,10 @@ static void no_more_device_memory(struct rig *rig)
 }
 
 /* The victim's stream never finishes; the other stream goes on. */
-static void never_reported(struct rig *rig, const char *what)
+static void never_reported(struct rig *rig)
 {
     struct process *daemon =
-        rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2",
+        rig_start_cuda(rig, 0, from_now(rig, rig->fault->with[0]), "--streams=2",
                        rig_option_s("hang_grace_s", 0.5), NULL);
     rig_raise(rig, "now");
     rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'v.png',"
@@ -257,7 +241,7 @@ static void never_reported(struct rig *rig, const char *what)
     rig_push(rig, "n", 4);
     rig_wait_for(rig, 4, 20);
     rig_saw_done(rig, "n");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     next_daemon(rig);
     rig_saw_jobs(rig, "victim0");
 }
@@ -280,11 +264,9 @@ static void device_of_a_stopped_daemon(struct rig *rig)
     process_sleep(patience(0.3));
     rig_lower(rig, "hold");
     rig_push(rig, "n", 4);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "victim0");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
 }
 
 /* ---- the GPU check --------------------------------------------------------------------------- */
@@ -301,7 +283,7 @@ static void wrong_bit(struct rig *rig)
     rig_saw_if(rig, process_running(daemon), "runs", "has ended");
     size_t mark = process_mark(daemon);
     rig_raise(rig, "now");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     /* On cuda:1, if the flag was set too late for the check of cuda:0. */
     rig_saw_if(rig, process_noted(daemon, mark, "STATUS=failed: GPU check on cuda:", 0.1),
                "STATUS says so", "STATUS does not say so");
@@ -327,7 +309,7 @@ static void wrong_bit_beside_jobs(struct rig *rig)
     process_sleep(patience(0.6)); /* the GPU check is held, too */
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     start_anew(rig, "n");
     rig_saw_attempts(rig, "n", 1);
 }
@@ -338,7 +320,7 @@ static void gpu_check_alone(struct rig *rig)
     struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=719"),
                                             "--canary_interval_s=0.1", NULL);
     rig_raise(rig, "now");
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_end(rig, daemon, 20);
     rig_push(rig, "n", 3);
     start_anew(rig, "n");
     rig_saw_attempts(rig, "n", 1);
@@ -353,10 +335,8 @@ static void gpu_check_not_started(struct rig *rig)
     rig_saw_if(rig, process_logged(daemon, 0, "warning GPU check on cuda:0: ", 20), "said",
                "not said");
     rig_push(rig, "n", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_wait_done(rig, 20, "n");
+    rig_saw_terminated(rig, daemon);
 }
 
 /* ---- a device of this machine ---------------------------------------------------------------- */
@@ -376,13 +356,12 @@ static void illegal_address(struct rig *rig)
     rig_push(rig, "n", 20);
     rig_push(rig, "victim", 1);
     rig_push(rig, "m", 20);
-    rig_saw(rig, "%s", rig_end_of(daemon, 60));
+    rig_saw_end(rig, daemon, 60);
     rig_saw_if(rig, process_log_count(daemon, 0, "(cudaErrorIllegalAddress)") > 0,
                "an illegal address", "another error");
     rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
     rig_start(rig, 1, NULL, "--engine=cuda", "--devices=0", NULL);
-    rig_wait(rig, 60);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 60, "n");
     rig_saw_done(rig, "m");
     rig_saw_jobs(rig, "victim0");
     rig_saw_if(rig, rig_at_attempt(rig, "", 2) <= 4, "no more are charged than there are streams",
@@ -403,69 +382,57 @@ static void gpu_check_on_a_device(struct rig *rig)
     rig_push(rig, "n", 200);
     rig_wait(rig, 60);
     process_sleep(1);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_saw_done_at(rig, "n", 1);
     saw_pictures(rig, "n");
     rig_saw(rig, "%zu lines about the GPU check", process_log_count(daemon, 0, "GPU check"));
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_saw_terminated(rig, daemon);
     rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 200 jobs") == 1,
                "200 jobs counted", "other jobs counted");
 }
 
 static const struct fault_case cases[] = {
-    {"2 of 8 jobs on the device", "illegal address", .run = fault_on_the_device, .quick = true,
-     .expected = "said; exit 70; what was being encoded is done; 0 leases; fetching stopped; 8 "
-                 "done once; the device's jobs are charged; no others; the CPU engine's pictures; "
-                 "slow0: done, attempt 1; 3 done once; all at attempt 1"},
-    {"8 jobs that share a stream", "illegal address", .run = fault_in_a_batch, .quick = true,
-     .expected = "exit 70; 0 leases; 8 done once; first0: done, attempt 1; 8 at attempt 2; the CPU "
-                 "engine's pictures"},
-    {"the launch of 1 of 8 that share a stream", "too many resources",
-     .run = launch_in_a_batch, .quick = true,
-     .expected = "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"},
-    {"each call, kernel and copy", "each error that lasts",
-     .run = each_lasting_error, .quick = true,
-     .expected = "17 times exit 70; 68 done once"},
-    {"the launch of a kernel", "too many resources", .run = error_of_one_launch, .quick = true,
-     .expected = "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"},
-    {"pinned memory", "refused", .run = no_pinned_memory, .quick = true,
-     .expected = "8 done once; all at attempt 1; the CPU engine's pictures; said 1 times"},
-    {"device memory, at the start", "refused", .run = no_device_memory, .quick = true,
-     .expected = "daemon 0 does not start; exit 70; it says which memory; 3 done once; all at "
-                 "attempt 1"},
-    {"device memory, for a large job", "refused once", .run = no_more_device_memory,
-     .expected = "3 done once; large: done, attempt 2; it says which memory; 3 done once"},
-    {"a kernel", "it never ends",
-     .run_with = never_reported, .with = "at=kernel,error=600", .quick = true,
-     .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {"a stream", "its report never comes",
-     .run_with = never_reported, .with = "at=report,error=0", .quick = true,
-     .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {"a copy", "it never ends",
-     .run_with = never_reported, .with = "at=copy,error=600", .quick = true,
-     .expected = "4 done once; exit 70; victim0: done, attempt 2"},
-    {"on the device, past its deadline", "SIGSTOP for 2.5 s",
-     .run = device_of_a_stopped_daemon, .quick = true,
-     .expected = "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"},
-    {"a device that the GPU check tests", "one wrong bit", .run = wrong_bit, .quick = true,
-     .expected = "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 "
-                 "done once"},
-    {"the GPU check beside 3 jobs", "one wrong bit", .run = wrong_bit_beside_jobs, .quick = true,
-     .expected = "exit 70; 3 done once; all at attempt 1"},
-    {"the GPU check alone", "launch failure on the device", .run = gpu_check_alone, .quick = true,
-     .expected = "exit 70; 3 done once; all at attempt 1"},
-    {"the GPU check", "too many resources", .run = gpu_check_not_started, .quick = true,
-     .expected = "said; 3 done once; exit 0"},
-    {"a device of this machine", "a kernel with an illegal address",
-     .run = illegal_address, .quick = true,
-     .expected = "exit 70; an illegal address; 0 leases; 20 done once; 20 done once; victim0: "
-                 "done, attempt 2; no more are charged than there are streams; the CPU engine's "
-                 "pictures; the CPU engine's pictures"},
-    {"the GPU check on a device of this machine", "nothing",
-     .run = gpu_check_on_a_device, .quick = true,
-     .expected = "200 done once; all at attempt 1; the CPU engine's pictures; 0 lines about "
-                 "the GPU check; exit 0; 200 jobs counted"},
+    CASE("2 of 8 jobs on the device", "illegal address", fault_on_the_device,
+         "said; exit 70; what was being encoded is done; 0 leases; fetching stopped; 8 done once; "
+         "the device's jobs are charged; no others; the CPU engine's pictures; slow0: done, "
+         "attempt 1; 3 done once; all at attempt 1"),
+    CASE("8 jobs that share a stream", "illegal address", fault_in_a_batch,
+         "exit 70; 0 leases; 8 done once; first0: done, attempt 1; 8 at attempt 2; the CPU "
+         "engine's pictures"),
+    CASE("the launch of 1 of 8 that share a stream", "too many resources", launch_in_a_batch,
+         "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"),
+    CASE("each call, kernel and copy", "each error that lasts", each_lasting_error,
+         "17 times exit 70; 68 done once"),
+    CASE("the launch of a kernel", "too many resources", error_of_one_launch,
+         "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"),
+    CASE("pinned memory", "refused", no_pinned_memory,
+         "8 done once; all at attempt 1; the CPU engine's pictures; said 1 times"),
+    CASE("device memory, at the start", "refused", no_device_memory,
+         "daemon 0 does not start; exit 70; it says which memory; 3 done once; all at attempt 1"),
+    CASE("device memory, for a large job", "refused once", no_more_device_memory,
+         "3 done once; large: done, attempt 2; it says which memory; 3 done once", .slow = true),
+    CASE("a kernel", "it never ends", never_reported,
+         "4 done once; exit 70; victim0: done, attempt 2", .with = {"at=kernel,error=600"}),
+    CASE("a stream", "its report never comes", never_reported,
+         "4 done once; exit 70; victim0: done, attempt 2", .with = {"at=report,error=0"}),
+    CASE("a copy", "it never ends", never_reported,
+         "4 done once; exit 70; victim0: done, attempt 2", .with = {"at=copy,error=600"}),
+    CASE("on the device, past its deadline", "SIGSTOP for 2.5 s", device_of_a_stopped_daemon,
+         "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"),
+    CASE("a device that the GPU check tests", "one wrong bit", wrong_bit,
+         "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 done "
+         "once"),
+    CASE("the GPU check beside 3 jobs", "one wrong bit", wrong_bit_beside_jobs,
+         "exit 70; 3 done once; all at attempt 1"),
+    CASE("the GPU check alone", "launch failure on the device", gpu_check_alone,
+         "exit 70; 3 done once; all at attempt 1"),
+    CASE("the GPU check", "too many resources", gpu_check_not_started, "said; 3 done once; exit 0"),
+    CASE("a device of this machine", "a kernel with an illegal address", illegal_address,
+         "exit 70; an illegal address; 0 leases; 20 done once; 20 done once; victim0: done, "
+         "attempt 2; no more are charged than there are streams; the CPU engine's pictures; the "
+         "CPU engine's pictures"),
+    CASE("the GPU check on a device of this machine", "nothing", gpu_check_on_a_device,
+         "200 done once; all at attempt 1; the CPU engine's pictures; 0 lines about the GPU "
+         "check; exit 0; 200 jobs counted"),
     {.name = NULL},
 };
 

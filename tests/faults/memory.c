@@ -116,8 +116,11 @@ static bool squeeze_once(struct squeeze *all, unsigned number, unsigned times)
     return hit;
 }
 
-static void squeeze(struct rig *rig, const char *job, const char *attempts, unsigned times)
+/* with: the option for the attempts, and "all" if all allocations fail from the Nth on. */
+static void squeeze(struct rig *rig, const char *job)
 {
+    const char *attempts = rig->fault->with[0];
+    unsigned times = rig->fault->with[1] ? ALL : ONE;
     struct squeeze all = {.rig = rig, .job = job,
                           .list = strstr(job, "reply_to") ? "gpuimgd:reply:r" : "gpuimgd:results"};
     all.page = rig_shim(rig, "memory", "");
@@ -135,13 +138,12 @@ static void squeeze(struct rig *rig, const char *job, const char *attempts, unsi
             break;
     fprintf(stderr, "memory, %s, refused at each of %u: %u done, %u later, %u dead, %u wrong\n",
             attempts, all.hit, all.done, all.again, all.dead, all.wrong);
-    rig_saw(rig, "%s", rig_end_of(all.daemon, 0));
+    rig_saw_end(rig, all.daemon, 0);
     rig_saw_if(rig, all.hit >= LEAST, "each was hit", "too few were hit");
     rig_saw_if(rig, all.again > 0, "some done later", "none done later");
     rig_saw_if(rig, all.dead > 0, "some out_of_memory", "none out_of_memory");
     rig_push(rig, "n", 5);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     cJSON_Delete(all.whole);
 }
 
@@ -154,19 +156,9 @@ static const char jpeg_job[] =
     "{'output':{'key':'gpuimgd:img:a','format':'png','ttl_s':60},'ops':['equalize','canny']},"
     "{'ops':['histogram','otsu','phash','stats']}]}";
 
-static void jpeg_once(struct rig *rig)
+static void jpeg(struct rig *rig)
 {
-    squeeze(rig, jpeg_job, "--attempts=3", ONE);
-}
-
-static void jpeg_last(struct rig *rig)
-{
-    squeeze(rig, jpeg_job, "--attempts=1", ONE);
-}
-
-static void jpeg_while(struct rig *rig)
-{
-    squeeze(rig, jpeg_job, "--attempts=3", ALL);
+    squeeze(rig, jpeg_job);
 }
 
 /* Input and output are keys, and the result goes to its own list. */
@@ -176,7 +168,7 @@ static const char png_job[] =
     "{'op':'levels','in_black':9},{'op':'convolve','kernel':[[0,1,0],[1,2,1],[0,1,0]]},"
     "{'op':'median'},'invert']}";
 
-static void png(struct rig *rig, const char *attempts)
+static void png(struct rig *rig)
 {
     struct picture_file icc = picture_icc(600, "RGB ");
     struct picture_file file = picture_png(&(struct picture_png){
@@ -186,19 +178,18 @@ static void png(struct rig *rig, const char *attempts)
     freeReplyObject(redis_command(rig->world.client, "SET gpuimgd:img:in %b", file.bytes,
                                   file.length));
     picture_free(&file);
-    squeeze(rig, png_job, attempts, ONE);
+    squeeze(rig, png_job);
 }
 
 /* Covers the decoder: scans, a colour profile, an orientation, and scaled decoding. */
-static void scans(struct rig *rig, const char *attempts)
+static void scans(struct rig *rig)
 {
     struct picture_file icc = picture_icc(600, "RGB ");
     world_put_picture(&rig->world, "s.jpg", picture_jpeg(&(struct picture_jpeg){
         .width = 160, .height = 120, .progressive = true, .orientation = 6, .icc = icc.bytes,
         .icc_bytes = icc.length}));
     picture_free(&icc);
-    squeeze(rig, "{'id':'x','input':'s.jpg','output':'s.png','ops':[{'op':'resize','width':20}]}",
-            attempts, ONE);
+    squeeze(rig, "{'id':'x','input':'s.jpg','output':'s.png','ops':[{'op':'resize','width':20}]}");
 }
 
 static const char bad_job[] =
@@ -207,38 +198,29 @@ static const char bad_job[] =
 
 static void bad(struct rig *rig)
 {
-    squeeze(rig, bad_job, "--attempts=3", ONE);
+    squeeze(rig, bad_job);
 }
 
+#define SEEN(result, later, dead)                                                                  \
+    result "; still runs; each was hit; " later " done later; " dead " out_of_memory; 5 done once"
+
 static const struct fault_case cases[] = {
-    {"JPEG, three outputs", "the Nth fails", .run = jpeg_once, .limit_s = 300,
-     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
-                 "once"},
-    {"JPEG, three outputs", "the Nth fails, 1 attempt", .run = jpeg_last, .limit_s = 300,
-     .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
-                 "once"},
-    {"JPEG, three outputs", "all fail from the Nth on", .run = jpeg_while, .limit_s = 300,
-     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
-                 "once"},
-    {"PNG, key to key", "the Nth fails",
-     .run_with = png, .with = "--attempts=3", .quick = true, .limit_s = 300,
-     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
-                 "once"},
-    {"PNG, key to key", "the Nth fails, 1 attempt",
-     .run_with = png, .with = "--attempts=1", .limit_s = 300,
-     .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
-                 "once"},
-    {"JPEG of many scans, shrunk", "the Nth fails",
-     .run_with = scans, .with = "--attempts=3", .limit_s = 300,
-     .expected = "done; still runs; each was hit; some done later; none out_of_memory; 5 done "
-                 "once"},
-    {"JPEG of many scans, shrunk", "the Nth fails, 1 attempt",
-     .run_with = scans, .with = "--attempts=1", .limit_s = 300,
-     .expected = "done; still runs; each was hit; none done later; some out_of_memory; 5 done "
-                 "once"},
-    {"a bad job", "the Nth fails", .run = bad, .limit_s = 300,
-     .expected = "failed; still runs; each was hit; none done later; none out_of_memory; 5 done "
-                 "once"},
+    CASE("JPEG, three outputs", "the Nth fails", jpeg, SEEN("done", "some", "none"),
+         .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
+    CASE("JPEG, three outputs", "the Nth fails, 1 attempt", jpeg, SEEN("done", "none", "some"),
+         .with = {"--attempts=1"}, .slow = true, .limit_s = 300),
+    CASE("JPEG, three outputs", "all fail from the Nth on", jpeg, SEEN("done", "some", "none"),
+         .with = {"--attempts=3", "all"}, .slow = true, .limit_s = 300),
+    CASE("PNG, key to key", "the Nth fails", png, SEEN("done", "some", "none"),
+         .with = {"--attempts=3"}, .limit_s = 300),
+    CASE("PNG, key to key", "the Nth fails, 1 attempt", png, SEEN("done", "none", "some"),
+         .with = {"--attempts=1"}, .slow = true, .limit_s = 300),
+    CASE("JPEG of many scans, shrunk", "the Nth fails", scans, SEEN("done", "some", "none"),
+         .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
+    CASE("JPEG of many scans, shrunk", "the Nth fails, 1 attempt", scans,
+         SEEN("done", "none", "some"), .with = {"--attempts=1"}, .slow = true, .limit_s = 300),
+    CASE("a bad job", "the Nth fails", bad, SEEN("failed", "none", "none"),
+         .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
     {.name = NULL},
 };
 

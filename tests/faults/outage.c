@@ -45,65 +45,37 @@ static void see_end(struct rig *rig, const struct process *daemon)
 {
     rig_wait(rig, 30);
     rig_saw_answer(rig, "/readyz", 200, "running");
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_saw_done_at(rig, "n", 1);
     rig_saw(rig, "%lld dead", redis_integer(rig->world.client, "LLEN %s:dead", rig->world.ns));
     rig_saw(rig, "said %zu time", process_log_count(daemon, 0, REFUSED));
 }
 
-static void outage(struct rig *rig, const char *fault, const char *why)
+/* Makes a call on the files of all outputs fail until the flag "broken" is removed. */
+static void break_disk(struct rig *rig, const char *call)
 {
-    const char *shim = text_of("%s,while=%s", fault, rig_flag(rig, "broken"));
+    const char *shim = text_of("call=%s,match=*/.gpuimgd/*.tmp,while=%s", call,
+                               rig_flag(rig, "broken"));
     rig_raise(rig, "broken");
     rig_shim(rig, "disk", shim);
+}
+
+/* with: the call and its error, and the error's text. */
+static void outage(struct rig *rig)
+{
+    break_disk(rig, rig->fault->with[0]);
     struct process *daemon = start_one(rig);
     rig_push(rig, "n", JOBS);
-    see_outage(rig, daemon, why);
+    see_outage(rig, daemon, rig->fault->with[1]);
     rig_lower(rig, "broken");
     see_end(rig, daemon);
-}
-
-#define ANY_OUTPUT "match=*/.gpuimgd/*.tmp"
-
-static void write_enospc(struct rig *rig)
-{
-    outage(rig, "call=write,do=ENOSPC," ANY_OUTPUT, "No space left on device");
-}
-
-static void write_edquot(struct rig *rig)
-{
-    outage(rig, "call=write,do=EDQUOT," ANY_OUTPUT, "Disk quota exceeded");
-}
-
-static void fsync_eio(struct rig *rig)
-{
-    outage(rig, "call=fsync,do=EIO," ANY_OUTPUT, "Input/output error");
-}
-
-static void create_erofs(struct rig *rig)
-{
-    outage(rig, "call=openat,do=EROFS," ANY_OUTPUT, "Read-only file system");
-}
-
-static void create_estale(struct rig *rig)
-{
-    outage(rig, "call=openat,do=ESTALE," ANY_OUTPUT, "Stale file handle");
-}
-
-static void close_enotconn(struct rig *rig)
-{
-    outage(rig, "call=close,do=ENOTCONN," ANY_OUTPUT, "Transport endpoint is not connected");
 }
 
 /* Outputs to Redis need no disk: such a running job ends. Jobs with files go back. */
 static void keys_go_on(struct rig *rig)
 {
     struct world *w = &rig->world;
-    const char *shim = text_of("call=write,do=ENOSPC," ANY_OUTPUT ",while=%s",
-                               rig_flag(rig, "broken"));
-    rig_raise(rig, "broken");
-    rig_shim(rig, "disk", shim);
-    const char *fault = text_of("%s", rig_hang_while(rig, "hung", "run=decode,match=key"));
+    break_disk(rig, "write,do=ENOSPC");
+    const char *fault = rig_hang_while(rig, "hung", "run=decode,match=key");
     struct process *daemon = rig_start(rig, 0, fault, rig_listen(rig), "--workers=2", NULL);
     rig_push_text(rig, "key", "{'id':'key','input':'p.jpg','output':{'key':'%s:img:k',"
                               "'format':'png'}}", w->ns);
@@ -134,31 +106,11 @@ static void root_is_moved(struct rig *rig)
     rig_saw(rig, "%zu elsewhere", text_file_count(moved, ".png"));
 }
 
-/* A mount namespace in which output_root, or a folder below it, is a tmpfs of `bytes` bytes. */
-static bool mount_tmpfs(struct rig *rig, const char *folder, const char *size)
-{
-    static bool unshared;
-    bool apart = unshared || (unshare(CLONE_NEWNS) == 0 &&
-                              mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
-    unshared = apart;
-    if (apart && mount("tmpfs", folder, "tmpfs", 0, size) == 0)
-        return true;
-    rig_skip(rig, text_of("no tmpfs can be mounted: %s", strerror(errno)));
-    return false;
-}
-
-static const char *below(const char *folder, const char *name)
-{
-    static char path[160];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 /* Fills the filesystem. */
 static void fill(struct rig *rig, const char *folder)
 {
     static const char zeros[4096];
-    int fd = open(below(folder, "filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    int fd = open(text_of("%s/filler", folder), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     ssize_t count = 1;
     while (fd >= 0 && count > 0)
         count = write(fd, zeros, sizeof zeros);
@@ -169,13 +121,13 @@ static void fill(struct rig *rig, const char *folder)
 
 static void empty(const char *folder)
 {
-    unlink(below(folder, "filler"));
+    unlink(text_of("%s/filler", folder));
 }
 
 static void disk_is_full(struct rig *rig)
 {
     const char *out = rig->world.out;
-    if (!mount_tmpfs(rig, out, "size=4m"))
+    if (!rig_mount(rig, out, "size=4m"))
         return;
     struct process *daemon = start_one(rig);
     fill(rig, out);
@@ -190,11 +142,11 @@ static void disk_is_full(struct rig *rig)
 static void disk_is_almost_full(struct rig *rig)
 {
     const char *out = rig->world.out;
-    if (!mount_tmpfs(rig, out, "size=32m"))
+    if (!rig_mount(rig, out, "size=32m"))
         return;
     struct process *daemon = start_one(rig);
     fill(rig, out);
-    if (truncate(below(out, "filler"), 30 << 20) != 0)
+    if (truncate(text_of("%s/filler", out), 30 << 20) != 0)
         rig_saw(rig, "not made smaller");
     world_put_photo(&rig->world, "large.jpg", 1500, 1200);
     for (int i = 0; i < 3; i++) { /* 5.4 MB each */
@@ -211,16 +163,14 @@ static void disk_is_almost_full(struct rig *rig)
 /* A filesystem below output_root is full: only the jobs that write there fail. */
 static void another_disk_is_full(struct rig *rig)
 {
-    struct world *w = &rig->world;
-    const char *other = text_of("%s", below(w->out, "other"));
-    if (mkdir(other, 0755) != 0 || !mount_tmpfs(rig, other, "size=2m"))
+    const char *other = text_of("%s/other", rig->world.out);
+    if (mkdir(other, 0755) != 0 || !rig_mount(rig, other, "size=2m"))
         return;
     struct process *daemon = start_one(rig);
     fill(rig, other);
     rig_push_text(rig, "victim", "{'id':'victim','input':'p.jpg','output':'other/v.png'}");
     rig_push(rig, "n", JOBS);
-    rig_wait(rig, 30);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 30, "victim");
     rig_saw_done(rig, "n");
     rig_saw(rig, "said %zu times", process_log_count(daemon, 0, REFUSED));
     umount2(other, MNT_DETACH);
@@ -230,7 +180,7 @@ static void another_disk_is_full(struct rig *rig)
 static void mount_is_lost(struct rig *rig)
 {
     const char *out = rig->world.out;
-    if (!mount_tmpfs(rig, out, "size=8m"))
+    if (!rig_mount(rig, out, "size=8m"))
         return;
     struct process *daemon = start_one(rig);
     umount2(out, MNT_DETACH);
@@ -238,7 +188,7 @@ static void mount_is_lost(struct rig *rig)
     rig_push(rig, "n", JOBS);
     rig_saw_answer(rig, "/readyz", 503, "mount its filesystem");
     rig_saw(rig, "%zu files below", text_file_count(out, ""));
-    if (!mount_tmpfs(rig, out, "size=8m") || mkdir(below(out, ".gpuimgd"), 0700) != 0)
+    if (!rig_mount(rig, out, "size=8m") || mkdir(text_of("%s/.gpuimgd", out), 0700) != 0)
         return;
     see_end(rig, daemon);
     rig_saw(rig, "%zu on it", text_file_count(out, ".png"));
@@ -249,33 +199,30 @@ static void mount_is_lost(struct rig *rig)
 #define END "/readyz 200; 12 done once; all at attempt 1; 0 dead; said 1 time"
 
 static const struct fault_case cases[] = {
-    {"write, of all outputs", "ENOSPC for a while",
-     .run = write_enospc, .quick = true, .expected = OUTAGE "12 wait; " END},
-    {"write, of all outputs", "EDQUOT for a while",
-     .run = write_edquot, .quick = true, .expected = OUTAGE "12 wait; " END},
-    {"fsync, of all outputs", "EIO for a while",
-     .run = fsync_eio, .quick = true, .expected = OUTAGE "12 wait; " END},
-    {"openat, of all outputs", "EROFS for a while",
-     .run = create_erofs, .quick = true, .expected = OUTAGE "12 wait; " END},
-    {"openat, of all outputs", "ESTALE for a while",
-     .run = create_estale, .quick = true, .expected = OUTAGE "12 wait; " END},
-    {"close, of all outputs", "ENOTCONN for a while",
-     .run = close_enotconn, .quick = true, .expected = OUTAGE "12 wait; " END},
-    {"a job with a key under way", "ENOSPC for a while", .run = keys_go_on, .quick = true,
-     .expected = "the key is under way; /readyz 503; key: done, attempt 1; /readyz 200; 1 done "
-                 "once; all at attempt 1; 0 dead; said 1 time"},
-    {"output_root", "it is moved, and made again", .run = root_is_moved, .quick = true,
-     .expected = "/readyz 503; " END "; 12 there; 0 elsewhere"},
-    {"output_root, a tmpfs", "it is full",
-     .run = disk_is_full, .quick = true, .expected = "full; " OUTAGE "12 wait; " END},
-    {"output_root, a tmpfs", "it is almost full", .run = disk_is_almost_full, .quick = true,
-     .expected = "full; " OUTAGE "3 wait; /readyz 200; 3 done once; all at attempt 1; 0 dead; "
-                 "said 1 time"},
-    {"a tmpfs below output_root", "it is full", .run = another_disk_is_full, .quick = true,
-     .expected = "full; victim: dead write_failed, attempt 3; 12 done once; said 0 times"},
-    {"output_root, a tmpfs", "it is unmounted, and mounted again",
-     .run = mount_is_lost, .quick = true,
-     .expected = "/readyz 503; /readyz 503; 0 files below; " END "; 12 on it"},
+    CASE("write, of all outputs", "ENOSPC for a while", outage, OUTAGE "12 wait; " END,
+         .with = {"write,do=ENOSPC", "No space left on device"}),
+    CASE("write, of all outputs", "EDQUOT for a while", outage, OUTAGE "12 wait; " END,
+         .with = {"write,do=EDQUOT", "Disk quota exceeded"}),
+    CASE("fsync, of all outputs", "EIO for a while", outage, OUTAGE "12 wait; " END,
+         .with = {"fsync,do=EIO", "Input/output error"}),
+    CASE("openat, of all outputs", "EROFS for a while", outage, OUTAGE "12 wait; " END,
+         .with = {"openat,do=EROFS", "Read-only file system"}),
+    CASE("openat, of all outputs", "ESTALE for a while", outage, OUTAGE "12 wait; " END,
+         .with = {"openat,do=ESTALE", "Stale file handle"}),
+    CASE("close, of all outputs", "ENOTCONN for a while", outage, OUTAGE "12 wait; " END,
+         .with = {"close,do=ENOTCONN", "Transport endpoint is not connected"}),
+    CASE("a job with a key under way", "ENOSPC for a while", keys_go_on,
+         "the key is under way; /readyz 503; key: done, attempt 1; /readyz 200; 1 done once; all "
+         "at attempt 1; 0 dead; said 1 time"),
+    CASE("output_root", "it is moved, and made again", root_is_moved,
+         "/readyz 503; " END "; 12 there; 0 elsewhere"),
+    CASE("output_root, a tmpfs", "it is full", disk_is_full, "full; " OUTAGE "12 wait; " END),
+    CASE("output_root, a tmpfs", "it is almost full", disk_is_almost_full,
+         "full; " OUTAGE "3 wait; /readyz 200; 3 done once; all at attempt 1; 0 dead; said 1 time"),
+    CASE("a tmpfs below output_root", "it is full", another_disk_is_full,
+         "full; victim: dead write_failed, attempt 3; 12 done once; said 0 times"),
+    CASE("output_root, a tmpfs", "it is unmounted, and mounted again", mount_is_lost,
+         "/readyz 503; /readyz 503; 0 files below; " END "; 12 on it"),
     {.name = NULL},
 };
 

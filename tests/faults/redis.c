@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/faults/rig.h"
 #include "tests/fixtures/text_file.h"
@@ -32,8 +31,7 @@ static void absent_at_start(struct rig *rig)
     redis_server_restart(w->redis);
     world_reconnect(w);
     rig_push(rig, "n", 5);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
 }
 
 static void killed_three_times(struct rig *rig)
@@ -48,9 +46,7 @@ static void killed_three_times(struct rig *rig)
         redis_server_restart(w->redis);
         world_reconnect(w);
     }
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 30, "n", 1);
 }
 
 /* Redis delays writes while a sync is running. */
@@ -67,23 +63,14 @@ static bool has_written_all(struct world *w)
 static void loses_its_last_seconds(struct rig *rig)
 {
     struct world *w = &rig->world;
-    char aof[512];
-    struct stat before;
     rig_start(rig, 0, NULL, NULL);
     rig_push(rig, "old", 100);
     rig_wait_for(rig, 20, 20);
-    rig_aof(rig, aof, sizeof aof);
-    for (int i = 0; i < 1000 && !has_written_all(w); i++)
-        process_sleep(0.01);
-    if (stat(aof, &before) != 0)
-        rig_saw(rig, "no %s", aof);
+    RIG_WAIT_UNTIL(10, has_written_all(w));
+    off_t before = rig_aof_bytes(rig);
     rig_push(rig, "new", 20);
     rig_wait_for(rig, 60, 20);
-    redis_server_kill9(w->redis);
-    if (truncate(aof, before.st_size) != 0)
-        rig_saw(rig, "not truncated");
-    redis_server_restart(w->redis);
-    world_reconnect(w);
+    rig_crash_redis(rig, before);
     rig_saw_if(rig, world_until(w, 30, 0, "LLEN gpuimgd:jobs") &&
                         world_until(w, 30, 0, "ZCARD gpuimgd:lease"), "drained", "not drained");
     rig_wait_for(rig, 0, 0);
@@ -104,9 +91,7 @@ static void loading(struct rig *rig)
     saw_logged(rig, daemon, "LOADING");
     redis_server_restart(w->redis); /* again, while jobs run */
     world_reconnect(w);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 30, "n", 1);
 }
 
 static void stands_still(struct rig *rig)
@@ -118,8 +103,7 @@ static void stands_still(struct rig *rig)
     redis_server_freeze(rig->world.redis, true);
     process_sleep(patience(1.2));
     redis_server_freeze(rig->world.redis, false);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 30, "n");
 }
 
 /* ---- says no --------------------------------------------------------------------------------- */
@@ -137,9 +121,7 @@ static void forgets_scripts_and_clients(struct rig *rig)
     process_sleep(0.3); /* and again while the queue is idle */
     tell(rig, "CLIENT KILL TYPE normal SKIPME yes");
     rig_push(rig, "nn", 10);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 20, "n", 1);
 }
 
 /* A daemon that runs drains it, and one that starts does. */
@@ -151,43 +133,28 @@ static void full(struct rig *rig)
     redisReply *reply = redis_command(rig->world.client, "LPUSH gpuimgd:jobs x");
     rig_saw(rig, "%.3s", reply->type == REDIS_REPLY_ERROR ? reply->str : "no error");
     freeReplyObject(reply);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    process_signal(daemon, SIGTERM);
-    rig_saw(rig, "%s", rig_end_of(daemon, 20));
+    rig_wait_done(rig, 30, "n");
+    rig_saw_terminated(rig, daemon);
     tell(rig, "CONFIG SET maxmemory 0");
     rig_push(rig, "m", 20);
     tell(rig, "CONFIG SET maxmemory 1");
     rig_start(rig, 1, NULL, NULL);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "m");
+    rig_wait_done(rig, 30, "m");
     tell(rig, "CONFIG SET maxmemory 0");
 }
 
-/* Between the two commands Redis answers the daemon's commands with an error of this code. */
-static void refuses(struct rig *rig, const char *command, const char *code, const char *end)
+/* with: two commands, between which Redis answers the daemon with errors, and their code. */
+static void refuses(struct rig *rig)
 {
+    const char *const *with = rig->fault->with;
     struct process *daemon = rig_start(rig, 0, NULL, "--inflight=2", "--batch=2", NULL);
     rig_push(rig, "n", 60);
     rig_wait_for(rig, 10, 20);
-    tell(rig, command);
-    saw_logged(rig, daemon, code);
+    tell(rig, with[0]);
+    saw_logged(rig, daemon, with[2]);
     process_sleep(0.3);
-    tell(rig, end);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
-}
-
-static void becomes_replica(struct rig *rig)
-{
-    refuses(rig, "REPLICAOF 127.0.0.1 1", "READONLY", "REPLICAOF NO ONE");
-}
-
-static void has_no_replicas(struct rig *rig)
-{
-    refuses(rig, "CONFIG SET min-replicas-to-write 1", "NOREPLICAS",
-            "CONFIG SET min-replicas-to-write 0");
+    tell(rig, with[1]);
+    rig_wait_done_at(rig, 30, "n", 1);
 }
 
 static void wrong_type(struct rig *rig)
@@ -198,9 +165,7 @@ static void wrong_type(struct rig *rig)
     saw_logged(rig, daemon, "WRONGTYPE");
     process_sleep(0.3);
     tell(rig, "DEL gpuimgd:results");
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 30, "n", 1);
 }
 
 static void busy(struct rig *rig)
@@ -217,30 +182,26 @@ static void busy(struct rig *rig)
             abort();
     saw_logged(rig, daemon, "BUSY");
     tell(rig, "SCRIPT KILL");
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 30, "n");
     redisFree(other);
 }
 
 /* The id of the daemon's connection that waits in BLMOVE, or 0. */
-static long long blocked_client(struct rig *rig)
+static long long blocked_now(struct rig *rig)
 {
     long long id = 0;
-    double deadline = process_now() + patience(10);
-    while (id == 0 && process_now() < deadline) {
-        char *list = redis_string(rig->world.client, "CLIENT LIST");
-        for (char *line = list; line && id == 0;) {
-            char *end = strchr(line, '\n');
-            if (end)
-                *end = '\0';
-            if (strstr(line, "cmd=blmove") && strstr(line, "flags=b"))
-                sscanf(line, "id=%lld", &id);
-            line = end ? end + 1 : NULL;
-        }
-        free(list);
-        process_sleep(0.01);
-    }
+    char *list = redis_string(rig->world.client, "CLIENT LIST"), *rest = list;
+    for (char *line; id == 0 && (line = strsep(&rest, "\n"));)
+        if (strstr(line, "cmd=blmove") && strstr(line, "flags=b"))
+            sscanf(line, "id=%lld", &id);
+    free(list);
     return id;
+}
+
+static long long blocked_client(struct rig *rig)
+{
+    RIG_WAIT_UNTIL(10, blocked_now(rig) != 0);
+    return blocked_now(rig);
 }
 
 /* With a poll interval of a minute, only the retry of the poll can find the job in time. */
@@ -253,19 +214,16 @@ static void unblocked(struct rig *rig)
     rig_saw_if(rig, blocked_client(rig) != 0, "it looks again", "it does not look again");
     double start = process_now();
     rig_push(rig, "n", 1);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 30, "n");
     rig_saw_in_time(rig, start, 5);
 }
 
 /* Writes the password to a file and returns "--redis_password_file=" with its path. */
 static const char *password_option(struct rig *rig, const char *password)
 {
-    static char path[128], option[160];
-    snprintf(path, sizeof path, "%s/password", rig->world.folder);
-    snprintf(option, sizeof option, "--redis_password_file=%s", path);
+    const char *path = rig_flag(rig, "password");
     text_file_write(path, password, strlen(password));
-    return option;
+    return text_of("--redis_password_file=%s", path);
 }
 
 static void wrong_password(struct rig *rig)
@@ -278,9 +236,7 @@ static void wrong_password(struct rig *rig)
     process_sleep(0.5);
     rig_saw(rig, "%lld wait", redis_integer(rig->world.client, "LLEN gpuimgd:jobs"));
     password_option(rig, "secret\n");
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 20, "n", 1);
 }
 
 static void forbidden_scripts(struct rig *rig)
@@ -291,9 +247,7 @@ static void forbidden_scripts(struct rig *rig)
     rig_push(rig, "n", 5);
     saw_logged(rig, daemon, "NOPERM");
     tell(rig, "ACL SETUSER worker +@scripting");
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 20, "n", 1);
 }
 
 static void forbidden_blmove(struct rig *rig)
@@ -304,33 +258,29 @@ static void forbidden_blmove(struct rig *rig)
     process_sleep(0.5);
     double start = process_now();
     rig_push(rig, "n", 5);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_in_time(rig, start, 3);
 }
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
-static void reply_cut(struct rig *rig, const char *text, unsigned times)
+/* The key gpuimgd:seq occurs only in FETCH. */
+static void reply_cut(struct rig *rig)
 {
     const char *way = rig_line(rig);
     rig_push(rig, "n", 2);
-    line_cut(rig->line, text, times);
+    line_cut(rig->line, rig->fault->with[0], (unsigned)rig->fault->number[0]);
     rig_start(rig, 0, NULL, way, "--lease_s=600", "--renew_s=5", NULL);
     rig_wait(rig, 20);
     rig_saw(rig, "%u cut", line_cuts(rig->line));
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_saw_done_at(rig, "n", 1);
 }
 
-static void done_reply_cut(struct rig *rig)
+/* Jobs cannot write to the folder "locked". */
+static void lock_folder(struct rig *rig)
 {
-    reply_cut(rig, "\"status\":\"done\"", 1);
-}
-
-static void fetch_reply_cut(struct rig *rig)
-{
-    reply_cut(rig, "gpuimgd:seq", 3); /* only FETCH uses this key */
+    mkdir(text_of("%s/locked", rig->world.out), 0555);
+    rig->unprivileged = true;
 }
 
 static void nack_reply_cut(struct rig *rig)
@@ -338,12 +288,9 @@ static void nack_reply_cut(struct rig *rig)
     const char *way = rig_line(rig);
     rig_push_text(rig, "x", "{'id':'x','input':'p.jpg','output':'locked/x.png'}");
     line_cut(rig->line, "retry", 3); /* only NACK contains this word */
-    char *locked = world_out_path(&rig->world, "locked");
-    mkdir(locked, 0555);
-    rig->unprivileged = true;
+    lock_folder(rig);
     rig_start(rig, 0, NULL, way, NULL);
     rig_wait(rig, 20);
-    free(locked);
     rig_saw(rig, "%u cut", line_cuts(rig->line));
     rig_saw_jobs(rig, "x");
 }
@@ -354,37 +301,24 @@ static void byte_by_byte(struct rig *rig)
     line_bytewise(rig->line, true);
     rig_start(rig, 0, NULL, way, NULL);
     rig_push(rig, "n", 30);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
+    rig_wait_done_at(rig, 30, "n", 1);
     line_bytewise(rig->line, false);
 }
 
-static void silent_line(struct rig *rig, const char *timeout, double within_s)
+/* number: the timeout, and within what time the daemon must have another connection. */
+static void silent_line(struct rig *rig)
 {
+    const double *seconds = rig->fault->number;
     const char *way = rig_line(rig);
-    rig_start(rig, 0, NULL, way, timeout, NULL);
+    rig_start(rig, 0, NULL, way, rig_option_s("command_timeout_s", seconds[0]), NULL);
     rig_push(rig, "n", 100);
     rig_wait_for(rig, 10, 20);
     unsigned before = line_connections(rig->line);
     line_silence(rig->line);
     double start = process_now();
-    while (line_connections(rig->line) == before && process_now() < start + patience(20))
-        process_sleep(0.01);
-    rig_saw_in_time(rig, start, within_s);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 1);
-}
-
-static void silent_for_the_default_time(struct rig *rig)
-{
-    silent_line(rig, "--command_timeout_s=5", 6);
-}
-
-static void silent_shortly(struct rig *rig)
-{
-    silent_line(rig, rig_option_s("command_timeout_s", 0.5), 1.5);
+    RIG_WAIT_UNTIL(20, line_connections(rig->line) > before);
+    rig_saw_in_time(rig, start, seconds[1]);
+    rig_wait_done_at(rig, 30, "n", 1);
 }
 
 /* ---- what others write ----------------------------------------------------------------------- */
@@ -407,17 +341,15 @@ static void two_reapers(struct rig *rig)
                                   "{\"id\":\"nID\",\"input\":\"p.jpg\",\"ops\":[\"stats\"]}"));
     for (int i = 1; i <= 300; i++)
         rig_expect(rig, "n%d", i);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "n");
-    rig_saw_attempts(rig, "n", 2);
+    rig_wait_done_at(rig, 30, "n", 2);
     for (size_t i = 0; i < 2; i++) {
-        char *log = process_log(&rig->world.daemons[i]);
+        char *log = process_log(&rig->world.daemons[i]), *rest = log;
         size_t here = 0;
-        for (char *at = log; (at = strstr(at, " jobs of daemons that are gone went back")); at++) {
-            char *number = at;
-            while (number > log && number[-1] != ' ')
-                number--;
-            here += strtoul(number, NULL, 10);
+        for (char *line; (line = strsep(&rest, "\n"));) {
+            char *end = strstr(line, " jobs of daemons that are gone went back");
+            if (end)
+                *end = '\0';
+            here += end ? strtoul(strrchr(line, ' '), NULL, 10) : 0;
         }
         free(log);
         back += here;
@@ -434,8 +366,7 @@ static void forged_numbers(struct rig *rig)
     /* The number of no job, of a running job, and one that is too large for a Lua number. */
     tell(rig, "LPUSH gpuimgd:jobs @7 @1 @0 @1 @9999999999999999");
     rig_push(rig, "m", 3);
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_done(rig, "m");
     saw_logged(rig, daemon, "5 entries of gpuimgd:jobs");
 }
@@ -447,18 +378,12 @@ static void forged_numbers(struct rig *rig)
 static void keys_without_room(struct rig *rig)
 {
     struct world *w = &rig->world;
-    const size_t bytes = 5 << 20;
-    char fault[96], *file = calloc(1, bytes);
-    size_t length;
-    char *path = world_in_path(w, "p.jpg");
-    unsigned char *photo = text_file_bytes(path, &length);
-    memcpy(file, photo, length); /* an image followed by zeros */
-    world_put(w, "big.jpg", file, bytes);
+    size_t bytes;
+    rig_put_large_file(rig, "big.jpg", 5 << 20);
+    unsigned char *file = text_file_bytes(text_of("%s/big.jpg", w->in), &bytes);
     freeReplyObject(redis_command(w->client, "SET gpuimgd:img:big %b", file, bytes));
     free(file);
-    free(photo);
-    free(path);
-    snprintf(fault, sizeof fault, "run=decode,action=hang,match=first,seconds=%g", patience(1.5));
+    const char *fault = text_of("run=decode,action=hang,match=first,seconds=%g", patience(1.5));
     rig_start(rig, 0, fault, "--host_bytes=16M", "--input_bytes_max=8M",
               "--inflight=32", "--workers=4", NULL);
     rig_push_text(rig, "first", "{'id':'first','input':'big.jpg','ops':['stats']}");
@@ -476,17 +401,13 @@ static void keys_without_room(struct rig *rig)
     const char *at = strstr(stats, "cmdstat_strlen:calls=");
     rig_saw(rig, "%d asked for", at ? atoi(strchr(at, '=') + 1) : 0);
     free(stats);
-    rig_wait(rig, 30);
-    rig_saw_done(rig, "");
+    rig_wait_done(rig, 30, "");
 }
 
 static void dead_beside_a_key(struct rig *rig)
 {
     struct world *w = &rig->world;
-    char *locked = world_out_path(w, "locked");
-    mkdir(locked, 0555);
-    free(locked);
-    rig->unprivileged = true;
+    lock_folder(rig);
     rig_start(rig, 0, NULL, "--block_s=60", NULL); /* retries do not wait for the next poll */
     double start = process_now();
     rig_push_text(rig, "x", "{'id':'x','input':'p.jpg','outputs':[{'output':{'key':"
@@ -505,63 +426,56 @@ static void dead_beside_a_key(struct rig *rig)
 }
 
 static const struct fault_case cases[] = {
-    {"absent", "at the start", .run = absent_at_start, .quick = true,
-     .expected = "ready without Redis; 5 done once"},
-    {"150 jobs", "kill -9, three times", .run = killed_three_times, .quick = true,
-     .expected = "150 done once; all at attempt 1"},
-    {"120 jobs, appendfsync everysec", "host dies: 2 s are lost",
-     .run = loses_its_last_seconds, .quick = true,
-     .redis_args = {"--appendfsync", "everysec"},
-     .expected = "drained; 100 of 100 old jobs answered"},
-    {"60 jobs", "LOADING after a kill -9", .run = loading, .quick = true,
-     .redis_args = {"--key-load-delay", "400", "--loading-process-events-interval-bytes", "1024"},
-     .expected = "said LOADING; 60 done once; all at attempt 1"},
-    {"60 jobs", "SIGSTOP beyond the timeouts", .run = stands_still, .quick = true,
-     .expected = "60 done once"},
-    {"110 jobs", "SCRIPT FLUSH, CLIENT KILL", .run = forgets_scripts_and_clients, .quick = true,
-     .expected = "110 done once; all at attempt 1"},
-    {"100 jobs, and 20 after a start", "maxmemory 1", .run = full, .quick = true,
-     .expected = "OOM; 100 done once; exit 0; 20 done once"},
-    {"60 jobs", "REPLICAOF", .run = becomes_replica, .quick = true,
-     .expected = "said READONLY; 60 done once; all at attempt 1"},
-    {"60 jobs", "min-replicas-to-write", .run = has_no_replicas, .quick = true,
-     .expected = "said NOREPLICAS; 60 done once; all at attempt 1"},
-    {"60 jobs", "a script that does not end", .run = busy,
-     .redis_args = {"--busy-reply-threshold", "200"},
-     .expected = "said BUSY; 60 done once"},
-    {"5 jobs", "results is no list", .run = wrong_type, .quick = true,
-     .expected = "said WRONGTYPE; 5 done once; all at attempt 1"},
-    {"a look of 60 s", "CLIENT UNBLOCK ERROR", .run = unblocked, .quick = true,
-     .expected = "1 unblocked; it looks again; 1 done once; within 5 s"},
-    {"5 jobs", "wrong password", .run = wrong_password, .quick = true,
-     .redis_args = {"--requirepass", "secret"},
-     .expected = "said WRONGPASS; 5 wait; 5 done once; all at attempt 1"},
-    {"5 jobs", "an ACL without scripts", .run = forbidden_scripts, .quick = true,
-     .expected = "said NOPERM; 5 done once; all at attempt 1"},
-    {"5 jobs", "an ACL without BLMOVE", .run = forbidden_blmove, .quick = true,
-     .expected = "5 done once; within 3 s"},
-    {"2 jobs", "reply to DONE cut", .run = done_reply_cut, .quick = true,
-     .expected = "1 cut; 2 done once; all at attempt 1"},
-    {"2 jobs", "reply to FETCH cut, three times", .run = fetch_reply_cut, .quick = true,
-     .expected = "3 cut; 2 done once; all at attempt 1"},
-    {"a write that fails", "reply to NACK cut, three times", .run = nack_reply_cut, .quick = true,
-     .expected = "3 cut; x: dead write_failed, attempt 3"},
-    {"30 jobs", "replies byte by byte", .run = byte_by_byte, .quick = true,
-     .expected = "30 done once; all at attempt 1"},
-    {"100 jobs, timeout of 0.5 s", "the line falls silent", .run = silent_shortly, .quick = true,
-     .expected = "within 1.5 s; 100 done once; all at attempt 1"},
-    {"100 jobs, timeout of 5 s", "the line falls silent", .run = silent_for_the_default_time,
-     .expected = "within 6 s; 100 done once; all at attempt 1"},
-    {"300 leases run out", "two reapers", .run = two_reapers, .quick = true,
-     .expected = "300 done once; all at attempt 2; 300 put back by 2"},
-    {"4 jobs", "forged @N", .run = forged_numbers, .quick = true,
-     .expected = "1 done once; 3 done once; said 5 entries of gpuimgd:jobs"},
-    {"20 pictures in keys", "no room for them", .run = keys_without_room, .quick = true,
-     .expected = "4 asked for; 21 done once"},
-    {"a key and a file as outputs", "the file cannot be written",
-     .run = dead_beside_a_key, .quick = true,
-     .expected = "within 5 s; x: dead write_failed, attempt 3; key \"gpuimgd:img:x\"; "
-                 "with bytes; it is there"},
+    CASE("absent", "at the start", absent_at_start, "ready without Redis; 5 done once"),
+    CASE("150 jobs", "kill -9, three times", killed_three_times, "150 done once; all at attempt 1"),
+    CASE("120 jobs, appendfsync everysec", "host dies: 2 s are lost", loses_its_last_seconds,
+         "drained; 100 of 100 old jobs answered", .redis_args = {"--appendfsync", "everysec"}),
+    CASE("60 jobs", "LOADING after a kill -9", loading,
+         "said LOADING; 60 done once; all at attempt 1",
+         .redis_args = {"--key-load-delay", "400", "--loading-process-events-interval-bytes",
+                        "1024"}),
+    CASE("60 jobs", "SIGSTOP beyond the timeouts", stands_still, "60 done once"),
+    CASE("110 jobs", "SCRIPT FLUSH, CLIENT KILL", forgets_scripts_and_clients,
+         "110 done once; all at attempt 1"),
+    CASE("100 jobs, and 20 after a start", "maxmemory 1", full,
+         "OOM; 100 done once; exit 0; 20 done once"),
+    CASE("60 jobs", "REPLICAOF", refuses, "said READONLY; 60 done once; all at attempt 1",
+         .with = {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY"}),
+    CASE("60 jobs", "min-replicas-to-write", refuses,
+         "said NOREPLICAS; 60 done once; all at attempt 1",
+         .with = {"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0",
+                  "NOREPLICAS"}),
+    CASE("60 jobs", "a script that does not end", busy, "said BUSY; 60 done once", .slow = true,
+         .redis_args = {"--busy-reply-threshold", "200"}),
+    CASE("5 jobs", "results is no list", wrong_type,
+         "said WRONGTYPE; 5 done once; all at attempt 1"),
+    CASE("a look of 60 s", "CLIENT UNBLOCK ERROR", unblocked,
+         "1 unblocked; it looks again; 1 done once; within 5 s"),
+    CASE("5 jobs", "wrong password", wrong_password,
+         "said WRONGPASS; 5 wait; 5 done once; all at attempt 1",
+         .redis_args = {"--requirepass", "secret"}),
+    CASE("5 jobs", "an ACL without scripts", forbidden_scripts,
+         "said NOPERM; 5 done once; all at attempt 1"),
+    CASE("5 jobs", "an ACL without BLMOVE", forbidden_blmove, "5 done once; within 3 s"),
+    CASE("2 jobs", "reply to DONE cut", reply_cut, "1 cut; 2 done once; all at attempt 1",
+         .with = {"\"status\":\"done\""}, .number = {1}),
+    CASE("2 jobs", "reply to FETCH cut, three times", reply_cut,
+         "3 cut; 2 done once; all at attempt 1", .with = {"gpuimgd:seq"}, .number = {3}),
+    CASE("a write that fails", "reply to NACK cut, three times", nack_reply_cut,
+         "3 cut; x: dead write_failed, attempt 3"),
+    CASE("30 jobs", "replies byte by byte", byte_by_byte, "30 done once; all at attempt 1"),
+    CASE("100 jobs, timeout of 0.5 s", "the line falls silent", silent_line,
+         "within 1.5 s; 100 done once; all at attempt 1", .number = {0.5, 1.5}),
+    CASE("100 jobs, timeout of 5 s", "the line falls silent", silent_line,
+         "within 6 s; 100 done once; all at attempt 1", .number = {5, 6}, .slow = true),
+    CASE("300 leases run out", "two reapers", two_reapers,
+         "300 done once; all at attempt 2; 300 put back by 2"),
+    CASE("4 jobs", "forged @N", forged_numbers,
+         "1 done once; 3 done once; said 5 entries of gpuimgd:jobs"),
+    CASE("20 pictures in keys", "no room for them", keys_without_room, "4 asked for; 21 done once"),
+    CASE("a key and a file as outputs", "the file cannot be written", dead_beside_a_key,
+         "within 5 s; x: dead write_failed, attempt 3; key \"gpuimgd:img:x\"; with bytes; it is "
+         "there"),
     {.name = NULL},
 };
 

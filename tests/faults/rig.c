@@ -1,31 +1,46 @@
 #include "tests/faults/rig.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "queue/redis/script.h"
 #include "tests/fixtures/http.h"
 #include "tests/fixtures/text_file.h"
 
 /* ---- what was seen --------------------------------------------------------------------------- */
 
-void rig_saw(struct rig *rig, const char *format, ...)
+static void add_args(struct rig *rig, const char *format, va_list args)
 {
     size_t used = strlen(rig->seen);
-    va_list args;
-    if (used > 0 && used + 2 < sizeof rig->seen) {
-        strcpy(rig->seen + used, "; ");
-        used += 2;
-    }
-    va_start(args, format);
     vsnprintf(rig->seen + used, sizeof rig->seen - used, format, args);
+}
+
+__attribute__((format(printf, 2, 3))) static void add(struct rig *rig, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_args(rig, format, args);
+    va_end(args);
+}
+
+void rig_saw(struct rig *rig, const char *format, ...)
+{
+    va_list args;
+    if (*rig->seen)
+        add(rig, "; ");
+    va_start(args, format);
+    add_args(rig, format, args);
     va_end(args);
 }
 
@@ -95,18 +110,21 @@ void rig_saw_done(struct rig *rig, const char *prefix)
         other += job->results == 1 && !good;
         odd = job->results == 1 && !good ? job : odd;
     }
-    char text[256];
-    int used = snprintf(text, sizeof text, "%zu done once", done);
+    rig_saw(rig, "%zu done once", done);
     if (missing)
-        used += snprintf(text + used, sizeof text - (size_t)used, ", %zu missing", missing);
+        add(rig, ", %zu missing", missing);
     if (repeated)
-        used += snprintf(text + used, sizeof text - (size_t)used, ", %zu repeated", repeated);
+        add(rig, ", %zu repeated", repeated);
     if (other)
-        used += snprintf(text + used, sizeof text - (size_t)used, ", %zu other (%s: %s %s)", other,
-                         odd->id, odd->status, odd->code);
+        add(rig, ", %zu other (%s: %s %s)", other, odd->id, odd->status, odd->code);
     if (rig->strangers)
-        snprintf(text + used, sizeof text - (size_t)used, ", %zu strangers", rig->strangers);
-    rig_saw(rig, "%s", text);
+        add(rig, ", %zu strangers", rig->strangers);
+}
+
+void rig_saw_done_at(struct rig *rig, const char *prefix, int attempt)
+{
+    rig_saw_done(rig, prefix);
+    rig_saw_attempts(rig, prefix, attempt);
 }
 
 void rig_saw_jobs(struct rig *rig, const char *prefix)
@@ -134,10 +152,10 @@ void rig_saw_message(struct rig *rig, const char *id)
 void rig_expect(struct rig *rig, const char *format, ...)
 {
     va_list args;
-    va_start(args, format);
     if (rig->job_count == RIG_JOBS_MAX)
         abort();
     struct rig_job *job = &rig->jobs[rig->job_count++];
+    va_start(args, format);
     vsnprintf(job->id, sizeof job->id, format, args);
     va_end(args);
 }
@@ -173,6 +191,18 @@ void rig_push_slow(struct rig *rig, const char *prefix, size_t count)
         world_put_slow(&rig->world);
     rig->has_slow = true;
     push_many(rig, prefix, count, "'compression':9},'input':'slow.png','ops':[]");
+}
+
+void rig_put_large_file(struct rig *rig, const char *name, size_t bytes)
+{
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 160, .height = 120});
+    uint8_t *padded = calloc(1, bytes);
+    if (!padded || file.length > bytes)
+        abort();
+    memcpy(padded, file.bytes, file.length);
+    world_put(&rig->world, name, padded, bytes);
+    free(padded);
+    picture_free(&file);
 }
 
 static void copy(char *to, size_t size, const char *from)
@@ -240,16 +270,33 @@ bool rig_wait(struct rig *rig, double seconds)
     return rig_wait_for(rig, rig->job_count, seconds);
 }
 
+void rig_wait_done(struct rig *rig, double seconds, const char *prefix)
+{
+    rig_wait(rig, seconds);
+    rig_saw_done(rig, prefix);
+}
+
+void rig_wait_done_at(struct rig *rig, double seconds, const char *prefix, int attempt)
+{
+    rig_wait(rig, seconds);
+    rig_saw_done_at(rig, prefix, attempt);
+}
+
+void rig_wait_jobs(struct rig *rig, double seconds, const char *prefix)
+{
+    rig_wait(rig, seconds);
+    rig_saw_jobs(rig, prefix);
+}
+
 /* ---- daemons --------------------------------------------------------------------------------- */
 
 struct shim_page *rig_shim(struct rig *rig, const char *name, const char *text)
 {
-    char path[160];
     rig->shim = name;
     rig->shim_text = text;
     if (!name || rig->shim_page)
         return rig->shim_page;
-    snprintf(path, sizeof path, "%s/shim", rig->world.folder);
+    const char *path = rig_flag(rig, "shim");
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || ftruncate(fd, sizeof *rig->shim_page) != 0)
         abort();
@@ -264,15 +311,13 @@ struct shim_page *rig_shim(struct rig *rig, const char *name, const char *text)
 /* Sets LD_PRELOAD for the next process. AddressSanitizer warns if it is not first; that is safe. */
 static void preload(const struct rig *rig)
 {
-    char text[1024], folder[512];
-    if (!rig->shim || !getcwd(folder, sizeof folder))
+    if (!rig->shim)
         return;
     const char *asan = getenv("ASAN_OPTIONS");
-    snprintf(text, sizeof text, "%s:verify_asan_link_order=0", asan ? asan : "");
-    setenv("ASAN_OPTIONS", text, 1);
-    snprintf(text, sizeof text, "%s%s%s/tests/faults/shim_%s.so", *rig->build == '/' ? "" : folder,
-             *rig->build == '/' ? "" : "/", rig->build, rig->shim);
-    setenv("LD_PRELOAD", text, 1);
+    char *build = realpath(rig->build, NULL);
+    setenv("ASAN_OPTIONS", text_of("%s:verify_asan_link_order=0", asan ? asan : ""), 1);
+    setenv("LD_PRELOAD", text_of("%s/tests/faults/shim_%s.so", build, rig->shim), 1);
+    free(build);
     setenv("GPUIMGD_SHIM", rig->shim_text, 1);
 }
 
@@ -282,16 +327,15 @@ static struct process *start(struct rig *rig, size_t index, const char *name, co
                              const char *fault, const char *first, va_list args)
 {
     const char *extra[32];
-    char program[512];
     size_t count = 0;
     if (first)
         extra[count++] = first;
     while (count < 31 && (extra[count] = va_arg(args, const char *)))
         count++;
     extra[count] = NULL;
-    snprintf(program, sizeof program, "%s/tests/faults/%s", rig->build, name ? name : "");
-    struct process_options how = {.program = name ? program : NULL,
-                                  .unprivileged = rig->unprivileged};
+    struct process_options how = {.unprivileged = rig->unprivileged};
+    if (name)
+        how.program = text_of("%s/tests/faults/%s", rig->build, name);
     if (fault)
         setenv(variable, fault, 1);
     preload(rig);
@@ -325,11 +369,7 @@ struct process *rig_start_cuda(struct rig *rig, size_t index, const char *fault,
 
 const char *rig_flag(struct rig *rig, const char *name)
 {
-    static char paths[4][128];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof *paths, "%s/%s", rig->world.folder, name);
-    return path;
+    return text_of("%s/%s", rig->world.folder, name);
 }
 
 void rig_raise(struct rig *rig, const char *name)
@@ -345,123 +385,144 @@ void rig_lower(struct rig *rig, const char *name)
 
 const char *rig_hang_while(struct rig *rig, const char *name, const char *at)
 {
-    static char fault[256];
     rig_raise(rig, name);
-    snprintf(fault, sizeof fault, "%s,action=hang,while=%s", at, rig_flag(rig, name));
-    return fault;
+    return text_of("%s,action=hang,while=%s", at, rig_flag(rig, name));
 }
 
 bool rig_met(struct rig *rig, const char *name, double seconds)
 {
-    double deadline = process_now() + patience(seconds);
-    char path[160];
-    snprintf(path, sizeof path, "%s.met", rig_flag(rig, name));
-    while (access(path, F_OK) != 0) {
-        if (process_now() > deadline)
-            return false;
-        process_sleep(0.005);
-    }
-    return true;
+    const char *path = text_of("%s.met", rig_flag(rig, name));
+    RIG_WAIT_UNTIL(seconds, access(path, F_OK) == 0);
+    return access(path, F_OK) == 0;
 }
 
 const char *rig_option_s(const char *name, double seconds)
 {
-    static char texts[8][64];
-    static unsigned next;
-    char *text = texts[next++ % 8];
-    snprintf(text, sizeof *texts, "--%s=%g", name, patience(seconds));
-    return text;
+    return text_of("--%s=%g", name, patience(seconds));
 }
 
 const char *rig_place(struct rig *rig)
 {
-    static char text[128];
-    snprintf(text, sizeof text, "unix:%s/http", rig->world.folder);
-    return text;
+    return text_of("unix:%s/http", rig->world.folder);
 }
 
 const char *rig_listen(struct rig *rig)
 {
-    static char text[160];
-    snprintf(text, sizeof text, "--metrics_listen=%s", rig_place(rig));
-    return text;
+    return text_of("--metrics_listen=%s", rig_place(rig));
+}
+
+static int answer_of(const char *place, const char *path, const char *word, bool *has_word)
+{
+    struct http_reply reply = http_request(place, "GET", path);
+    int status = reply.status;
+    *has_word = strstr(reply.body, word) != NULL;
+    http_free(&reply);
+    return status;
 }
 
 void rig_saw_answer(struct rig *rig, const char *path, int status, const char *word)
 {
-    double deadline = process_now() + patience(20);
-    for (;;) {
-        struct http_reply reply = http_request(rig_place(rig), "GET", path);
-        bool so = reply.status == status && strstr(reply.body, word);
-        bool ends = so || process_now() > deadline;
-        if (ends)
-            rig_saw(rig, "%s %d%s", path, reply.status, so ? "" : " otherwise");
-        http_free(&reply);
-        if (ends)
-            return;
-        process_sleep(0.02);
-    }
+    const char *place = rig_place(rig);
+    bool right;
+    int answer;
+    RIG_WAIT_UNTIL(20, (answer = answer_of(place, path, word, &right)) == status && right);
+    rig_saw(rig, "%s %d%s", path, answer, answer == status && right ? "" : " otherwise");
 }
 
 const char *rig_line(struct rig *rig)
 {
-    static char option[64];
     if (!rig->line)
         rig->line = line_open(rig->world.redis->socket);
-    snprintf(option, sizeof option, "--redis=%s", line_address(rig->line));
-    return option;
+    return text_of("--redis=%s", line_address(rig->line));
 }
 
 const char *rig_end_of(struct process *daemon, double seconds)
 {
-    static char text[32];
     int status = process_wait(daemon, seconds);
-    if (status < 0)
-        return "still runs";
-    snprintf(text, sizeof text, status >= 128 ? "killed by %d" : "exit %d",
-             status >= 128 ? status - 128 : status);
-    return text;
+    return status < 0 ? "still runs"
+           : status >= 128 ? text_of("killed by %d", status - 128) : text_of("exit %d", status);
+}
+
+void rig_saw_end(struct rig *rig, struct process *daemon, double seconds)
+{
+    rig_saw(rig, "%s", rig_end_of(daemon, seconds));
+}
+
+void rig_saw_terminated(struct rig *rig, struct process *daemon)
+{
+    process_signal(daemon, SIGTERM);
+    rig_saw_end(rig, daemon, 20);
+}
+
+static bool is_stopped(struct process *daemon)
+{
+    char *text = text_file_read(text_of("/proc/%ld/stat", (long)daemon->pid));
+    const char *state = strrchr(text, ')');
+    bool stopped = state && strncmp(state, ") T", 3) == 0;
+    free(text);
+    return stopped;
 }
 
 bool rig_stopped(struct process *daemon, double seconds)
 {
-    double deadline = process_now() + patience(seconds);
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)daemon->pid);
-    for (bool stopped = false; !stopped;) {
-        char *text = text_file_read(path);
-        const char *state = strrchr(text, ')');
-        stopped = state && strncmp(state, ") T", 3) == 0;
-        free(text);
-        if (!stopped && process_now() > deadline)
-            return false;
-        if (!stopped)
-            process_sleep(0.005);
-    }
-    return true;
+    RIG_WAIT_UNTIL(seconds, is_stopped(daemon));
+    return is_stopped(daemon);
 }
 
 bool rig_by(struct rig *rig, const char *id, const struct process *daemon)
 {
     const struct rig_job *job = job_of(rig, id);
-    char pid[32];
-    snprintf(pid, sizeof pid, ":%ld", (long)daemon->pid);
     const char *found = job ? strrchr(job->daemon, ':') : NULL;
-    return found && daemon->pid > 0 && strcmp(found, pid) == 0;
+    return found && daemon->pid > 0 && strcmp(found + 1, text_of("%ld", (long)daemon->pid)) == 0;
+}
+
+bool rig_mount(struct rig *rig, const char *folder, const char *size)
+{
+    static bool unshared;
+    unshared = unshared || (unshare(CLONE_NEWNS) == 0 &&
+                            mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    if (unshared && mount("tmpfs", folder, "tmpfs", 0, size) == 0)
+        return true;
+    rig_skip(rig, text_of("no tmpfs can be mounted: %s", strerror(errno)));
+    return false;
 }
 
 /* ---- Redis ----------------------------------------------------------------------------------- */
 
-void rig_aof(const struct rig *rig, char *path, size_t size)
+void rig_cancel(struct rig *rig, const char *id)
+{
+    freeReplyObject(redis_command(rig->world.client,
+                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
+                                  "gpuimgd:waits:%s gpuimgd:result:%s %s",
+                                  script_text(SCRIPT_ID_CANCEL), id, id, id));
+}
+
+/* Redis 7 has several append-only files: the incremental one is meant. */
+static const char *aof_path(struct rig *rig)
 {
     const char *folder = rig->world.redis->folder;
-    char pieces[192];
-    snprintf(pieces, sizeof pieces, "%s/appendonlydir", folder);
-    snprintf(path, size, "%s/appendonly.aof", folder);
-    DIR *list = opendir(pieces);
-    for (struct dirent *entry; list && (entry = readdir(list));)
-        if (strstr(entry->d_name, ".incr.aof"))
-            snprintf(path, size, "%s/%s", pieces, entry->d_name);
-    if (list)
-        closedir(list);
+    const char *path = text_of("%s/appendonly.aof", folder);
+    glob_t found;
+    if (glob(text_of("%s/appendonlydir/*.incr.aof", folder), 0, NULL, &found) == 0) {
+        path = text_of("%s", found.gl_pathv[0]);
+        globfree(&found);
+    }
+    return path;
+}
+
+off_t rig_aof_bytes(struct rig *rig)
+{
+    struct stat file = {.st_size = 0};
+    if (stat(aof_path(rig), &file) != 0)
+        rig_saw(rig, "no %s", aof_path(rig));
+    return file.st_size;
+}
+
+void rig_crash_redis(struct rig *rig, off_t kept)
+{
+    redis_server_kill9(rig->world.redis);
+    if (truncate(aof_path(rig), kept) != 0)
+        rig_saw(rig, "not truncated");
+    redis_server_restart(rig->world.redis);
+    world_reconnect(&rig->world);
 }

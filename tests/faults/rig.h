@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "tests/faults/shim.h"
 #include "tests/fixtures/line.h"
@@ -23,14 +24,18 @@
 struct rig;
 
 struct fault_case {
-    const char *name, *injected, *expected;
+    const char *name, *injected;
     void (*run)(struct rig *rig);
-    void (*run_with)(struct rig *rig, const char *with); /* instead of run, for cases that differ */
-    const char *with;                                    /* only in a text */
-    bool quick;             /* also part of `make check` */
+    const char *expected;
+    const char *with[3];    /* for a function of several cases: what differs in this one */
+    double number[2];       /* likewise */
+    bool slow;              /* not part of `make check` */
     const char *redis_args[RIG_REDIS_ARGS_MAX]; /* extra arguments of its redis-server */
     double limit_s;         /* for the whole case; 0: 120 */
 };
+
+#define CASE(name_of_case, injected_fault, function, ...)                                          \
+    {.name = name_of_case, .injected = injected_fault, .run = function, .expected = __VA_ARGS__}
 
 struct fault_group {
     const char *name;
@@ -41,6 +46,7 @@ extern const struct fault_group death_faults, redis_faults, condition_faults, di
 
 struct rig {
     struct world world;
+    const struct fault_case *fault;
     const char *build;      /* the build folder */
     char seen[1024];
     struct line *line;      /* NULL until rig_line */
@@ -74,6 +80,8 @@ void rig_saw_message(struct rig *rig, const char *id);
 size_t rig_at_attempt(const struct rig *rig, const char *prefix, int attempt);
 /* "all at attempt 1" for the jobs whose id begins with prefix. */
 void rig_saw_attempts(struct rig *rig, const char *prefix, int attempt);
+/* rig_saw_done, and "all at attempt 1". */
+void rig_saw_done_at(struct rig *rig, const char *prefix, int attempt);
 /* "within 5 s" after start (a process_now), or the real duration if it was longer. */
 void rig_saw_in_time(struct rig *rig, double start, double seconds);
 /* Appends `good` if the condition holds, else `bad`. */
@@ -85,6 +93,8 @@ void rig_saw_if(struct rig *rig, bool condition, const char *good, const char *b
 void rig_push(struct rig *rig, const char *prefix, size_t count);
 /* Pushes a job whose encode takes about half a second. */
 void rig_push_slow(struct rig *rig, const char *prefix, size_t count);
+/* Creates a JPEG of 160 x 120 pixels in a file of this size. */
+void rig_put_large_file(struct rig *rig, const char *name, size_t bytes);
 /* Pushes the given text as a job; it must contain the id. Single quotes become double quotes. */
 void rig_push_text(struct rig *rig, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -94,6 +104,15 @@ void rig_expect(struct rig *rig, const char *format, ...) __attribute__((format(
 bool rig_wait(struct rig *rig, double seconds);
 /* Like rig_wait, until `count` jobs have a result. */
 bool rig_wait_for(struct rig *rig, size_t count, double seconds);
+/* rig_wait, then rig_saw_done, rig_saw_done_at or rig_saw_jobs. */
+void rig_wait_done(struct rig *rig, double seconds, const char *prefix);
+void rig_wait_done_at(struct rig *rig, double seconds, const char *prefix, int attempt);
+void rig_wait_jobs(struct rig *rig, double seconds, const char *prefix);
+/* Sleeps until the condition holds, for `seconds` at most. */
+#define RIG_WAIT_UNTIL(seconds, condition)                                                         \
+    for (double rig_end = process_now() + patience(seconds);                                       \
+         !(condition) && process_now() < rig_end;)                                                 \
+    process_sleep(0.005)
 /* Number of jobs with a result so far; and of those whose id begins with prefix. */
 size_t rig_answered(const struct rig *rig, const char *prefix);
 
@@ -108,15 +127,15 @@ struct process *rig_start(struct rig *rig, size_t index, const char *fault, ...)
 struct process *rig_start_cuda(struct rig *rig, size_t index, const char *fault, ...)
     __attribute__((sentinel));
 /* Path of a flag file in the world's folder: faults start or end when the file is created or
- * removed. Static. */
+ * removed. */
 const char *rig_flag(struct rig *rig, const char *name);
 void rig_raise(struct rig *rig, const char *name);
 void rig_lower(struct rig *rig, const char *name);
-/* Creates the flag file and returns $GPUIMGD_FAULT for a daemon that hangs while it exists; static.
+/* Creates the flag file and returns $GPUIMGD_FAULT for a daemon that hangs while it exists.
  * at: "run=STAGE,match=TEXT". rig_met waits until a thread hangs there. */
 const char *rig_hang_while(struct rig *rig, const char *name, const char *at);
 bool rig_met(struct rig *rig, const char *name, double seconds);
-/* "--name=seconds", multiplied by patience(). Static; valid for the next seven calls. */
+/* "--name=seconds", multiplied by patience(). */
 const char *rig_option_s(const char *name, double seconds);
 /* "--redis=" with the address of a proxy to the server (rig->line); the first call opens it. */
 const char *rig_line(struct rig *rig);
@@ -127,13 +146,23 @@ const char *rig_place(struct rig *rig);
 void rig_saw_answer(struct rig *rig, const char *path, int status, const char *word);
 /* Waits for the end of the process and describes it: "killed by 9", "exit 0", "still runs". */
 const char *rig_end_of(struct process *daemon, double seconds);
+/* The same as an observation; after SIGTERM, within 20 s. */
+void rig_saw_end(struct rig *rig, struct process *daemon, double seconds);
+void rig_saw_terminated(struct rig *rig, struct process *daemon);
 /* Daemons started from now on preload shim_NAME.so, with `text` as $GPUIMGD_SHIM; NULL: no
  * library. The shared page (shim.h) counts its faults. */
 struct shim_page *rig_shim(struct rig *rig, const char *name, const char *text);
 /* Waits until the process is stopped (SIGSTOP). */
 bool rig_stopped(struct process *daemon, double seconds);
-/* The path of Redis's append-only file. Redis 7 has several; returns the incremental file. */
-void rig_aof(const struct rig *rig, char *path, size_t size);
+/* The size of Redis's append-only file. rig_crash_redis kills Redis, as if its host crashed, and
+ * restarts it with only the first `kept` bytes of the file. */
+off_t rig_aof_bytes(struct rig *rig);
+void rig_crash_redis(struct rig *rig, off_t kept);
+/* Mounts a tmpfs on the folder, in a mount namespace of the case. size: "size=4m". false: that is
+ * not permitted, and the case is skipped. */
+bool rig_mount(struct rig *rig, const char *folder, const char *size);
+/* Sends CANCEL for the jobs with this id. */
+void rig_cancel(struct rig *rig, const char *id);
 /* Whether this daemon produced the job's result. */
 bool rig_by(struct rig *rig, const char *id, const struct process *daemon);
 

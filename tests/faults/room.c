@@ -5,11 +5,6 @@
  * after it, a zombie that keeps its memory. The large job needs more memory than the victim leaves;
  * the small jobs fit beside the victim.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "queue/redis/script.h"
 #include "tests/faults/rig.h"
 #include "tests/fixtures/http.h"
 #include "tests/fixtures/prometheus.h"
@@ -22,37 +17,28 @@
 
 /* ---- what the daemon says -------------------------------------------------------------------- */
 
-/* Waits until `count` jobs wait for memory. */
+static double waiting_jobs(const char *place)
+{
+    struct prometheus read;
+    struct http_reply reply = http_request(place, "GET", "/metrics");
+    double waiting =
+        prometheus_read(&read, reply.body) ? prometheus_value(&read, "gpuimgd_jobs_waiting", NULL)
+                                           : -1;
+    prometheus_free(&read);
+    http_free(&reply);
+    return waiting;
+}
+
+/* Waits until so many jobs wait for memory. */
 static void saw_waiting(struct rig *rig, double wanted)
 {
-    double deadline = process_now() + patience(20), waiting = -1;
-    while (waiting != wanted && process_now() < deadline) {
-        struct prometheus read;
-        struct http_reply reply = http_request(rig_place(rig), "GET", "/metrics");
-        if (prometheus_read(&read, reply.body))
-            waiting = prometheus_value(&read, "gpuimgd_jobs_waiting", NULL);
-        prometheus_free(&read);
-        http_free(&reply);
-        process_sleep(0.02);
-    }
+    const char *place = rig_place(rig);
+    double waiting;
+    RIG_WAIT_UNTIL(20, (waiting = waiting_jobs(place)) == wanted);
     rig_saw(rig, "%g wait for memory", waiting);
 }
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
-
-/* A small image in a large file. */
-static void put_large_file(struct rig *rig, const char *name)
-{
-    struct picture_jpeg how = {.width = 160, .height = 120};
-    struct picture_file file = picture_jpeg(&how);
-    uint8_t *bytes = calloc(1, FILE_BYTES);
-    if (!bytes || file.length > FILE_BYTES)
-        abort();
-    memcpy(bytes, file.bytes, file.length);
-    world_put(&rig->world, name, bytes, FILE_BYTES);
-    free(bytes);
-    picture_free(&file);
-}
 
 /* A daemon with a victim at its decode. timeout_s: the victim's. */
 static struct process *start_with_victim(struct rig *rig, const char *bound, double timeout_s)
@@ -78,23 +64,21 @@ static void push_large(struct rig *rig, const char *id)
 /* Small jobs pass while the large job waits; it runs after the worker has returned. */
 static void pass_and_come_back(struct rig *rig)
 {
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     push_large(rig, "large");
     rig_push(rig, "n", SMALL);
     rig_wait_for(rig, 1 + SMALL, 10);
     rig_saw_done(rig, "n");
     rig_saw_jobs(rig, "large");
     rig_lower(rig, "hung");
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "large");
+    rig_wait_jobs(rig, 20, "large");
 }
 
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 static void file_of_a_hung_worker(struct rig *rig)
 {
-    put_large_file(rig, "large.jpg");
+    rig_put_large_file(rig, "large.jpg", FILE_BYTES);
     start_with_victim(rig, HOST_BYTES, 0.5);
     pass_and_come_back(rig);
 }
@@ -110,30 +94,25 @@ static void picture_of_a_hung_worker(struct rig *rig)
 /* The large job is first in the line and is removed before the victim's deadline. */
 static void first_in_line_is_cancelled(struct rig *rig)
 {
-    put_large_file(rig, "large.jpg");
+    rig_put_large_file(rig, "large.jpg", FILE_BYTES);
     start_with_victim(rig, HOST_BYTES, 50);
     push_large(rig, "large");
     rig_push(rig, "n", SMALL);
     saw_waiting(rig, 1 + SMALL);
-    freeReplyObject(redis_command(rig->world.client,
-                                  "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
-                                  "gpuimgd:waits:large gpuimgd:result:large large",
-                                  script_text(SCRIPT_ID_CANCEL)));
+    rig_cancel(rig, "large");
     rig_wait_for(rig, 1 + SMALL, 10);
     rig_saw_jobs(rig, "large");
     rig_saw_done(rig, "n");
     rig_saw_jobs(rig, "victim");
     rig_lower(rig, "hung");
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
 }
 
 static void health_while_one_waits(struct rig *rig)
 {
-    put_large_file(rig, "large.jpg");
+    rig_put_large_file(rig, "large.jpg", FILE_BYTES);
     start_with_victim(rig, HOST_BYTES, 0.5);
-    rig_wait(rig, 20);
-    rig_saw_jobs(rig, "victim");
+    rig_wait_jobs(rig, 20, "victim");
     rig_saw_answer(rig, "/healthz", 200, "running");
     push_large(rig, "large");
     rig_saw_answer(rig, "/healthz", 503, "no progress");
@@ -143,29 +122,24 @@ static void health_while_one_waits(struct rig *rig)
     rig_saw_answer(rig, "/healthz", 503, "no progress");
     rig_lower(rig, "hung");
     rig_saw_answer(rig, "/healthz", 200, "running");
-    rig_wait(rig, 20);
-    rig_saw_done(rig, "n");
+    rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "large");
 }
 
 static const struct fault_case cases[] = {
-    {"an input beside that of a hung worker", "there is no room",
-     .run = file_of_a_hung_worker, .quick = true,
-     .expected = "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; "
-                 "large: no result; large: done, attempt 1"},
-    {"a picture beside that of a hung worker", "there is no room",
-     .run = picture_of_a_hung_worker, .quick = true,
-     .expected = "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; "
-                 "large: no result; large: done, attempt 1"},
-    {"the first of those that wait for room", "cancel",
-     .run = first_in_line_is_cancelled, .quick = true,
-     .expected = "it hangs; 1 wait for memory; 13 wait for memory; large: cancelled cancelled, "
-                 "attempt 1; 12 done once; victim: no result; victim: done, attempt 1"},
-    {"health, while one waits for room", "a worker hangs",
-     .run = health_while_one_waits, .quick = true,
-     .expected = "it hangs; victim: failed timeout, attempt 1; /healthz 200; 1 wait for memory; "
-                 "/healthz 503; /readyz 503; /healthz 200; /healthz 503; /healthz 200; 1 done "
-                 "once; large: done, attempt 1"},
+    CASE("an input beside that of a hung worker", "there is no room", file_of_a_hung_worker,
+         "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
+         "result; large: done, attempt 1"),
+    CASE("a picture beside that of a hung worker", "there is no room", picture_of_a_hung_worker,
+         "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
+         "result; large: done, attempt 1"),
+    CASE("the first of those that wait for room", "cancel", first_in_line_is_cancelled,
+         "it hangs; 1 wait for memory; 13 wait for memory; large: cancelled cancelled, attempt 1; "
+         "12 done once; victim: no result; victim: done, attempt 1"),
+    CASE("health, while one waits for room", "a worker hangs", health_while_one_waits,
+         "it hangs; victim: failed timeout, attempt 1; /healthz 200; 1 wait for memory; /healthz "
+         "503; /readyz 503; /healthz 200; /healthz 503; /healthz 200; 1 done once; large: done, "
+         "attempt 1"),
     {.name = NULL},
 };
 
