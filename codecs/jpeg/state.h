@@ -35,8 +35,8 @@ struct jpeg_coefficients {
     void (*realize)(j_common_ptr common); /* libjpeg's original function */
 };
 
-/* libjpeg writes 10 scans, of which 4 have AC coefficients of Cb or Cr. A file that needs more
- * spans than this is decoded in full. */
+/* libjpeg writes 10 scans; 4 of them have AC coefficients of Cb or Cr. A file that needs more spans
+ * than this is decoded in full. */
 #define JPEG_SPANS_MAX 32
 
 /* The bytes to decode. */

@@ -122,7 +122,7 @@ static bool open_unix(struct listener *listener, const char *path)
     if (!listen_on(listener, AF_UNIX, (const struct sockaddr *)&address, sizeof address))
         return false;
     text_copy(listener->path, sizeof listener->path, path);
-    chmod(path, 0660); /* the group may connect, whatever the umask */
+    chmod(path, 0660); /* the umask must not keep the group from connecting */
     snprintf(listener->name, sizeof listener->name, "unix:%s", path);
     return true;
 }

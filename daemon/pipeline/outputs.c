@@ -201,8 +201,8 @@ static void measure_results(struct job_run *run)
     run->reserved.results_bytes = bytes < most ? bytes : most;
 }
 
-/* The job gets its first retryable output error, or else its first output error. So an output
- * whose error is retryable gets its retry, whatever error another output has. */
+/* The job gets its first retryable output error, or else its first output error. An output with a
+ * retryable error therefore gets its retry, even if another output's error is final. */
 static void judge(struct job_run *run)
 {
     const struct error *first = NULL;

@@ -1,8 +1,8 @@
 /*
  * gamma.c - the gamma operation: 255 (v / 255)^(1 / gamma), round half up.
  *
- * The table is computed once, on the host and in double, so that both engines have the same values
- * whatever the C library's pow returns.
+ * The host computes the table once, in double. Both engines use this table, so the precision of the
+ * C library's pow cannot make them differ.
  */
 #include <math.h>
 

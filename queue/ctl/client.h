@@ -48,7 +48,7 @@ bool client_integer(struct client *client, long long *answer, const char *format
  * the reason. */
 typedef void (*client_away_cb)(void *context);
 void client_retry_for(struct client *client, double seconds, client_away_cb away, void *context);
-/* Returns whether a retry may succeed after this error. NULL stands for a lost reply. */
+/* Returns whether a retry may succeed after this error. NULL: the reply was lost. */
 bool client_is_transient(const redisReply *reply);
 
 /* The last error, as text for the user. Valid until the next command. */

@@ -36,7 +36,7 @@ struct entry {
     char *result, *id, *reply_to;
     bool reply_denied;  /* an ACL denies the reply_to key */
     uint32_t values_denied; /* bit i: an ACL denies the key of values[i] */
-    bool reply_dropped; /* reply_to was denied: post to NS:results whatever `results` says */
+    bool reply_dropped; /* reply_to was denied: post to NS:results, even if `results` is none */
     struct queue_value *values;
     size_t value_count, bytes;
 };
