@@ -1,29 +1,28 @@
-/* gray_table.c - count, compute a table, look up: the CPU version. */
+/* gray_table.c - the operations equalize and otsu: count, compute a table, look up. */
 #include "gpu/ops/gray_table.h"
 
 #include <string.h>
 
 #include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
 
-static void look_up_row(const uint8_t *from, uint8_t *to, size_t width, const uint8_t *table)
-{
-    for (size_t x = 0; x < width; x++)
-        to[x] = table[from[x]];
-}
+/* Computes the table from the counts of `pixels` pixels. */
+typedef void make_table(struct gray_table *work, uint32_t pixels);
 
-void gray_table_run(const struct pass *pass, const struct image *from, const struct image *to,
-                    uint8_t *work, gray_table_make *make)
+static void run(const struct pass *pass, const struct image *from, const struct image *to,
+                uint8_t *work, make_table *make)
 {
     struct gray_table *table = (struct gray_table *)work;
     const struct image *gray = from->channels == 1 ? from : to;
     histogram_count(from, (const struct histogram *)pass->params, to, table->counts);
     make(table, from->width * from->height);
     for (uint32_t y = 0; y < to->height; y++)
-        look_up_row(gray->pixels + y * gray->stride, to->pixels + y * to->stride, to->width,
-                    table->table);
+        prologue_look_up(gray->pixels + y * gray->stride, to->pixels + y * to->stride, to->width,
+                         table->table);
 }
 
-void gray_table_step(struct chain *chain, const struct pass_type *type, pass_values *values)
+/* Appends the pass. A grayscale right before it becomes a part of it. */
+static void append(struct chain *chain, const struct pass_type *type, pass_values *values)
 {
     struct histogram histogram;
     memset(&histogram, 0, sizeof(histogram));
@@ -42,3 +41,103 @@ void gray_table_step(struct chain *chain, const struct pass_type *type, pass_val
     pass->work_bytes = sizeof(struct gray_table);
     pass->values = values;
 }
+
+/* ---- equalize ---- */
+
+static void equalize_make(struct gray_table *work, uint32_t pixels)
+{
+    uint32_t first = 0, sum = 0;
+    while (work->counts[first] == 0)
+        first++;
+    memset(work->table, 0, sizeof(work->table));
+    if (work->counts[first] == pixels) {
+        work->table[first] = (uint8_t)first;
+        return;
+    }
+    float scale = equalize_scale(pixels - work->counts[first]);
+    for (uint32_t i = first + 1; i < HISTOGRAM_BINS; i++) {
+        sum += work->counts[i];
+        work->table[i] = equalize_entry(sum, scale);
+    }
+}
+
+static void equalize_cpu(const struct pass *pass, const struct image *from,
+                         const struct image *to, uint8_t *work)
+{
+    run(pass, from, to, work, equalize_make);
+}
+
+pass_cuda equalize_cuda, otsu_cuda;
+
+static enum status equalize_step(const void *params, struct chain *chain)
+{
+    static const struct pass_type type = {"equalize", equalize_cpu, PASS_CUDA(equalize_cuda)};
+    (void)params;
+    append(chain, &type, NULL);
+    return STATUS_OK;
+}
+
+const struct op op_equalize = {
+    .name = "equalize",
+    .help = "Equalizes the histogram of gray, as OpenCV's equalizeHist",
+    .definition = "Converts to gray first. The result equals the result of OpenCV's "
+                  "`equalizeHist`, which computes its table in float32.",
+    .flags = OP_STARTS_GRAY,
+    .step = equalize_step,
+};
+
+/* ---- otsu ---- */
+
+/* otsu_kernel takes the same steps. */
+static void otsu_make(struct gray_table *work, uint32_t pixels)
+{
+    double scale = 1.0 / (double)pixels, q1 = 0, mu1 = 0, sigma_max = 0;
+    uint64_t moment = 0;
+    for (uint32_t i = 0; i < HISTOGRAM_BINS; i++)
+        moment += (uint64_t)i * work->counts[i];
+    double mu = (double)moment * scale;
+    work->threshold = 0;
+    for (uint32_t i = 0; i < HISTOGRAM_BINS; i++) {
+        double share = (double)work->counts[i] * scale;
+        mu1 *= q1;
+        q1 += share;
+        if (!otsu_parted(q1))
+            continue;
+        mu1 = (mu1 + (double)i * share) / q1;
+        double sigma = otsu_sigma(q1, mu1, mu);
+        if (sigma > sigma_max) {
+            sigma_max = sigma;
+            work->threshold = i;
+        }
+    }
+    for (uint32_t i = 0; i < HISTOGRAM_BINS; i++)
+        work->table[i] = i > work->threshold ? 255 : 0;
+}
+
+static void otsu_cpu(const struct pass *pass, const struct image *from, const struct image *to,
+                     uint8_t *work)
+{
+    run(pass, from, to, work, otsu_make);
+}
+
+static cJSON *otsu_values(const struct pass *pass, const uint8_t *work)
+{
+    (void)pass;
+    return cJSON_CreateNumber(((const struct gray_table *)work)->threshold);
+}
+
+static enum status otsu_step(const void *params, struct chain *chain)
+{
+    static const struct pass_type type = {"otsu", otsu_cpu, PASS_CUDA(otsu_cuda)};
+    (void)params;
+    append(chain, &type, otsu_values);
+    return STATUS_OK;
+}
+
+const struct op op_otsu = {
+    .name = "otsu",
+    .help = "Sets gray to 255 above Otsu's threshold, else to 0, and returns the threshold",
+    .definition = "Converts to gray first. Equal to OpenCV's `THRESH_BINARY | THRESH_OTSU`.",
+    .flags = OP_VALUES | OP_STARTS_GRAY,
+    .step = otsu_step,
+};

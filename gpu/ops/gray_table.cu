@@ -1,15 +1,120 @@
 /*
  * gray_table.cu - count, compute a table, look up: three launches on one stream.
  *
- * Shared memory holds one copy of the table per bank, 8 KiB in all. The 32 reads of a warp
- * therefore never conflict.
+ * One block computes the table, with a thread per value. To look up, shared memory holds one copy
+ * of the table per bank, 8 KiB in all. The 32 reads of a warp therefore never conflict.
  */
-#include "gpu/ops/launch.cuh"
+#include "gpu/ops/gray_table.h"
 #include "gpu/ops/sweep.cuh"
 
-#include "gpu/ops/gray_table.h"
-
 /* ---- kernels ---- */
+
+static __global__ void __launch_bounds__(HISTOGRAM_BINS)
+    equalize_kernel(struct gray_table *work, uint32_t pixels)
+{
+    await_kernel_before();
+    __shared__ uint32_t sums[2][HISTOGRAM_BINS];
+    __shared__ int first;
+    __shared__ uint32_t first_count;
+    int i = threadIdx.x, side = 0;
+    uint32_t count = work->counts[i];
+    sums[0][i] = count;
+    __syncthreads();
+    for (int step = 1; step < HISTOGRAM_BINS; step *= 2) {
+        sums[1 - side][i] = sums[side][i] + (i >= step ? sums[side][i - step] : 0);
+        side = 1 - side;
+        __syncthreads();
+    }
+    uint32_t sum = sums[side][i];
+    if (count > 0 && sum == count) {
+        first = i;
+        first_count = count;
+    }
+    __syncthreads();
+    if (first_count == pixels || i <= first)
+        work->table[i] = first_count == pixels && i == first ? (uint8_t)i : 0;
+    else
+        work->table[i] = equalize_entry(sum - first_count, equalize_scale(pixels - first_count));
+}
+
+/*
+ * ---- otsu ----
+ *
+ * The means of the classes depend on each other, rounding by rounding, so a single thread computes
+ * them. The block computes shares and reciprocals before that, and variances afterwards.
+ */
+
+/* a / b, correctly rounded, from the correctly rounded 1 / b, in two steps (P. Markstein,
+ * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990). It takes a
+ * fourth of the time of a division. No operand is near overflow or underflow. */
+static __device__ __forceinline__ double divide(double a, double b, double one_over_b)
+{
+    double q = a * one_over_b;
+    q = __fma_rn(__fma_rn(-b, q, a), one_over_b, q);
+    return __fma_rn(__fma_rn(-b, q, a), one_over_b, q);
+}
+
+static __global__ void __launch_bounds__(HISTOGRAM_BINS)
+    otsu_kernel(struct gray_table *work, uint32_t pixels)
+{
+    await_kernel_before();
+    __shared__ double share[HISTOGRAM_BINS], q1[HISTOGRAM_BINS], mu1[HISTOGRAM_BINS];
+    __shared__ double over_q1[HISTOGRAM_BINS], part[HISTOGRAM_BINS]; /* part: of the moment */
+    __shared__ double sigma[HISTOGRAM_BINS];
+    __shared__ int best[HISTOGRAM_BINS];
+    __shared__ unsigned long long moment;
+    int i = threadIdx.x;
+    uint32_t count = work->counts[i];
+    double scale = 1.0 / (double)pixels;
+    if (i == 0)
+        moment = 0;
+    share[i] = (double)count * scale;
+    part[i] = (double)i * share[i];
+    __syncthreads();
+    atomicAdd(&moment, (unsigned long long)count * i);
+    if (i == 0) {
+        double q = 0;
+#pragma unroll 8
+        for (int k = 0; k < HISTOGRAM_BINS; k++)
+            q1[k] = q += share[k];
+    }
+    __syncthreads();
+    bool parted = otsu_parted(q1[i]);
+    over_q1[i] = parted ? 1.0 / q1[i] : 0.0; /* 0: not a valid threshold */
+    __syncthreads();
+    if (i == 0) {
+        double q = 0, mu = 0;
+#pragma unroll 8
+        for (int k = 0; k < HISTOGRAM_BINS; k++) {
+            mu *= q;
+            q = q1[k];
+            double next = divide(mu + part[k], q, over_q1[k]);
+            mu = over_q1[k] > 0 ? next : mu;
+            mu1[k] = mu;
+        }
+    }
+    __syncthreads();
+    sigma[i] = parted ? otsu_sigma(q1[i], mu1[i], (double)moment * scale) : 0.0;
+    best[i] = i;
+    /* The largest variance; the first of equal ones. */
+    for (int step = HISTOGRAM_BINS / 2; step > 0; step /= 2) {
+        __syncthreads();
+        if (i < step) {
+            double a = sigma[i], b = sigma[i + step];
+            if (b > a || (b == a && best[i + step] < best[i])) {
+                sigma[i] = b;
+                best[i] = best[i + step];
+            }
+        }
+    }
+    __syncthreads();
+    int threshold = sigma[0] > 0 ? best[0] : 0;
+    work->table[i] = i > threshold ? 255 : 0;
+    if (i == 0)
+        work->threshold = (uint32_t)threshold;
+}
+
+/* ---- looking up ---- */
 
 /* Each word of the table, with four entries, is repeated 32 times. Each lane reads its own copy. */
 static __device__ __forceinline__ uint32_t look_up(const uint8_t *own, uint32_t value)
@@ -49,18 +154,31 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
 
 /* ---- launchers ---- */
 
-int gray_table_run_cuda(const struct pass *pass, const struct image *from, const struct image *to,
-                        uint8_t *work, gray_table_make_cuda *make, struct CUstream_st *stream)
+/* make: computes the table from the counts of so many pixels. */
+static cudaError_t launch(const struct pass *pass, const struct image *from,
+                          const struct image *to, uint8_t *work,
+                          void (*make)(struct gray_table *, uint32_t), cudaStream_t stream)
 {
     struct gray_table *table = reinterpret_cast<struct gray_table *>(work);
     const struct histogram *histogram = reinterpret_cast<const struct histogram *>(pass->params);
     const struct image *gray = from->channels == 1 ? from : to;
     int result = histogram_count_cuda(from, histogram, to, table->counts, stream);
     if (result == cudaSuccess)
-        result = make(table, from->width * from->height, stream);
+        result = launch_kernel(make, 1, HISTOGRAM_BINS, 0, stream, table,
+                               from->width * from->height);
     if (result != cudaSuccess)
-        return result;
+        return (cudaError_t)result;
     row_stretches args = row_stretches_of<>(gray, to);
     return launch_kernel(look_up_kernel, sweep_blocks(args, SWEEP_WARPS, 4), SWEEP_THREADS, 0,
                          stream, args, table->table);
+}
+
+PASS_LAUNCHER(equalize_cuda)
+{
+    return launch(pass, from, to, work, equalize_kernel, stream);
+}
+
+PASS_LAUNCHER(otsu_cuda)
+{
+    return launch(pass, from, to, work, otsu_kernel, stream);
 }

@@ -1,6 +1,5 @@
 /*
- * gray_table.h - operations that map gray through a table computed from its histogram: otsu,
- * equalize.
+ * gray_table.h - equalize and otsu, which map gray through a table computed from its histogram.
  *
  * They are a single pass: the device computes the table, without a round trip to the host. For a
  * colour image, the gray is computed while it is counted, stored in the output image, and replaced
@@ -9,10 +8,7 @@
 #ifndef GPUIMGD_GPU_OPS_GRAY_TABLE_H
 #define GPUIMGD_GPU_OPS_GRAY_TABLE_H
 
-#include <stdint.h>
-
 #include "gpu/ops/histogram.h"
-#include "gpu/plan/chain.h"
 
 /* The work space of the pass. */
 struct gray_table {
@@ -21,18 +17,48 @@ struct gray_table {
     uint32_t threshold; /* otsu only */
 };
 
-/* Computes the table from the counts of `pixels` pixels. */
-typedef void gray_table_make(struct gray_table *work, uint32_t pixels);
-/* As gray_table_make, on the device. Enqueues and returns a cudaError_t. */
-typedef int gray_table_make_cuda(struct gray_table *work, uint32_t pixels,
-                                 struct CUstream_st *stream);
+/* ---- equalize ----
+ *
+ * With f the smallest value that occurs: table[i] = rint((float)(count of f+1..i) * scale), ties
+ * to even, at most 255. An image of a single value is not changed. */
 
-void gray_table_run(const struct pass *pass, const struct image *from, const struct image *to,
-                    uint8_t *work, gray_table_make *make);
-int gray_table_run_cuda(const struct pass *pass, const struct image *from, const struct image *to,
-                        uint8_t *work, gray_table_make_cuda *make, struct CUstream_st *stream);
+/* others: the number of pixels whose value is not f. */
+PIXEL float equalize_scale(uint32_t others)
+{
+    return 255.0f / (float)(int32_t)others;
+}
 
-/* Appends the pass. A grayscale right before it becomes a part of it. */
-void gray_table_step(struct chain *chain, const struct pass_type *type, pass_values *values);
+/* Adding and subtracting 1.5 * 2^23 rounds a float of this size to an integer, ties to even. */
+PIXEL uint8_t equalize_entry(uint32_t sum, float scale)
+{
+    float value = (float)(int32_t)sum * scale;
+    int rounded = (int)((value + 12582912.0f) - 12582912.0f);
+    return (uint8_t)(rounded > 255 ? 255 : rounded);
+}
+
+/* ---- otsu ----
+ *
+ * N. Otsu, A Threshold Selection Method from Gray-Level Histograms, 1979: divides gray into two
+ * classes with maximum variance between them. The order of steps is that of OpenCV's THRESH_OTSU,
+ * and each step is an IEEE double operation, so that ties are resolved alike. */
+
+/* FLT_EPSILON */
+#define OTSU_EPSILON 1.1920928955078125e-7
+
+/* Whether both classes have pixels, given the share of the lower one. */
+PIXEL bool otsu_parted(double q1)
+{
+    double q2 = 1.0 - q1;
+    double low = q1 < q2 ? q1 : q2, high = q1 < q2 ? q2 : q1;
+    return !(low < OTSU_EPSILON || high > 1.0 - OTSU_EPSILON);
+}
+
+/* The variance between the classes. q1 is the share of the lower class and mu1 its mean; mu is the
+ * mean of all pixels. */
+PIXEL double otsu_sigma(double q1, double mu1, double mu)
+{
+    double q2 = 1.0 - q1, mu2 = (mu - q1 * mu1) / q2;
+    return q1 * q2 * (mu1 - mu2) * (mu1 - mu2);
+}
 
 #endif
