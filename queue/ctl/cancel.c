@@ -116,21 +116,6 @@ static enum search_result search_jobs(struct client *client, const char *ns, con
 
 /* ---- cancel -------------------------------------------------------------------------------- */
 
-/* Runs the cancel script. Its reply is the stored result of the id, or empty. Returns NULL after an
- * error message. */
-static redisReply *call(struct ctl *ctl, const char *id)
-{
-    const char *ns = ctl->options.namespace;
-    redisReply *reply = client_ask(ctl->client,
-                                   "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%s "
-                                   "%s:result:%s %s:never %s",
-                                   script_text(SCRIPT_ID_CANCEL), ns, ns, ns, ns, id, ns, id, ns,
-                                   id);
-    if (!reply) /* uncovered: gone */
-        ctl_no_answer(ctl);
-    return reply;
-}
-
 static const char *sentence(enum search_result found, bool ended)
 {
     if (found == SEARCH_FOUND)
@@ -156,8 +141,7 @@ static int say(struct ctl *ctl, const char *id, enum search_result found, const 
             cJSON_AddBoolToObject(json, "found", found == SEARCH_FOUND);
         if (!result || !cJSON_AddItemReferenceToObject(json, "result", result))
             cJSON_AddNullToObject(json, "result");
-        if (ctl_print_json(json) != CTL_OK)
-            status = CTL_FAULT;
+        ctl_print_json(ctl, json);
     } else {
         char word[SHOW_BYTES];
         out_put("%s: %s", id, sentence(found, kept != NULL));
@@ -170,29 +154,35 @@ static int say(struct ctl *ctl, const char *id, enum search_result found, const 
     return status;
 }
 
+/* The cancel script replies with the stored result of the id, or empty. */
+static int cancel(struct ctl *ctl, const char *id)
+{
+    const char *ns = ctl->options.namespace, *kept = NULL;
+    /* Search first: after the cancel a job may be gone at once. */
+    enum search_result found = search_jobs(ctl->client, ns, id);
+    redisReply *reply = ctl_ask(ctl, "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%s "
+                                "%s:result:%s %s:never %s", script_text(SCRIPT_ID_CANCEL), ns, ns,
+                                ns, ns, id, ns, id, ns, id);
+    if (script_reply_is_array(reply, 1) && reply->element[0]->type == REDIS_REPLY_STRING)
+        kept = reply->element[0]->str;
+    int status = say(ctl, id, found, kept);
+    freeReplyObject(reply);
+    return status;
+}
+
 int ctl_cancel(struct ctl *ctl, int count, char **operands)
 {
+    int worst = CTL_OK;
     if (count == 0)
-        return ctl_usage(ctl, "ID is missing: give the id of the job to cancel");
+        ctl_usage(ctl, "ID is missing: give the id of the job to cancel");
     for (int i = 0; i < count; i++)
         if (!*operands[i] || strlen(operands[i]) > JOB_ID_BYTES_MAX)
-            return ctl_usage(ctl, "an id has %zu bytes; it must have 1 to %d", strlen(operands[i]),
-                             JOB_ID_BYTES_MAX);
-    int worst = ctl_connect(ctl);
-    if (worst)
-        return worst;
-    for (int i = 0; i < count && worst != CTL_FAULT; i++) {
-        /* Search first: after the cancel a job may be gone at once. */
-        enum search_result found = search_jobs(ctl->client, ctl->options.namespace, operands[i]);
-        redisReply *reply = call(ctl, operands[i]);
-        if (!reply) /* uncovered: gone */
-            return CTL_UNAVAILABLE;
-        const redisReply *kept =
-            reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 ? reply->element[0] : NULL;
-        int status = say(ctl, operands[i], found,
-                         kept && kept->type == REDIS_REPLY_STRING ? kept->str : NULL);
+            ctl_usage(ctl, "an id has %zu bytes; it must have 1 to %d", strlen(operands[i]),
+                      JOB_ID_BYTES_MAX);
+    ctl_connect(ctl);
+    for (int i = 0; i < count; i++) {
+        int status = cancel(ctl, operands[i]);
         worst = status > worst ? status : worst;
-        freeReplyObject(reply);
     }
     return worst;
 }

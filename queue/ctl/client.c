@@ -36,12 +36,12 @@ struct client {
     unsigned short random_state[3];
     struct list answers;
     unsigned failures;         /* failed tries to connect since the last success */
-    bool tick, woken;
+    bool tick;                 /* ends the current pause */
     client_away_cb away;       /* NULL: commands are not retried for longer */
     void *away_context;
     double patient_until_s; /* clock_now_s */
     uv_timer_t timer;
-    size_t closing;            /* 1 while redis or route closes */
+    bool closed;               /* redis or route has closed */
     char why[ERROR_TEXT_MAX * 2];
     char reason[ERROR_TEXT_MAX]; /* why the connection is down */
 };
@@ -84,16 +84,15 @@ static void start_timer(struct client *client, double seconds)
 
 void client_pause(struct client *client, double seconds)
 {
-    client->woken = false;
     start_timer(client, seconds);
-    while (!client->tick && !interrupted && !client->woken)
+    while (!client->tick && !interrupted)
         uv_run(&client->loop, UV_RUN_ONCE);
     uv_timer_stop(&client->timer);
 }
 
 void client_wake(struct client *client)
 {
-    client->woken = true;
+    client->tick = true;
 }
 
 /* SA_RESTART keeps a signal from cutting a line that is being written to the terminal. A signal
@@ -221,7 +220,14 @@ struct client *client_open(const struct options *options, struct error *error)
 static void part_closed(void *context)
 {
     struct client *client = context;
-    client->closing--;
+    client->closed = true;
+}
+
+static void wait_until_closed(struct client *client)
+{
+    while (!client->closed)
+        uv_run(&client->loop, UV_RUN_ONCE);
+    client->closed = false;
 }
 
 static void close_walk(uv_handle_t *handle, void *context)
@@ -237,16 +243,12 @@ void client_close(struct client *client)
     if (!client)
         return;
     if (client->redis) {
-        client->closing = 1;
         redis_close(client->redis, part_closed, client);
-        while (client->closing > 0)
-            uv_run(&client->loop, UV_RUN_ONCE);
+        wait_until_closed(client);
     }
     if (client->route) {
-        client->closing = 1;
         route_close(client->route, part_closed, client);
-        while (client->closing > 0)
-            uv_run(&client->loop, UV_RUN_ONCE);
+        wait_until_closed(client);
     }
     while ((node = list_pop(&client->answers))) { /* uncovered: gone */
         struct answer *answer = container_of(node, struct answer, node);
@@ -280,53 +282,35 @@ static void answered(void *context, redisReply *reply)
     answer->came = true;
 }
 
-/* A command as hiredis encodes it. */
-struct encoded {
-    char *bytes;
-    int length; /* negative: out of memory */
-};
-
-static struct encoded encode(const char *format, va_list args)
-{
-    struct encoded command = {0};
-    command.length = redisvFormatCommand(&command.bytes, format, args);
-    return command;
-}
-
-static struct encoded encode_words(int argc, const char **argv, const size_t *lengths)
-{
-    struct encoded command = {0};
-    command.length = redisFormatCommandArgv(&command.bytes, argc, argv, lengths);
-    return command;
-}
-
-static void send_encoded(struct client *client, const struct encoded *command)
+/* Sends a command that hiredis has encoded. A negative length means that memory was short. */
+static void send_encoded(struct client *client, const char *command, long long length)
 {
     struct answer *answer = calloc(1, sizeof *answer);
     if (!answer) /* uncovered: gone */
         abort(); /* without these few bytes not even an error could be printed */
     list_push(&client->answers, &answer->node);
-    if (command->length < 0 ||
-        !redis_send_encoded(client->redis, command->bytes, (size_t)command->length, 0, answered,
-                            answer)) /* uncovered: gone */
+    if (length < 0 || !redis_send_encoded(client->redis, command, (size_t)length, 0, answered,
+                                          answer)) /* uncovered: gone */
         answer->came = true;
 }
 
 void client_send(struct client *client, const char *format, ...)
 {
+    char *command = NULL;
     va_list args;
     va_start(args, format);
-    struct encoded command = encode(format, args);
+    int length = redisvFormatCommand(&command, format, args);
     va_end(args);
-    send_encoded(client, &command);
-    free(command.bytes);
+    send_encoded(client, command, length);
+    free(command);
 }
 
 void client_send_words(struct client *client, int argc, const char **argv, const size_t *lengths)
 {
-    struct encoded command = encode_words(argc, argv, lengths);
-    send_encoded(client, &command);
-    free(command.bytes);
+    char *command = NULL;
+    long long length = redisFormatCommandArgv(&command, argc, argv, lengths);
+    send_encoded(client, command, length);
+    free(command);
 }
 
 redisReply *client_take(struct client *client)
@@ -390,16 +374,16 @@ static bool wait_and_retry(struct client *client)
 }
 
 /* Frees the command. */
-static redisReply *ask(struct client *client, struct encoded command)
+static redisReply *ask(struct client *client, char *command, long long length)
 {
     redisReply *answer = NULL;
     char name[32] = "the command"; /* in "*2\r\n$3\r\nGET\r\n..." */
-    if (command.length > 0)
-        sscanf(command.bytes, "*%*d $%*d %31s", name);
+    if (length > 0)
+        sscanf(command, "*%*d $%*d %31s", name);
     for (int try = 0; try < ASK_TRIES && (try == 0 || !interrupted); try++) {
         if (!redis_up(client->redis) && !wait_until_up(client) && !wait_and_retry(client))
             break;
-        send_encoded(client, &command);
+        send_encoded(client, command, length);
         redisReply *reply = client_take(client);
         if (client_reply_ok(client, reply, name)) {
             redis_mark_healthy(client->redis);
@@ -416,30 +400,39 @@ static redisReply *ask(struct client *client, struct encoded command)
         if (may_retry(client))
             try = -1; /* retry until the time is over */
     }
-    free(command.bytes);
+    free(command);
     return answer;
 }
 
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths)
 {
-    return ask(client, encode_words(argc, argv, lengths));
+    char *command = NULL;
+    long long length = redisFormatCommandArgv(&command, argc, argv, lengths);
+    return ask(client, command, length);
+}
+
+redisReply *client_vask(struct client *client, const char *format, va_list args)
+{
+    char *command = NULL;
+    int length = redisvFormatCommand(&command, format, args);
+    return ask(client, command, length);
 }
 
 redisReply *client_ask(struct client *client, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    struct encoded command = encode(format, args);
+    redisReply *reply = client_vask(client, format, args);
     va_end(args);
-    return ask(client, command);
+    return reply;
 }
 
 bool client_integer(struct client *client, long long *answer, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    redisReply *reply = ask(client, encode(format, args));
+    redisReply *reply = client_vask(client, format, args);
     va_end(args);
     if (!reply)
         return false;

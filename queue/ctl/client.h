@@ -9,6 +9,7 @@
 #ifndef GPUIMGD_QUEUE_CTL_CLIENT_H
 #define GPUIMGD_QUEUE_CTL_CLIENT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -37,6 +38,8 @@ redisReply *client_take(struct client *client);
  * it. */
 redisReply *client_ask(struct client *client, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+redisReply *client_vask(struct client *client, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths);
 /* The same for a command with an integer reply. */

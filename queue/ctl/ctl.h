@@ -47,14 +47,17 @@ struct ctl_command {
     int (*run)(struct ctl *ctl, int count, char **operands);
 };
 
+struct ctl_setting {
+    const char *name, *value;
+};
+
 struct ctl {
     const struct ctl_command *command;
     struct options options;            /* the configuration */
     const char *file;                  /* -c, or NULL */
-    int setting_count;
-    const char *settings[CTL_VALUES_MAX]; /* configuration options, as "name=value" */
-    int value_count;
-    struct { const char *name, *value; } values[CTL_VALUES_MAX];
+    int setting_count, value_count;
+    struct ctl_setting settings[CTL_VALUES_MAX]; /* configuration options */
+    struct ctl_setting values[CTL_VALUES_MAX];   /* options of the command */
     bool json;
     struct client *client;             /* set by ctl_connect */
 };
@@ -68,26 +71,31 @@ const char *ctl_value(const struct ctl *ctl, const char *name);
 
 /* Prints "gpuimgctl: " and the message on standard error. Control characters become '?'. */
 void ctl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, followed by a pointer to -h. Returns CTL_USAGE. */
-int ctl_usage(const struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Connects to Redis and sets `client`. Returns CTL_OK, or prints the error and returns its
- * status. */
-int ctl_connect(struct ctl *ctl) MUST_CHECK;
-/* Prints why the last command to Redis failed. Returns CTL_UNAVAILABLE. */
-int ctl_no_answer(const struct ctl *ctl);
+/* Closes the connection and ends the program. */
+_Noreturn void ctl_end(struct ctl *ctl, int status);
+/* These print an error and end the program: a message with a pointer to -h, why the last command to
+ * Redis failed, or that memory is short. */
+_Noreturn void ctl_usage(struct ctl *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn void ctl_no_answer(struct ctl *ctl);
+_Noreturn void ctl_out_of_memory(struct ctl *ctl, const char *what);
 
-/* Reads an option that is a number from `least` to `most`; an absent option leaves *number alone.
- * Returns false after an error message. */
-bool ctl_number(const struct ctl *ctl, const char *name, double least, double most,
-                double *number) MUST_CHECK;
+/* The functions below end the program after an error. */
 
-/* Prints one line of JSON on standard output and frees the tree. Returns CTL_OK, or CTL_FAULT if
- * out of memory or if `json` is NULL. */
-int ctl_print_json(cJSON *json);
+/* Connects to Redis and sets `client`. */
+void ctl_connect(struct ctl *ctl);
+/* client_ask; never returns NULL. */
+redisReply *ctl_ask(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The integer reply to a command with the key NS:KEY. */
+long long ctl_integer(struct ctl *ctl, const char *command, const char *key);
+/* An option that is a number from `least` to `most`; `standard` if it is absent. */
+double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard);
+/* Prints one line of JSON on standard output and frees the tree. NULL means out of memory. */
+void ctl_print_json(struct ctl *ctl, cJSON *json);
 /* Prints JSON text on one line. Valid JSON is printed unchanged, so that numbers keep their digits.
  * Other text is printed as cJSON understood it. */
-int ctl_print_text(const char *text);
+void ctl_print_text(struct ctl *ctl, const char *text);
 
 int ctl_submit(struct ctl *ctl, int count, char **operands);
 int ctl_result(struct ctl *ctl, int count, char **operands);

@@ -20,13 +20,8 @@ const struct ctl_option ctl_dead_options[] = {
     {"limit", 'n', "COUNT", "list: show at most COUNT jobs (default 50)"},
     {0}};
 
-struct dead {
-    struct ctl *ctl;
-    struct client *client;
-    const char *ns;
-    bool whole; /* print everything known about each job */
-    char list[160], jobs[160], never[160];
-};
+static const char *const verbs[] = {"list", "show", "retry", "drop"};
+enum verb { LIST, SHOW, RETRY, DROP, VERBS };
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
@@ -41,13 +36,13 @@ static const char *input_of(const cJSON *job)
 
 /* The record of a job's death. A job that an older daemon gave up has none: its stored result is
  * used instead, if it still exists. NULL: neither. */
-static cJSON *death_of(struct dead *dead, const cJSON *job, const char *record)
+static cJSON *death_of(struct ctl *ctl, const cJSON *job, const char *record)
 {
     const char *id = show_text(job, "id");
     cJSON *death = cJSON_Parse(record);
     if (death || !*id)
         return death;
-    redisReply *reply = client_ask(dead->client, "GET %s:result:%s", dead->ns, id);
+    redisReply *reply = client_ask(ctl->client, "GET %s:result:%s", ctl->options.namespace, id);
     death = reply && reply->type == REDIS_REPLY_STRING ? cJSON_Parse(reply->str) : NULL;
     freeReplyObject(reply);
     return death;
@@ -65,7 +60,8 @@ static cJSON *job_json(long long number, cJSON *job, const char *text)
     return json;
 }
 
-static int print_json(long long number, cJSON *job, const char *text, const cJSON *death)
+static void print_json(struct ctl *ctl, long long number, cJSON *job, const char *text,
+                       const cJSON *death)
 {
     static const char *const members[] = {"input", "error", "attempt", "daemon", "time"};
     cJSON *line = job_json(number, job, text);
@@ -74,7 +70,7 @@ static int print_json(long long number, cJSON *job, const char *text, const cJSO
         if (member)
             cJSON_AddItemReferenceToObject(line, members[i], member);
     }
-    return ctl_print_json(line);
+    ctl_print_json(ctl, line);
 }
 
 static void put_error(const cJSON *death)
@@ -109,16 +105,17 @@ static void print_whole(long long number, const cJSON *job, const char *text, co
     out_line("job      %s", text);
 }
 
-/* record: the record of its death, or "". */
-static int print_one(struct dead *dead, long long number, const char *text, const char *record)
+/* Prints one line, or with `whole` everything known about the job. record: the record of its
+ * death, or "". */
+static void print_one(struct ctl *ctl, long long number, const char *text, const char *record,
+                      bool whole)
 {
-    int status = CTL_OK;
-    cJSON *job = cJSON_Parse(text), *death = death_of(dead, job, record);
+    cJSON *job = cJSON_Parse(text), *death = death_of(ctl, job, record);
     char shown[24];
     snprintf(shown, sizeof shown, "#%lld", number);
-    if (dead->ctl->json) {
-        status = print_json(number, job, text, death);
-    } else if (dead->whole) {
+    if (ctl->json) {
+        print_json(ctl, number, job, text, death);
+    } else if (whole) {
         print_whole(number, job, text, death);
     } else {
         out_put("%5s  %-16s %s: ", shown, show_text(job, "id"), job ? input_of(job) : text);
@@ -126,15 +123,14 @@ static int print_one(struct dead *dead, long long number, const char *text, cons
     }
     cJSON_Delete(death);
     cJSON_Delete(job);
-    return status;
 }
 
-/* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: no reply. */
-static redisReply *piece_with_errors(struct dead *dead, long long from, long long count)
+/* The texts of up to ERRORS_PIECE entries, each followed by its record. */
+static redisReply *piece_with_errors(struct ctl *ctl, long long from, long long count)
 {
-    return client_ask(dead->client, "EVAL %s 2 %s:dead %s:never %lld %lld",
-                      script_text(SCRIPT_ID_DEAD), dead->ns, dead->ns, from,
-                      count < ERRORS_PIECE ? count : ERRORS_PIECE);
+    const char *ns = ctl->options.namespace;
+    return ctl_ask(ctl, "EVAL %s 2 %s:dead %s:never %lld %lld", script_text(SCRIPT_ID_DEAD), ns, ns,
+                   from, count < ERRORS_PIECE ? count : ERRORS_PIECE);
 }
 
 static size_t jobs_in(const redisReply *reply)
@@ -142,32 +138,24 @@ static size_t jobs_in(const redisReply *reply)
     return reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
 }
 
-static int list(struct dead *dead)
+static int list(struct ctl *ctl)
 {
-    double limit = 50;
-    long long number = 0, count;
-    int status = CTL_OK;
-    if (!ctl_number(dead->ctl, "limit", 1, 1e9, &limit)) /* uncovered: slip */
-        return CTL_USAGE;
-    if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns)) /* uncovered: gone */
-        return ctl_no_answer(dead->ctl);
-    while (number < count && number < (long long)limit && status == CTL_OK) {
-        redisReply *reply = piece_with_errors(dead, number, (long long)limit - number);
-        if (!reply) /* uncovered: gone */
-            return ctl_no_answer(dead->ctl);
-        size_t got = jobs_in(reply);
-        for (size_t i = 0; i < got && status == CTL_OK; i++)
-            status = print_one(dead, ++number, reply->element[2 * i]->str,
-                               reply->element[2 * i + 1]->str);
+    long long limit = (long long)ctl_number(ctl, "limit", 1, 1e9, 50);
+    long long number = 0, count = ctl_integer(ctl, "LLEN", "dead");
+    size_t got = 1;
+    while (number < count && number < limit && got > 0) {
+        redisReply *reply = piece_with_errors(ctl, number, limit - number);
+        got = jobs_in(reply);
+        for (size_t i = 0; i < got; i++)
+            print_one(ctl, ++number, reply->element[2 * i]->str, reply->element[2 * i + 1]->str,
+                      false);
         freeReplyObject(reply);
-        if (got == 0) /* uncovered: gone */
-            break;
     }
-    if (!dead->ctl->json && count == 0)
+    if (!ctl->json && count == 0)
         out_line("there are no dead jobs");
-    else if (!dead->ctl->json && number < count)
+    else if (!ctl->json && number < count)
         out_line("and %lld more (--limit=COUNT)", count - number);
-    return status;
+    return CTL_OK;
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */
@@ -193,7 +181,7 @@ static bool is_id_of(const redisReply *entry, const char *id)
     return is;
 }
 
-static int say_missing(const char *name, bool by_number)
+static void say_missing(const char *name, bool by_number)
 {
     if (by_number)
         ctl_say("no dead job has the number %s; see gpuimgctl dead list", name);
@@ -202,24 +190,18 @@ static int say_missing(const char *name, bool by_number)
                 name, name);
     else
         ctl_say("no dead job has the id %s; see gpuimgctl dead list", name);
-    return CTL_FAILED;
 }
 
 /* Finds a dead job by "#" and its number, or by its id. If several have the id, takes the one that
  * died last. */
-static struct choice find(struct dead *dead, const char *name, int *status)
+static struct choice find(struct ctl *ctl, const char *name)
 {
     long long number = number_of(name);
     struct choice choice = {0};
     size_t got = PIECE;
-    *status = CTL_OK;
     for (long long from = number ? number - 1 : 0; !choice.entry && got == PIECE; from += PIECE) {
-        redisReply *reply = client_ask(dead->client, "LRANGE %s:dead %lld %lld", dead->ns, from,
-                                       number ? from : from + PIECE - 1);
-        if (!reply) { /* uncovered: gone */
-            *status = ctl_no_answer(dead->ctl);
-            return choice;
-        }
+        redisReply *reply = ctl_ask(ctl, "LRANGE %s:dead %lld %lld", ctl->options.namespace, from,
+                                    number ? from : from + PIECE - 1);
         got = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
         for (size_t i = 0; i < got && !choice.entry; i++)
             if (number || is_id_of(reply->element[i], name)) {
@@ -229,73 +211,73 @@ static struct choice find(struct dead *dead, const char *name, int *status)
         freeReplyObject(reply);
     }
     if (!choice.entry)
-        *status = say_missing(name, number != 0);
+        say_missing(name, number != 0);
     return choice;
 }
 
 /* ---- show ---------------------------------------------------------------------------------- */
 
 /* Jobs that died since the choice was found come before it in the list. */
-static int show_one(struct dead *dead, const struct choice *choice)
+static void show_one(struct ctl *ctl, const struct choice *choice)
 {
-    redisReply *reply = piece_with_errors(dead, choice->number - 1, ERRORS_PIECE);
-    if (!reply) /* uncovered: gone */
-        return ctl_no_answer(dead->ctl);
+    redisReply *reply = piece_with_errors(ctl, choice->number - 1, ERRORS_PIECE);
     const char *record = "";
     for (size_t i = 0; i < jobs_in(reply) && !*record; i++)
         if (strcmp(reply->element[2 * i]->str, choice->entry->str) == 0)
             record = reply->element[2 * i + 1]->str;
-    int status = print_one(dead, choice->number, choice->entry->str, record);
+    print_one(ctl, choice->number, choice->entry->str, record, true);
     freeReplyObject(reply);
-    return status;
 }
 
-static int show(struct dead *dead, int count, char **names)
+static int show(struct ctl *ctl, int count, char **names)
 {
-    int worst = CTL_OK;
-    dead->whole = true;
-    for (int i = 0; i < count && worst != CTL_UNAVAILABLE; i++) {
-        int status;
-        struct choice choice = find(dead, names[i], &status);
+    int status = CTL_OK;
+    for (int i = 0; i < count; i++) {
+        struct choice choice = find(ctl, names[i]);
         if (choice.entry)
-            status = show_one(dead, &choice);
+            show_one(ctl, &choice);
+        else
+            status = CTL_FAILED;
         freeReplyObject(choice.entry);
-        worst = status > worst ? status : worst;
     }
-    return worst;
+    return status;
 }
 
 /* ---- retry and drop ------------------------------------------------------------------------ */
 
-/* Moves the oldest dead job to the end of the queue. false: no reply. */
-static bool move_oldest(struct dead *dead, bool *moved)
+/* Moves the oldest dead job to the end of the queue. Returns false if there is none. */
+static bool move_oldest(struct ctl *ctl)
 {
-    redisReply *reply =
-        client_ask(dead->client, "LMOVE %s:dead %s:jobs RIGHT LEFT", dead->ns, dead->ns);
-    *moved = reply && reply->type == REDIS_REPLY_STRING;
+    const char *ns = ctl->options.namespace;
+    redisReply *reply = ctl_ask(ctl, "LMOVE %s:dead %s:jobs RIGHT LEFT", ns, ns);
+    bool moved = reply->type == REDIS_REPLY_STRING;
     freeReplyObject(reply);
-    return reply != NULL;
+    return moved;
 }
 
-/* Finds the job by its text, because its number changes when another job dies. */
-static int act_on(struct dead *dead, const struct choice *choice, bool retry)
+/* Finds the job by its text, because its number changes when another job dies. Returns false if it
+ * is no longer in the list. */
+static bool act_on(struct ctl *ctl, const struct choice *choice, bool retry)
 {
-    const char *script = script_text(SCRIPT_ID_REVIVE);
-    const char *argv[] = {"EVAL", script, "3", dead->list, dead->jobs, dead->never,
+    static const char *const names[] = {"dead", "jobs", "never"};
+    char keys[3][160];
+    const char *argv[] = {"EVAL", script_text(SCRIPT_ID_REVIVE), "3", keys[0], keys[1], keys[2],
                           choice->entry->str, retry ? "1" : "0"};
-    size_t lengths[] = {4, strlen(script), 1, strlen(dead->list), strlen(dead->jobs),
-                        strlen(dead->never), choice->entry->len, 1};
-    client_send_words(dead->client, 8, argv, lengths);
-    redisReply *reply = client_take(dead->client);
-    int status = CTL_OK;
-    if (!client_reply_ok(dead->client, reply, "EVAL")) { /* uncovered: gone */
-        status = ctl_no_answer(dead->ctl);
-    } else if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
+    size_t lengths[8];
+    for (int i = 0; i < 3; i++)
+        snprintf(keys[i], sizeof keys[i], "%s:%s", ctl->options.namespace, names[i]);
+    for (int i = 0; i < 8; i++)
+        lengths[i] = strlen(argv[i]);
+    lengths[6] = choice->entry->len;
+    client_send_words(ctl->client, 8, argv, lengths);
+    redisReply *reply = client_take(ctl->client);
+    if (!client_reply_ok(ctl->client, reply, "EVAL")) /* uncovered: gone */
+        ctl_no_answer(ctl);
+    bool found = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
+    if (!found)
         ctl_say("job #%lld is no longer in the list", choice->number);
-        status = CTL_FAILED;
-    }
     freeReplyObject(reply);
-    return status;
+    return found;
 }
 
 /* Reports one job: as a line, or in the array `jobs` if that is not NULL. */
@@ -314,105 +296,89 @@ static void say_one(const struct choice *choice, bool retry, cJSON *jobs)
 }
 
 /* Prints the number of jobs. jobs: the array of reported jobs, or NULL; this frees it. */
-static int say_count(struct dead *dead, long long count, bool retry, cJSON *jobs)
+static void say_count(struct ctl *ctl, long long count, bool retry, cJSON *jobs)
 {
+    const char *done = retry ? "retried" : "dropped";
     char text[SHOW_BYTES];
-    if (dead->ctl->json) {
+    if (ctl->json) {
         cJSON *json = cJSON_CreateObject();
-        cJSON_AddNumberToObject(json, retry ? "retried" : "dropped", (double)count);
+        cJSON_AddNumberToObject(json, done, (double)count);
         if (jobs && !cJSON_AddItemToObject(json, "jobs", jobs))
             cJSON_Delete(jobs);
-        return ctl_print_json(json);
+        ctl_print_json(ctl, json);
+    } else {
+        out_line("%s dead %s %s", show_count((double)count, text), count == 1 ? "job" : "jobs",
+                 done);
     }
-    out_line("%s dead %s %s", show_count((double)count, text), count == 1 ? "job" : "jobs",
-             retry ? "retried" : "dropped");
+}
+
+static int act_on_all(struct ctl *ctl, bool retry)
+{
+    long long count = ctl_integer(ctl, "LLEN", "dead"), done = 0;
+    while (retry && done < count && move_oldest(ctl)) /* jobs that die meanwhile stay */
+        done++;
+    if (!retry && count > 0)
+        freeReplyObject(ctl_ask(ctl, "DEL %s:dead %s:dead:errors", ctl->options.namespace,
+                                ctl->options.namespace));
+    say_count(ctl, retry ? done : count, retry, NULL);
     return CTL_OK;
 }
 
-static int act_on_all(struct dead *dead, bool retry)
-{
-    long long count = 0, done = 0;
-    bool moved = true;
-    if (!client_integer(dead->client, &count, "LLEN %s:dead", dead->ns) ||
-        (!retry && count > 0 &&
-         !client_integer(dead->client, &done, "DEL %s:dead %s:dead:errors", dead->ns, dead->ns)))
-        return ctl_no_answer(dead->ctl); /* uncovered: gone */
-    if (!retry)
-        return say_count(dead, count, false, NULL);
-    while (done < count && moved) { /* jobs that die meanwhile stay */
-        if (!move_oldest(dead, &moved)) /* uncovered: gone */
-            return ctl_no_answer(dead->ctl);
-        done += moved;
-    }
-    return say_count(dead, done, true, NULL);
-}
-
 /* Finds all jobs before it moves the first one, which changes the numbers of the others. */
-static int act_on_some(struct dead *dead, int count, char **names, bool retry)
+static int act_on_some(struct ctl *ctl, int count, char **names, bool retry)
 {
     struct choice *choices = calloc((size_t)count, sizeof *choices);
-    cJSON *jobs = dead->ctl->json ? cJSON_CreateArray() : NULL;
-    int worst = choices ? CTL_OK : CTL_FAULT, done = 0;
-    for (int i = 0; choices && i < count && worst != CTL_UNAVAILABLE; i++) {
-        int status;
-        choices[i] = find(dead, names[i], &status);
-        worst = status > worst ? status : worst;
-    }
-    for (int i = 0; choices && i < count && worst != CTL_UNAVAILABLE; i++) {
-        if (!choices[i].entry)
-            continue;
-        int status = act_on(dead, &choices[i], retry);
-        if (status == CTL_OK)
+    cJSON *jobs = ctl->json ? cJSON_CreateArray() : NULL;
+    int done = 0;
+    if (!choices)
+        ctl_out_of_memory(ctl, "the jobs");
+    for (int i = 0; i < count; i++)
+        choices[i] = find(ctl, names[i]);
+    for (int i = 0; i < count; i++) {
+        if (choices[i].entry && act_on(ctl, &choices[i], retry)) {
             say_one(&choices[i], retry, jobs);
-        done += status == CTL_OK;
-        worst = status > worst ? status : worst;
-    }
-    for (int i = 0; choices && i < count; i++)
+            done++;
+        }
         freeReplyObject(choices[i].entry);
+    }
     free(choices);
-    if (worst != CTL_UNAVAILABLE && (done > 0 || dead->ctl->json))
-        say_count(dead, done, retry, jobs);
-    else
-        cJSON_Delete(jobs);
-    return worst;
+    if (done > 0 || ctl->json)
+        say_count(ctl, done, retry, jobs);
+    return done == count ? CTL_OK : CTL_FAILED;
+}
+
+static enum verb read_verb(struct ctl *ctl, const char *name)
+{
+    for (int i = 0; i < VERBS; i++)
+        if (strcmp(name, verbs[i]) == 0)
+            return (enum verb)i;
+    const char *near = text_nearest(name, verbs, VERBS);
+    ctl_usage(ctl, "dead takes list, show, retry or drop, not \"%s\"%s%s%s", name,
+              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 int ctl_dead(struct ctl *ctl, int count, char **operands)
 {
-    static const char *const verbs[] = {"list", "show", "retry", "drop"};
-    struct dead dead = {.ctl = ctl, .ns = ctl->options.namespace};
-    const char *verb = count > 0 ? operands[0] : "list";
-    bool retry = strcmp(verb, "retry") == 0, drop = strcmp(verb, "drop") == 0;
-    bool all = ctl_value(ctl, "all") != NULL, listing = strcmp(verb, "list") == 0;
-    bool showing = strcmp(verb, "show") == 0;
-    if (!retry && !drop && !listing && !showing) {
-        const char *near = text_nearest(verb, verbs, 4);
-        return ctl_usage(ctl, "dead takes list, show, retry or drop, not \"%s\"%s%s%s", verb,
-                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    }
-    if (listing && count > 1) /* uncovered: slip */
-        return ctl_usage(ctl, "dead list takes no operand, but got \"%s\"", operands[1]);
-    if (showing && (all || count == 1))
-        return ctl_usage(ctl, "dead show needs ids, or numbers of the list such as '#1'%s",
-                         all ? "; it does not take --all" : "");
-    if (!listing && all == (count > 1))
-        return ctl_usage(ctl, all ? "--all already selects every dead job; drop the operand \"%s\""
-                                  : "dead %s needs ids, numbers of the list such as '#1' (in "
-                                    "quotes: a bare # begins a comment in a shell), or --all",
-                         all ? operands[1] : verb);
+    enum verb verb = count > 0 ? read_verb(ctl, operands[0]) : LIST;
+    bool all = ctl_value(ctl, "all") != NULL;
+    if (verb == LIST && count > 1) /* uncovered: slip */
+        ctl_usage(ctl, "dead list takes no operand, but got \"%s\"", operands[1]);
+    if (verb == SHOW && (all || count == 1))
+        ctl_usage(ctl, "dead show needs ids, or numbers of the list such as '#1'%s",
+                  all ? "; it does not take --all" : "");
+    if (verb != LIST && all == (count > 1))
+        ctl_usage(ctl, all ? "--all already selects every dead job; drop the operand \"%s\""
+                           : "dead %s needs ids, numbers of the list such as '#1' (in "
+                             "quotes: a bare # begins a comment in a shell), or --all",
+                  all ? operands[1] : verbs[verb]);
     for (int i = 1; i < count; i++)
         if (!*operands[i]) /* from an unset variable; it would match jobs without an id */
-            return ctl_usage(ctl, "a number or id is empty; give an id or a number such as '#1'");
-    int status = ctl_connect(ctl);
-    if (status)
-        return status;
-    dead.client = ctl->client;
-    snprintf(dead.list, sizeof dead.list, "%s:dead", dead.ns);
-    snprintf(dead.jobs, sizeof dead.jobs, "%s:jobs", dead.ns);
-    snprintf(dead.never, sizeof dead.never, "%s:never", dead.ns);
-    if (listing)
-        return list(&dead);
-    if (showing)
-        return show(&dead, count - 1, operands + 1);
-    return all ? act_on_all(&dead, retry) : act_on_some(&dead, count - 1, operands + 1, retry);
+            ctl_usage(ctl, "a number or id is empty; give an id or a number such as '#1'");
+    ctl_connect(ctl);
+    if (verb == LIST)
+        return list(ctl);
+    if (verb == SHOW)
+        return show(ctl, count - 1, operands + 1);
+    return all ? act_on_all(ctl, verb == RETRY)
+               : act_on_some(ctl, count - 1, operands + 1, verb == RETRY);
 }

@@ -31,14 +31,15 @@ int ctl_explain(struct ctl *ctl, int count, char **operands)
     char settings[CTL_VALUES_MAX][512];
     int last = 1;
     if (count != 1)
-        return ctl_usage(ctl, count ? "explain takes one JOBFILE, but got more"
-                                    : "JOBFILE is missing: give the file of the job to explain");
+        ctl_usage(ctl, count ? "explain takes one JOBFILE, but got more"
+                             : "JOBFILE is missing: give the file of the job to explain");
     if (ctl->file) {
         arguments[last++] = "-c";
         arguments[last++] = (char *)ctl->file;
     }
     for (int i = 0; i < ctl->setting_count; i++) {
-        snprintf(settings[i], sizeof settings[i], "--%.500s", ctl->settings[i]);
+        snprintf(settings[i], sizeof settings[i], "--%s=%.470s", ctl->settings[i].name,
+                 ctl->settings[i].value);
         arguments[last++] = settings[i];
     }
     if (ctl->json)

@@ -1,6 +1,7 @@
 /* main.c - gpuimgctl's command line: the table of commands, the option parser and -h. */
 #include <ctype.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,6 +104,17 @@ const struct ctl_command ctl_commands[] = {
 
 /* ---- shared by the commands ----------------------------------------------------------------- */
 
+void ctl_end(struct ctl *ctl, int status)
+{
+    client_close(ctl->client);
+    options_clear(&ctl->options);
+    if (out_failed()) {
+        ctl_say("cannot write to standard output");
+        status = status ? status : CTL_FAULT;
+    }
+    exit(status);
+}
+
 void ctl_say(const char *format, ...)
 {
     va_list args;
@@ -111,7 +123,7 @@ void ctl_say(const char *format, ...)
     va_end(args);
 }
 
-int ctl_usage(const struct ctl *ctl, const char *format, ...)
+void ctl_usage(struct ctl *ctl, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -119,7 +131,13 @@ int ctl_usage(const struct ctl *ctl, const char *format, ...)
     va_end(args);
     ctl_say("see gpuimgctl %s%s-h", ctl->command ? ctl->command->name : "",
             ctl->command ? " " : "");
-    return CTL_USAGE;
+    ctl_end(ctl, CTL_USAGE);
+}
+
+void ctl_out_of_memory(struct ctl *ctl, const char *what)
+{
+    ctl_say("out of memory for %s", what);
+    ctl_end(ctl, CTL_FAULT);
 }
 
 const char *ctl_value(const struct ctl *ctl, const char *name)
@@ -130,49 +148,64 @@ const char *ctl_value(const struct ctl *ctl, const char *name)
     return NULL;
 }
 
-bool ctl_number(const struct ctl *ctl, const char *name, double least, double most,
-                double *number)
+double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard)
 {
     const char *text = ctl_value(ctl, name);
     char *end;
     if (!text)
-        return true;
-    *number = strtod(text, &end);
-    if (end != text && !*end && *number >= least && *number <= most)
-        return true;
-    ctl_usage(ctl, "--%s is \"%s\"; it must be a number from %g to %g", name, text, least, most);
-    return false;
+        return standard;
+    double number = strtod(text, &end);
+    if (end == text || *end || !(number >= least && number <= most))
+        ctl_usage(ctl, "--%s is \"%s\"; it must be a number from %g to %g", name, text, least,
+                  most);
+    return number;
 }
 
-int ctl_connect(struct ctl *ctl)
+void ctl_connect(struct ctl *ctl)
 {
     struct error error = {0};
     ctl->client = client_open(&ctl->options, &error);
     if (ctl->client)
-        return CTL_OK;
+        return;
     ctl_say("%s", error.text);
-    return error.status == STATUS_BAD_JOB         ? CTL_CONFIGURATION
-           : error.status == STATUS_OUT_OF_MEMORY ? CTL_FAULT
-                                                  : CTL_UNAVAILABLE;
+    ctl_end(ctl, error.status == STATUS_BAD_JOB         ? CTL_CONFIGURATION
+                 : error.status == STATUS_OUT_OF_MEMORY ? CTL_FAULT
+                                                        : CTL_UNAVAILABLE);
 }
 
-int ctl_no_answer(const struct ctl *ctl)
+void ctl_no_answer(struct ctl *ctl)
 {
     ctl_say("%s", client_why(ctl->client));
-    return CTL_UNAVAILABLE;
+    ctl_end(ctl, CTL_UNAVAILABLE);
 }
 
-int ctl_print_json(cJSON *json)
+redisReply *ctl_ask(struct ctl *ctl, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = client_vask(ctl->client, format, args);
+    va_end(args);
+    if (!reply)
+        ctl_no_answer(ctl);
+    return reply;
+}
+
+long long ctl_integer(struct ctl *ctl, const char *command, const char *key)
+{
+    long long integer;
+    if (!client_integer(ctl->client, &integer, "%s %s:%s", command, ctl->options.namespace, key))
+        ctl_no_answer(ctl);
+    return integer;
+}
+
+void ctl_print_json(struct ctl *ctl, cJSON *json)
 {
     char *text = json ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
-    if (!text) { /* uncovered: memory */
-        ctl_say("out of memory for the answer");
-        return CTL_FAULT;
-    }
+    if (!text) /* uncovered: memory */
+        ctl_out_of_memory(ctl, "the answer");
     out_json(text);
     free(text);
-    return CTL_OK;
 }
 
 static bool is_one_line(const char *text)
@@ -182,13 +215,13 @@ static bool is_one_line(const char *text)
     return *text == '\0';
 }
 
-int ctl_print_text(const char *text)
+void ctl_print_text(struct ctl *ctl, const char *text)
 {
     struct error ignored = {0};
-    if (!is_one_line(text) || json_check(text, strlen(text), &ignored) != STATUS_OK)
-        return ctl_print_json(cJSON_Parse(text));
-    out_json(text);
-    return CTL_OK;
+    if (is_one_line(text) && json_check(text, strlen(text), &ignored) == STATUS_OK)
+        out_json(text);
+    else
+        ctl_print_json(ctl, cJSON_Parse(text));
 }
 
 /* ---- help ----------------------------------------------------------------------------------- */
@@ -217,13 +250,11 @@ static void print_option_help(const char *help)
 static void print_options(const struct ctl_option *table)
 {
     each_option (option, table) {
-        char left[80];
-        int length = snprintf(left, sizeof left, "  ");
+        char left[80], letter[8] = "";
         if (option->letter)
-            length += snprintf(left + length, sizeof left - (size_t)length, "-%c, ",
-                               option->letter);
-        snprintf(left + length, sizeof left - (size_t)length, "--%s%s%s", option->name,
-                 option->value ? "=" : "", option->value ? option->value : "");
+            snprintf(letter, sizeof letter, "-%c, ", option->letter);
+        snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, option->value ? "=" : "",
+                 option->value ? option->value : "");
         printf("%-*s ", HELP_COLUMN, left);
         print_option_help(option->help);
     }
@@ -257,23 +288,21 @@ static void print_help(const struct ctl_command *command)
 
 /* ---- the command line ----------------------------------------------------------------------- */
 
-static const struct ctl_command *find_command(const char *name)
-{
-    for (const struct ctl_command *command = ctl_commands; command->name; command++)
-        if (strcmp(command->name, name) == 0)
-            return command;
-    return NULL;
-}
-
-static int unknown_command(const struct ctl *ctl, const char *name)
+static void find_command(struct ctl *ctl, const char *name)
 {
     const char *names[sizeof ctl_commands / sizeof *ctl_commands];
     size_t count = 0;
-    for (const struct ctl_command *command = ctl_commands; command->name; command++)
+    for (const struct ctl_command *command = ctl_commands; command->name; command++) {
+        if (strcmp(command->name, name) == 0) {
+            ctl->command = command;
+            return;
+        }
         names[count++] = command->name;
+    }
     const char *near = text_nearest(name, names, count);
-    return near ? ctl_usage(ctl, "there is no command \"%s\"; did you mean %s?", name, near)
-                : ctl_usage(ctl, "there is no command \"%s\"", name);
+    if (near)
+        ctl_usage(ctl, "there is no command \"%s\"; did you mean %s?", name, near);
+    ctl_usage(ctl, "there is no command \"%s\"", name);
 }
 
 static size_t add_options(struct option *longs, char *letters, size_t count,
@@ -284,121 +313,81 @@ static size_t add_options(struct option *longs, char *letters, size_t count,
             char text[3] = {option->letter, option->value ? ':' : '\0', '\0'};
             strcat(letters, text);
         }
-        longs[count++] = (struct option){
-            option->name, option->value ? required_argument : no_argument, NULL, option->letter};
+        longs[count] = (struct option){
+            option->name, option->value ? required_argument : no_argument, NULL,
+            option->letter ? option->letter : UCHAR_MAX + 1 + (int)count};
+        count++;
     }
     return count;
 }
 
-static const char *name_of_letter(const struct ctl *ctl, int letter)
-{
-    const struct ctl_option *tables[] = {common_options, ctl->command->options};
-    for (size_t i = 0; i < 2; i++)
-        each_option (option, tables[i])
-            if (option->letter == letter)
-                return option->name;
-    return NULL;
-}
-
-static int bad_option(const struct ctl *ctl, const struct option *longs, size_t count,
-                      const char *argument)
+static void bad_option(struct ctl *ctl, const struct option *longs, size_t count,
+                       const char *argument)
 {
     const char *names[OPTIONS_MAX];
     char word[40] = "";
-    for (size_t i = 0; i < count; i++)
-        names[i] = longs[i].name;
     if (strncmp(argument, "--", 2) == 0)
         snprintf(word, sizeof word, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        names[i] = longs[i].name;
         if (strcmp(names[i], word) == 0)
-            return ctl_usage(ctl, "the option --%s %s", word,
-                             longs[i].has_arg ? "needs a value" : "takes no value");
+            ctl_usage(ctl, "the option --%s %s", word,
+                      longs[i].has_arg ? "needs a value" : "takes no value");
+    }
     const char *near = *word ? text_nearest(word, names, count) : NULL;
-    return near ? ctl_usage(ctl, "there is no option \"%s\"; did you mean --%s?", argument, near)
-                : ctl_usage(ctl, "there is no option \"%s\", or it needs a value", argument);
+    if (near)
+        ctl_usage(ctl, "there is no option \"%s\"; did you mean --%s?", argument, near);
+    ctl_usage(ctl, "there is no option \"%s\", or it needs a value", argument);
 }
 
-static void set_value(struct ctl *ctl, const char *name, const char *value)
+static void take_option(struct ctl *ctl, const char *name, const char *value)
 {
-    if (strcmp(name, "config") == 0)
-        ctl->file = value;
-    else if (strcmp(name, "json") == 0)
-        ctl->json = true;
-    if (ctl->value_count < CTL_VALUES_MAX) {
-        ctl->values[ctl->value_count].name = name;
-        ctl->values[ctl->value_count++].value = value ? value : "";
+    if (strcmp(name, "help") == 0) {
+        print_help(ctl->command);
+        ctl_end(ctl, CTL_OK);
     }
+    if (strcmp(name, "version") == 0) {
+        puts("gpuimgctl " GPUIMGD_VERSION);
+        ctl_end(ctl, CTL_OK);
+    }
+    if (ctl->value_count < CTL_VALUES_MAX)
+        ctl->values[ctl->value_count++] = (struct ctl_setting){name, value ? value : ""};
 }
 
-/* Returns whether text is --name=value with a name that only the configuration has. */
-static bool is_setting(const struct option *longs, size_t count, const char *text)
+/* Takes --name=value, splitting it, if only the configuration has the name. */
+static bool take_setting(struct ctl *ctl, char *text)
 {
-    char name[64];
-    size_t length = strcspn(text, "=");
-    if (strncmp(text, "--", 2) != 0 || text[length] != '=' || length - 2 >= sizeof name)
+    char *equals = strchr(text, '=');
+    if (strncmp(text, "--", 2) != 0 || !equals)
         return false;
-    snprintf(name, sizeof name, "%.*s", (int)length - 2, text + 2);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(longs[i].name, name) == 0)
-            return false;
-    return options_has(name);
+    *equals = '\0';
+    bool known = options_has(text + 2);
+    if (!known)
+        *equals = '=';
+    else if (ctl->setting_count < CTL_VALUES_MAX)
+        ctl->settings[ctl->setting_count++] = (struct ctl_setting){text + 2, equals + 1};
+    return known;
 }
 
-/* Moves the configuration's options from argv to ctl->settings, up to "--". Returns the new
- * argc. */
-static int take_settings(struct ctl *ctl, const struct option *longs, size_t count, int argc,
-                         char **argv)
-{
-    int kept = 1;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0) { /* uncovered: slip */
-            while (i < argc)
-                argv[kept++] = argv[i++];
-        } else if (!is_setting(longs, count, argv[i])) {
-            argv[kept++] = argv[i];
-        } else if (ctl->setting_count < CTL_VALUES_MAX) {
-            ctl->settings[ctl->setting_count++] = argv[i] + 2;
-        }
-    }
-    argv[kept] = NULL;
-    return kept;
-}
-
-/* Returns -1 if the command should run, with its operands from optind; otherwise the exit
- * status. */
-static int parse(struct ctl *ctl, int *argc, char **argv)
+static void parse(struct ctl *ctl, int argc, char **argv)
 {
     struct option longs[OPTIONS_MAX] = {0};
     char letters[2 * OPTIONS_MAX + 2] = ":";
     size_t count = add_options(longs, letters, 0, ctl->command->options);
-    int letter, index;
+    int value;
     count = add_options(longs, letters, count, common_options);
-    *argc = take_settings(ctl, longs, count, *argc, argv);
     opterr = 0;
-    optind = 1;
-    while (index = -1, (letter = getopt_long(*argc, argv, letters, longs, &index)) != -1) {
-        const char *name = index >= 0 ? longs[index].name : name_of_letter(ctl, letter);
-        if (letter == '?' || letter == ':' || !name)
-            return bad_option(ctl, longs, count, argv[optind - 1]);
-        if (strcmp(name, "help") == 0) {
-            print_help(ctl->command);
-            return CTL_OK;
-        }
-        if (strcmp(name, "version") == 0) {
-            puts("gpuimgctl " GPUIMGD_VERSION);
-            return CTL_OK;
-        }
-        set_value(ctl, name, optarg);
+    while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        const struct option *found = longs;
+        while (found->name && found->val != value)
+            found++;
+        if (found->name)
+            take_option(ctl, found->name, optarg);
+        else if (!take_setting(ctl, argv[optind - 1]))
+            bad_option(ctl, longs, count, argv[optind - 1]);
     }
-    return -1;
-}
-
-static bool set_option(struct options *options, const char *name, size_t length,
-                       const char *value, struct error *error)
-{
-    char copy[64];
-    snprintf(copy, sizeof copy, "%.*s", (int)length, name);
-    return options_set(options, copy, value, error);
+    ctl->file = ctl_value(ctl, "config");
+    ctl->json = ctl_value(ctl, "json") != NULL;
 }
 
 static bool load(struct ctl *ctl, struct error *error)
@@ -409,11 +398,9 @@ static bool load(struct ctl *ctl, struct error *error)
     if (!options_init(options, error) ||
         ((ctl->file || access(file, F_OK) == 0) && !options_load(options, file, NULL, error)))
         return false;
-    for (int i = 0; i < ctl->setting_count; i++) {
-        size_t length = strcspn(ctl->settings[i], "=");
-        if (!set_option(options, ctl->settings[i], length, ctl->settings[i] + length + 1, error))
+    for (int i = 0; i < ctl->setting_count; i++)
+        if (!options_set(options, ctl->settings[i].name, ctl->settings[i].value, error))
             return false; /* uncovered: slip */
-    }
     for (size_t i = 0; i < 2; i++) {
         const char *value = ctl_value(ctl, direct[i]);
         if (value && !options_set(options, direct[i], value, error))
@@ -422,29 +409,10 @@ static bool load(struct ctl *ctl, struct error *error)
     return options_check(options, error);
 }
 
-static int run(struct ctl *ctl, int count, char **operands)
-{
-    struct error error = {0};
-    int status = CTL_CONFIGURATION;
-    const struct ctl_command *command = ctl->command;
-    if (!load(ctl, &error))
-        ctl_say("%s", error.text);
-    else if (count > 0 && !*command->operands)
-        status = ctl_usage(ctl, "%s takes no operand, but got \"%s\"", command->name, operands[0]);
-    else
-        status = command->run(ctl, count, operands);
-    client_close(ctl->client);
-    options_clear(&ctl->options);
-    if (out_failed()) {
-        ctl_say("cannot write to standard output");
-        status = status ? status : CTL_FAULT;
-    }
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     struct ctl ctl = {0};
+    struct error error = {0};
     log_init();
     signal(SIGPIPE, SIG_IGN);
     const char *name = argc > 1 ? argv[1] : "-h";
@@ -457,12 +425,14 @@ int main(int argc, char **argv)
         return CTL_OK;
     }
     if (name[0] == '-')
-        return ctl_usage(&ctl, "put the command before \"%s\"", name);
-    ctl.command = find_command(name);
-    if (!ctl.command)
-        return unknown_command(&ctl, name);
-    argc--;
-    argv++;
-    int status = parse(&ctl, &argc, argv);
-    return status >= 0 ? status : run(&ctl, argc - optind, argv + optind);
+        ctl_usage(&ctl, "put the command before \"%s\"", name);
+    find_command(&ctl, name);
+    parse(&ctl, --argc, ++argv);
+    if (!load(&ctl, &error)) {
+        ctl_say("%s", error.text);
+        ctl_end(&ctl, CTL_CONFIGURATION);
+    }
+    if (optind < argc && !*ctl.command->operands)
+        ctl_usage(&ctl, "%s takes no operand, but got \"%s\"", name, argv[optind]);
+    ctl_end(&ctl, ctl.command->run(&ctl, argc - optind, argv + optind));
 }

@@ -15,19 +15,24 @@
 #define SAMPLE_EACH_S 0.5
 #define BAR_COLUMNS   24
 
-void progress_begin(struct progress *progress, bool json, bool verbose)
+static const char *const ends[PROGRESS_ENDS] = {"done", "failed", "dead", "cancelled", "unwritten"};
+
+void progress_begin(struct progress *progress, struct ctl *ctl, bool verbose)
 {
-    memset(progress, 0, sizeof *progress);
-    progress->json = json;
-    progress->bar = isatty(STDERR_FILENO);
-    progress->verbose = verbose || !isatty(STDOUT_FILENO);
-    progress->began_s = clock_now_s();
+    *progress = (struct progress){
+        .ctl = ctl,
+        .bar = isatty(STDERR_FILENO),
+        .verbose = verbose || !isatty(STDOUT_FILENO),
+        .began_s = clock_now_s(),
+    };
 }
 
 uint64_t progress_ended(const struct progress *progress)
 {
-    return progress->done + progress->failed + progress->dead + progress->cancelled +
-           progress->unwritten;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < PROGRESS_ENDS; i++)
+        sum += progress->ended[i];
+    return sum;
 }
 
 void progress_hide(struct progress *progress)
@@ -37,13 +42,14 @@ void progress_hide(struct progress *progress)
     progress->shown = false;
 }
 
-static int print_unwritten(const cJSON *result, const cJSON *unwritten)
+/* Adds the results that were not written. Returns NULL if memory is short. */
+static cJSON *with_unwritten(const cJSON *result, const cJSON *unwritten)
 {
     cJSON *line = cJSON_Duplicate(result, true);
     if (line && cJSON_AddItemToObject(line, "unwritten", cJSON_Duplicate(unwritten, true)))
-        return ctl_print_json(line);
+        return line;
     cJSON_Delete(line);
-    return ctl_print_json(NULL);
+    return NULL;
 }
 
 void progress_result(struct progress *progress, const cJSON *result, const char *text,
@@ -51,24 +57,20 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
 {
     const char *status = show_text(result, "status");
     bool lost = cJSON_GetArraySize(unwritten) > 0, done = strcmp(status, "done") == 0;
-    if (done && lost)
-        progress->unwritten++;
-    else if (done)
-        progress->done++;
-    else if (strcmp(status, "dead") == 0)
-        progress->dead++;
-    else if (strcmp(status, "cancelled") == 0)
-        progress->cancelled++;
-    else
-        progress->failed++;
+    enum progress_end end = done && lost                       ? PROGRESS_UNWRITTEN
+                            : done                             ? PROGRESS_DONE
+                            : strcmp(status, "dead") == 0      ? PROGRESS_DEAD
+                            : strcmp(status, "cancelled") == 0 ? PROGRESS_CANCELLED
+                                                               : PROGRESS_FAILED;
+    progress->ended[end]++;
     /* The caller has already reported unwritten results. */
-    if (!progress->json && done && (lost || !progress->verbose))
+    if (!progress->ctl->json && done && (lost || !progress->verbose))
         return;
     progress_hide(progress);
-    if (progress->json && lost)
-        print_unwritten(result, unwritten);
-    else if (progress->json)
-        ctl_print_text(text);
+    if (progress->ctl->json && lost)
+        ctl_print_json(progress->ctl, with_unwritten(result, unwritten));
+    else if (progress->ctl->json)
+        ctl_print_text(progress->ctl, text);
     else
         show_result(result, name, files);
 }
@@ -99,23 +101,26 @@ static unsigned columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int write_bar(const struct progress *progress, char *text, size_t size)
 {
-    uint64_t ended = progress_ended(progress), total = progress->total;
-    if (total < progress->sent) /* uncovered: screen */
-        total = progress->sent;
-    if (total < ended) /* results may come from jobs whose push Redis did not acknowledge */
-        total = ended; /* uncovered: screen */
+    uint64_t ended = progress_ended(progress), done = progress->ended[PROGRESS_DONE];
+    /* Results may come from jobs whose push Redis did not acknowledge. */
+    uint64_t total = larger(larger(progress->total, progress->sent), ended);
+    uint64_t failed = ended - done + progress->refused;
     int filled = total ? (int)(ended * BAR_COLUMNS / total) : 0;
-    char done[SHOW_BYTES], all[SHOW_BYTES], failed[SHOW_BYTES];
+    char count[SHOW_BYTES], all[SHOW_BYTES];
     int length = snprintf(text, size, "[%.*s%.*s] %s/%s done", filled,
                           "########################", BAR_COLUMNS - filled,
-                          "------------------------", show_count((double)progress->done, done),
+                          "------------------------", show_count((double)done, count),
                           show_count((double)total, all));
-    if (ended - progress->done + progress->refused > 0)
+    if (failed > 0)
         length += snprintf(text + length, size - (size_t)length, ", %s failed",
-                           show_count((double)(ended - progress->done + progress->refused),
-                                      failed));
+                           show_count((double)failed, count));
     return length;
 }
 
@@ -126,17 +131,18 @@ void progress_draw(struct progress *progress)
     if (!progress->bar || (progress->shown && now_s - progress->drawn_s < DRAW_EACH_S))
         return;
     double images_s = rate(progress, now_s);
-    uint64_t total = progress->total > progress->sent ? progress->total : progress->sent;
+    uint64_t total = larger(progress->total, progress->sent);
     uint64_t ended = progress_ended(progress) + progress->refused;
     int length = write_bar(progress, text, sizeof text);
+    char *rest = text + length;
+    size_t room = sizeof text - (size_t)length;
     if (*progress->note)
-        snprintf(text + length, sizeof text - (size_t)length, "  %s", progress->note);
+        snprintf(rest, room, "  %s", progress->note);
     else if (images_s > 0 && ended < total)
-        snprintf(text + length, sizeof text - (size_t)length, "  %s images/s  %s left",
-                 show_rate(images_s, per_s), show_time((double)(total - ended) / images_s, left));
+        snprintf(rest, room, "  %s images/s  %s left", show_rate(images_s, per_s),
+                 show_time((double)(total - ended) / images_s, left));
     else if (images_s > 0)
-        snprintf(text + length, sizeof text - (size_t)length, "  %s images/s",
-                 show_rate(images_s, per_s));
+        snprintf(rest, room, "  %s images/s", show_rate(images_s, per_s));
     text[columns() - 1 < sizeof text ? columns() - 1 : sizeof text - 1] = '\0';
     out_status(text);
     progress->shown = true;
@@ -145,20 +151,15 @@ void progress_draw(struct progress *progress)
 
 /* ---- the summary --------------------------------------------------------------------------- */
 
-static int print_json(const struct progress *progress, bool waited, double seconds)
+static void print_json(const struct progress *progress, bool waited, double seconds)
 {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddNumberToObject(json, "sent", (double)progress->sent);
     cJSON_AddNumberToObject(json, "not_sent", (double)progress->refused);
-    if (waited) {
-        cJSON_AddNumberToObject(json, "done", (double)progress->done);
-        cJSON_AddNumberToObject(json, "failed", (double)progress->failed);
-        cJSON_AddNumberToObject(json, "dead", (double)progress->dead);
-        cJSON_AddNumberToObject(json, "cancelled", (double)progress->cancelled);
-        cJSON_AddNumberToObject(json, "unwritten", (double)progress->unwritten);
-    }
+    for (size_t i = 0; i < PROGRESS_ENDS && waited; i++)
+        cJSON_AddNumberToObject(json, ends[i], (double)progress->ended[i]);
     cJSON_AddNumberToObject(json, "seconds", seconds);
-    return ctl_print_json(json);
+    ctl_print_json(progress->ctl, json);
 }
 
 static void put_count(const char *what, uint64_t count)
@@ -182,21 +183,20 @@ static void say_sent(const struct progress *progress)
 void progress_end(struct progress *progress, bool waited)
 {
     double seconds = clock_now_s() - progress->began_s;
+    double done = (double)progress->ended[PROGRESS_DONE];
     char count[SHOW_BYTES], age[SHOW_BYTES];
     progress_hide(progress);
-    if (progress->json) {
+    if (progress->ctl->json) {
         print_json(progress, waited, seconds);
     } else if (!waited) {
         say_sent(progress);
     } else {
-        out_put("%s done in %s", show_count((double)progress->done, count),
-                show_age(seconds, age));
-        if (progress->done > 1 && seconds > 0)
-            out_put(" (%s images/s)", show_rate((double)progress->done / seconds, count));
-        put_count("failed", progress->failed);
-        put_count("dead", progress->dead);
-        put_count("cancelled", progress->cancelled);
-        put_count("not written", progress->unwritten);
+        out_put("%s done in %s", show_count(done, count), show_age(seconds, age));
+        if (done > 1 && seconds > 0)
+            out_put(" (%s images/s)", show_rate(done / seconds, count));
+        for (size_t i = PROGRESS_FAILED; i < PROGRESS_UNWRITTEN; i++)
+            put_count(ends[i], progress->ended[i]);
+        put_count("not written", progress->ended[PROGRESS_UNWRITTEN]);
         put_count("not sent", progress->refused);
         out_end();
     }

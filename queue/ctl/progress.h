@@ -12,13 +12,20 @@
 
 #include <cjson/cJSON.h>
 
+#include "queue/ctl/ctl.h"
+
 #define PROGRESS_SAMPLES 16
 
+/* How a job ended. UNWRITTEN: it is done, but a result file was not written. */
+enum progress_end { PROGRESS_DONE, PROGRESS_FAILED, PROGRESS_DEAD, PROGRESS_CANCELLED,
+                    PROGRESS_UNWRITTEN, PROGRESS_ENDS };
+
 struct progress {
-    bool bar, json, verbose;   /* verbose: a line for each job */
+    struct ctl *ctl;
+    bool bar, verbose;         /* verbose: a line for each job */
     uint64_t total;            /* images; 0: not known yet */
-    uint64_t sent, done, failed, dead, cancelled;
-    uint64_t unwritten, refused; /* done, but a result file was not written; never sent */
+    uint64_t sent, refused;    /* refused: never sent */
+    uint64_t ended[PROGRESS_ENDS];
     double began_s, drawn_s;   /* CLOCK_MONOTONIC */
     struct { double at_s; uint64_t ended; } samples[PROGRESS_SAMPLES]; /* a ring, for the rate */
     unsigned sample;
@@ -26,7 +33,7 @@ struct progress {
     char note[160];            /* shown instead of the rate; "": none */
 };
 
-void progress_begin(struct progress *progress, bool json, bool verbose);
+void progress_begin(struct progress *progress, struct ctl *ctl, bool verbose);
 /* Counts and prints one result. `text` is its JSON; `name` and `files` are those of show_result;
  * `unwritten` comes from key_transfer_download, or is NULL. */
 void progress_result(struct progress *progress, const cJSON *result, const char *text,

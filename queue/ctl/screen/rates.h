@@ -18,6 +18,15 @@
 
 extern const char *const rates_stages[RATES_STAGES];
 
+/* Per second: images, pixels and bytes. Since the last snapshot: the time in ms in each stage, and
+ * the jobs that passed it. */
+enum rates_counter {
+    RATES_IMAGES, RATES_PIXELS, RATES_BYTES_IN, RATES_BYTES_OUT,
+    RATES_STAGE_MS,
+    RATES_STAGE_JOBS = RATES_STAGE_MS + RATES_STAGES,
+    RATES_COUNTERS = RATES_STAGE_JOBS + RATES_STAGES
+};
+
 /* A GPU's activity since the last snapshot. */
 struct rates_device {
     char name[16];
@@ -27,26 +36,19 @@ struct rates_device {
 
 struct rates {
     bool known;
-    double images_s, pixels_s, bytes_in_s, bytes_out_s; /* per second */
-    /* Since the last snapshot: time in each stage, and jobs that passed it. */
-    double stage_ms[RATES_STAGES], stage_jobs[RATES_STAGES];
+    double of[RATES_COUNTERS];
     struct rates_device devices[RATES_DEVICES];
     size_t device_count;
 };
 
-struct rates_memory;
-
-struct rates_memory *rates_create(void);
-void rates_destroy(struct rates_memory *memory);
-
 /* Computes the rates of a new snapshot and forgets daemons that are gone. Returns false if out of
  * memory. */
-bool rates_update(struct rates_memory *memory, const struct overview *overview);
+bool rates_update(const struct overview *overview);
 /* The rates of a daemon by its index in the last overview. Valid until the next rates_update. */
-const struct rates *rates_of(const struct rates_memory *memory, size_t daemon);
+const struct rates *rates_of(size_t daemon);
 /* The mean over all devices. The result has no name. */
 struct rates_device rates_all_devices(const struct rates *rates);
 /* The sum over all daemons. */
-struct rates rates_sum(const struct rates_memory *memory);
+struct rates rates_sum(void);
 
 #endif

@@ -76,15 +76,13 @@ int ctl_status(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
     struct overview overview;
-    int status = ctl_connect(ctl);
-    if (status)
-        return status;
+    ctl_connect(ctl);
     if (!overview_read(&overview, ctl->client, ctl->options.namespace, true))
-        return ctl_no_answer(ctl);
+        ctl_no_answer(ctl);
     if (ctl->json)
-        status = ctl_print_json(overview_json(&overview));
+        ctl_print_json(ctl, overview_json(&overview));
     else
         print_screen(ctl, &overview);
     overview_clear(&overview);
-    return status;
+    return CTL_OK;
 }

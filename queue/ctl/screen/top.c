@@ -37,7 +37,6 @@ static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "e
 
 struct top {
     struct ctl *ctl;
-    struct rates_memory *rates;
     bool screen;            /* standard output is a terminal and is redrawn */
     int keys;               /* descriptor of the keyboard; -1: none */
     struct termios before;  /* the terminal's mode, restored at the end */
@@ -144,7 +143,7 @@ static void draw_queue(const struct top *top, const struct overview *overview)
 
 static void draw_sum(const struct top *top, const struct overview *overview)
 {
-    struct rates sum = rates_sum(top->rates);
+    struct rates sum = rates_sum();
     double done = 0, failed = 0, retried = 0;
     char a[SHOW_BYTES], b[SHOW_BYTES], c[SHOW_BYTES], d[SHOW_BYTES];
     for (size_t i = 0; i < overview->daemon_count; i++) {
@@ -154,9 +153,9 @@ static void draw_sum(const struct top *top, const struct overview *overview)
         retried += show_number(stats, "retried");
     }
     if (sum.known)
-        out_put("%s images/s   %s MP/s   in %s/s   out %s/s", show_rate(sum.images_s, a),
-                show_rate(sum.pixels_s / 1e6, b), show_bytes(sum.bytes_in_s, c),
-                show_bytes(sum.bytes_out_s, d));
+        out_put("%s images/s   %s MP/s   in %s/s   out %s/s", show_rate(sum.of[RATES_IMAGES], a),
+                show_rate(sum.of[RATES_PIXELS] / 1e6, b), show_bytes(sum.of[RATES_BYTES_IN], c),
+                show_bytes(sum.of[RATES_BYTES_OUT], d));
     else
         out_put("images/s: not known yet");
     end_line(top);
@@ -180,8 +179,9 @@ static double in_stage(const struct overview *overview, const char *name)
 static void draw_mean(const struct rates *sum, const char *name)
 {
     for (size_t i = 0; i < RATES_STAGES; i++) {
-        if (strcmp(rates_stages[i], name) == 0 && sum->stage_jobs[i] > 0) {
-            out_put(" %8.1f", sum->stage_ms[i] / sum->stage_jobs[i]);
+        double jobs = sum->of[RATES_STAGE_JOBS + i];
+        if (strcmp(rates_stages[i], name) == 0 && jobs > 0) {
+            out_put(" %8.1f", sum->of[RATES_STAGE_MS + i] / jobs);
             return;
         }
     }
@@ -190,7 +190,7 @@ static void draw_mean(const struct rates *sum, const char *name)
 
 static void draw_stages(const struct top *top, const struct overview *overview)
 {
-    struct rates sum = rates_sum(top->rates);
+    struct rates sum = rates_sum();
     out_put("%-8s", "stage");
     for (size_t i = 0; i < STAGES; i++)
         out_put(" %8s", stages[i]);
@@ -228,8 +228,8 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     if (all > 0) /* uncovered: screen */
         snprintf(streams, sizeof streams, "%.0f/%.0f", show_number(stats, "streams_busy"), all);
     if (rates->known) {
-        show_rate(rates->images_s, images);
-        show_rate(rates->pixels_s / 1e6, pixels);
+        show_rate(rates->of[RATES_IMAGES], images);
+        show_rate(rates->of[RATES_PIXELS] / 1e6, pixels);
     }
     out_put("%-*.*s %-7.7s %-8.8s %5lld", top->name_columns, top->name_columns, daemon->name,
             engine, stats ? state : "silent", daemon->leases);
@@ -283,7 +283,7 @@ static void draw_daemons(struct top *top, const struct overview *overview)
             top->wide ? "      up" : "");
     end_line(top);
     for (; shown < count; shown++) {
-        const struct rates *rates = rates_of(top->rates, shown);
+        const struct rates *rates = rates_of(shown);
         size_t lines = rates->device_count > 1 ? 2 : 1;
         if (lines > left) /* uncovered: screen */
             break;
@@ -319,15 +319,15 @@ static void draw(struct top *top, const struct overview *overview)
     show(top);
 }
 
-static int print_json(const struct top *top, const struct overview *overview)
+static void print_json(const struct top *top, const struct overview *overview)
 {
-    struct rates sum = rates_sum(top->rates);
+    struct rates sum = rates_sum();
     cJSON *json = overview_json(overview);
     if (json && sum.known) {
-        cJSON_AddNumberToObject(json, "images_s", sum.images_s);
-        cJSON_AddNumberToObject(json, "mp_s", sum.pixels_s / 1e6);
-        cJSON_AddNumberToObject(json, "in_mb_s", sum.bytes_in_s / 1e6);
-        cJSON_AddNumberToObject(json, "out_mb_s", sum.bytes_out_s / 1e6);
+        cJSON_AddNumberToObject(json, "images_s", sum.of[RATES_IMAGES]);
+        cJSON_AddNumberToObject(json, "mp_s", sum.of[RATES_PIXELS] / 1e6);
+        cJSON_AddNumberToObject(json, "in_mb_s", sum.of[RATES_BYTES_IN] / 1e6);
+        cJSON_AddNumberToObject(json, "out_mb_s", sum.of[RATES_BYTES_OUT] / 1e6);
     }
     struct rates_device devices = rates_all_devices(&sum);
     if (json && sum.device_count > 0) {
@@ -335,32 +335,32 @@ static int print_json(const struct top *top, const struct overview *overview)
         if (devices.overlap > 0)
             cJSON_AddNumberToObject(json, "overlap", devices.overlap);
     }
-    return ctl_print_json(json);
+    ctl_print_json(top->ctl, json);
 }
 
 /* ---- the main loop ------------------------------------------------------------------------- */
 
-static int turn(struct top *top)
+/* Returns false if Redis does not reply. */
+static bool turn(struct top *top)
 {
     struct overview overview;
-    int status = CTL_OK;
     if (!overview_read(&overview, top->ctl->client, top->ctl->options.namespace, true))
-        return CTL_UNAVAILABLE;
-    if (!rates_update(top->rates, &overview)) /* uncovered: screen */
-        status = CTL_FAULT;
-    else if (top->ctl->json)
-        status = print_json(top, &overview);
+        return false;
+    if (!rates_update(&overview)) { /* uncovered: screen */
+        close_screen(top);
+        ctl_out_of_memory(top->ctl, "the rates");
+    }
+    if (top->ctl->json)
+        print_json(top, &overview);
     else
         draw(top, &overview);
     overview_clear(&overview);
-    return status;
+    return true;
 }
 
 /* Shows the error until Redis is back. */
 static void draw_trouble(const struct top *top)
 {
-    if (!top->screen) /* uncovered: screen */
-        return;
     out_raw(HOME);
     out_put("%s; trying again", client_why(top->ctl->client));
     end_line(top);
@@ -371,29 +371,22 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
     struct top top = {.ctl = ctl};
-    double interval_s = 1, turns = 1e15;
-    if (!ctl_number(ctl, "interval", 0.05, 3600, &interval_s) ||
-        !ctl_number(ctl, "count", 1, 1e15, &turns))
-        return CTL_USAGE;
-    int status = ctl_connect(ctl);
-    if (status)
-        return status;
-    top.rates = rates_create();
+    double interval_s = ctl_number(ctl, "interval", 0.05, 3600, 1);
+    double turns = ctl_number(ctl, "count", 1, 1e15, 1e15);
+    bool there = true;
+    ctl_connect(ctl);
     client_catch_interrupt();
     open_screen(&top);
     while (!top.quit && !client_interrupted() && !out_failed()) {
-        status = turn(&top);
-        if (status == CTL_UNAVAILABLE && top.screen)
+        there = turn(&top);
+        if (!there && top.screen)
             draw_trouble(&top);
-        else if (status) /* uncovered: screen */
-            break;
-        if (--turns < 1)
+        if ((!there && !top.screen) || --turns < 1)
             break;
         client_pause(ctl->client, interval_s);
     }
     close_screen(&top);
-    rates_destroy(top.rates);
-    if (status == CTL_UNAVAILABLE && !client_interrupted() && !top.quit) /* uncovered: gone */
-        return ctl_no_answer(ctl);
-    return status == CTL_FAULT ? CTL_FAULT : CTL_OK;
+    if (!there && !client_interrupted() && !top.quit) /* uncovered: gone */
+        ctl_no_answer(ctl);
+    return CTL_OK;
 }

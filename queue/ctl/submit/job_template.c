@@ -42,56 +42,51 @@ static const char *format_of(const cJSON *output)
 
 /* ---- the template -------------------------------------------------------------------------- */
 
-static int out_of_memory(const char *what) /* uncovered: memory */
-{
-    ctl_say("out of memory for %s", what);
-    return CTL_FAULT;
-}
-
-static int read_template(struct job_template *template, struct ctl *ctl)
+static void read_template(struct job_template *template, struct ctl *ctl)
 {
     const char *name = ctl_value(ctl, "job-file");
     struct error error = {0};
     size_t length;
-    if (!name)
-        return (template->job = cJSON_CreateObject()) ? CTL_OK : out_of_memory("a job");
+    if (!name) {
+        template->job = cJSON_CreateObject();
+        return;
+    }
     char *text = ops_read_file(name, &length, &error);
     if (!text) {
         ctl_say("%s", error.text);
-        return CTL_NO_INPUT;
+        ctl_end(ctl, CTL_NO_INPUT);
     }
     template->job = json_parse(text, length, "meta", &error);
     free(text);
     if (error.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory */
-        return out_of_memory("a job");
+        ctl_out_of_memory(ctl, "a job");
     if (!template->job)
-        return ctl_usage(ctl, "%s: %s", name, error.text);
+        ctl_usage(ctl, "%s: %s", name, error.text);
     if (!cJSON_IsObject(template->job))
-        return ctl_usage(ctl, "%s must hold a job as a JSON object", name);
+        ctl_usage(ctl, "%s must hold a job as a JSON object", name);
     cJSON_DeleteItemFromObjectCaseSensitive(template->job, "input"); /* FILE replaces it */
-    return CTL_OK;
 }
 
-static int read_ops(struct job_template *template, struct ctl *ctl)
+static void read_ops(struct job_template *template, struct ctl *ctl)
 {
     const char *text = ctl_value(ctl, "ops"), *file = ctl_value(ctl, "ops-file");
     struct error error = {0};
-    cJSON *ops = NULL;
     if (text && file)
-        return ctl_usage(ctl, "--ops and --ops-file both give operations; use one of them");
+        ctl_usage(ctl, "--ops and --ops-file both give operations; use one of them");
     if (!text && !file)
-        return CTL_OK;
+        return;
     if (get(template->job, "ops") || get(template->job, "outputs"))
-        return ctl_usage(ctl, "--ops%s and the job both give operations; use one of them",
-                         file ? "-file" : "");
-    ops = text ? ops_parse(text, &error) : ops_load(file, &error);
+        ctl_usage(ctl, "--ops%s and the job both give operations; use one of them",
+                  file ? "-file" : "");
+    cJSON *ops = text ? ops_parse(text, &error) : ops_load(file, &error);
     if (error.status == STATUS_INPUT_UNREADABLE) {
         ctl_say("%s", error.text);
-        return CTL_NO_INPUT;
+        ctl_end(ctl, CTL_NO_INPUT);
     }
     if (error.status)
-        return ctl_usage(ctl, "%s", error.text);
-    return json_set(template->job, "ops", ops) ? CTL_OK : out_of_memory("the operations");
+        ctl_usage(ctl, "%s", error.text);
+    if (!json_set(template->job, "ops", ops))
+        ctl_out_of_memory(ctl, "the operations");
 }
 
 /* Keeps values as text, so that numbers keep their digits. Only the keys in `trees` are parsed,
@@ -109,85 +104,80 @@ static cJSON *read_value(const char *key, const char *text)
 }
 
 /* Applies each --set=key=value. */
-static int read_sets(struct job_template *template, struct ctl *ctl)
+static void read_sets(struct job_template *template, struct ctl *ctl)
 {
     for (int i = 0; i < ctl->value_count; i++) {
         const char *text = ctl->values[i].value, *equals = strchr(text, '=');
         if (strcmp(ctl->values[i].name, "set") != 0)
             continue;
         if (!equals || equals == text)
-            return ctl_usage(ctl, "--set is \"%s\"; it must be KEY=JSON", text);
+            ctl_usage(ctl, "--set is \"%s\"; it must be KEY=JSON", text);
         char *key = strndup(text, (size_t)(equals - text));
-        if (key && strcmp(key, "input") == 0) {
-            free(key);
-            return ctl_usage(ctl, "--set is \"%s\"; give the input as FILE instead", text);
-        }
-        bool ok = key && json_set(template->job, key, read_value(key, equals + 1));
+        if (key && strcmp(key, "input") == 0)
+            ctl_usage(ctl, "--set is \"%s\"; give the input as FILE instead", text);
+        if (!key || !json_set(template->job, key, read_value(key, equals + 1)))
+            ctl_out_of_memory(ctl, "--set"); /* uncovered: memory */
         free(key);
-        if (!ok) /* uncovered: memory */
-            return out_of_memory("--set");
     }
     if (*template->reply_to && (get(template->job, "meta") || get(template->job, "reply_to")))
-        return ctl_usage(ctl, "--wait and --keys set meta and reply_to; remove them from the job");
-    return CTL_OK;
+        ctl_usage(ctl, "--wait and --keys set meta and reply_to; remove them from the job");
 }
 
-static int read_id(struct job_template *template, struct ctl *ctl)
+static void read_id(struct job_template *template, struct ctl *ctl)
 {
     cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(template->job, "id");
     const char *given = ctl_value(ctl, "id"), *id = given ? given : cJSON_GetStringValue(own);
     char made[sizeof template->run + 8];
-    bool is_text = !own || cJSON_IsString(own);
+    if (own && !cJSON_IsString(own))
+        ctl_usage(ctl, "the job's id must be a string");
     snprintf(made, sizeof made, "%s-%%i", template->run);
     if (!id && !*template->reply_to && !get(template->job, "unique"))
         id = made; /* so that the user can read the result */
     template->id = id ? strdup(id) : NULL;
+    if (id && !template->id)
+        ctl_out_of_memory(ctl, "an id");
     cJSON_Delete(own);
-    if (!is_text)
-        return ctl_usage(ctl, "the job's id must be a string");
-    return id && !template->id ? out_of_memory("an id") : CTL_OK;
 }
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
-static int check_format(struct ctl *ctl, const char **format)
+/* Returns the name of the format, NULL if --format is not given. */
+static const char *read_format(struct ctl *ctl)
 {
     const char *name = ctl_value(ctl, "format");
     const struct format *found = name ? format_by_name(name) : NULL;
     char known[FORMAT_LIST_BYTES];
-    *format = found ? found->name : NULL;
-    if (!name || found)
-        return CTL_OK;
-    return ctl_usage(ctl, "--format is \"%s\"; it must be %s", name,
-                     format_list(FORMAT_NAMES, 0, "%s", " or ", known));
+    if (name && !found)
+        ctl_usage(ctl, "--format is \"%s\"; it must be %s", name,
+                  format_list(FORMAT_NAMES, 0, "%s", " or ", known));
+    return found ? found->name : NULL;
 }
 
 /* Converts --out to a pattern. */
-static int read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
-                        bool formatted, char pattern[PATH_MAX])
+static void read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
+                         bool formatted, char pattern[PATH_MAX])
 {
     const char *root = template->output_root;
     char known[FORMAT_LIST_BYTES];
     size_t length = strlen(root);
     if (!template->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
-            return ctl_usage(ctl, "--out is \"%s\"; it must be below output_root (%s), or use "
-                                  "--keys to write anywhere", out, root);
+            ctl_usage(ctl, "--out is \"%s\"; it must be below output_root (%s), or use --keys to "
+                      "write anywhere", out, root);
         out += length + 1;
     }
     if (format_foreign_suffix(out) && !formatted)
-        return ctl_usage(ctl, "--out is \"%s\", which ends in %s; it must end in %s", out,
-                         format_foreign_suffix(out),
-                         format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
+        ctl_usage(ctl, "--out is \"%s\", which ends in %s; it must end in %s", out,
+                  format_foreign_suffix(out),
+                  format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     bool folder = !strchr(out, '%') && !format_by_suffix(source_suffix(out));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
     if (strlen(out) + 20 > PATH_MAX) /* uncovered: slip */
-        return ctl_usage(ctl, "--out is too long");
+        ctl_usage(ctl, "--out is too long");
     if (strcmp(out, ".") == 0 && !template->keys) /* uncovered: slip */
         strcpy(pattern, "%p%n.%e");
     else
         snprintf(pattern, PATH_MAX, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
-    return CTL_OK;
 }
 
 static bool add_output(cJSON *job, const char *pattern, const char *format, double quality)
@@ -200,37 +190,30 @@ static bool add_output(cJSON *job, const char *pattern, const char *format, doub
            (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality));
 }
 
-static int read_out(struct job_template *template, struct ctl *ctl)
+static void read_out(struct job_template *template, struct ctl *ctl)
 {
-    const char *out = ctl_value(ctl, "out"), *format;
+    const char *out = ctl_value(ctl, "out"), *format = read_format(ctl);
     bool none = ctl_value(ctl, "no-output") != NULL;
     const struct parameter_row *row = &encoder_parameters[PARAMETER_quality];
-    double quality = 0;
+    double quality = ctl_number(ctl, "quality", row->min, row->max, 0);
     char pattern[PATH_MAX];
-    int status = check_format(ctl, &format);
-    if (status)
-        return status;
-    if (!ctl_number(ctl, "quality", row->min, row->max, &quality))
-        return CTL_USAGE;
     if (get(template->job, "output") || get(template->job, "outputs")) {
         none = none && ctl_value(ctl, "job-file");
-        return out || none || format || quality > 0
-                   ? ctl_usage(ctl, "the job already has outputs; remove --%s",
-                               out      ? "out"
-                               : none   ? "no-output"
-                               : format ? "format"
-                                        : "quality")
-                   : CTL_OK;
+        if (out || none || format || quality > 0)
+            ctl_usage(ctl, "the job already has outputs; remove --%s",
+                      out ? "out" : none ? "no-output" : format ? "format" : "quality");
+        return;
     }
+    if (none && out)
+        ctl_usage(ctl, "--out and --no-output exclude each other");
     if (none)
-        return out ? ctl_usage(ctl, "--out and --no-output exclude each other") : CTL_OK;
+        return;
     if (!out || !*out)
-        return ctl_usage(ctl, "--out is missing: give a folder, or a pattern such as "
-                              "edges/%%n.png; use --no-output if you only want values");
-    status = read_pattern(template, ctl, out, format != NULL, pattern);
-    if (!status && !add_output(template->job, pattern, format, quality)) /* uncovered: memory */
-        status = out_of_memory("--out");
-    return status;
+        ctl_usage(ctl, "--out is missing: give a folder, or a pattern such as edges/%%n.png; use "
+                  "--no-output if you only want values");
+    read_pattern(template, ctl, out, format != NULL, pattern);
+    if (!add_output(template->job, pattern, format, quality)) /* uncovered: memory */
+        ctl_out_of_memory(ctl, "--out");
 }
 
 static void count_outputs(struct job_template *template)
@@ -245,19 +228,18 @@ static void count_outputs(struct job_template *template)
     }
 }
 
-static int read_roots(struct job_template *template, struct ctl *ctl)
+static void read_roots(struct job_template *template, struct ctl *ctl)
 {
     if (template->keys)
-        return CTL_OK;
+        return;
     if (!realpath(ctl->options.input_root, template->input_root)) {
         ctl_say("input_root is %s: %s; use --keys to send images through Redis",
                 ctl->options.input_root, strerror(errno));
-        return CTL_NO_INPUT;
+        ctl_end(ctl, CTL_NO_INPUT);
     }
     /* The folder may exist only on the hosts of the daemons. */
     if (!realpath(ctl->options.output_root, template->output_root))
         text_copy(template->output_root, sizeof template->output_root, ctl->options.output_root);
-    return CTL_OK;
 }
 
 /* Names this submit. The name is random, so that it is unique on all hosts. */
@@ -269,7 +251,7 @@ static void name_run(struct job_template *template)
     snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
 }
 
-int job_template_read(struct job_template *template, struct ctl *ctl)
+void job_template_read(struct job_template *template, struct ctl *ctl)
 {
     memset(template, 0, sizeof *template);
     template->keys = ctl_value(ctl, "keys") != NULL;
@@ -278,15 +260,13 @@ int job_template_read(struct job_template *template, struct ctl *ctl)
     if (template->keys || ctl_value(ctl, "wait"))
         snprintf(template->reply_to, sizeof template->reply_to, "%s:reply:%s", template->ns,
                  template->run);
-    int status = read_template(template, ctl);
-    status = status ? status : read_sets(template, ctl);
-    status = status ? status : read_id(template, ctl);
-    status = status ? status : read_roots(template, ctl);
-    status = status ? status : read_out(template, ctl);
-    status = status ? status : read_ops(template, ctl);
-    if (!status)
-        count_outputs(template);
-    return status;
+    read_template(template, ctl);
+    read_sets(template, ctl);
+    read_id(template, ctl);
+    read_roots(template, ctl);
+    read_out(template, ctl);
+    read_ops(template, ctl);
+    count_outputs(template);
 }
 
 void job_template_clear(struct job_template *template)
@@ -309,21 +289,21 @@ static bool append(char to[PATH_MAX], const char *text, size_t length)
     return true;
 }
 
-/* Writes the name that a pattern gives for an image: %n is the image's name without suffix, %e the
- * result's suffix, %p the folders between the one on the command line and the image, %i the image's
- * number, %% a percent sign. format: the name of the result's format; NULL: the image's own.
- * Returns false if the name has PATH_MAX bytes, or another letter follows a %. */
-static bool expand_pattern(const char *pattern, const struct source_file *file, uint64_t number,
-                           const char *format, char to[PATH_MAX])
+/* Writes the name that a pattern gives for an image (gpuimgctl submit -h). format: the name of the
+ * result's format; NULL: the image's own. Returns false if the name has PATH_MAX bytes, or another
+ * letter follows a %. */
+static bool expand_pattern(const char *pattern, const struct job_image *image, const char *format,
+                           char to[PATH_MAX])
 {
-    const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
+    const char *slash = strrchr(image->file.path, '/');
+    const char *name = slash ? slash + 1 : image->file.path;
     const char *suffix = source_suffix(name), *ending = suffix;
     size_t stem = strlen(name) - strlen(suffix) - (*suffix ? 1 : 0);
     char digits[24];
     bool ok = true;
     if (format)
         ending = format_by_name(format) ? format_by_name(format)->suffixes[0] : format;
-    snprintf(digits, sizeof digits, "%" PRIu64, number);
+    snprintf(digits, sizeof digits, "%" PRIu64, image->number);
     *to = '\0';
     for (; *pattern && ok; pattern++) {
         if (*pattern == '.' && pattern[1] == '%' && pattern[2] == 'e' && !*ending)
@@ -335,7 +315,7 @@ static bool expand_pattern(const char *pattern, const struct source_file *file, 
         else if (*pattern == 'e')
             ok = append(to, ending, strlen(ending));
         else if (*pattern == 'p')
-            ok = append(to, file->within, strlen(file->within));
+            ok = append(to, image->file.within, strlen(image->file.within));
         else if (*pattern == 'i')
             ok = append(to, digits, strlen(digits));
         else
@@ -344,21 +324,36 @@ static bool expand_pattern(const char *pattern, const struct source_file *file, 
     return ok;
 }
 
-static bool expand(const char *pattern, const struct source_file *file, uint64_t number,
-                   const char *format, char to[PATH_MAX], struct error *error)
+static bool expand(const char *pattern, const struct job_image *image, const char *format,
+                   char to[PATH_MAX], struct error *error)
 {
-    if (expand_pattern(pattern, file, number, format, to))
+    if (expand_pattern(pattern, image, format, to))
         return true;
     return error_fail(error, STATUS_BAD_JOB, "the pattern %s is invalid: its name is too long, or "
                       "a %% is not followed by n, e, p, i or %%", pattern);
 }
 
-bool job_template_output_path(const struct job_template *template, const struct source_file *file,
-                              uint64_t number, size_t index, char out[PATH_MAX],
-                              struct error *error)
+bool job_template_name_outputs(const struct job_template *template, struct job_image *image,
+                               struct error *error)
 {
-    const cJSON *output = get(holder_of(template->job, index), "output");
-    return expand(path_of(output), file, number, format_of(output), out, error);
+    char out[PATH_MAX];
+    for (size_t i = 0; i < template->output_count; i++) {
+        const cJSON *output = get(holder_of(template->job, i), "output");
+        if (!expand(path_of(output), image, format_of(output), out, error))
+            return false;
+        if (*out && !(image->outs[i] = strdup(out)))
+            return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for a result's name");
+    }
+    return true;
+}
+
+void job_image_clear(struct job_image *image)
+{
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+        free(image->outs[i]);
+        image->outs[i] = NULL;
+    }
+    image->number = 0;
 }
 
 void job_template_input_key(const struct job_template *template, uint64_t number, char key[320])
@@ -374,12 +369,12 @@ void job_template_output_key(const struct job_template *template, uint64_t numbe
 }
 
 /* Finds the file's path below input_root. Returns false and sets `error` if it is elsewhere. */
-static bool below_root(const struct job_template *template, const struct source_file *file,
+static bool below_root(const struct job_template *template, const struct job_image *image,
                        char path[PATH_MAX], const char **below, struct error *error)
 {
     const char *root = template->input_root;
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    if (!realpath(file->path, path)) /* uncovered: slip */
+    if (!realpath(image->file.path, path)) /* uncovered: slip */
         return error_fail(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
     if (strncmp(path, root, length) != 0 || path[length] != '/')
         return error_fail(error, STATUS_PATH_REFUSED,
@@ -443,25 +438,24 @@ static bool use_key(const struct job_template *template, cJSON *holder, cJSON *o
 
 /* Replaces the pattern of output `index` by the name for this image. */
 static bool fill_output(const struct job_template *template, cJSON *job,
-                        const struct source_file *file, uint64_t number, size_t index,
-                        struct error *error)
+                        const struct job_image *image, size_t index, struct error *error)
 {
     cJSON *holder = holder_of(job, index), *output = get(holder, "output");
-    bool is_key = cJSON_IsString(get(output, "key"));
-    const char *pattern = is_key ? cJSON_GetStringValue(get(output, "key")) : path_of(output);
+    const char *key = cJSON_GetStringValue(get(output, "key"));
+    const char *pattern = key ? key : path_of(output);
     char name[PATH_MAX];
     if (!*pattern)
         return true; /* values only, or an error that check_job reports */
-    if (!expand(pattern, file, number, format_of(output), name, error) ||
-        !check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
+    if (key && !expand(key, image, format_of(output), name, error))
         return false;
-    bool ok = is_key                   ? json_set(output, "key", cJSON_CreateString(name))
-              : template->keys         ? use_key(template, holder, output, name, number, index)
-              : cJSON_IsString(output) ? json_set(holder, "output", cJSON_CreateString(name))
-                                       : json_set(output, "path", cJSON_CreateString(name));
-    if (!ok)
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
-    return ok;
+    if (!key)
+        text_copy(name, sizeof name, image->outs[index] ? image->outs[index] : "");
+    if (!check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
+        return false;
+    return key                      ? json_set(output, "key", cJSON_CreateString(name))
+           : template->keys         ? use_key(template, holder, output, name, image->number, index)
+           : cJSON_IsString(output) ? json_set(holder, "output", cJSON_CreateString(name))
+                                    : json_set(output, "path", cJSON_CreateString(name));
 }
 
 static bool add_input(const struct job_template *template, cJSON *job, const char *path,
@@ -475,15 +469,17 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
     return input && cJSON_AddStringToObject(input, "key", key);
 }
 
-/* Adds the image's number and its name, made printable. */
-static bool add_meta(cJSON *job, const char *name, uint64_t number)
+/* Adds the reply list, and the image's number and its name, made printable. */
+static bool add_reply(const struct job_template *template, cJSON *job,
+                      const struct job_image *image)
 {
     char shown[PATH_MAX];
     cJSON *meta = cJSON_AddObjectToObject(job, "meta");
-    text_copy(shown, sizeof shown, name);
+    text_copy(shown, sizeof shown, image->file.path);
     text_make_printable(shown);
-    return meta && cJSON_AddNumberToObject(meta, "n", (double)number) &&
-           cJSON_AddStringToObject(meta, "file", shown);
+    return meta && cJSON_AddNumberToObject(meta, "n", (double)image->number) &&
+           cJSON_AddStringToObject(meta, "file", shown) &&
+           cJSON_AddStringToObject(job, "reply_to", template->reply_to);
 }
 
 static bool is_about_results(const char *key)
@@ -509,21 +505,20 @@ static bool add_time(cJSON *job)
     return cJSON_AddRawToObject(job, "pushed", text) != NULL;
 }
 
-/* Returns NULL and sets `error` on failure. */
-static cJSON *make_job(const struct job_template *template, const struct source_file *file,
-                       uint64_t number, const char *input, const char *id, struct error *error)
+/* Returns NULL on failure. Sets no error if memory is short. */
+static cJSON *make_job(const struct job_template *template, const struct job_image *image,
+                       const char *input, const char *id, struct error *error)
 {
     cJSON *job = cJSON_CreateObject();
-    bool ok = job && add_input(template, job, input, number) && add_template(template, job, true);
+    bool ok = job && add_input(template, job, input, image->number) &&
+              add_template(template, job, true);
     for (size_t i = 0; i < template->output_count && ok; i++)
-        ok = fill_output(template, job, file, number, i, error);
-    ok = ok && (!id || cJSON_AddStringToObject(job, "id", id)) &&
-         (!*template->reply_to || (add_meta(job, file->path, number) &&
-                                   cJSON_AddStringToObject(job, "reply_to", template->reply_to))) &&
+        ok = fill_output(template, job, image, i, error);
+    ok = ok && (!template->id || cJSON_AddStringToObject(job, "id", id)) &&
+         (!*template->reply_to || add_reply(template, job, image)) &&
          (get(template->job, "pushed") || add_time(job)) && add_template(template, job, false);
     if (ok)
         return job;
-    error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
     cJSON_Delete(job);
     return NULL;
 }
@@ -539,19 +534,18 @@ static bool check_job(const struct job_template *template, const char *text, str
     return status == STATUS_OK;
 }
 
-char *job_template_fill(const struct job_template *template, const struct source_file *file,
-                        uint64_t number, char id[JOB_ID_BYTES_MAX + 1], struct error *error)
+char *job_template_fill(const struct job_template *template, const struct job_image *image,
+                        char id[JOB_ID_BYTES_MAX + 1], struct error *error)
 {
     char path[PATH_MAX], name[PATH_MAX] = "";
     const char *input = NULL;
-    *id = '\0';
-    if ((!template->keys && !below_root(template, file, path, &input, error)) ||
-        (template->id && !expand(template->id, file, number, NULL, name, error)))
+    if ((!template->keys && !below_root(template, image, path, &input, error)) ||
+        (template->id && !expand(template->id, image, NULL, name, error)))
         return NULL;
-    cJSON *job = make_job(template, file, number, input, template->id ? name : NULL, error);
+    cJSON *job = make_job(template, image, input, name, error);
     char *text = job ? cJSON_PrintUnformatted(job) : NULL;
     cJSON_Delete(job);
-    if (job && !text)
+    if (!text)
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
     if (text && check_job(template, text, error)) {
         text_copy(id, JOB_ID_BYTES_MAX + 1, name);

@@ -30,22 +30,27 @@ struct job_template {
     char reply_to[320];      /* the reply list; "": results are not awaited */
 };
 
-/* Reads the template from the command line. Returns CTL_OK, or prints an error and returns its
- * status. Call job_template_clear in any case. */
-int job_template_read(struct job_template *template, struct ctl *ctl) MUST_CHECK;
+/* An image, and the paths of its outputs: with keys on this machine, otherwise below output_root.
+ * NULL if an output has no path or stays in Redis. */
+struct job_image {
+    struct source_file file;
+    uint64_t number; /* from 1; 0: none */
+    char *outs[JOB_OUTPUTS_MAX];
+};
+void job_image_clear(struct job_image *image); /* idempotent */
+
+/* Reads the template from the command line, or ends the program with an error. */
+void job_template_read(struct job_template *template, struct ctl *ctl);
 void job_template_clear(struct job_template *template);
 
-/* Writes the path of output `index` of an image: with keys on this machine, otherwise below
- * output_root. "" if the output has no path or stays in Redis. Returns false and sets `error` if
- * the pattern is invalid. */
-bool job_template_output_path(const struct job_template *template, const struct source_file *file,
-                              uint64_t number, size_t index, char out[PATH_MAX],
-                              struct error *error) MUST_CHECK;
-
-/* Returns an image's job as malloc'd text; NULL with `error` set. number: the image's number, from
- * 1. Writes the job's id to `id`, "" if it has none. */
-char *job_template_fill(const struct job_template *template, const struct source_file *file,
-                        uint64_t number, char id[JOB_ID_BYTES_MAX + 1], struct error *error);
+/* Sets the paths of the image's outputs. Returns false and sets `error` if a pattern is invalid or
+ * memory is short. Call job_image_clear in any case. */
+bool job_template_name_outputs(const struct job_template *template, struct job_image *image,
+                               struct error *error) MUST_CHECK;
+/* Returns an image's job as malloc'd text, and writes its id to `id`, "" if it has none. Returns
+ * NULL with `error` set on failure. */
+char *job_template_fill(const struct job_template *template, const struct job_image *image,
+                        char id[JOB_ID_BYTES_MAX + 1], struct error *error);
 
 /* The Redis keys of an image and of one of its results. */
 void job_template_input_key(const struct job_template *template, uint64_t number, char key[320]);

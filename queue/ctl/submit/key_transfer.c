@@ -18,33 +18,24 @@ bool key_transfer_full(const struct key_transfer *transfer)
     return transfer->used == KEY_TRANSFER_SLOTS;
 }
 
-static int find(const struct key_transfer *transfer, uint64_t number)
+static struct job_image *find(const struct key_transfer *transfer, uint64_t number)
 {
     for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)
         if (transfer->slots[i].number == number)
-            return i;
-    return -1;
+            return (struct job_image *)&transfer->slots[i];
+    return NULL;
 }
 
 const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number)
 {
-    int slot = find(transfer, number);
-    return slot >= 0 ? (const char *const *)transfer->slots[slot].outs : NULL;
-}
-
-static void clear_slot(struct key_transfer *transfer, int slot)
-{
-    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
-        free(transfer->slots[slot].outs[i]);
-        transfer->slots[slot].outs[i] = NULL;
-    }
-    transfer->slots[slot].number = 0;
+    const struct job_image *slot = find(transfer, number);
+    return slot ? (const char *const *)slot->outs : NULL;
 }
 
 void key_transfer_clear(struct key_transfer *transfer)
 {
     for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)
-        clear_slot(transfer, i);
+        job_image_clear(&transfer->slots[i]);
 }
 
 /* ---- upload -------------------------------------------------------------------------------- */
@@ -76,42 +67,31 @@ static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
     return bytes;
 }
 
-static bool fill_slot(struct key_transfer *transfer, const struct source_file *file,
-                      uint64_t number, struct error *error)
-{
-    char out[PATH_MAX];
-    int slot = find(transfer, 0);
-    assert(slot >= 0);
-    for (size_t i = 0; i < transfer->template->output_count; i++) {
-        bool ok = job_template_output_path(transfer->template, file, number, i, out, error);
-        transfer->slots[slot].outs[i] = ok && *out ? strdup(out) : NULL;
-        if (ok && (!*out || transfer->slots[slot].outs[i]))
-            continue;
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a result's name");
-        clear_slot(transfer, slot);
-        return false;
-    }
-    transfer->slots[slot].number = number;
-    transfer->used++;
-    return true;
-}
-
-bool key_transfer_upload(struct key_transfer *transfer, const struct source_file *file,
-                         uint64_t number, struct error *error)
+bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
+                         struct error *error)
 {
     char in[320];
     size_t length = 0;
-    uint8_t *bytes = read_file(file->path, transfer->bytes_max, &length, error);
+    uint8_t *bytes = read_file(image->file.path, transfer->bytes_max, &length, error);
     if (!bytes)
         return false;
-    job_template_input_key(transfer->template, number, in);
+    job_template_input_key(transfer->template, image->number, in);
     const char *argv[] = {"SET", in, (const char *)bytes, "EX", IMAGE_TTL_S};
     size_t lengths[] = {3, strlen(in), length, 2, strlen(IMAGE_TTL_S)};
     redisReply *reply = client_ask_words(transfer->client, 5, argv, lengths);
     free(bytes);
     transfer->redis_lost = !reply;
     freeReplyObject(reply);
-    return !transfer->redis_lost && fill_slot(transfer, file, number, error);
+    return !transfer->redis_lost;
+}
+
+void key_transfer_hold(struct key_transfer *transfer, struct job_image *image)
+{
+    struct job_image *slot = find(transfer, 0);
+    assert(slot);
+    *slot = *image;
+    *image = (struct job_image){0};
+    transfer->used++;
 }
 
 /* ---- download ------------------------------------------------------------------------------ */
@@ -180,18 +160,18 @@ static bool is_unwritten(const cJSON *unwritten, const char *key)
 void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char *status,
                       const cJSON *unwritten)
 {
-    int slot = find(transfer, number);
+    struct job_image *slot = find(transfer, number);
     const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
     size_t lengths[JOB_OUTPUTS_MAX + 2] = {3};
     char keys[JOB_OUTPUTS_MAX + 1][320];
     int count = 1;
-    if (slot < 0)
+    if (!slot)
         return;
     job_template_input_key(transfer->template, number, keys[0]);
     argv[count++] = keys[0];
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
         job_template_output_key(transfer->template, number, i, keys[i + 1]);
-        if (transfer->slots[slot].outs[i] && !is_unwritten(unwritten, keys[i + 1]))
+        if (slot->outs[i] && !is_unwritten(unwritten, keys[i + 1]))
             argv[count++] = keys[i + 1];
     }
     for (int i = 1; i < count; i++)
@@ -199,6 +179,6 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
     /* If this DEL is lost, the keys expire. */
     if (strcmp(status, "dead") != 0)
         freeReplyObject(client_ask_words(transfer->client, count, argv, lengths));
-    clear_slot(transfer, slot);
+    job_image_clear(slot);
     transfer->used--;
 }

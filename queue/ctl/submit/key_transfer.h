@@ -21,18 +21,17 @@ struct key_transfer {
     const struct job_template *template;
     const struct output_file_rules *rules;
     uint64_t bytes_max;      /* limit for one image: the option input_bytes_max */
-    struct {
-        uint64_t number;     /* the image's number; 0: free */
-        char *outs[JOB_OUTPUTS_MAX]; /* local files of the results; NULL: no file */
-    } slots[KEY_TRANSFER_SLOTS];
+    struct job_image slots[KEY_TRANSFER_SLOTS]; /* number 0: free. `file` is not used */
     unsigned used;
     bool redis_lost;         /* the last upload failed because of Redis: see client_why */
 };
 
 bool key_transfer_full(const struct key_transfer *transfer);
 /* Uploads an image to its key. Returns false and sets `error` or redis_lost on failure. */
-bool key_transfer_upload(struct key_transfer *transfer, const struct source_file *file,
-                         uint64_t number, struct error *error);
+bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
+                         struct error *error);
+/* Gives an uploaded image a slot, which takes the names of its outputs. */
+void key_transfer_hold(struct key_transfer *transfer, struct job_image *image);
 /* Downloads the results of a job to their files. Returns a JSON array, owned by the caller, with an
  * object per result that was not written: path, message, and, if Redis still has it, key and
  * left_s. */

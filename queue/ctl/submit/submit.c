@@ -141,7 +141,7 @@ static void print_ids(struct submit *submit)
             if (*id)
                 cJSON_AddStringToObject(line, "id", id);
             cJSON_AddStringToObject(line, "file", submit->batch[i].file);
-            ctl_print_json(line);
+            ctl_print_json(submit->ctl, line);
         } else if (*id) {
             out_line("%s", id);
         }
@@ -150,7 +150,8 @@ static void print_ids(struct submit *submit)
 
 static void say_unsure(struct submit *submit, bool answered)
 {
-    submit->status = ctl_no_answer(submit->ctl);
+    submit->status = CTL_UNAVAILABLE;
+    ctl_say("%s", client_why(submit->client));
     ctl_say("%" PRIu64 " jobs were sent before; %s", submit->progress.sent,
             answered ? "no more are sent"
                      : "Redis went away before it replied, so the last few may or may not be in "
@@ -172,18 +173,18 @@ static void push_batch(struct submit *submit)
     }
     client_send_words(submit->client, (int)submit->count + 2, argv, lengths);
     redisReply *reply = client_take(submit->client);
-    if (client_reply_ok(submit->client, reply, argv[0])) {
+    bool sent = client_reply_ok(submit->client, reply, argv[0]);
+    bool again = !sent && retries_batch(submit, reply);
+    if (sent) {
         submit->progress.sent += submit->count;
         print_ids(submit);
-    } else if (retries_batch(submit, reply)) {
-        freeReplyObject(reply);
-        return;
-    } else {
+    } else if (!again) {
         progress_hide(&submit->progress);
         say_unsure(submit, reply != NULL);
     }
     freeReplyObject(reply);
-    clear_batch(submit);
+    if (!again)
+        clear_batch(submit);
 }
 
 static void refuse(struct submit *submit, const char *name, const struct error *error)
@@ -198,44 +199,37 @@ static void refuse(struct submit *submit, const char *name, const struct error *
     /* All jobs come from one template, so an error in the first job is in all of them. */
     if (error && submit->progress.sent == 0 && submit->count == 0 && submit->number == 1 &&
         (error->status == STATUS_BAD_JOB || error->status == STATUS_BAD_JSON))
-        submit->status = ctl_usage(submit->ctl, "nothing was sent");
+        ctl_usage(submit->ctl, "nothing was sent");
 }
 
-static bool needs_pattern(struct submit *submit)
+/* Ends the program if the second image has the output or the id of the first one. */
+static void require_pattern(struct submit *submit)
 {
     const struct job_template *template = &submit->template;
     const char *id = template->id && !strchr(template->id, '%') ? template->id : NULL;
     if (submit->number != 2 || (!template->single && !id))
-        return false;
+        return;
     progress_hide(&submit->progress);
-    submit->status = template->single
-                         ? ctl_usage(submit->ctl,
-                                     "all results would be written to %s; a pattern such as "
-                                     "edges/%%n.png, or a folder, tells them apart",
-                                     template->single)
-                         : ctl_usage(submit->ctl,
-                                     "all jobs would have the id %s; a pattern such as %s-%%i "
-                                     "tells them apart",
-                                     id, id);
-    return true;
+    if (template->single)
+        ctl_usage(submit->ctl, "all results would be written to %s; a pattern such as "
+                  "edges/%%n.png, or a folder, tells them apart", template->single);
+    ctl_usage(submit->ctl, "all jobs would have the id %s; a pattern such as %s-%%i tells them "
+              "apart", id, id);
 }
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
 /* Detects outputs with the same name, from cat.jpg and cat.png or from a/1.png and b/1.png: one of
  * them would be lost. */
-static bool is_output_taken(const struct submit *submit, const struct source_file *file,
-                            size_t index, const char *out, struct error *error)
+static bool is_output_taken(const struct submit *submit, const struct job_image *image,
+                            size_t index, struct error *error)
 {
-    const char *holder = output_names_find(&submit->outputs, out);
-    char other[PATH_MAX];
-    struct error ignored = {0};
+    const char *out = image->outs[index], *holder = output_names_find(&submit->outputs, out);
     if (holder)
         error_set(error, STATUS_PATH_REFUSED, "not sent: %.120s already has the output %.120s; use "
                   "%%i or %%p in --out to distinguish them", holder, out);
     for (size_t i = 0; i < index; i++)
-        if (job_template_output_path(&submit->template, file, submit->number, i, other, &ignored) &&
-            strcmp(other, out) == 0)
+        if (image->outs[i] && strcmp(image->outs[i], out) == 0)
             error_set(error, STATUS_PATH_REFUSED, "not sent: two of its outputs are %.200s", out);
     return error->status != STATUS_OK;
 }
@@ -277,32 +271,23 @@ static bool would_overwrite(struct submit *submit, const char *out, struct error
 }
 
 /* Returns false and sets `error` if another image's output, or a file, has the name. */
-static bool check_output_files(struct submit *submit, const struct source_file *file,
-                               struct error *error)
+static bool check_outputs(struct submit *submit, const struct job_image *image,
+                          struct error *error)
 {
-    char out[PATH_MAX];
-    struct error ignored = {0}; /* job_template_fill reports it */
-    for (size_t i = 0; i < submit->template.output_count; i++) {
-        if (!job_template_output_path(&submit->template, file, submit->number, i, out, &ignored) ||
-            !*out)
-            continue;
-        if (is_output_taken(submit, file, i, out, error) || would_overwrite(submit, out, error)) {
-            submit->output_refused = true;
-            return false;
-        }
-    }
-    return true;
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX && !error->status; i++)
+        if (image->outs[i])
+            submit->output_refused |= is_output_taken(submit, image, i, error) ||
+                                      would_overwrite(submit, image->outs[i], error);
+    return error->status == STATUS_OK;
 }
 
-static void add_output_names(struct submit *submit, const struct source_file *file)
+static void add_output_names(struct submit *submit, const struct job_image *image)
 {
-    char out[PATH_MAX];
-    struct error ignored = {0};
-    for (size_t i = 0; i < submit->template.output_count && !submit->names_full; i++)
-        submit->names_full =
-            job_template_output_path(&submit->template, file, submit->number, i, out, &ignored) &&
-            *out && !output_names_add(&submit->outputs, out, file->path);
-    if (!submit->names_full)
+    bool was_full = submit->names_full;
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX && !submit->names_full; i++)
+        submit->names_full = image->outs[i] && !output_names_add(&submit->outputs, image->outs[i],
+                                                                 image->file.path);
+    if (was_full || !submit->names_full)
         return;
     progress_hide(&submit->progress); /* uncovered: gone */
     ctl_say("after %" PRIu64 " images the table of output names is full: further outputs with the "
@@ -311,16 +296,16 @@ static void add_output_names(struct submit *submit, const struct source_file *fi
 
 /* ---- images -------------------------------------------------------------------------------- */
 
-/* With --keys, uploads the image. Returns false after setting `error` or ending the submit. */
-static bool upload(struct submit *submit, const struct source_file *file, struct error *error)
+/* With --keys, uploads the image. Returns false after setting `error`, or if the submit is
+ * interrupted or late. */
+static bool upload(struct submit *submit, const struct job_image *image, struct error *error)
 {
-    if (!submit->template.keys ||
-        key_transfer_upload(&submit->transfer, file, submit->number, error))
+    if (!submit->template.keys || key_transfer_upload(&submit->transfer, image, error))
         return true;
     if (submit->transfer.redis_lost) { /* uncovered: gone */
         progress_hide(&submit->progress);
         if (!client_interrupted() && !is_late(submit))
-            submit->status = ctl_no_answer(submit->ctl);
+            ctl_no_answer(submit->ctl);
     }
     return false;
 }
@@ -328,26 +313,29 @@ static bool upload(struct submit *submit, const struct source_file *file, struct
 static void add_image(struct submit *submit, const struct source_file *file)
 {
     struct error error = {0};
+    struct job_image image = {.file = *file, .number = ++submit->number};
     char *job = NULL, *name = strdup(file->path);
-    submit->number++;
     output_file_add_input(&submit->rules, file->path);
-    if (!needs_pattern(submit) && check_output_files(submit, file, &error))
-        job = job_template_fill(&submit->template, file, submit->number,
-                                submit->batch[submit->count].id, &error);
-    if (job && name && upload(submit, file, &error)) {
-        if (!submit->names_full)
-            add_output_names(submit, file);
+    require_pattern(submit);
+    if (!name)
+        error_set(&error, STATUS_OUT_OF_MEMORY, "out of memory for the image's name");
+    else if (job_template_name_outputs(&submit->template, &image, &error) &&
+             check_outputs(submit, &image, &error))
+        job = job_template_fill(&submit->template, &image, submit->batch[submit->count].id, &error);
+    if (job && upload(submit, &image, &error)) {
+        add_output_names(submit, &image);
+        if (submit->template.keys)
+            key_transfer_hold(&submit->transfer, &image);
         submit->batch[submit->count].job = job;
         submit->batch[submit->count++].file = name;
         submit->bytes += strlen(job);
-        return;
+    } else {
+        free(job);
+        free(name);
+        if (error.status)
+            refuse(submit, file->path, &error);
     }
-    if (!name)
-        error_set(&error, STATUS_OUT_OF_MEMORY, "out of memory for the image's name");
-    free(job);
-    free(name);
-    if (error.status)
-        refuse(submit, file->path, &error);
+    job_image_clear(&image);
 }
 
 /* Sends up to a batch of images, as many as are available and have a free slot. */
@@ -449,7 +437,7 @@ static void read_results(struct submit *submit)
     if (result_reader_take(&submit->reader, &taken))
         on_back(submit);
     else if (!client_interrupted() && !is_late(submit)) /* uncovered: gone */
-        submit->status = ctl_no_answer(submit->ctl);
+        ctl_no_answer(submit->ctl);
     else
         return;
     if (taken > 0) {
@@ -544,7 +532,9 @@ static int finish(struct submit *submit)
         ctl_say("no image found to send");
         return CTL_NO_INPUT;
     }
-    return progress->refused > 0 || progress->done < progress_ended(progress) ? CTL_FAILED : CTL_OK;
+    bool all = progress->refused == 0 &&
+               progress->ended[PROGRESS_DONE] == progress_ended(progress);
+    return all ? CTL_OK : CTL_FAILED;
 }
 
 static int run(struct submit *submit, int count, char **operands)
@@ -557,14 +547,10 @@ static int run(struct submit *submit, int count, char **operands)
         .nul = ctl_value(ctl, "null") != NULL,
         .input_root = submit->template.keys ? NULL : submit->template.input_root,
     };
-    int status = ctl_connect(ctl);
-    if (status)
-        return status;
+    ctl_connect(ctl);
     submit->source = source_open(&submit->options);
-    if (!submit->source) { /* uncovered: memory */
-        ctl_say("out of memory for the images' names");
-        return CTL_FAULT;
-    }
+    if (!submit->source) /* uncovered: memory */
+        ctl_out_of_memory(ctl, "the images' names");
     submit->client = ctl->client;
     snprintf(submit->list, sizeof submit->list, "%s:jobs", ctl->options.namespace);
     submit->transfer = (struct key_transfer){.client = ctl->client,
@@ -576,7 +562,7 @@ static int run(struct submit *submit, int count, char **operands)
                                             .each = on_result,
                                             .context = submit};
     /* With --no-output the values are the result, so print a line for each job. */
-    progress_begin(&submit->progress, ctl->json,
+    progress_begin(&submit->progress, ctl,
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
         submit->progress.total = count_images(&submit->options);
@@ -591,35 +577,33 @@ static int run(struct submit *submit, int count, char **operands)
 }
 
 /* Refuses operands and options that do not fit together. */
-static int check_operands(const struct submit *submit, int count, char **operands)
+static void check_operands(const struct submit *submit, int count, char **operands)
 {
-    const struct ctl *ctl = submit->ctl;
+    struct ctl *ctl = submit->ctl;
     const char *job = ctl_value(ctl, "job-file");
     if (count == 0)
-        return ctl_usage(ctl, "FILE is missing: give the images to send");
+        ctl_usage(ctl, "FILE is missing: give the images to send");
     if (submit->timeout_s > 0 && !submit->wait)
-        return ctl_usage(ctl, "--timeout has no effect without --wait or --keys");
+        ctl_usage(ctl, "--timeout has no effect without --wait or --keys");
     if (submit->rules.force && !ctl_value(ctl, "keys"))
-        return ctl_usage(ctl, "--force has no effect without --keys: the daemon replaces files");
+        ctl_usage(ctl, "--force has no effect without --keys: the daemon replaces files");
     for (int i = 0; i < count; i++)
         if (job && strcmp(job, "-") == 0 && strcmp(operands[i], "-") == 0)
-            return ctl_usage(ctl, "--job-file and FILE are both standard input");
-    return CTL_OK;
+            ctl_usage(ctl, "--job-file and FILE are both standard input");
 }
 
 int ctl_submit(struct ctl *ctl, int count, char **operands)
 {
-    struct submit submit = {.ctl = ctl};
-    submit.wait = ctl_value(ctl, "wait") || ctl_value(ctl, "keys");
-    submit.first = ctl_value(ctl, "first") != NULL;
-    submit.rules.force = ctl_value(ctl, "force") != NULL;
-    if (!ctl_number(ctl, "timeout", 0.001, 1e9, &submit.timeout_s)) /* uncovered: slip */
-        return CTL_USAGE;
-    int status = check_operands(&submit, count, operands);
-    if (!status)
-        status = job_template_read(&submit.template, ctl);
-    if (!status)
-        status = run(&submit, count, operands);
+    struct submit submit = {
+        .ctl = ctl,
+        .wait = ctl_value(ctl, "wait") || ctl_value(ctl, "keys"),
+        .first = ctl_value(ctl, "first") != NULL,
+        .rules.force = ctl_value(ctl, "force") != NULL,
+        .timeout_s = ctl_number(ctl, "timeout", 0.001, 1e9, 0),
+    };
+    check_operands(&submit, count, operands);
+    job_template_read(&submit.template, ctl);
+    int status = run(&submit, count, operands);
     clear_batch(&submit);
     result_reader_clear(&submit.reader);
     key_transfer_clear(&submit.transfer);
