@@ -8,8 +8,8 @@
 #include "conf/text.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
-#include "daemon/telemetry/heartbeat.h"
 #include "daemon/telemetry/stats.h"
+#include "daemon/telemetry/status_json.h"
 
 /* A shorter interval would split more of the intervals that engine_take_activity merges. */
 #define LOOK_MS 1000
@@ -21,7 +21,11 @@ struct monitor {
     const struct options *options;
     struct monitor_parts parts;
     struct web *web; /* NULL: metrics_listen is empty */
-    struct heartbeat heartbeat;
+    struct { /* the last heartbeat; all zero: none yet */
+        uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
+        const char *state;
+        bool had_news;        /* send one more, without delay */
+    } heartbeat;
     struct stats stats;
     enum snapshot_state state; /* ignores a pause of all daemons: queue_view has it */
     uv_timer_t look_timer, stats_timer;
@@ -138,6 +142,45 @@ void monitor_look(struct monitor *monitor)
     show_page(monitor);
 }
 
+/* The state in the heartbeat. */
+static const char *heartbeat_state(const struct snapshot *snapshot)
+{
+    switch (snapshot->state) {
+    case SNAPSHOT_FAILED: /* its jobs are given back, as in a drain */
+    case SNAPSHOT_DRAINING:
+        return "draining";
+    case SNAPSHOT_PAUSED:
+        return "paused";
+    default:
+        return snapshot->disk_works ? "running" : "blocked";
+    }
+}
+
+/* Publishes the heartbeat (queue/PROTOCOL.md) if the daemon is busy or a value changed; an idle
+ * daemon publishes as often as it renews leases. Without memory the next call tries again. */
+static void publish_heartbeat(struct monitor *monitor)
+{
+    const struct snapshot *snapshot = &monitor->snapshot;
+    const char *state = heartbeat_state(snapshot);
+    uint64_t jobs = metrics_jobs(&snapshot->totals);
+    if (!snapshot->redis_ready)
+        return;
+    bool has_news = jobs != monitor->heartbeat.jobs || state != monitor->heartbeat.state ||
+                    snapshot->in_flight > 0;
+    if (!has_news && !monitor->heartbeat.had_news &&
+        clock_ms(monitor->heartbeat.at_ns, snapshot->taken_ns) < monitor->options->renew_s * 1e3)
+        return;
+    char *text = status_json_heartbeat(snapshot, state);
+    if (!text)
+        return;
+    queue_publish(monitor->parts.queue, text, monitor->options->lease_s);
+    free(text);
+    monitor->heartbeat.at_ns = snapshot->taken_ns;
+    monitor->heartbeat.jobs = jobs;
+    monitor->heartbeat.state = state;
+    monitor->heartbeat.had_news = has_news;
+}
+
 static void on_look(uv_timer_t *timer)
 {
     struct monitor *monitor = timer->data;
@@ -145,8 +188,7 @@ static void on_look(uv_timer_t *timer)
     monitor->snapshot.loop_lag_s = clock_ms(monitor->due_ns, now) / 1e3;
     monitor->due_ns = now + LOOK_MS * (uint64_t)NS_PER_MS;
     monitor_look(monitor);
-    heartbeat_publish(&monitor->heartbeat, &monitor->snapshot, monitor->options,
-                      monitor->parts.queue);
+    publish_heartbeat(monitor);
 }
 
 static void on_stats(uv_timer_t *timer)

@@ -49,7 +49,6 @@ void web_destroy(struct web *web)
 
 #include "conf/clock.h"
 #include "daemon/http/status_page.inc"
-#include "daemon/telemetry/history.h"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 

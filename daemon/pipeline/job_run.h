@@ -25,7 +25,7 @@
 #include "conf/status.h"
 #include "daemon/files/files.h"
 #include "daemon/pipeline/workers.h"
-#include "daemon/telemetry/stage.h"
+#include "daemon/telemetry/metrics.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/plan.h"

@@ -15,7 +15,6 @@
 #include "conf/limits.h"
 #include "conf/status.h"
 #include "daemon/telemetry/metrics.h"
-#include "daemon/telemetry/stage.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 

@@ -1,29 +1,11 @@
 #include "daemon/telemetry/status_json.h"
 
 #include "conf/clock.h"
+#include "queue/job/writer.h"
 
-void status_json_seconds(struct writer *writer, const char *key, double seconds)
+static void put_seconds(struct writer *writer, const char *key, double seconds)
 {
     writer_decimal(writer, key, seconds, 6);
-}
-
-void status_json_counts(struct writer *writer, const char *key,
-                        const uint64_t counts[METRICS_BUCKETS + 1])
-{
-    writer_open(writer, key, '[');
-    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
-        writer_number(writer, NULL, counts[i]);
-    writer_close(writer, ']');
-}
-
-void status_json_activity(struct writer *writer, const struct engine_activity *activity)
-{
-    status_json_seconds(writer, "busy_s", activity->any_s);
-    status_json_seconds(writer, "kernel_s", activity->kernel_s);
-    status_json_seconds(writer, "up_s", activity->h2d_s);
-    status_json_seconds(writer, "down_s", activity->d2h_s);
-    writer_number(writer, "up_bytes", activity->h2d_bytes);
-    writer_number(writer, "down_bytes", activity->d2h_bytes);
 }
 
 /* ---- the status page ------------------------------------------------------------------------ */
@@ -39,9 +21,7 @@ static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns
     writer_bool(w, "healthy", snapshot_alive(s, now_ns, why, sizeof why));
     writer_bool(w, "ready", snapshot_ready(s, now_ns, why, sizeof why));
     writer_text(w, "verdict", why);
-    writer_number(w, "generation", s->generation);
-    status_json_seconds(w, "time", s->taken_s);
-    status_json_seconds(w, "began", s->began_s);
+    put_seconds(w, "began", s->began_s);
     writer_decimal(w, "resident_bytes", s->resident_bytes, 0);
 }
 
@@ -77,7 +57,7 @@ static void add_jobs(struct writer *w, const struct snapshot *s)
     writer_number(w, "output_bytes", totals->output_bytes);
     writer_number(w, "in_flight", s->in_flight);
     writer_number(w, "in_flight_limit", s->in_flight_max);
-    status_json_seconds(w, "oldest_s", s->oldest_s);
+    put_seconds(w, "oldest_s", s->oldest_s);
     writer_open(w, "stages", '{');
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         writer_number(w, stage_name(stage), s->in_stage[stage]);
@@ -89,8 +69,12 @@ static void add_histogram(struct writer *w, const char *name,
                           const struct metrics_histogram *histogram)
 {
     writer_open(w, name, '{');
-    status_json_counts(w, "counts", histogram->counts);
-    status_json_seconds(w, "sum_s", histogram->sum_s);
+    writer_open(w, "counts", '[');
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        writer_number(w, NULL, histogram->counts[i]);
+    writer_close(w, ']');
+    writer_number(w, "count", metrics_histogram_count(histogram));
+    put_seconds(w, "sum_s", histogram->sum_s);
     writer_close(w, '}');
 }
 
@@ -101,10 +85,6 @@ static void add_times(struct writer *w, const struct metrics_totals *totals)
         add_histogram(w, metrics_time_names[i], &totals->times[i]);
     add_histogram(w, "job", &totals->job);
     writer_close(w, '}');
-    writer_open(w, "bucket_s", '[');
-    for (size_t i = 0; i < METRICS_BUCKETS; i++)
-        status_json_seconds(w, NULL, metrics_bucket_s[i]);
-    writer_close(w, ']');
 }
 
 static void add_usage(struct writer *w, const struct pool_usage *usage)
@@ -119,12 +99,12 @@ static void add_threads(struct writer *w, const struct snapshot *s)
     writer_open(w, "workers", '{');
     writer_number(w, "threads", s->workers);
     writer_number(w, "busy", s->workers_busy);
-    status_json_seconds(w, "busy_s", s->workers_busy_s);
+    put_seconds(w, "busy_s", s->workers_busy_s);
     writer_number(w, "replaced", s->workers_replaced);
     writer_close(w, '}');
     writer_open(w, "loop", '{');
-    status_json_seconds(w, "cpu_s", s->loop_cpu_s);
-    status_json_seconds(w, "lag_s", s->loop_lag_s);
+    put_seconds(w, "cpu_s", s->loop_cpu_s);
+    put_seconds(w, "lag_s", s->loop_lag_s);
     writer_close(w, '}');
     writer_open(w, "canary", '{');
     writer_number(w, "runs", s->gpu_check_runs);
@@ -144,9 +124,15 @@ static void add_memory(struct writer *w, const struct snapshot *s)
     writer_close(w, ']');
     writer_open(w, "devices", '[');
     for (uint32_t d = 0; d < s->device_count; d++) {
+        const struct engine_activity *activity = &s->devices[d].activity;
         writer_open(w, NULL, '{');
         writer_text(w, "name", s->devices[d].name);
-        status_json_activity(w, &s->devices[d].activity);
+        put_seconds(w, "busy_s", activity->any_s);
+        put_seconds(w, "kernel_s", activity->kernel_s);
+        put_seconds(w, "up_s", activity->h2d_s);
+        put_seconds(w, "down_s", activity->d2h_s);
+        writer_number(w, "up_bytes", activity->h2d_bytes);
+        writer_number(w, "down_bytes", activity->d2h_bytes);
         add_usage(w, &s->devices[d].memory);
         writer_close(w, '}');
     }
@@ -156,7 +142,7 @@ static void add_memory(struct writer *w, const struct snapshot *s)
 static void add_error(struct writer *w, const struct metrics_error *error)
 {
     writer_open(w, NULL, '{');
-    status_json_seconds(w, "time", error->time_s);
+    put_seconds(w, "time", error->time_s);
     writer_number(w, "job", error->job);
     writer_number(w, "attempt", error->attempt);
     writer_bool(w, "retried", error->retried);
@@ -183,19 +169,55 @@ static void add_errors(struct writer *w, const struct metrics_totals *totals)
     writer_close(w, ']');
 }
 
+/* The members that the charts need, too. */
+static void add_sample(struct writer *w, const struct snapshot *s)
+{
+    writer_number(w, "generation", s->generation);
+    put_seconds(w, "time", s->taken_s);
+    add_jobs(w, s);
+    add_times(w, &s->totals);
+    add_threads(w, s);
+    add_memory(w, s);
+}
+
 char *status_json_write(const struct snapshot *snapshot, uint64_t now_ns)
 {
     struct writer writer = {0};
     writer_open(&writer, NULL, '{');
     add_self(&writer, snapshot, now_ns);
     add_redis(&writer, snapshot);
-    add_jobs(&writer, snapshot);
-    add_times(&writer, &snapshot->totals);
-    add_threads(&writer, snapshot);
-    add_memory(&writer, snapshot);
+    add_sample(&writer, snapshot);
+    writer_open(&writer, "bucket_s", '[');
+    for (size_t i = 0; i < METRICS_BUCKETS; i++)
+        put_seconds(&writer, NULL, metrics_bucket_s[i]);
+    writer_close(&writer, ']');
     add_errors(&writer, &snapshot->totals);
     writer_close(&writer, '}');
     return writer_finish(&writer);
+}
+
+void history_add(struct history *history, const struct snapshot *snapshot)
+{
+    const struct snapshot *last = &history->samples[(history->count - 1) % HISTORY_SAMPLES];
+    if (history->count > 1 && snapshot->taken_ns - last->taken_ns < NS_PER_S / 2)
+        history->count--;
+    history->samples[history->count++ % HISTORY_SAMPLES] = *snapshot;
+}
+
+char *history_json_write(const struct history *history)
+{
+    struct writer w = {0};
+    uint64_t first = history->count > HISTORY_SAMPLES ? history->count - HISTORY_SAMPLES : 0;
+    writer_open(&w, NULL, '{');
+    writer_open(&w, "samples", '[');
+    for (uint64_t i = first; i < history->count; i++) {
+        writer_open(&w, NULL, '{');
+        add_sample(&w, &history->samples[i % HISTORY_SAMPLES]);
+        writer_close(&w, '}');
+    }
+    writer_close(&w, ']');
+    writer_close(&w, '}');
+    return writer_finish(&w);
 }
 
 /* ---- the heartbeat -------------------------------------------------------------------------- */
@@ -234,10 +256,10 @@ static void add_devices(struct writer *w, const struct snapshot *s)
         const struct engine_activity *activity = &s->devices[d].activity;
         writer_open(w, NULL, '{');
         writer_text(w, "name", s->devices[d].name);
-        status_json_seconds(w, "busy_s", activity->any_s);
-        status_json_seconds(w, "up_s", activity->h2d_s);
-        status_json_seconds(w, "kernel_s", activity->kernel_s);
-        status_json_seconds(w, "down_s", activity->d2h_s);
+        put_seconds(w, "busy_s", activity->any_s);
+        put_seconds(w, "up_s", activity->h2d_s);
+        put_seconds(w, "kernel_s", activity->kernel_s);
+        put_seconds(w, "down_s", activity->d2h_s);
         writer_close(w, '}');
     }
     writer_close(w, ']');

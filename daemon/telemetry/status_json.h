@@ -1,7 +1,7 @@
 /*
- * status_json.h - writes a snapshot as JSON, for the status page and for the heartbeat in Redis.
+ * status_json.h - writes snapshots as JSON, for the status page and for the heartbeat in Redis.
  *
- * Any thread. The page is the only reader of its document. queue/PROTOCOL.md documents the
+ * Any thread. The page is the only reader of its two documents. queue/PROTOCOL.md documents the
  * heartbeat.
  */
 #ifndef GPUIMGD_DAEMON_TELEMETRY_STATUS_JSON_H
@@ -10,17 +10,28 @@
 #include <stdint.h>
 
 #include "daemon/telemetry/snapshot.h"
-#include "queue/job/writer.h"
 
 /* Both return text that the caller frees; NULL: out of memory. now_ns: CLOCK_MONOTONIC. */
 char *status_json_write(const struct snapshot *snapshot, uint64_t now_ns);
 /* state: running, paused, draining or blocked. */
 char *status_json_heartbeat(const struct snapshot *snapshot, const char *state);
 
-/* Members that status.json and history.json share. */
-void status_json_seconds(struct writer *writer, const char *key, double seconds);
-void status_json_counts(struct writer *writer, const char *key,
-                        const uint64_t counts[METRICS_BUCKETS + 1]);
-void status_json_activity(struct writer *writer, const struct engine_activity *activity);
+/* Two minutes with one snapshot per second. status.html has the same number (KEPT). */
+#define HISTORY_SAMPLES 121
+
+/* From these snapshots the status page draws its charts when it is opened. An assignment copies
+ * all of them. */
+struct history {
+    struct snapshot samples[HISTORY_SAMPLES]; /* a ring; [count % SAMPLES] is next */
+    uint64_t count;
+};
+
+/* Adds a snapshot. If it follows another one within 0.5 s (a change of state), it replaces that
+ * one, so that the history always covers two minutes. The first one is never replaced. */
+void history_add(struct history *history, const struct snapshot *snapshot);
+
+/* Returns {"samples":[...]}, oldest first. The keys of a sample are a subset of status.json's. The
+ * caller frees the text; NULL: out of memory. */
+char *history_json_write(const struct history *history);
 
 #endif

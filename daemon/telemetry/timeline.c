@@ -7,7 +7,6 @@
 
 #include "conf/log.h"
 #include "conf/replace.h"
-#include "daemon/telemetry/timeline_svg.h"
 
 struct timeline {
     const struct trace_config *config;

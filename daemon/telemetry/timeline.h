@@ -31,4 +31,22 @@ void timeline_add(struct timeline *timeline, const struct trace_job *job);
 void timeline_draw(struct timeline *timeline);
 void timeline_close(struct timeline *timeline); /* does not draw; accepts NULL */
 
+/* ---- timeline_svg.c: the image of a window -------------------------------------------------- */
+
+struct timeline_scene {
+    const struct trace_config *config;
+    const struct trace_job *const *jobs; /* jobs that overlap the window, ordered by begin_ns */
+    size_t job_count;    /* number of `jobs` */
+    size_t jobs_kept;    /* jobs among which the window was chosen */
+    uint64_t jobs_ended; /* jobs since the start */
+    uint64_t begin_ns, end_ns; /* the window; at least one microsecond long */
+};
+
+/* Returns the SVG, which the caller frees; NULL: out of memory. It needs no other file, and its
+ * colours are light or dark, as the browser prefers. */
+char *timeline_svg_write(const struct timeline_scene *scene);
+
+/* Compares two uint64_t, or structs that begin with one, for qsort. */
+int timeline_by_time(const void *left, const void *right);
+
 #endif

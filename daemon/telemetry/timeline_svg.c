@@ -1,4 +1,5 @@
-#include "daemon/telemetry/timeline_svg.h"
+/* timeline_svg.c - writes the SVG of a timeline. */
+#include "daemon/telemetry/timeline.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

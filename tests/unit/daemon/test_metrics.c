@@ -12,7 +12,6 @@
 #include "conf/clock.h"
 #include "daemon/http/listener.h"
 #include "daemon/http/server.h"
-#include "daemon/telemetry/history.h"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 #include "tests/fixtures/test.h"
