@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
-#include "queue/job/writer.h"
 
 #define PAGE_BYTES   4096
 /* One write, plus one event and the newlines that pad a page before it. */
@@ -25,6 +25,9 @@
 #define JOB_EVENTS_MAX (4 * TRACE_SLICES_MAX + 8)
 /* Reserved for the event that ends the trace. */
 #define TAIL_BYTES (2 * EVENT_MAX)
+
+/* A text from outside, escaped: at most 120 bytes of it. */
+#define FOREIGN_BYTES 242
 
 #define HOST_PID 1
 #define DEVICE_PID(device) (2 + (device))
@@ -40,7 +43,6 @@ struct chrome {
     const struct trace_config *config;
     uint64_t written;    /* bytes in the file */
     size_t used;         /* bytes in the buffer */
-    struct writer event; /* the current event */
     uint64_t counted_ns; /* time of the last counter samples */
     uint64_t jobs, left_out, slices_left_out;
     bool full, failed;
@@ -72,63 +74,42 @@ void chrome_flush(struct chrome *chrome)
     chrome->used = 0;
 }
 
-/* Moves the event from the writer to the buffer. An event that would cross a page boundary starts
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* The format counts in microseconds; the three decimals are the nanoseconds. */
+#define US        "%" PRIu64 ".%03" PRIu64
+#define US_OF(ns) (ns) / 1000, (ns) % 1000
+
+/* Writes an event. In the format, ' stands for ". An event that would cross a page boundary starts
  * on the next page. */
-static void end_event(struct chrome *chrome, const char *end)
+static void put_event(struct chrome *chrome, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void put_event(struct chrome *chrome, const char *format, ...)
 {
-    struct writer *event = &chrome->event;
-    size_t length = event->length + strlen(end);
+    char quoted[EVENT_MAX], *event = chrome->buffer + chrome->used;
     size_t left = PAGE_BYTES - (size_t)((chrome->written + chrome->used) % PAGE_BYTES);
-    if (!event->failed && length <= EVENT_MAX) {
-        if (length > left) {
-            memset(chrome->buffer + chrome->used, '\n', left);
-            chrome->used += left;
-        }
-        memcpy(chrome->buffer + chrome->used, event->text, event->length);
-        memcpy(chrome->buffer + chrome->used + event->length, end, strlen(end));
-        chrome->used += length;
+    text_copy(quoted, sizeof quoted, format);
+    for (char *at = quoted; (at = strchr(at, '\''));)
+        *at = '"';
+    va_list args;
+    va_start(args, format);
+    size_t length = (size_t)vsnprintf(event, EVENT_MAX, quoted, args);
+    va_end(args);
+    assert(length < EVENT_MAX);
+    if (length > left) {
+        memmove(event + left, event, length);
+        memset(event, '\n', left);
+        chrome->used += left;
     }
-    writer_restart(event);
+    chrome->used += length;
     if (chrome->used >= FLUSH_BYTES)
         chrome_flush(chrome);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
-
-static struct writer *begin_event(struct chrome *chrome, const char *phase, const char *name,
-                                  unsigned pid, unsigned tid)
-{
-    struct writer *event = &chrome->event;
-    writer_open(event, NULL, '{');
-    writer_text(event, "ph", phase);
-    writer_text(event, "name", name);
-    writer_number(event, "pid", pid);
-    writer_number(event, "tid", tid);
-    return event;
-}
-
-/* The format counts in microseconds; the three decimals are the nanoseconds. */
-static void put_time(struct chrome *chrome, uint64_t at_ns)
+static uint64_t since_origin(const struct chrome *chrome, uint64_t at_ns)
 {
     uint64_t origin_ns = chrome->config->origin_ns;
-    writer_thousandths(&chrome->event, "ts",
-                       at_ns > origin_ns ? (double)(at_ns - origin_ns) / 1e3 : 0);
-}
-
-static void end_arguments(struct chrome *chrome, const char *end)
-{
-    writer_close(&chrome->event, '}');
-    writer_close(&chrome->event, '}');
-    end_event(chrome, end);
-}
-
-static void write_name(struct chrome *chrome, const char *what, unsigned pid, unsigned tid,
-                       const char *name)
-{
-    struct writer *event = begin_event(chrome, "M", what, pid, tid);
-    writer_open(event, "args", '{');
-    writer_text(event, "name", name);
-    end_arguments(chrome, ",\n");
+    return at_ns > origin_ns ? at_ns - origin_ns : 0;
 }
 
 static void track_place(uint16_t track, unsigned *pid, unsigned *tid)
@@ -141,43 +122,52 @@ static void track_place(uint16_t track, unsigned *pid, unsigned *tid)
 static void name_track(struct chrome *chrome, uint16_t track)
 {
     unsigned pid, tid;
-    char name[32];
+    bool stream = TRACE_IS_STREAM(track);
     if (chrome->named[track / 8] & 1 << track % 8)
         return;
     chrome->named[track / 8] |= (uint8_t)(1 << track % 8);
     track_place(track, &pid, &tid);
-    if (TRACE_IS_STREAM(track))
-        snprintf(name, sizeof name, "stream %d", TRACE_STREAM(track));
-    else
-        snprintf(name, sizeof name, "worker %d", TRACE_WORKER(track));
-    write_name(chrome, "thread_name", pid, tid, name);
+    put_event(chrome,
+              "{'ph':'M','name':'thread_name','pid':%u,'tid':%u,'args':{'name':'%s %d'}},\n", pid,
+              tid, stream ? "stream" : "worker",
+              stream ? TRACE_STREAM(track) : TRACE_WORKER(track));
 }
 
-/* The text comes from outside the daemon (host name, device name): make it printable. */
-static void put_foreign(struct writer *event, const char *key, const char *text)
+static void name_process(struct chrome *chrome, unsigned pid, const char *name)
 {
-    char plain[121];
+    put_event(chrome, "{'ph':'M','name':'process_name','pid':%u,'tid':0,'args':{'name':'%s'}},\n",
+              pid, name);
+}
+
+/* Writes a text from outside the daemon (host name, device name) for a JSON string. */
+static const char *foreign(const char *text, char json[FOREIGN_BYTES])
+{
+    char plain[FOREIGN_BYTES / 2], *to = json;
     text_copy(plain, sizeof plain, text);
     text_make_printable(plain);
-    writer_text(event, key, plain);
+    for (const char *from = plain; *from; from++) {
+        if (*from == '"' || *from == '\\')
+            *to++ = '\\';
+        *to++ = *from;
+    }
+    *to = '\0';
+    return json;
 }
 
 static void write_head(struct chrome *chrome)
 {
-    char stamp[CLOCK_STAMP_BYTES];
+    char stamp[CLOCK_STAMP_BYTES], daemon[FOREIGN_BYTES], engine[FOREIGN_BYTES];
     clock_stamp(stamp);
     memcpy(chrome->buffer, "[\n", 2);
     chrome->used = 2;
-    write_name(chrome, "process_name", HOST_PID, 0, "gpuimgd");
+    name_process(chrome, HOST_PID, "gpuimgd");
     for (uint32_t d = 0; d < chrome->config->devices; d++)
-        write_name(chrome, "process_name", DEVICE_PID(d), 0, chrome->config->names[d]);
-    struct writer *event = begin_event(chrome, "M", "gpuimgd", HOST_PID, 0);
-    writer_open(event, "args", '{');
-    writer_text(event, "version", GPUIMGD_VERSION);
-    put_foreign(event, "daemon", chrome->config->daemon);
-    put_foreign(event, "engine", chrome->config->engine);
-    writer_text(event, "began", stamp);
-    end_arguments(chrome, ",\n");
+        name_process(chrome, DEVICE_PID(d), foreign(chrome->config->names[d], engine));
+    put_event(chrome,
+              "{'ph':'M','name':'gpuimgd','pid':%u,'tid':0,'args':{'version':'" GPUIMGD_VERSION
+              "','daemon':'%s','engine':'%s','began':'%s'}},\n", HOST_PID,
+              foreign(chrome->config->daemon, daemon), foreign(chrome->config->engine, engine),
+              stamp);
 }
 
 static void write_slice(struct chrome *chrome, const struct trace_job *job,
@@ -185,44 +175,29 @@ static void write_slice(struct chrome *chrome, const struct trace_job *job,
 {
     unsigned pid, tid;
     track_place(slice->track, &pid, &tid);
-    struct writer *event = begin_event(chrome, "X", trace_names[slice->what], pid, tid);
-    put_time(chrome, slice->begin_ns);
-    writer_thousandths(event, "dur", (double)(slice->end_ns - slice->begin_ns) / 1e3);
-    writer_open(event, "args", '{');
-    writer_number(event, "job", job->number);
-    end_arguments(chrome, ",\n");
+    put_event(chrome,
+              "{'ph':'X','name':'%s','pid':%u,'tid':%u,'ts':" US ",'dur':" US
+              ",'args':{'job':%" PRIu64 "}},\n", trace_names[slice->what], pid, tid,
+              US_OF(since_origin(chrome, slice->begin_ns)),
+              US_OF(slice->end_ns - slice->begin_ns), job->number);
 }
 
 /* Begins (phase "b") or ends ("e") an asynchronous slice of the current job. Its id is a count: the
- * same daemon may get the same job again. described: the job, where its slice begins; else NULL. */
+ * same daemon may get the same job again. arguments: further members. */
 static void write_async(struct chrome *chrome, const char *phase, uint64_t at_ns, const char *name,
-                        const struct trace_job *described)
+                        const char *arguments)
 {
-    char id[TEXT_DIGITS_MAX + 1];
-    struct writer *event = begin_event(chrome, phase, name, HOST_PID, 0);
-    id[text_number(id, chrome->jobs)] = '\0';
-    writer_text(event, "cat", "job");
-    writer_text(event, "id", id);
-    put_time(chrome, at_ns);
-    if (described) {
-        writer_open(event, "args", '{');
-        writer_number(event, "attempt", described->attempt);
-        writer_text(event, "end", described->end);
-        writer_number(event, "width", described->width);
-        writer_number(event, "height", described->height);
-        writer_close(event, '}');
-    }
-    writer_close(event, '}');
-    end_event(chrome, ",\n");
+    put_event(chrome,
+              "{'ph':'%s','name':'%s','pid':%u,'tid':0,'cat':'job','id':'%" PRIu64 "','ts':" US
+              "%s},\n", phase, name, HOST_PID, chrome->jobs,
+              US_OF(since_origin(chrome, at_ns)), arguments);
 }
 
 static void write_counter(struct chrome *chrome, const char *name, uint64_t at_ns, uint64_t value)
 {
-    struct writer *event = begin_event(chrome, "C", name, HOST_PID, 0);
-    put_time(chrome, at_ns);
-    writer_open(event, "args", '{');
-    writer_number(event, "value", value);
-    end_arguments(chrome, ",\n");
+    put_event(chrome,
+              "{'ph':'C','name':'%s','pid':%u,'tid':0,'ts':" US ",'args':{'value':%" PRIu64
+              "}},\n", name, HOST_PID, US_OF(since_origin(chrome, at_ns)), value);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -249,20 +224,23 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
     }
     chrome->jobs++;
     chrome->slices_left_out += job->left_out;
-    char name[32];
+    char name[32], described[160];
     snprintf(name, sizeof name, "job %" PRIu64, job->number);
-    write_async(chrome, "b", job->begin_ns, name, job);
+    snprintf(described, sizeof described,
+             ",\"args\":{\"attempt\":%u,\"end\":\"%s\",\"width\":%u,\"height\":%u}",
+             job->attempt, job->end, job->width, job->height);
+    write_async(chrome, "b", job->begin_ns, name, described);
     for (uint32_t i = 0; i < job->count; i++) {
         const struct trace_slice *slice = &job->slices[i];
         if (slice->track == TRACE_OF_JOB) {
-            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what], NULL);
-            write_async(chrome, "e", slice->end_ns, trace_names[slice->what], NULL);
+            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what], "");
+            write_async(chrome, "e", slice->end_ns, trace_names[slice->what], "");
         } else {
             name_track(chrome, slice->track);
             write_slice(chrome, job, slice);
         }
     }
-    write_async(chrome, "e", job->end_ns, name, NULL);
+    write_async(chrome, "e", job->end_ns, name, "");
     for (size_t i = 0; i < 2; i++) {
         const struct trace_sample *sample = &job->samples[i];
         uint64_t at = sample->at_ns, last = chrome->counted_ns; /* jobs do not end in order */
@@ -323,18 +301,14 @@ void chrome_close(struct chrome *chrome, uint64_t missed)
     if (!chrome)
         return;
     chrome->left_out += missed;
-    struct writer *event = begin_event(chrome, "i", "end of the trace", HOST_PID, 0);
-    writer_text(event, "s", "g");
-    put_time(chrome, clock_now_ns());
-    writer_open(event, "args", '{');
-    writer_number(event, "jobs", chrome->jobs);
-    writer_number(event, "jobs left out", chrome->left_out);
-    writer_number(event, "slices left out", chrome->slices_left_out);
-    end_arguments(chrome, "\n]\n");
+    put_event(chrome,
+              "{'ph':'i','name':'end of the trace','pid':%u,'tid':0,'s':'g','ts':" US
+              ",'args':{'jobs':%" PRIu64 ",'jobs left out':%" PRIu64 ",'slices left out':%" PRIu64
+              "}}\n]\n", HOST_PID, US_OF(since_origin(chrome, clock_now_ns())), chrome->jobs,
+              chrome->left_out, chrome->slices_left_out);
     chrome_flush(chrome);
     log_info("trace: %s has %" PRIu64 " jobs; %" PRIu64 " are missing", chrome->path, chrome->jobs,
              chrome->left_out);
     close(chrome->fd);
-    free(chrome->event.text);
     free(chrome);
 }
