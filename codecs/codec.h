@@ -9,10 +9,6 @@
 #ifndef GPUIMGD_CODECS_CODEC_H
 #define GPUIMGD_CODECS_CODEC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "codecs/image.h"
 #include "conf/format.h"
 #include "conf/status.h"

@@ -7,7 +7,6 @@
  */
 #include "codecs/codec_impl.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "conf/limits.h"

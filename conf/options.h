@@ -9,7 +9,6 @@
 #ifndef GPUIMGD_CONF_OPTIONS_H
 #define GPUIMGD_CONF_OPTIONS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 

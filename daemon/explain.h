@@ -7,7 +7,6 @@
 #ifndef GPUIMGD_DAEMON_EXPLAIN_H
 #define GPUIMGD_DAEMON_EXPLAIN_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "conf/options.h"

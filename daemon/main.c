@@ -1,7 +1,6 @@
 /* main.c - parses the command line, loads the configuration and starts the daemon. */
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

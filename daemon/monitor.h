@@ -8,8 +8,6 @@
 #ifndef GPUIMGD_DAEMON_MONITOR_H
 #define GPUIMGD_DAEMON_MONITOR_H
 
-#include <stdbool.h>
-
 #include <uv.h>
 
 #include "conf/options.h"

@@ -7,7 +7,6 @@
 #define GPUIMGD_DAEMON_HTTP_LISTENER_H
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <sys/un.h>
 
 #include "conf/status.h"

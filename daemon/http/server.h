@@ -11,8 +11,6 @@
 #ifndef GPUIMGD_DAEMON_HTTP_SERVER_H
 #define GPUIMGD_DAEMON_HTTP_SERVER_H
 
-#include <stdbool.h>
-
 #include "conf/status.h"
 #include "daemon/telemetry/snapshot.h"
 

@@ -22,8 +22,6 @@
 #define GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "gpu/engine/engine.h"
 

@@ -11,8 +11,6 @@
 #define GPUIMGD_DAEMON_PIPELINE_DISK_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include <uv.h>
 

@@ -15,9 +15,6 @@
 #define GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "codecs/codec.h"
 #include "conf/list.h"

@@ -8,9 +8,6 @@
 #ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_H
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include <uv.h>
 
 #include "conf/options.h"

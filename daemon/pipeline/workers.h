@@ -10,10 +10,6 @@
 #ifndef GPUIMGD_DAEMON_PIPELINE_WORKERS_H
 #define GPUIMGD_DAEMON_PIPELINE_WORKERS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <uv.h>
 
 #include "codecs/codec.h"

@@ -12,8 +12,6 @@
 #ifndef GPUIMGD_DAEMON_SELFCHECK_GPU_CHECK_H
 #define GPUIMGD_DAEMON_SELFCHECK_GPU_CHECK_H
 
-#include <stdbool.h>
-
 #include <uv.h>
 
 #include "daemon/pipeline/workers.h"

@@ -6,8 +6,6 @@
 #ifndef GPUIMGD_DAEMON_SELFCHECK_SELFTEST_H
 #define GPUIMGD_DAEMON_SELFCHECK_SELFTEST_H
 
-#include <stdbool.h>
-
 #include <uv.h>
 
 #include "daemon/selfcheck/test_image.h"

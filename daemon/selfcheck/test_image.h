@@ -8,8 +8,6 @@
 #ifndef GPUIMGD_DAEMON_SELFCHECK_TEST_IMAGE_H
 #define GPUIMGD_DAEMON_SELFCHECK_TEST_IMAGE_H
 
-#include <stdbool.h>
-
 #include "codecs/codec.h"
 #include "conf/status.h"
 #include "gpu/engine/engine.h"

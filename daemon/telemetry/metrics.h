@@ -8,10 +8,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_METRICS_H
 #define GPUIMGD_DAEMON_TELEMETRY_METRICS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "conf/status.h"
 #include "queue/job/label.h"
 

@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_PROMETHEUS_H
 #define GPUIMGD_DAEMON_TELEMETRY_PROMETHEUS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "daemon/telemetry/snapshot.h"
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"

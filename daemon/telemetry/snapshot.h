@@ -8,10 +8,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
 #define GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "conf/limits.h"
 #include "conf/status.h"
 #include "daemon/telemetry/metrics.h"

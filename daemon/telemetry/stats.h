@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_STATS_H
 #define GPUIMGD_DAEMON_TELEMETRY_STATS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "daemon/telemetry/snapshot.h"
 
 struct stats {

@@ -7,8 +7,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_STATUS_JSON_H
 #define GPUIMGD_DAEMON_TELEMETRY_STATUS_JSON_H
 
-#include <stdint.h>
-
 #include "daemon/telemetry/snapshot.h"
 
 /* Both return text that the caller frees; NULL: out of memory. now_ns: CLOCK_MONOTONIC. */

@@ -11,7 +11,6 @@
 #ifndef GPUIMGD_DAEMON_TELEMETRY_TRACE_H
 #define GPUIMGD_DAEMON_TELEMETRY_TRACE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "conf/status.h"
