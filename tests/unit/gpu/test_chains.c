@@ -5,7 +5,7 @@
  * The seed is printed; GPUIMGD_TEST_SEED=N repeats it. Operations and their parameters come from
  * the table of operations.
  */
-#include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include <math.h>
 
@@ -44,7 +44,7 @@ static const char *draw_word(struct draw *draw, const char *const *words, uint32
 }
 #define DRAW_WORD(draw, ...)                                                                       \
     draw_word(draw, (const char *const[]){__VA_ARGS__},                                            \
-              sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+              COUNT_OF(((const char *const[]){__VA_ARGS__})))
 
 static const char *draw_bool(struct draw *draw)
 {
@@ -88,7 +88,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
     case OP_KIND_NUMBER:
         fprintf(out, "%.3f", draw_number(draw, param->min, param->max));
         break;
-    case OP_KIND_BOOLEAN: fprintf(out, "%s", DRAW_WORD(draw, "true", "false")); break;
+    case OP_KIND_BOOLEAN: fprintf(out, "%s", draw_bool(draw)); break;
     case OP_KIND_CHOICE: fprintf(out, "%s", draw_word(draw, param->words, words)); break;
     case OP_KIND_WORD: fprintf(out, "\"%s\"", draw_word(draw, param->words, words)); break;
     case OP_KIND_MATRIX: draw_matrix(draw, param, out); break;
@@ -174,7 +174,6 @@ static const struct {
     {"crop", draw_crop},
     {"convolve", draw_convolve},
 };
-#define GENERATORS (sizeof(generators) / sizeof(generators[0]))
 
 /* How often each operation was drawn. */
 static unsigned drawn[64];
@@ -204,13 +203,13 @@ static char *draw_text(struct draw *draw, const struct op *op)
     size_t length = 0, own = 0;
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    while (own < GENERATORS && strcmp(generators[own].name, op->name) != 0)
+    while (own < COUNT_OF(generators) && strcmp(generators[own].name, op->name) != 0)
         own++;
     if (draw_below(draw, 4) == 0) {
         fprintf(out, "[\"%s\"]", op->name);
     } else {
         fprintf(out, "[{\"op\":\"%s\"", op->name);
-        if (own < GENERATORS)
+        if (own < COUNT_OF(generators))
             generators[own].draw(draw, out);
         else
             draw_params(draw, op, out);
@@ -358,24 +357,6 @@ static struct image carried_result(const struct carried *carried, uint32_t varia
     return plan_result(&carried->plan, variant, carried->memory.input, carried->memory.output);
 }
 
-static void compare(struct image got, struct image want, uint32_t variant, const char *what)
-{
-    if (got.width != want.width || got.height != want.height || got.channels != want.channels)
-        fail_msg("%s: variant %u is %u x %u x %u instead of %u x %u x %u", what, variant,
-                 got.width, got.height, got.channels, want.width, want.height, want.channels);
-    size_t row = (size_t)got.width * got.channels;
-    for (uint32_t y = 0; y < got.height; y++) {
-        const uint8_t *a = got.pixels + y * got.stride, *b = want.pixels + y * want.stride;
-        if (memcmp(a, b, row) == 0)
-            continue;
-        size_t x = 0;
-        while (a[x] == b[x])
-            x++;
-        fail_msg("%s: variant %u, row %u, column %zu: %u instead of %u", what, variant, y,
-                 x / got.channels, a[x], b[x]);
-    }
-}
-
 /* What the operations found out, as the result's JSON has it. */
 static char *carried_values(const struct carried *carried, uint32_t variant)
 {
@@ -394,7 +375,6 @@ static void compare_values(const char *got, const char *want, uint32_t variant, 
 
 /* ---- one plan against one operation at a time ---- */
 
-static struct engine *cpu, *cuda;
 static uint32_t seed;
 
 static void copy_image(struct image to, struct image from)
@@ -489,7 +469,7 @@ static void check_steps(const struct chain_case *c, uint32_t variant, const stru
         cJSON_Delete(alone);
     }
     now = apply(now, source, 1, NULL, c->opaque[variant], values, c->text);
-    compare(carried_result(fused, variant), now, variant, c->text);
+    test_same(carried_result(fused, variant), now, c->text);
     char *got = carried_values(fused, variant), *want = cJSON_PrintUnformatted(values);
     compare_values(got, want, variant, c->text);
     free(got);
@@ -549,7 +529,7 @@ static void check_flight(uint32_t first, uint32_t count)
         carried_check(&there[i], cases[i].text);
         for (uint32_t v = 0; v < cases[i].variants; v++) {
             char *got = carried_values(&there[i], v), *want = carried_values(&here[i], v);
-            compare(carried_result(&there[i], v), carried_result(&here[i], v), v, cases[i].text);
+            test_same(carried_result(&there[i], v), carried_result(&here[i], v), cases[i].text);
             compare_values(got, want, v, cases[i].text);
             free(got);
             free(want);
@@ -573,32 +553,23 @@ TEST(test_engines_agree_cuda)
 
 TEST(test_every_operation_was_drawn)
 {
-    assert_true(op_count >= 22 && op_count <= sizeof(drawn) / sizeof(drawn[0]));
+    assert_true(op_count >= 22 && op_count <= COUNT_OF(drawn));
     for (size_t i = 0; i < op_count; i++)
         if (drawn[i] == 0)
             fail_msg("no chain had %s", op_table[i]->name);
-    for (size_t i = 0; i < GENERATORS; i++)
+    for (size_t i = 0; i < COUNT_OF(generators); i++)
         assert_non_null(op_find(generators[i].name));
 }
 
-static int open_engines(void **state)
+static int open_all(void **state)
 {
     const char *given = getenv("GPUIMGD_TEST_SEED");
     seed = given && *given ? (uint32_t)strtoul(given, NULL, 10) : 20;
     print_message("GPUIMGD_TEST_SEED=%u\n", seed);
-    cpu = test_engine_open("cpu", 1, 512 * MIB, 0);
-    cuda = test_engine_open("cuda", 4, 512 * MIB, 512 * MIB);
-    return cpu ? 0 : -1;
-}
-
-static int close_engines(void **state)
-{
-    engine_close(cpu);
-    engine_close(cuda);
-    return 0;
+    return engines_open(state);
 }
 
 int main(void)
 {
-    return run_all(.setup = open_engines, .teardown = close_engines);
+    return run_all(.setup = open_all, .teardown = engines_close);
 }

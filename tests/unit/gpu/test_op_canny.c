@@ -2,10 +2,8 @@
  * Tests of canny: both engines against a reference that fills from the strong pixels, one at a
  * time; pictures made to be hard on it; what is refused; memory.
  */
-#include "tests/fixtures/gpu/behind.h"
-#include "tests/fixtures/gpu/both_engines.h"
-
-#include "gpu/plan/plan.h"
+#include "tests/fixtures/gpu/neighbours.h"
+#include "tests/fixtures/reference.h"
 
 /* ---- one picture on an engine ---- */
 
@@ -17,65 +15,29 @@ struct canny_case {
     struct behind behind;
 };
 
-struct canny_run {
-    struct plan plan;
-    struct engine_memory memory;
-    cJSON *ops;
-    char what[400];
-};
-
-static void run_begin(struct canny_run *run, struct engine *engine, const struct canny_case *c)
+static void run_begin(struct gpu_run *run, struct engine *engine, const struct canny_case *c)
 {
     char json[100], ops[300];
-    struct error error = {0};
-    struct plan_source source = {.width = c->width, .height = c->height, .channels = c->channels,
-                                 .orientation = 1};
-    memcpy(source.background, behind_under, sizeof(behind_under));
-    snprintf(json, sizeof(json), "[{\"op\":\"canny\",\"low\":%d,\"high\":%d}]", c->low, c->high);
+    snprintf(json, sizeof(json), "[{'op':'canny','low':%d,'high':%d}]", c->low, c->high);
     behind_ops(c->behind, c->ops ? c->ops : json, ops, sizeof(ops));
-    snprintf(run->what, sizeof(run->what), "%s of %u x %u x %u", ops, c->width, c->height,
-             c->channels);
-    run->ops = test_ops(ops);
-    struct plan_target target = {.ops = run->ops};
-    struct plan *plan = &run->plan;
-    if (plan_build(plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s: %s", run->what, error.text);
-    test_reserve(engine, plan, &run->memory);
-    c->fill(plan_input(plan, run->memory.input));
-    test_carry_out(engine, plan, &run->memory, run->what);
-}
-
-static void run_end(struct canny_run *run, struct engine *engine)
-{
-    engine_release(engine, &run->memory);
-    plan_clear(&run->plan);
-    cJSON_Delete(run->ops);
-}
-
-static void compare(struct image got_image, struct raster want, const char *what)
-{
-    char where[200];
-    struct raster got = raster_of(got_image);
-    if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
-        fail_msg("%s: %s", what, where);
-    raster_clear(&got);
+    gpu_run_open(run, engine, SOURCE(c->width, c->height, c->channels), NULL, ops);
+    c->fill(run->input);
+    gpu_run_finish(run);
 }
 
 static void check(struct engine *engine, const struct canny_case *c)
 {
-    struct canny_run run;
+    struct gpu_run run;
     run_begin(&run, engine, c);
     /* But where the table is of colours, all is one pass. */
     if (c->channels == 1 || c->behind.gray || !c->behind.table)
-        behind_is_fused(&run.plan, c->behind.table ? "table+" : "", run.what);
-    struct raster found = behind_raster(c->behind, plan_input(&run.plan, run.memory.input));
-    struct raster gray = reference_gray(&found, NULL, behind_under);
-    struct raster want = reference_canny(&gray, c->low, c->high);
-    compare(plan_result(&run.plan, 0, run.memory.input, run.memory.output), want, run.what);
-    raster_clear(&want);
+        behind_is_fused(&run, c->behind.table ? "table+" : "");
+    struct raster found = behind_raster(c->behind, run.input);
+    struct raster gray = reference_gray(&found, NULL, test_background);
+    gpu_run_expect(&run, reference_canny(&gray, c->low, c->high));
     raster_clear(&gray);
     raster_clear(&found);
-    run_end(&run, engine);
+    gpu_run_close(&run);
 }
 
 /* ---- the table ---- */
@@ -119,17 +81,18 @@ static const uint32_t large[][2] = {{16384, 3}, {3, 16384}, {700, 500}};
 static const int thresholds[][2] = {{50, 150}, {0, 0}, {0, 1530}, {1530, 1530}, {200, 201},
                                     {300, 700}};
 
+static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
+
 static void all_pictures(struct engine *engine)
 {
-    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
     size_t turn = 0, step = test_quick() ? 5 : 1;
 #ifdef __SANITIZE_ADDRESS__
     step *= 2;
 #endif
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step) {
+    for (size_t i = 0; i < COUNT_OF(sizes); i += step) {
         for (size_t f = 0; f < 3; f++) {
-            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
-                const int *pair = thresholds[turn++ % (sizeof(thresholds) / sizeof(*thresholds))];
+            each_channels(channels) {
+                const int *pair = thresholds[turn++ % COUNT_OF(thresholds)];
                 check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels, fills[f],
                                                    pair[0], pair[1], NULL, behind_nothing});
             }
@@ -137,7 +100,7 @@ static void all_pictures(struct engine *engine)
                                                NULL, behind_nothing});
         }
     }
-    for (size_t i = 0; i < sizeof(large) / sizeof(*large) && !test_quick(); i++)
+    for (size_t i = 0; i < COUNT_OF(large) && !test_quick(); i++)
         for (size_t f = 0; f < 2; f++)
             check(engine, &(struct canny_case){large[i][0], large[i][1], f ? 1 : 3, fills[f], 80,
                                                500, NULL, behind_nothing});
@@ -145,9 +108,8 @@ static void all_pictures(struct engine *engine)
 
 static void sweep_behind(struct engine *engine, struct behind behind, const uint32_t channels[5])
 {
-    static void (*const fills[])(struct image) = {fill_noise, fill_hills, fill_squares};
     size_t step = test_quick() ? 5 : 1;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i += step)
+    for (size_t i = 0; i < COUNT_OF(sizes); i += step)
         for (size_t f = 0; f < 3; f++)
             check(engine, &(struct canny_case){sizes[i][0], sizes[i][1], channels[(i + f) % 5],
                                                fills[f], 60, 400, NULL, behind});
@@ -218,7 +180,7 @@ static size_t edge_count(struct image image)
 static void all_spiral(struct engine *engine)
 {
     static const uint32_t sides[][2] = {{61, 60}, {401, 300}, {130, 900}};
-    for (size_t i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
+    for (size_t i = 0; i < COUNT_OF(sides); i++) {
         struct canny_case c = {sides[i][0], sides[i][1], 1, fill_spiral, 50, 250, NULL,
                                behind_nothing};
         check(engine, &c);
@@ -237,18 +199,17 @@ static void all_long_spiral(struct engine *engine)
     const uint32_t width = test_quick() ? 2000 : 16384, height = test_quick() ? 700 : 3000;
 #endif
     struct canny_case c = {width, height, 1, fill_spiral, 50, 250, NULL, behind_nothing};
-    struct canny_run run;
+    struct gpu_run run;
     for (int weak = 0; weak < 2; weak++) {
         c.fill = weak ? fill_weak_spiral : fill_spiral;
         run_begin(&run, engine, &c);
-        size_t edges = edge_count(
-            plan_result(&run.plan, 0, run.memory.input, run.memory.output));
+        size_t edges = edge_count(run.result);
         /* Two sides of a line every PITCH rows or columns. */
         size_t least = (size_t)width * height / PITCH * 3 / 2;
         if (weak ? edges != 0 : edges < least)
             fail_msg("%s: %zu pixels of the %s spiral are edges", run.what, edges,
                      weak ? "weak" : "strong");
-        run_end(&run, engine);
+        gpu_run_close(&run);
     }
 }
 
@@ -265,14 +226,14 @@ static void all_parameters(struct engine *engine)
         {"[{\"op\":\"canny\",\"low\":99.99,\"high\":200.5}]", 99, 200},
         {"[\"grayscale\",{\"op\":\"canny\",\"low\":10}]", 10, 150},
     };
-    for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+    for (size_t i = 0; i < COUNT_OF(same); i++)
         check(engine, &(struct canny_case){200, 150, 3, fill_hills, same[i].low, same[i].high,
                                            same[i].ops, behind_nothing});
 }
 
 TEST(test_refused)
 {
-    static const char *const refusals[][2] = {
+    static const struct test_refusal refusals[] = {
         {"[{\"op\":\"canny\",\"low\":-1}]", "low is -1; it must be 0 to 1530"},
         {"[{\"op\":\"canny\",\"high\":1530.5}]", "high is 1530.5; it must be 0 to 1530"},
         {"[{\"op\":\"canny\",\"low\":\"50\"}]", "low is a string; it must be a number"},
@@ -282,14 +243,7 @@ TEST(test_refused)
         {"[{\"op\":\"canny\",\"threshold\":1}]",
          "no parameter \"threshold\"; there is low or high"},
     };
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
-        struct error error = {0};
-        cJSON *ops = test_ops(refusals[i][0]);
-        assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_BAD_OP);
-        if (!strstr(error.text, refusals[i][1]))
-            fail_msg("%s: \"%s\" instead of \"%s\"", refusals[i][0], error.text, refusals[i][1]);
-        cJSON_Delete(ops);
-    }
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 /* A JPEG's Y channel serves it; of gray it is one pass, of colour two. */
@@ -300,10 +254,7 @@ TEST(test_gray)
     assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
     for (uint32_t channels = 1; channels <= 3; channels += 2) {
         struct plan plan;
-        struct error error = {0};
-        struct plan_source source = {.width = 9, .height = 9, .channels = channels,
-                                     .orientation = 1};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        test_plan(&plan, SOURCE(9, 9, channels), NULL, "['canny']");
         assert_int_equal(plan.variants[0].pass_count, 1);
         assert_int_equal(plan.variants[0].channels, 1);
         plan_clear(&plan);

@@ -61,19 +61,27 @@ static void sweep(struct engine *engine, const struct recipe *recipe, size_t ste
     sweep_behind(engine, behind_nothing, recipe, step, with_large);
 }
 
+static const char *const borders[] = {"reflect101", "replicate", "zero"};
+
+static struct recipe draw_recipe(const int sides[2], uint32_t *random)
+{
+    struct recipe recipe = {.columns = sides[0], .rows = sides[1]};
+    for (int i = 0; i < recipe.columns * recipe.rows; i++)
+        recipe.kernel[i] = (double)(int)(test_random(random) % 2001) / 500 - 1.5;
+    recipe.scale = 3.7 * recipe.columns * recipe.rows / 4;
+    return recipe;
+}
+
 static void all_convolve(struct engine *engine)
 {
-    static const char *const borders[] = {"reflect101", "replicate", "zero"};
     static const int sides[][2] = {{1, 1}, {3, 3}, {5, 5}, {7, 7},  {9, 9},  {15, 15}, {1, 15},
                                    {15, 1}, {3, 11}, {5, 3}, {9, 13}, {11, 9}, {13, 5}};
     uint32_t random = 4711;
-    for (size_t s = 0; s < sizeof(sides) / sizeof(*sides); s++) {
-        struct recipe recipe = {.columns = sides[s][0], .rows = sides[s][1]};
-        int count = recipe.columns * recipe.rows;
-        for (int i = 0; i < count; i++)
-            recipe.kernel[i] = (double)(int)(test_random(&random) % 2001) / 500 - 1.5;
+    for (size_t s = 0; s < COUNT_OF(sides); s++) {
+        struct recipe recipe = draw_recipe(sides[s], &random);
         recipe.border = borders[s % 3];
-        recipe.scale = s % 2 ? 0 : 3.7 * count / 4;
+        if (s % 2)
+            recipe.scale = 0;
         recipe.offset = s % 3 == 1 ? 100.3 : s % 3 == 2 ? -17 : 0;
         sweep(engine, &recipe, s < 6 ? 2 : 5, s < 3);
     }
@@ -103,42 +111,26 @@ static void all_extremes(struct engine *engine)
  * pixels outside is not looked up where it is zeros. */
 static void sweep_borders(struct engine *engine, struct behind behind)
 {
-    static const char *const borders[] = {"reflect101", "replicate", "zero"};
     static const int sides[][2] = {{1, 1}, {3, 3}, {5, 3}, {1, 5}, {5, 1}, {9, 7}, {15, 15}};
     uint32_t random = 815;
-    for (size_t s = 0; s < sizeof(sides) / sizeof(*sides); s++) {
-        struct recipe recipe = {.columns = sides[s][0], .rows = sides[s][1]};
-        int count = recipe.columns * recipe.rows;
-        for (int i = 0; i < count; i++)
-            recipe.kernel[i] = (double)(int)(test_random(&random) % 2001) / 500 - 1.5;
-        recipe.scale = 3.7 * count / 4;
+    for (size_t s = 0; s < COUNT_OF(sides); s++) {
+        struct recipe recipe = draw_recipe(sides[s], &random);
         recipe.offset = 41;
         for (int b = 0; b < 3; b++) {
             recipe.border = borders[b];
-            sweep_behind(engine, behind, &recipe, count > 20 ? 5 : 1, s == 1);
+            sweep_behind(engine, behind, &recipe, recipe.columns * recipe.rows > 20 ? 5 : 1,
+                         s == 1);
         }
     }
 }
 
-static void all_behind_table(struct engine *engine)
-{
-    sweep_borders(engine, (struct behind){.table = true});
-}
-
-static void all_behind_gray(struct engine *engine)
-{
-    sweep_borders(engine, (struct behind){.gray = true});
-    sweep_borders(engine, (struct behind){.gray = true, .table = true});
-}
-
 ON_BOTH(convolve)
 ON_BOTH(extremes)
-ON_BOTH(behind_table)
-ON_BOTH(behind_gray)
+ON_BOTH_BEHIND(sweep_borders)
 
 TEST(test_refused)
 {
-    static const struct neighbours_refusal refusals[] = {
+    static const struct test_refusal refusals[] = {
         {"[\"convolve\"]", "kernel is missing; it must be an array of rows"},
         {"[{\"op\":\"convolve\",\"kernel\":3}]", "kernel is a number; it must be an array"},
         {"[{\"op\":\"convolve\",\"kernel\":[]}]", "kernel has 0 rows"},
@@ -168,7 +160,7 @@ TEST(test_refused)
         {"[{\"op\":\"convolve\",\"kernel\":[[1]],\"border\":\"wrap\"}]",
          "border is \"wrap\"; it must be reflect101, replicate or zero"},
     };
-    neighbours_refused(refusals, sizeof(refusals) / sizeof(*refusals));
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static void all_unsharp(struct engine *engine)
 static void sweep_widths(struct engine *engine, struct behind behind)
 {
     static const int sizes[] = {3, 5, 9, 13, 31};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
         sweep_behind(engine, behind, (struct recipe){.ksize = sizes[i], .amount = -1},
                      sizes[i] > 9 ? 5 : 1, sizes[i] == 5);
     sweep_behind(engine, behind, (struct recipe){.ksize = 31, .sigma = 9, .amount = -1}, 3, false);
@@ -112,21 +112,9 @@ static void sweep_widths(struct engine *engine, struct behind behind)
     sweep_behind(engine, behind, (struct recipe){.ksize = 15, .sigma = 3, .amount = 4}, 5, false);
 }
 
-static void all_behind_table(struct engine *engine)
-{
-    sweep_widths(engine, (struct behind){.table = true});
-}
-
-static void all_behind_gray(struct engine *engine)
-{
-    sweep_widths(engine, (struct behind){.gray = true});
-    sweep_widths(engine, (struct behind){.gray = true, .table = true});
-}
-
 ON_BOTH(gaussian)
 ON_BOTH(unsharp)
-ON_BOTH(behind_table)
-ON_BOTH(behind_gray)
+ON_BOTH_BEHIND(sweep_widths)
 
 /* Kernels that differ from one pixel are a pass; the others cost nothing. */
 TEST(test_narrow_ones_are_nothing)
@@ -135,21 +123,17 @@ TEST(test_narrow_ones_are_nothing)
     for (int i = 0; i < 4; i++) {
         char ops[100];
         struct plan plan;
-        struct error error = {0};
-        snprintf(ops, sizeof(ops), "[{\"op\":\"%s\",\"sigma\":%s}]", names[i / 2],
+        snprintf(ops, sizeof(ops), "[{'op':'%s','sigma':%s}]", names[i / 2],
                  i % 2 ? "0.1" : "0.5");
-        struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
-        struct plan_target target = {.ops = test_ops(ops)};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        test_plan(&plan, SOURCE(9, 9, 3), NULL, ops);
         assert_int_equal(plan.variants[0].pass_count, i % 2 ? 0 : 1);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
     }
 }
 
 TEST(test_refused)
 {
-    static const struct neighbours_refusal refusals[] = {
+    static const struct test_refusal refusals[] = {
         {"[{\"op\":\"gaussian\",\"ksize\":4}]", "ksize is 4; it must be an odd integer of 3 to 31"},
         {"[{\"op\":\"gaussian\",\"ksize\":5.5}]", "ksize is 5.5; it must be an odd integer"},
         {"[{\"op\":\"gaussian\",\"ksize\":1}]", "ksize is 1; it must be 3 to 31"},
@@ -162,7 +146,7 @@ TEST(test_refused)
         {"[{\"op\":\"unsharp\",\"amount\":-0.1}]", "amount is -0.1"},
         {"[{\"op\":\"unsharp\",\"ksize\":6}]", "unsharp: ksize is 6"},
     };
-    neighbours_refused(refusals, sizeof(refusals) / sizeof(*refusals));
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 int main(void)

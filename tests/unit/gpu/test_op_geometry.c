@@ -5,54 +5,22 @@
 #include "tests/fixtures/gpu/both_engines.h"
 
 #include "gpu/plan/pass.h"
-#include "tests/fixtures/raster.h"
 #include "tests/fixtures/reference.h"
-
-static const uint8_t under[3] = {200, 13, 101};
 
 /* ---- the reference ---- */
 
-static void move(struct raster *out, uint32_t to_x, uint32_t to_y, const struct raster *in,
-                 uint32_t x, uint32_t y)
-{
-    memcpy(raster_at(out, to_x, to_y), raster_at(in, x, y), in->channels);
-}
-
-static struct raster turned_once(const struct raster *in)
-{
-    struct raster out = raster_make(in->height, in->width, in->channels);
-    for (uint32_t y = 0; y < in->height; y++)
-        for (uint32_t x = 0; x < in->width; x++)
-            move(&out, in->height - 1 - y, x, in, x, y); /* the top row goes to the right */
-    return out;
-}
-
-static struct raster transposed(const struct raster *in)
-{
-    struct raster out = raster_make(in->height, in->width, in->channels);
-    for (uint32_t y = 0; y < in->height; y++)
-        for (uint32_t x = 0; x < in->width; x++)
-            move(&out, y, x, in, x, y);
-    return out;
-}
-
-static struct raster flipped(const struct raster *in, bool vertical)
-{
-    struct raster out = raster_make(in->width, in->height, in->channels);
-    for (uint32_t y = 0; y < in->height; y++)
-        for (uint32_t x = 0; x < in->width; x++)
-            move(&out, vertical ? x : in->width - 1 - x, vertical ? in->height - 1 - y : y, in, x,
-                 y);
-    return out;
-}
+/* EXIF orientations that show an image as the operations make it. */
+#define FLIPPED 2
+#define UPSIDE_DOWN 4
+#define TRANSPOSED 5
+#define TURNED 6 /* clockwise */
 
 static struct raster cropped(const struct raster *in, uint32_t x0, uint32_t y0, uint32_t width,
                              uint32_t height)
 {
     struct raster out = raster_make(width, height, in->channels);
     for (uint32_t y = 0; y < height; y++)
-        for (uint32_t x = 0; x < width; x++)
-            move(&out, x, y, in, x0 + x, y0 + y);
+        memcpy(raster_at(&out, 0, y), raster_at(in, x0, y0 + y), (size_t)width * in->channels);
     return out;
 }
 
@@ -90,32 +58,24 @@ static void apply(struct raster *now, const cJSON *item)
 {
     const char *name = cJSON_IsString(item) ? item->valuestring : word(item, "op", "");
     if (strcmp(name, "transpose") == 0) {
-        replace(now, transposed(now));
+        replace(now, reference_orient(now, TRANSPOSED));
     } else if (strcmp(name, "rotate") == 0) {
         bool counter = cJSON_IsFalse(cJSON_GetObjectItem(item, "clockwise"));
         int turns = number(item, "angle", 90) / 90;
         for (int i = 0; i < (counter ? 4 - turns : turns); i++)
-            replace(now, turned_once(now));
+            replace(now, reference_orient(now, TURNED));
     } else if (strcmp(name, "flip") == 0) {
-        replace(now, flipped(now, strcmp(word(item, "axis", "horizontal"), "vertical") == 0));
+        bool vertical = strcmp(word(item, "axis", "horizontal"), "vertical") == 0;
+        replace(now, reference_orient(now, vertical ? UPSIDE_DOWN : FLIPPED));
     } else if (strcmp(name, "crop") == 0) {
         apply_crop(now, item);
     } else if (strcmp(name, "grayscale") == 0) {
-        replace(now, reference_gray(now, NULL, under));
+        replace(now, reference_gray(now, NULL, test_background));
     } else {
         assert_string_equal(name, "sobel");
-        replace(now, reference_gray(now, NULL, under));
+        replace(now, reference_gray(now, NULL, test_background));
         replace(now, reference_sobel(now, REFERENCE_HALF, REFERENCE_REFLECT101));
     }
-}
-
-static struct raster raster_of(struct image image)
-{
-    struct raster raster = raster_make(image.width, image.height, image.channels);
-    size_t row = (size_t)image.width * image.channels;
-    for (uint32_t y = 0; y < image.height; y++)
-        memcpy(raster.pixels + y * row, image.pixels + y * image.stride, row);
-    return raster;
 }
 
 /* ---- running operations on an engine ---- */
@@ -128,38 +88,20 @@ struct setting {
 
 static void check(struct engine *engine, const struct setting *setting, const char *json)
 {
-    struct plan_source source = {.width = setting->width, .height = setting->height,
-                                 .channels = setting->channels,
-                                 .orientation = setting->orientation,
-                                 .background = {under[0], under[1], under[2]}};
-    cJSON *ops = test_ops(json);
-    struct plan_target target = {.ops = ops, .opaque = setting->opaque};
-    struct plan plan;
-    struct error error = {0};
-    struct engine_memory memory;
-    char what[700], where[200] = "";
-    snprintf(what, sizeof(what), "%ux%ux%u orientation %d opaque %d: %s", setting->width,
-             setting->height, setting->channels, setting->orientation, setting->opaque, json);
-    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s: %s", what, error.text);
-    test_reserve(engine, &plan, &memory);
-    test_fill(plan_input(&plan, memory.input), setting->width * 31 + setting->height);
-    test_carry_out(engine, &plan, &memory, what);
-
-    struct raster want = raster_of(plan_input(&plan, memory.input));
-    struct raster got = raster_of(plan_result(&plan, 0, memory.input, memory.output));
+    struct gpu_run run;
+    gpu_run_open(&run, engine,
+                 SOURCE(setting->width, setting->height, setting->channels,
+                        .orientation = setting->orientation),
+                 &(struct plan_target){.opaque = setting->opaque}, json);
+    gpu_run_finish(&run);
+    struct raster want = raster_of(run.input);
     replace(&want, reference_orient(&want, setting->orientation));
-    for (const cJSON *item = ops->child; item; item = item->next)
+    for (const cJSON *item = run.ops->child; item; item = item->next)
         apply(&want, item);
     if (setting->opaque)
-        replace(&want, reference_flatten(&want, under));
-    if (raster_differ(&got, &want, 0, where, sizeof(where)) != 0)
-        fail_msg("%s: %s", what, where);
-    raster_clear(&want);
-    raster_clear(&got);
-    engine_release(engine, &memory);
-    plan_clear(&plan);
-    cJSON_Delete(ops);
+        replace(&want, reference_flatten(&want, test_background));
+    gpu_run_expect(&run, want);
+    gpu_run_close(&run);
 }
 
 /* ---- the tables ---- */
@@ -171,7 +113,6 @@ static const uint32_t sizes[][2] = {
     {129, 65}, {33, 130}, {511, 9}, {512, 5},   {513, 7},   {257, 300}, {1040, 3}, {16384, 2},
     {2, 16384},
 };
-#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 static const char *const maps[] = {
     "[\"transpose\"]",
@@ -187,13 +128,12 @@ static const char *const maps[] = {
     "[{\"op\":\"flip\",\"axis\":\"vertical\"}]",
     "[\"transpose\",{\"op\":\"rotate\",\"angle\":180}]",
 };
-#define MAPS (sizeof(maps) / sizeof(maps[0]))
 
 static void all_maps(struct engine *engine)
 {
-    for (size_t m = 0; m < MAPS; m++)
-        for (size_t i = 0; i < SIZES; i += test_quick() ? 3 : 1)
-            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+    for (size_t m = 0; m < COUNT_OF(maps); m++)
+        for (size_t i = 0; i < COUNT_OF(sizes); i += test_quick() ? 3 : 1)
+            each_channels(channels)
                 check(engine, &(struct setting){sizes[i][0], sizes[i][1], channels, 1, false},
                       maps[m]);
 }
@@ -208,9 +148,9 @@ static void all_crops(struct engine *engine)
         ",\"sobel\"", ",\"grayscale\""};
     uint32_t step = test_quick() ? 7 : 1;
     char json[300];
-    for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+    each_channels(channels) {
         for (uint32_t x = 0; x <= 40; x += step) {
-            for (size_t a = 0; a < sizeof(after) / sizeof(after[0]); a++) {
+            for (size_t a = 0; a < COUNT_OF(after); a++) {
                 uint32_t width = x * 53 % 160 + 1, height = x * 29 % 140 + 1;
                 snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,"
                          "\"height\":%u}%s]", x, 3 + x % 5, width, height, after[a]);
@@ -239,31 +179,18 @@ static void all_gravities(struct engine *engine)
           "[{\"op\":\"crop\",\"width\":61,\"height\":50}]");
 }
 
-/* The image that `ops` make of a source, whose rectangle at (x, y) holds the pixels of `seed`. */
+/* The image that `ops` make of a source, whose rectangle at (x, y) holds the pixels. */
 static struct raster run_on(struct engine *engine, const struct raster *pixels, uint32_t x,
                             uint32_t y, uint32_t width, uint32_t height, const char *json)
 {
-    struct plan_source source = {.width = width, .height = height, .channels = pixels->channels,
-                                 .orientation = 1, .background = {under[0], under[1], under[2]}};
-    cJSON *ops = test_ops(json);
-    struct plan_target target = {.ops = ops};
-    struct plan plan;
-    struct error error = {0};
-    struct engine_memory memory;
-    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s: %s", json, error.text);
-    test_reserve(engine, &plan, &memory);
-    struct image input = plan_input(&plan, memory.input);
-    size_t row = (size_t)pixels->width * pixels->channels;
-    test_fill(input, 5 * x + y);
+    struct gpu_run run;
+    gpu_run_open(&run, engine, SOURCE(width, height, pixels->channels), NULL, json);
     for (uint32_t i = 0; i < pixels->height; i++)
-        memcpy(input.pixels + (y + i) * input.stride + (size_t)x * pixels->channels,
-               pixels->pixels + i * row, row);
-    test_carry_out(engine, &plan, &memory, json);
-    struct raster result = raster_of(plan_result(&plan, 0, memory.input, memory.output));
-    engine_release(engine, &memory);
-    plan_clear(&plan);
-    cJSON_Delete(ops);
+        memcpy(run.input.pixels + (y + i) * run.input.stride + (size_t)x * pixels->channels,
+               raster_at(pixels, 0, i), (size_t)pixels->width * pixels->channels);
+    gpu_run_finish(&run);
+    struct raster result = raster_of(run.result);
+    gpu_run_close(&run);
     return result;
 }
 
@@ -288,10 +215,10 @@ static void all_windows(struct engine *engine)
     static const uint32_t corners[][2] = {{0, 1}, {32, 0}, {64, 7}, {5, 3}};
     static const uint32_t sides[][2] = {{1, 1}, {97, 70}, {128, 33}, {530, 40}};
     char json[600];
-    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(ops); i++) {
         for (size_t k = 0; k < 16; k += test_quick() ? 3 : 1) {
             const uint32_t *corner = corners[k % 4], *side = sides[k / 4];
-            for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+            each_channels(channels) {
                 struct raster pixels = raster_make(side[0], side[1], channels);
                 uint32_t state = 77 + (uint32_t)k;
                 char where[200] = "";
@@ -424,18 +351,10 @@ static const struct shape shapes[] = {
 static void check_shape(const struct shape *shape)
 {
     struct plan plan;
-    struct error error = {0};
-    struct plan_source source = {.width = 300, .height = 200, .channels = shape->channels,
-                                 .orientation = shape->orientation};
-    struct plan_target target = {.ops = test_ops(shape->ops)};
-    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s: %s", shape->ops, error.text);
+    test_plan(&plan, SOURCE(300, 200, shape->channels, .orientation = shape->orientation), NULL,
+              shape->ops);
     const struct plan_variant *variant = &plan.variants[0];
-    char names[200] = "";
-    for (uint32_t p = 0; p < variant->pass_count; p++) {
-        strcat(names, p ? " " : "");
-        strcat(names, variant->passes[p].type->name);
-    }
+    const char *names = pass_names(&plan, ' ');
     if (strcmp(names, shape->passes) != 0)
         fail_msg("%s: \"%s\" instead of \"%s\"", shape->ops, names, shape->passes);
     uint32_t x = variant->x, y = variant->y, width = variant->width, height = variant->height;
@@ -458,23 +377,17 @@ static void check_shape(const struct shape *shape)
                      plan.idle ? 0 : image_bytes(variant->width, variant->height,
                                                  variant->channels));
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
 }
 
 TEST(test_plans)
 {
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
         check_shape(&shapes[i]);
 }
 
 /* ---- what is refused ---- */
 
-struct refusal {
-    const char *ops;
-    const char *text; /* a part of the message */
-};
-
-static const struct refusal refusals[] = {
+static const struct test_refusal refusals[] = {
     {"[{\"op\":\"transpose\",\"axis\":\"horizontal\"}]", "no parameter \"axis\"; it has none"},
     {"[{\"op\":\"rotate\",\"angle\":45}]", "ops[0] rotate: angle is 45; it must be 90, 180 or 270"},
     {"[{\"op\":\"rotate\",\"angle\":100}]", "angle is 100; it must be 90, 180 or 270"},
@@ -503,7 +416,7 @@ static const struct refusal refusals[] = {
      "west or northwest"},
 };
 
-static const struct refusal misfits[] = {
+static const struct test_refusal misfits[] = {
     {"[" CROP(0, 0, 301, 5) "]", "ops[0] crop: width is 301; the image is 300 x 200 there"},
     {"[" CROP(0, 0, 5, 201) "]", "height is 201; the image is 300 x 200 there"},
     {"[" CROP(201, 0, 100, 5) "]", "x 201 + width 100 is 301; the image is 300 x 200 there"},
@@ -516,27 +429,18 @@ static const struct refusal misfits[] = {
 
 TEST(test_refused_parameters)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        struct error error = {0};
-        cJSON *ops = test_ops(refusals[i].ops);
-        if (plan_check_ops(ops, -1, &error) != STATUS_BAD_OP ||
-            !strstr(error.text, refusals[i].text))
-            fail_msg("%s: %s \"%s\" instead of \"%s\"", refusals[i].ops,
-                     status_name(error.status), error.text, refusals[i].text);
-        cJSON_Delete(ops);
-    }
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 TEST(test_refused_rectangles)
 {
-    struct plan_source source = {.width = 300, .height = 200, .channels = 3, .orientation = 1};
-    for (size_t i = 0; i < sizeof(misfits) / sizeof(misfits[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(misfits); i++) {
         struct error error = {0};
         struct plan plan;
         struct plan_target target = {.ops = test_ops(misfits[i].ops)};
         assert_int_equal(plan_check_ops(target.ops, -1, &error), STATUS_OK);
-        if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_BAD_OP ||
-            !strstr(error.text, misfits[i].text))
+        if (plan_build(&plan, SOURCE(300, 200, 3), &target, 1, &test_limits, &error) !=
+                STATUS_BAD_OP || !strstr(error.text, misfits[i].text))
             fail_msg("%s: %s \"%s\" instead of \"%s\"", misfits[i].ops,
                      status_name(error.status), error.text, misfits[i].text);
         plan_clear(&plan);

@@ -22,7 +22,7 @@ static void compare_counts(const cJSON *row, const unsigned counts[256], const c
     cJSON_Delete(numbers);
 }
 
-static void check_histogram(struct engine *engine, struct values_case *c)
+static void check_histogram(struct engine *engine, const struct values_case *c)
 {
     struct values_run run;
     unsigned counts[256];
@@ -32,12 +32,12 @@ static void check_histogram(struct engine *engine, struct values_case *c)
     int planes = gray ? 1 : (int)c->channels;
     assert_int_equal(cJSON_GetArraySize(rows), planes);
     for (int plane = 0; plane < planes; plane++) {
-        values_count(&run.input, gray ? -1 : plane, counts);
-        compare_counts(cJSON_GetArrayItem(rows, plane), counts, c->what);
+        values_count(&run.run.input, gray ? -1 : plane, counts);
+        compare_counts(cJSON_GetArrayItem(rows, plane), counts, run.run.what);
     }
     if (!c->no_picture)
-        assert_ptr_equal(run.picture.pixels, run.input.pixels);
-    values_end(&run, engine);
+        assert_ptr_equal(run.run.result.pixels, run.run.input.pixels);
+    values_end(&run);
 }
 
 static void all_histogram(struct engine *engine)
@@ -59,7 +59,6 @@ static void all_many(struct engine *engine)
         c.ops = "[{\"op\":\"histogram\",\"gray\":true}]";
         check_histogram(engine, &c);
     }
-#else
 #endif
 }
 
@@ -71,7 +70,7 @@ static double number_at(const cJSON *values, const char *name, int channel)
     return cJSON_GetNumberValue(cJSON_GetArrayItem(list, channel));
 }
 
-static void check_stats(struct engine *engine, struct values_case *c)
+static void check_stats(struct engine *engine, const struct values_case *c)
 {
     struct values_run run;
     values_begin(&run, engine, c);
@@ -80,22 +79,21 @@ static void check_stats(struct engine *engine, struct values_case *c)
         unsigned min = 255, max = 0;
         for (uint32_t y = 0; y < c->height; y++) {
             for (uint32_t x = 0; x < c->width; x++) {
-                unsigned value = values_at(&run.input, x, y, channel);
+                unsigned value = values_at(&run.run.input, x, y, channel);
                 sum += value;
                 min = value < min ? value : min;
                 max = value > max ? value : max;
             }
         }
         double mean = (double)sum / ((double)c->width * c->height);
-        if (number_at(run.values, "mean", channel) != mean ||
-            number_at(run.values, "min", channel) != min ||
-            number_at(run.values, "max", channel) != max)
-            fail_msg("%s: channel %d: %.17g, %g, %g instead of %.17g, %u, %u", c->what, channel,
-                     number_at(run.values, "mean", channel),
-                     number_at(run.values, "min", channel),
-                     number_at(run.values, "max", channel), mean, min, max);
+        double got_mean = number_at(run.values, "mean", channel);
+        double got_min = number_at(run.values, "min", channel);
+        double got_max = number_at(run.values, "max", channel);
+        if (got_mean != mean || got_min != min || got_max != max)
+            fail_msg("%s: channel %d: %.17g, %g, %g instead of %.17g, %u, %u", run.run.what,
+                     channel, got_mean, got_min, got_max, mean, min, max);
     }
-    values_end(&run, engine);
+    values_end(&run);
 }
 
 static void all_stats(struct engine *engine)
@@ -123,57 +121,50 @@ static void all_chains(struct engine *engine)
     unsigned counts[256];
     values_begin(&a, engine, &with);
     values_begin(&b, engine, &without);
-    assert_int_equal(a.picture.height, b.picture.height);
-    for (uint32_t y = 0; y < a.picture.height; y++)
-        assert_memory_equal(a.picture.pixels + y * a.picture.stride,
-                            b.picture.pixels + y * b.picture.stride, a.picture.width);
+    test_same(a.run.result, b.run.result, with.ops);
     assert_int_equal(cJSON_GetArraySize(a.values), 4);
     assert_int_equal(cJSON_GetArraySize(b.values), 0);
     for (int channel = 0; channel < 3; channel++) {
-        values_count(&a.input, channel, counts);
+        values_count(&a.run.input, channel, counts);
         compare_counts(cJSON_GetArrayItem(cJSON_GetObjectItem(a.values, "histogram"), channel),
                        counts, "the first");
     }
-    values_count(&a.input, -1, counts);
+    values_count(&a.run.input, -1, counts);
     compare_counts(cJSON_GetObjectItem(a.values, "histogram_2")->child, counts, "the second");
-    values_count(&b.picture, 0, counts);
+    values_count(&b.run.result, 0, counts);
     compare_counts(cJSON_GetObjectItem(a.values, "histogram_3")->child, counts, "the third");
-    values_end(&a, engine);
-    values_end(&b, engine);
+    values_end(&a);
+    values_end(&b);
 }
 
 TEST(test_plans)
 {
+    static const char chain[] = "['grayscale','sobel','stats','sobel']";
     struct plan plan;
-    struct error error = {0};
-    struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
-    struct plan_target target = {
-        .ops = test_ops("[\"grayscale\",\"sobel\",\"stats\",\"sobel\"]"), .no_picture = true};
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    test_plan(&plan, SOURCE(100, 10, 3), &(struct plan_target){.no_picture = true}, chain);
     /* The last step is for nothing; the picture before it stays on the device. */
     assert_int_equal(plan.variants[0].pass_count, 2);
     assert_true(plan_has_values(&plan, 0));
     assert_int_equal(plan.output_bytes, 16);
     assert_int_equal(plan.scratch_bytes, 1280 + 512);
     plan_clear(&plan);
-    target.no_picture = false;
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    test_plan(&plan, SOURCE(100, 10, 3), NULL, chain);
     assert_int_equal(plan.output_bytes, 1280 + 16);
     assert_int_equal(plan.variants[0].passes[1].to_place.offset,
                      plan.variants[0].passes[2].from_place.offset);
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
 
-    static const char *const with[] = {"[\"histogram\"]", "[\"sobel\",\"stats\"]", "[\"otsu\"]"};
-    static const char *const without[] = {"[]", "[\"sobel\"]", "[\"equalize\"]", "[\"nothing\"]"};
-    for (int i = 0; i < 3; i++) {
-        cJSON *ops = test_ops(with[i]);
-        assert_true(plan_gives_values(ops));
-        cJSON_Delete(ops);
-    }
-    for (int i = 0; i < 4; i++) {
-        cJSON *ops = test_ops(without[i]);
-        assert_false(plan_gives_values(ops));
+    static const struct {
+        const char *ops;
+        bool values;
+    } rows[] = {
+        {"['histogram']", true}, {"['sobel','stats']", true}, {"['otsu']", true},
+        {"[]", false},           {"['sobel']", false},        {"['equalize']", false},
+        {"['nothing']", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        cJSON *ops = test_ops(rows[i].ops);
+        assert_int_equal(plan_gives_values(ops), rows[i].values);
         cJSON_Delete(ops);
     }
     assert_false(plan_gives_values(NULL));
@@ -181,10 +172,13 @@ TEST(test_plans)
 
 TEST(test_parameters)
 {
-    values_refused("[{\"op\":\"histogram\",\"gray\":1}]",
-                   "ops[0] histogram: gray is a number; it must be true or false");
-    values_refused("[{\"op\":\"histogram\",\"bins\":16}]", "there is no parameter \"bins\"");
-    values_refused("[{\"op\":\"stats\",\"gray\":true}]", "there is no parameter \"gray\"");
+    static const struct test_refusal refusals[] = {
+        {"[{'op':'histogram','gray':1}]",
+         "ops[0] histogram: gray is a number; it must be true or false"},
+        {"[{'op':'histogram','bins':16}]", "there is no parameter \"bins\""},
+        {"[{'op':'stats','gray':true}]", "there is no parameter \"gray\""},
+    };
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 ON_BOTH(histogram)

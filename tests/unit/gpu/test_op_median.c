@@ -33,31 +33,19 @@ static void sweep_behind(struct engine *engine, struct behind behind)
     neighbours_sweep_behind(engine, behind, &median_5, 1, true);
 }
 
-static void all_behind_table(struct engine *engine)
-{
-    sweep_behind(engine, (struct behind){.table = true});
-}
-
-static void all_behind_gray(struct engine *engine)
-{
-    sweep_behind(engine, (struct behind){.gray = true});
-    sweep_behind(engine, (struct behind){.gray = true, .table = true});
-}
-
 ON_BOTH(median)
-ON_BOTH(behind_table)
-ON_BOTH(behind_gray)
+ON_BOTH_BEHIND(sweep_behind)
 
 TEST(test_refused)
 {
-    static const struct neighbours_refusal refusals[] = {
+    static const struct test_refusal refusals[] = {
         {"[{\"op\":\"median\",\"size\":4}]", "size is 4; it must be 3 or 5"},
         {"[{\"op\":\"median\",\"size\":3.5}]", "size is 3.5; it must be 3 or 5"},
         {"[{\"op\":\"median\",\"size\":7}]", "size is 7; it must be 3 to 5"},
         {"[{\"op\":\"median\",\"size\":\"3\"}]", "size is a string; it must be a number"},
         {"[{\"op\":\"median\",\"ksize\":3}]", "no parameter \"ksize\""},
     };
-    neighbours_refused(refusals, sizeof(refusals) / sizeof(*refusals));
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 int main(void)

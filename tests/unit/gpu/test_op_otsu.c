@@ -49,48 +49,48 @@ static void reference_equalize(const unsigned counts[256], unsigned pixels, unsi
 
 /* ---- running them ---- */
 
-static void compare_table(const struct values_run *run, const unsigned table[256],
-                          const char *what)
+static void compare_table(const struct gpu_run *run, const unsigned table[256])
 {
-    const struct image *got = &run->picture;
+    const struct image *got = &run->result;
     assert_int_equal(got->channels, 1);
     for (uint32_t y = 0; y < got->height; y++)
         for (uint32_t x = 0; x < got->width; x++)
             if (got->pixels[y * got->stride + x] != table[values_at(&run->input, x, y, -1)])
-                fail_msg("%s: %u,%u: %u instead of %u", what, x, y,
+                fail_msg("%s: %u,%u: %u instead of %u", run->what, x, y,
                          got->pixels[y * got->stride + x],
                          table[values_at(&run->input, x, y, -1)]);
 }
 
-static void check_otsu(struct engine *engine, struct values_case *c)
+static void check_otsu(struct engine *engine, const struct values_case *c)
 {
     struct values_run run;
     unsigned counts[256], table[256];
     values_begin(&run, engine, c);
-    values_count(&run.input, -1, counts);
+    values_count(&run.run.input, -1, counts);
     int threshold = reference_otsu(counts, c->width * c->height);
     const cJSON *value = cJSON_GetObjectItem(run.values, "otsu");
     if (!cJSON_IsNumber(value) || value->valueint != threshold)
-        fail_msg("%s: threshold %d instead of %d", c->what, value ? value->valueint : -1,
+        fail_msg("%s: threshold %d instead of %d", run.run.what, value ? value->valueint : -1,
                  threshold);
     for (int i = 0; i < 256; i++)
         table[i] = i > threshold ? 255 : 0;
     if (!c->no_picture)
-        compare_table(&run, table, c->what);
-    values_end(&run, engine);
+        compare_table(&run.run, table);
+    values_end(&run);
 }
 
-static void check_equalize(struct engine *engine, struct values_case *c)
+static void check_equalize(struct engine *engine, const struct values_case *c)
 {
     struct values_run run;
     unsigned counts[256], table[256];
-    c->no_picture = false;
-    values_begin(&run, engine, c);
+    struct values_case with_picture = *c;
+    with_picture.no_picture = false;
+    values_begin(&run, engine, &with_picture);
     assert_int_equal(cJSON_GetArraySize(run.values), 0);
-    values_count(&run.input, -1, counts);
+    values_count(&run.run.input, -1, counts);
     reference_equalize(counts, c->width * c->height, table);
-    compare_table(&run, table, c->what);
-    values_end(&run, engine);
+    compare_table(&run.run, table);
+    values_end(&run);
 }
 
 static void all_otsu(struct engine *engine)
@@ -113,27 +113,27 @@ static void all_large(struct engine *engine)
                             .ops = "[\"otsu\"]"};
     if (!test_quick())
         check_otsu(engine, &c);
-#else
 #endif
 }
 
 TEST(test_parameters)
 {
-    values_refused("[{\"op\":\"otsu\",\"threshold\":1}]", "it has none");
-    values_refused("[{\"op\":\"equalize\",\"gray\":true}]", "it has none");
+    static const struct test_refusal refusals[] = {
+        {"[{'op':'otsu','threshold':1}]", "it has none"},
+        {"[{'op':'equalize','gray':true}]", "it has none"},
+    };
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 /* One pass each, whatever stands before it; a JPEG's Y channel serves them. */
 TEST(test_fusion)
 {
-    static const char *const chains[] = {"[\"otsu\"]", "[\"grayscale\",\"otsu\"]",
-                                         "[\"grayscale\",\"equalize\"]"};
+    static const char *const chains[] = {"['otsu']", "['grayscale','otsu']",
+                                         "['grayscale','equalize']"};
     for (int i = 0; i < 3; i++) {
         struct plan plan;
-        struct error error = {0};
-        struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
         struct plan_target target = {.ops = test_ops(chains[i])};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        test_plan(&plan, SOURCE(9, 9, 3), NULL, chains[i]);
         assert_int_equal(plan.variants[0].pass_count, 1);
         assert_int_equal(plan.variants[0].channels, 1);
         assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);

@@ -9,7 +9,7 @@
 #include "tests/fixtures/reference.h"
 
 #define TO_32                                                                                      \
-    "{\"op\":\"resize\",\"width\":32,\"height\":32,\"fit\":\"exact\",\"fast_shrink\":false}"
+    "{'op':'resize','width':32,'height':32,'fit':'exact','fast_shrink':false}"
 
 static void compare_hash(const cJSON *values, const char *name, uint64_t want, const char *what)
 {
@@ -23,38 +23,30 @@ static void compare_hash(const cJSON *values, const char *name, uint64_t want, c
 
 /* ---- all sizes, channels and fills ---- */
 
-/* Of a view of 32 x 32 x 1. */
-static uint64_t hash_of(const struct image *view)
+static void check_phash(struct engine *engine, const struct values_case *c)
 {
-    struct raster gray = raster_make(32, 32, 1);
-    for (uint32_t y = 0; y < 32; y++)
-        memcpy(raster_at(&gray, 0, y), view->pixels + y * view->stride, 32);
-    uint64_t hash = reference_phash(&gray);
-    raster_clear(&gray);
-    return hash;
-}
-
-static void check_phash(struct engine *engine, struct values_case *c)
-{
-    struct values_case small = {.width = c->width, .height = c->height, .channels = c->channels,
-                                .fill = c->fill, .ops = "[\"grayscale\"," TO_32 "]"};
-    struct values_run run, reference;
+    struct gpu_run small;
+    struct values_run run;
     values_begin(&run, engine, c);
-    values_begin(&reference, cpu, &small);
-    assert_int_equal(reference.picture.width, 32);
-    compare_hash(run.values, "phash", hash_of(&reference.picture), c->what);
+    gpu_run_open(&small, cpu, SOURCE(c->width, c->height, c->channels), NULL,
+                 "['grayscale'," TO_32 "]");
+    memcpy(small.input.pixels, run.run.input.pixels, small.input.stride * small.input.height);
+    gpu_run_finish(&small);
+    struct raster gray = raster_of(small.result);
+    compare_hash(run.values, "phash", reference_phash(&gray), run.run.what);
+    raster_clear(&gray);
     if (!c->no_picture)
-        assert_ptr_equal(run.picture.pixels, run.input.pixels);
-    values_end(&reference, cpu);
-    values_end(&run, engine);
+        assert_ptr_equal(run.run.result.pixels, run.run.input.pixels);
+    gpu_run_close(&small);
+    values_end(&run);
 }
 
 static void all_phash(struct engine *engine)
 {
     static const uint32_t own[][2] = {{32, 32}, {32, 9}, {9, 32}, {32, 77}, {64, 32}};
     values_for_all(engine, "[\"phash\"]", check_phash);
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        each_channels(channels) {
             struct values_case c = {.width = own[i][0], .height = own[i][1], .channels = channels,
                                     .ops = "[\"phash\"]", .no_picture = i % 2};
             check_phash(engine, &c);
@@ -175,7 +167,7 @@ static void check_many(struct engine *engine, bool no_picture)
         "[{\"op\":\"crop\",\"width\":99,\"height\":71,\"x\":32,\"y\":5},\"phash\",\"transpose\"]",
         "[{\"op\":\"resize\",\"width\":50},\"phash\"]", "[\"grayscale\"," TO_32 ",\"phash\"]",
     };
-    enum { count = sizeof(ops) / sizeof(ops[0]) };
+    enum { count = COUNT_OF(ops) };
     struct pixels picture = {200, 133, 3, 0};
     cJSON *together[count], *alone;
     assert_int_equal(run_job(engine, &picture, ops, count, no_picture, together), 1);
@@ -256,29 +248,18 @@ static const struct shape shapes[] = {
 
 TEST(test_plans)
 {
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         const struct shape *shape = &shapes[i];
-        struct plan_source source = {.width = 100, .height = 10, .channels = shape->channels,
-                                     .orientation = 1};
-        struct plan_target target = {.ops = test_ops(shape->ops),
-                                     .no_picture = shape->no_picture};
-        struct error error = {0};
         struct plan plan;
-        char names[200] = "";
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-        const struct plan_variant *variant = &plan.variants[0];
-        for (uint32_t p = 0; p < variant->pass_count; p++) {
-            strcat(names, p ? "|" : "");
-            strcat(names, variant->passes[p].type->name);
-        }
-        assert_string_equal(names, shape->passes);
+        test_plan(&plan, SOURCE(100, 10, shape->channels),
+                  &(struct plan_target){.no_picture = shape->no_picture}, shape->ops);
+        assert_string_equal(pass_names(&plan, '|'), shape->passes);
         if (plan.output_bytes != shape->output_bytes ||
             plan.scratch_bytes != shape->scratch_bytes)
             fail_msg("%s: %zu and %zu bytes instead of %zu and %zu", shape->ops,
                      plan.output_bytes, plan.scratch_bytes, shape->output_bytes,
                      shape->scratch_bytes);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
     }
 }
 
@@ -299,7 +280,8 @@ TEST(test_decoding)
 
 TEST(test_parameters)
 {
-    values_refused("[{\"op\":\"phash\",\"size\":8}]", "it has none");
+    static const struct test_refusal refusal = {"[{'op':'phash','size':8}]", "it has none"};
+    check_refused(&refusal, 1);
 }
 
 ON_BOTH(phash)

@@ -6,10 +6,7 @@
 
 #include <math.h>
 
-#include "gpu/plan/plan.h"
 #include "tests/fixtures/reference.h"
-
-static const uint8_t under[3] = {200, 13, 101};
 
 /* ---- the reference: one operation, one pixel at a time ---- */
 
@@ -87,16 +84,16 @@ static struct raster reference_op(const struct raster *in, const cJSON *op)
                            ? op->valuestring
                            : cJSON_GetObjectItemCaseSensitive(op, "op")->valuestring;
     if (strcmp(name, "grayscale") == 0)
-        return reference_gray(in, NULL, under);
+        return reference_gray(in, NULL, test_background);
     if (strcmp(name, "sobel") == 0) {
-        struct raster gray = reference_gray(in, NULL, under);
+        struct raster gray = reference_gray(in, NULL, test_background);
         struct raster out = reference_sobel(&gray, REFERENCE_HALF, REFERENCE_REFLECT101);
         raster_clear(&gray);
         return out;
     }
     if (strcmp(name, "color_matrix") == 0)
         return reference_matrix(in, op);
-    struct raster out = strcmp(name, "threshold") == 0 ? reference_gray(in, NULL, under)
+    struct raster out = strcmp(name, "threshold") == 0 ? reference_gray(in, NULL, test_background)
                                                        : raster_copy(in);
     int table[256];
     for (int v = 0; v < 256; v++)
@@ -108,66 +105,35 @@ static struct raster reference_op(const struct raster *in, const cJSON *op)
     return out;
 }
 
-static struct raster reference(const struct image *image, const cJSON *ops, bool opaque)
+static struct raster reference(struct image image, const cJSON *ops, bool opaque)
 {
-    struct raster now = raster_make(image->width, image->height, image->channels);
-    size_t row = (size_t)image->width * image->channels;
+    struct raster now = raster_of(image);
     const cJSON *op;
-    for (uint32_t y = 0; y < image->height; y++)
-        memcpy(now.pixels + y * row, image->pixels + y * image->stride, row);
     cJSON_ArrayForEach(op, ops)
     {
         struct raster next = reference_op(&now, op);
         raster_clear(&now);
         now = next;
     }
-    if (opaque) {
-        struct raster next = reference_flatten(&now, under);
-        raster_clear(&now);
-        now = next;
-    }
-    return now;
-}
-
-/* ---- running on an engine ---- */
-
-static void compare(struct image got, const struct raster *want, const char *what)
-{
-    struct raster tight = raster_make(got.width, got.height, got.channels);
-    size_t row = (size_t)got.width * got.channels;
-    char where[200] = "";
-    for (uint32_t y = 0; y < got.height; y++)
-        memcpy(tight.pixels + y * row, got.pixels + y * got.stride, row);
-    if (raster_differ(&tight, want, 0, where, sizeof(where)) != 0)
-        fail_msg("%s: %s", what, where);
-    raster_clear(&tight);
+    if (!opaque)
+        return now;
+    struct raster flat = reference_flatten(&now, test_background);
+    raster_clear(&now);
+    return flat;
 }
 
 static void check(struct engine *engine, uint32_t width, uint32_t height, uint32_t channels,
                   const char *json, bool opaque)
 {
-    struct plan_source source = {.width = width, .height = height, .channels = channels,
-                                 .orientation = 1,
-                                 .background = {under[0], under[1], under[2]}};
-    struct plan_target target = {.ops = test_ops(json), .opaque = opaque};
-    struct plan plan;
-    struct error error = {0};
-    struct engine_memory memory;
-    char what[700];
-    snprintf(what, sizeof(what), "%ux%ux%u opaque %d %s", width, height, channels, opaque, json);
-    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s: %s", what, error.text);
-    test_reserve(engine, &plan, &memory);
-    struct image input = plan_input(&plan, memory.input);
-    test_fill(input, width * 31 + height * 7 + channels);
-    test_carry_out(engine, &plan, &memory, what);
-    struct raster want = reference(&input, target.ops, opaque);
-    compare(plan_result(&plan, 0, memory.input, memory.output), &want, what);
-    raster_clear(&want);
-    engine_release(engine, &memory);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
+    struct gpu_run run;
+    gpu_run_open(&run, engine, SOURCE(width, height, channels),
+                 &(struct plan_target){.opaque = opaque}, json);
+    gpu_run_finish(&run);
+    gpu_run_expect(&run, reference(run.input, run.ops, opaque));
+    gpu_run_close(&run);
 }
+
+/* ---- the tables ---- */
 
 /* A block of the CUDA engine takes 512 pixels of eight rows, or 16 KB where no pixel needs
  * another; the CPU takes runs of 512 pixels. */
@@ -185,14 +151,10 @@ static void for_all_sizes(struct engine *engine, const char *json, bool with_lar
 #else
     size_t step = test_quick() ? 5 : 1;
 #endif
-    for (uint32_t channels = 1; channels <= 4; channels++) {
-        if (channels == 2)
-            continue;
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i += step)
+    each_channels(channels) {
+        for (size_t i = 0; i < COUNT_OF(sizes); i += step)
             check(engine, sizes[i][0], sizes[i][1], channels, json, i % 7 == 3);
-        if (!with_large || step > 1)
-            continue;
-        for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+        for (size_t i = 0; with_large && step == 1 && i < COUNT_OF(large); i++)
             check(engine, large[i][0], large[i][1], channels, json, false);
     }
 }
@@ -238,28 +200,16 @@ static const char *const fused[] = {
     "['threshold','sobel','threshold']",
 };
 
-/* Quotes as C can hold them. */
-static char *quoted(const char *text, char *json, size_t size)
-{
-    snprintf(json, size, "%s", text);
-    for (char *at = json; *at; at++)
-        if (*at == '\'')
-            *at = '"';
-    return json;
-}
-
 static void all_alone(struct engine *engine)
 {
-    char json[600];
-    for (size_t i = 0; i < sizeof(chains) / sizeof(chains[0]); i++)
-        for_all_sizes(engine, quoted(chains[i], json, sizeof(json)), i % 5 == 0);
+    for (size_t i = 0; i < COUNT_OF(chains); i++)
+        for_all_sizes(engine, chains[i], i % 5 == 0);
 }
 
 static void all_fused(struct engine *engine)
 {
-    char json[600];
-    for (size_t i = 0; i < sizeof(fused) / sizeof(fused[0]); i++)
-        for_all_sizes(engine, quoted(fused[i], json, sizeof(json)), i % 5 == 1);
+    for (size_t i = 0; i < COUNT_OF(fused); i++)
+        for_all_sizes(engine, fused[i], i % 5 == 1);
 }
 
 /* Chains of 1 to 7 operations, as they come. */
@@ -272,7 +222,7 @@ static void all_random(struct engine *engine)
     uint32_t state = 20250117;
     int count = test_quick() ? 20 : 300;
     for (int i = 0; i < count; i++) {
-        char text[1200] = "[", json[1200];
+        char text[1200] = "[";
         uint32_t length = 1 + test_random(&state) % 7;
         for (uint32_t k = 0; k < length; k++) {
             strcat(text, k ? "," : "");
@@ -283,8 +233,8 @@ static void all_random(struct engine *engine)
         strcat(text, "]");
         uint32_t channels = test_random(&state) % 3;
         uint32_t width = 1 + test_random(&state) % 700, height = 1 + test_random(&state) % 20;
-        check(engine, width, height, channels == 0 ? 1 : channels + 2,
-              quoted(text, json, sizeof(json)), test_random(&state) % 2);
+        check(engine, width, height, channels == 0 ? 1 : channels + 2, text,
+              test_random(&state) % 2);
     }
 }
 
@@ -296,53 +246,41 @@ ON_BOTH(random)
 
 #define ROWS "[1,0,0,0],[0,1,0,0]"
 
-static const struct refusal {
-    const char *op;
-    const char *text;
-} refusals[] = {
-    {"{'op':'invert','value':1}", "ops[0] invert: there is no parameter \"value\"; it has none"},
-    {"'gamma'", "ops[0] gamma: gamma is missing"},
-    {"{'op':'gamma','gamma':'2'}", "gamma is a string; it must be a number"},
-    {"{'op':'gamma','gamma':null}", "gamma is null; it must be a number"},
-    {"{'op':'gamma','gamma':0}", "gamma is 0; it must be 0.01 to 100"},
-    {"{'op':'gamma','gamma':-1}", "gamma is -1; it must be"},
-    {"{'op':'gamma','gamma':100.5}", "gamma is 100.5; it must be"},
-    {"{'op':'levels','in_black':1.5}", "in_black is 1.5; it must be an integer of 0 to 255"},
-    {"{'op':'levels','in_white':256}", "in_white is 256; it must be an integer of 0 to 255"},
-    {"{'op':'levels','out_black':-1}", "out_black is -1; it must be"},
-    {"{'op':'levels','out_white':true}", "out_white is a boolean; it must be an integer"},
-    {"{'op':'levels','in_black':255}", "in_black is 255; it must be below in_white, 255"},
-    {"{'op':'levels','in_black':9,'in_white':8}", "it must be below in_white, 8"},
-    {"{'op':'levels','gamma':0.001}", "gamma is 0.001; it must be 0.01 to 100"},
-    {"{'op':'threshold','value':-1}", "value is -1; it must be an integer of 0 to 255"},
-    {"{'op':'threshold','value':1e300}", "value is 1e+300; it must be an integer"},
-    {"{'op':'threshold','value':[1]}", "value is an array; it must be an integer"},
-    {"{'op':'threshold','invert':1}", "invert is a number; it must be true or false"},
-    {"'color_matrix'", "ops[0] color_matrix: matrix is missing"},
-    {"{'op':'color_matrix','matrix':1}", "matrix must be an array of 3 rows of 4 numbers"},
-    {"{'op':'color_matrix','matrix':[" ROWS "]}", "matrix must be an array of 3 rows"},
-    {"{'op':'color_matrix','matrix':[" ROWS ",[1,2,3]]}", "matrix[2] must be an array of 4"},
-    {"{'op':'color_matrix','matrix':[" ROWS ",4]}", "matrix[2] must be an array of 4 numbers"},
-    {"{'op':'color_matrix','matrix':[" ROWS ",[1,'2',3,4]]}", "matrix[2][1] is a string"},
-    {"{'op':'color_matrix','matrix':[" ROWS ",[1,32.5,3,4]]}",
+static const struct test_refusal refusals[] = {
+    {"[{'op':'invert','value':1}]", "ops[0] invert: there is no parameter \"value\"; it has none"},
+    {"['gamma']", "ops[0] gamma: gamma is missing"},
+    {"[{'op':'gamma','gamma':'2'}]", "gamma is a string; it must be a number"},
+    {"[{'op':'gamma','gamma':null}]", "gamma is null; it must be a number"},
+    {"[{'op':'gamma','gamma':0}]", "gamma is 0; it must be 0.01 to 100"},
+    {"[{'op':'gamma','gamma':-1}]", "gamma is -1; it must be"},
+    {"[{'op':'gamma','gamma':100.5}]", "gamma is 100.5; it must be"},
+    {"[{'op':'levels','in_black':1.5}]", "in_black is 1.5; it must be an integer of 0 to 255"},
+    {"[{'op':'levels','in_white':256}]", "in_white is 256; it must be an integer of 0 to 255"},
+    {"[{'op':'levels','out_black':-1}]", "out_black is -1; it must be"},
+    {"[{'op':'levels','out_white':true}]", "out_white is a boolean; it must be an integer"},
+    {"[{'op':'levels','in_black':255}]", "in_black is 255; it must be below in_white, 255"},
+    {"[{'op':'levels','in_black':9,'in_white':8}]", "it must be below in_white, 8"},
+    {"[{'op':'levels','gamma':0.001}]", "gamma is 0.001; it must be 0.01 to 100"},
+    {"[{'op':'threshold','value':-1}]", "value is -1; it must be an integer of 0 to 255"},
+    {"[{'op':'threshold','value':1e300}]", "value is 1e+300; it must be an integer"},
+    {"[{'op':'threshold','value':[1]}]", "value is an array; it must be an integer"},
+    {"[{'op':'threshold','invert':1}]", "invert is a number; it must be true or false"},
+    {"['color_matrix']", "ops[0] color_matrix: matrix is missing"},
+    {"[{'op':'color_matrix','matrix':1}]", "matrix must be an array of 3 rows of 4 numbers"},
+    {"[{'op':'color_matrix','matrix':[" ROWS "]}]", "matrix must be an array of 3 rows"},
+    {"[{'op':'color_matrix','matrix':[" ROWS ",[1,2,3]]}]", "matrix[2] must be an array of 4"},
+    {"[{'op':'color_matrix','matrix':[" ROWS ",4]}]", "matrix[2] must be an array of 4 numbers"},
+    {"[{'op':'color_matrix','matrix':[" ROWS ",[1,'2',3,4]]}]", "matrix[2][1] is a string"},
+    {"[{'op':'color_matrix','matrix':[" ROWS ",[1,32.5,3,4]]}]",
      "matrix[2][1] is 32.5; it must be -32 to 32"},
-    {"{'op':'color_matrix','matrix':[" ROWS ",[1,3,3,-4097]]}",
+    {"[{'op':'color_matrix','matrix':[" ROWS ",[1,3,3,-4097]]}]",
      "matrix[2][3] is -4097; it must be -4096 to 4096"},
-    {"{'op':'color_matrix','matrix':[" ROWS ",[1e999,3,3,0]]}", "matrix[2][0] is inf"},
+    {"[{'op':'color_matrix','matrix':[" ROWS ",[1e999,3,3,0]]}]", "matrix[2][0] is inf"},
 };
 
 TEST(test_point_refused)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        char text[300], json[300];
-        struct error error = {0};
-        snprintf(text, sizeof(text), "[%s]", refusals[i].op);
-        cJSON *ops = test_ops(quoted(text, json, sizeof(json)));
-        if (plan_check_ops(ops, -1, &error) != STATUS_BAD_OP ||
-            !strstr(error.text, refusals[i].text))
-            fail_msg("%s: \"%s\" instead of \"%s\"", json, error.text, refusals[i].text);
-        cJSON_Delete(ops);
-    }
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 /* A threshold needs no colour, whatever its value; the others do. */
@@ -356,9 +294,8 @@ TEST(test_point_wants_gray)
                 {"['invert','threshold']", false},
                 {"['levels']", false},
                 {"[" SEPIA "]", false}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char json[300];
-        struct plan_target target = {.ops = test_ops(quoted(rows[i].ops, json, sizeof(json)))};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct plan_target target = {.ops = test_ops(rows[i].ops)};
         assert_int_equal(plan_decode_as(&target, 1),
                          rows[i].gray ? DECODE_LUMA : DECODE_COLOUR);
         cJSON_Delete((cJSON *)target.ops);

@@ -1,10 +1,9 @@
 /* Tests of resize on both engines against a reference that is written here from the definition:
  * a table of doubles for each output pixel, rounded to 1/2^22, along the rows and then down. */
 #include "tests/fixtures/gpu/both_engines.h"
+#include "tests/fixtures/reference.h"
 
 #include <math.h>
-
-#include "tests/fixtures/raster.h"
 
 /* ---- the reference ---- */
 
@@ -132,71 +131,26 @@ static struct raster reference_resize(const struct raster *source, struct span x
 
 /* ---- running ---- */
 
-struct trial {
-    uint32_t width, height, channels, eighths;
-    int orientation;
-    char ops[200];
-};
-
-/* Carries the trial out; the source as decoded and the result, both to be cleared. */
-static void run(struct engine *engine, const struct trial *trial, struct raster *decoded,
-                struct raster *result)
-{
-    struct plan_source source = {.width = trial->width, .height = trial->height,
-                                 .channels = trial->channels, .eighths = trial->eighths,
-                                 .orientation = trial->orientation};
-    struct plan_target target = {.ops = test_ops(trial->ops)};
-    struct plan plan;
-    struct error error = {0};
-    struct engine_memory memory;
-    if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s: %s", trial->ops, error.text);
-    test_reserve(engine, &plan, &memory);
-    struct image input = plan_input(&plan, memory.input);
-    test_fill(input, trial->width * 31 + trial->height * 7 + trial->channels);
-    *decoded = raster_make(input.width, input.height, input.channels);
-    for (uint32_t y = 0; y < input.height; y++)
-        memcpy(raster_at(decoded, 0, y), input.pixels + y * input.stride,
-               (size_t)input.width * input.channels);
-    test_carry_out(engine, &plan, &memory, trial->ops);
-    struct image image = plan_result(&plan, 0, memory.input, memory.output);
-    *result = raster_make(image.width, image.height, image.channels);
-    for (uint32_t y = 0; y < image.height; y++)
-        memcpy(raster_at(result, 0, y), image.pixels + y * image.stride,
-               (size_t)image.width * image.channels);
-    engine_release(engine, &memory);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
-}
-
-static void expect(const struct raster *got, const struct raster *want, const struct trial *trial)
-{
-    char where[200];
-    if (raster_differ(got, want, 0, where, sizeof(where)) != 0)
-        fail_msg("%u x %u x %u, %u/8, %s: %s", trial->width, trial->height, trial->channels,
-                 trial->eighths, trial->ops, where);
-}
-
 static struct span whole(uint32_t side)
 {
     return (struct span){0, (int)side, 0, side};
 }
 
-static void check_exact(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
-                        uint32_t channels, enum kind kind)
+/* A span of the source on each axis, resized. */
+static void check(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
+                  uint32_t channels, enum kind kind, const char *fit, struct span x, struct span y)
 {
-    struct trial trial = {from[0], from[1], channels, 0, 1, ""};
-    struct raster source, got;
-    snprintf(trial.ops, sizeof(trial.ops),
-             "[{\"op\":\"resize\",\"width\":%u,\"height\":%u,\"fit\":\"exact\",\"filter\":\"%s\"}]",
-             to[0], to[1], kinds[kind]);
-    run(engine, &trial, &source, &got);
-    struct raster want = reference_resize(&source, whole(from[0]), whole(from[1]), (int)to[0],
-                                          (int)to[1], kind);
-    expect(&got, &want, &trial);
+    struct gpu_run run;
+    char ops[200];
+    snprintf(ops, sizeof(ops),
+             "[{'op':'resize','width':%u,'height':%u,'fit':'%s','filter':'%s'}]", to[0], to[1],
+             fit, kinds[kind]);
+    gpu_run_open(&run, engine, SOURCE(from[0], from[1], channels), NULL, ops);
+    gpu_run_finish(&run);
+    struct raster source = raster_of(run.input);
+    gpu_run_expect(&run, reference_resize(&source, x, y, (int)to[0], (int)to[1], kind));
     raster_clear(&source);
-    raster_clear(&got);
-    raster_clear(&want);
+    gpu_run_close(&run);
 }
 
 /* One pass, two, none; shrinking so far that a warp makes 32, 16, ... 1 outputs, and that weights
@@ -215,33 +169,24 @@ static const uint32_t sizes[][4] = {
 static void all_sizes(struct engine *engine)
 {
     size_t step = test_quick() ? 3 : 1;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i += step)
-        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+    for (size_t i = 0; i < COUNT_OF(sizes); i += step)
+        each_channels(channels)
             for (int kind = 0; kind < KINDS; kind++)
-                check_exact(engine, sizes[i], sizes[i] + 2, channels, (enum kind)kind);
+                check(engine, sizes[i], sizes[i] + 2, channels, (enum kind)kind, "exact",
+                      whole(sizes[i][0]), whole(sizes[i][1]));
 }
 
 /* The centre of the source in the target's ratio, cut out and resized. */
 static void check_cover(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
                         uint32_t channels, enum kind kind)
 {
-    struct trial trial = {from[0], from[1], channels, 0, 1, ""};
-    struct raster source, got;
-    snprintf(trial.ops, sizeof(trial.ops),
-             "[{\"op\":\"resize\",\"width\":%u,\"height\":%u,\"fit\":\"cover\",\"filter\":\"%s\"}]",
-             to[0], to[1], kinds[kind]);
-    run(engine, &trial, &source, &got);
     int w = (int)from[0], h = (int)from[1], across = w, down = h;
     if ((double)w / h > (double)to[0] / to[1])
         across = (int)fmax(1, floor((double)h * to[0] / to[1] + 0.5));
     else
         down = (int)fmax(1, floor((double)w * to[1] / to[0] + 0.5));
     struct span x = {(w - across) / 2, across, 0, across}, y = {(h - down) / 2, down, 0, down};
-    struct raster want = reference_resize(&source, x, y, (int)to[0], (int)to[1], kind);
-    expect(&got, &want, &trial);
-    raster_clear(&source);
-    raster_clear(&got);
-    raster_clear(&want);
+    check(engine, from, to, channels, kind, "cover", x, y);
 }
 
 static void all_covers(struct engine *engine)
@@ -251,8 +196,8 @@ static void all_covers(struct engine *engine)
         {91, 60, 60, 60}, {61, 61, 5, 61},  {61, 61, 61, 5},  {40, 40, 100, 20}, {500, 3, 4, 2},
         {61, 60, 60, 60}, {61, 60, 60, 20}, {500, 301, 3, 40}, {7, 7, 7, 7},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        each_channels(channels)
             for (int kind = 0; kind < KINDS; kind++)
                 check_cover(engine, table[i], table[i] + 2, channels, (enum kind)kind);
 }
@@ -262,29 +207,24 @@ static void all_covers(struct engine *engine)
 static void check_scaled(struct engine *engine, uint32_t eighths, int orientation)
 {
     bool right = orientation == 2 || orientation == 3, below = orientation == 3 || orientation == 4;
-    struct trial trial = {203, 149, 3, eighths, orientation, ""};
-    struct raster source, got;
-    snprintf(trial.ops, sizeof(trial.ops),
-             "[{\"op\":\"resize\",\"width\":12,\"height\":9,\"fit\":\"exact\"}]");
-    run(engine, &trial, &source, &got);
-    assert_int_equal(source.width, (203 * eighths + 7) / 8);
-    assert_int_equal(source.height, (149 * eighths + 7) / 8);
-    struct raster turned = raster_make(source.width, source.height, 3);
-    for (uint32_t y = 0; y < source.height; y++)
-        for (uint32_t x = 0; x < source.width; x++)
-            memcpy(raster_at(&turned, x, y),
-                   raster_at(&source, right ? source.width - 1 - x : x,
-                             below ? source.height - 1 - y : y), 3);
+    struct gpu_run run;
+    gpu_run_open(&run, engine,
+                 SOURCE(203, 149, 3, .eighths = eighths, .orientation = orientation), NULL,
+                 "[{'op':'resize','width':12,'height':9,'fit':'exact'}]");
+    gpu_run_finish(&run);
+    uint32_t across = run.input.width, down = run.input.height;
+    assert_int_equal(across, (203 * eighths + 7) / 8);
+    assert_int_equal(down, (149 * eighths + 7) / 8);
+    struct raster source = raster_of(run.input);
+    struct raster turned = reference_orient(&source, orientation);
     double width = 203 * eighths / 8.0, height = 149 * eighths / 8.0;
-    double left = right ? source.width - width : 0, top = below ? source.height - height : 0;
-    struct raster want = reference_resize(
-        &turned, (struct span){0, (int)source.width, left, left + width},
-        (struct span){0, (int)source.height, top, top + height}, 12, 9, LANCZOS3);
-    expect(&got, &want, &trial);
+    double left = right ? across - width : 0, top = below ? down - height : 0;
+    gpu_run_expect(&run, reference_resize(
+        &turned, (struct span){0, (int)across, left, left + width},
+        (struct span){0, (int)down, top, top + height}, 12, 9, LANCZOS3));
     raster_clear(&source);
     raster_clear(&turned);
-    raster_clear(&got);
-    raster_clear(&want);
+    gpu_run_close(&run);
 }
 
 static void all_scaled(struct engine *engine)
@@ -332,7 +272,7 @@ static const struct outcome outcomes[] = {
 /* The sides are the same however the source was decoded, in all orientations. */
 TEST(test_geometry)
 {
-    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
         const struct outcome *o = &outcomes[i];
         char json[300];
         snprintf(json, sizeof(json), "[\"grayscale\",{\"op\":\"resize\",%s}]", o->parameters);
@@ -346,10 +286,8 @@ TEST(test_geometry)
                 fail_msg("%s: decoded at %u/8", json, plan_eighths(&source, target.ops));
             for (int fast = 0; fast < 2; fast++) {
                 struct plan plan;
-                struct error error = {0};
                 source.eighths = fast ? o->eighths : 0;
-                assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error),
-                                 STATUS_OK);
+                test_plan(&plan, &source, NULL, json);
                 if (plan.variants[0].width != o->to_width ||
                     plan.variants[0].height != o->to_height)
                     fail_msg("%s: %u x %u", json, plan.variants[0].width,
@@ -376,7 +314,7 @@ TEST(test_what_comes_first)
         {"[]", 8},
     };
     struct plan_source source = {.width = 5120, .height = 2880, .channels = 3, .orientation = 1};
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
         cJSON *ops = test_ops(table[i].ops);
         assert_int_equal(plan_eighths(&source, ops), table[i].eighths);
         cJSON_Delete(ops);
@@ -387,11 +325,8 @@ TEST(test_what_comes_first)
 TEST(test_bytes)
 {
     struct plan plan;
-    struct error error = {0};
-    struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};
-    struct plan_target target = {.ops = test_ops(
-        "[{\"op\":\"resize\",\"width\":50,\"height\":10,\"fit\":\"exact\",\"filter\":\"box\"}]")};
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    test_plan(&plan, SOURCE(100, 40, 3), NULL,
+              "[{'op':'resize','width':50,'height':10,'fit':'exact','filter':'box'}]");
     /* Each output has its first pixel and 8 weights; the second table begins aligned. */
     assert_int_equal(plan.constants_at, 320 * 40);
     assert_int_equal(plan.constants_bytes, 2048 + 10 * 9 * 4);
@@ -402,39 +337,30 @@ TEST(test_bytes)
     assert_int_equal(plan.scratch_bytes, 6400 + (320 + 8 * 3) * 16 * 4);
     plan_clear(&plan);
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
 }
 
 /* ---- what is refused ---- */
 
 TEST(test_refused)
 {
-    static const struct {
-        const char *parameters, *text;
-    } table[] = {
-        {"\"fit\":\"inside\"", "ops[0] resize needs width, height or both"},
-        {"\"width\":0", "width is 0; it must be an integer of 1 to 65500"},
-        {"\"width\":65501", "width is 65501"},
-        {"\"width\":1.5", "width is 1.5"},
-        {"\"height\":\"9\"", "height is a string; it must be an integer"},
-        {"\"width\":9,\"fit\":\"cover\"", "fit cover needs both width and height"},
-        {"\"height\":9,\"fit\":\"exact\"", "fit exact needs both width and height"},
-        {"\"width\":9,\"fit\":\"fill\"", "fit is \"fill\"; it must be inside, cover or exact"},
-        {"\"width\":9,\"filter\":\"cubic\"", "nearest, box, bilinear, bicubic or lanczos3"},
-        {"\"width\":9,\"enlarge\":1", "enlarge is a number; it must be true or false"},
-        {"\"width\":9,\"fast_shrink\":null", "fast_shrink is null"},
-        {"\"size\":9", "there is no parameter \"size\""},
+    static const struct test_refusal refusals[] = {
+        {"[{'op':'resize','fit':'inside'}]", "ops[0] resize needs width, height or both"},
+        {"[{'op':'resize','width':0}]", "width is 0; it must be an integer of 1 to 65500"},
+        {"[{'op':'resize','width':65501}]", "width is 65501"},
+        {"[{'op':'resize','width':1.5}]", "width is 1.5"},
+        {"[{'op':'resize','height':'9'}]", "height is a string; it must be an integer"},
+        {"[{'op':'resize','width':9,'fit':'cover'}]", "fit cover needs both width and height"},
+        {"[{'op':'resize','height':9,'fit':'exact'}]", "fit exact needs both width and height"},
+        {"[{'op':'resize','width':9,'fit':'fill'}]",
+         "fit is \"fill\"; it must be inside, cover or exact"},
+        {"[{'op':'resize','width':9,'filter':'cubic'}]",
+         "nearest, box, bilinear, bicubic or lanczos3"},
+        {"[{'op':'resize','width':9,'enlarge':1}]",
+         "enlarge is a number; it must be true or false"},
+        {"[{'op':'resize','width':9,'fast_shrink':null}]", "fast_shrink is null"},
+        {"[{'op':'resize','size':9}]", "there is no parameter \"size\""},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        char json[200];
-        struct error error = {0};
-        snprintf(json, sizeof(json), "[{\"op\":\"resize\",%s}]", table[i].parameters);
-        cJSON *ops = test_ops(json);
-        assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_BAD_OP);
-        if (!strstr(error.text, table[i].text))
-            fail_msg("%s: %s", json, error.text);
-        cJSON_Delete(ops);
-    }
+    check_refused(refusals, COUNT_OF(refusals));
 }
 
 TEST(test_too_large)
@@ -446,7 +372,7 @@ TEST(test_too_large)
         "[{\"op\":\"resize\",\"width\":65500,\"enlarge\":true}]"};
     struct plan_limits limits = {.pixels_max = 1000000, .side_max = 2000};
     struct plan_source source = {.width = 2, .height = 2000, .channels = 1, .orientation = 1};
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct plan plan;
         struct error error = {0};
         struct plan_target target = {.ops = test_ops(table[i])};
@@ -473,7 +399,7 @@ TEST(test_too_many_tables)
     struct plan_limits limits = {PIXELS_DEFAULT, SIDE_DEFAULT};
     struct plan_source source = {
         .width = SIDE_DEFAULT, .height = 3000, .channels = 1, .orientation = 1};
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct plan plan;
         struct error error = {0};
         struct plan_target targets[JOB_OUTPUTS_MAX];

@@ -47,12 +47,12 @@ static void check_colours(struct image rgb, struct image luma)
 static void all_colours(struct engine *engine)
 {
     uint32_t side = test_quick() ? SIDE_QUICK : SIDE;
-    struct plan_source source = {.width = side, .height = side, .channels = 3, .ycc = true};
-    struct plan_target targets[2] = {{.ops = NULL}, {.ops = test_ops("[\"grayscale\"]")}};
+    struct plan_target targets[2] = {{.ops = NULL}, {.ops = test_ops("['grayscale']")}};
     struct plan plan;
     struct error error = {0};
     struct engine_memory memory;
-    assert_int_equal(plan_build(&plan, &source, targets, 2, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan_build(&plan, SOURCE(side, side, 3, .ycc = true), targets, 2,
+                                &test_limits, &error), STATUS_OK);
     test_reserve(engine, &plan, &memory);
     fill_colours(plan_input(&plan, memory.input));
     test_carry_out(engine, &plan, &memory, "colours and gray of YCbCr");
@@ -103,46 +103,33 @@ static const struct {
 
 TEST(test_passes)
 {
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        struct plan_source source = {.width = 70, .height = 40, .channels = 3, .ycc = true,
-                                     .orientation = shapes[i].orientation};
-        struct plan_target target = {.ops = test_ops(shapes[i].ops)};
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         struct plan plan;
-        struct error error = {0};
-        char names[200] = "";
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-        const struct plan_variant *variant = &plan.variants[0];
-        for (uint32_t p = 0; p < variant->pass_count; p++) {
-            strcat(names, p ? "," : "");
-            strcat(names, variant->passes[p].type->name);
-        }
-        if (strcmp(names, shapes[i].passes) != 0)
-            fail_msg("%s: \"%s\" instead of \"%s\"", shapes[i].ops, names, shapes[i].passes);
+        test_plan(&plan, SOURCE(70, 40, 3, .ycc = true, .orientation = shapes[i].orientation),
+                  NULL, shapes[i].ops);
+        if (strcmp(pass_names(&plan, ','), shapes[i].passes) != 0)
+            fail_msg("%s: \"%s\" instead of \"%s\"", shapes[i].ops, pass_names(&plan, ','),
+                     shapes[i].passes);
         if (plan.scratch_bytes != shapes[i].scratch)
             fail_msg("%s: %zu bytes of scratch", shapes[i].ops, plan.scratch_bytes);
-        assert_int_equal(variant->channels, shapes[i].channels);
+        assert_int_equal(plan.variants[0].channels, shapes[i].channels);
         assert_int_equal(plan.input_bytes, 40 * 224);
-        assert_false(variant->is_source);
+        assert_false(plan.variants[0].is_source);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
     }
 }
 
 /* Where nothing but values is wanted, colours are made for those alone that look at them. */
 TEST(test_values_alone)
 {
-    static const char *const passes[][2] = {{"[\"stats\",\"invert\"]", "ycc to rgb"},
-                                            {"[\"otsu\"]", "otsu"}};
+    static const char *const passes[][2] = {{"['stats','invert']", "ycc to rgb,stats"},
+                                            {"['otsu']", "otsu"}};
     for (size_t i = 0; i < 2; i++) {
-        struct plan_source source = {.width = 70, .height = 40, .channels = 3, .ycc = true};
-        struct plan_target target = {.ops = test_ops(passes[i][0]), .no_picture = true};
         struct plan plan;
-        struct error error = {0};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-        assert_string_equal(plan.variants[0].passes[0].type->name, passes[i][1]);
-        assert_int_equal(plan.variants[0].pass_count, i == 0 ? 2 : 1);
+        test_plan(&plan, SOURCE(70, 40, 3, .ycc = true),
+                  &(struct plan_target){.no_picture = true}, passes[i][0]);
+        assert_string_equal(pass_names(&plan, ','), passes[i][1]);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
     }
 }
 

@@ -1,10 +1,9 @@
 /* Tests of plan.c and op.c: what is refused and how, chains, fusion, and buffers. */
 #include <malloc.h>
 
-#include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/gpu/both_engines.h"
 
 #include "gpu/plan/pass.h"
-#include "gpu/plan/plan.h"
 
 /* ---- what is refused ---- */
 
@@ -54,7 +53,7 @@ static const struct refusal refusals[] = {
 
 TEST(test_refused_operations)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
         const struct refusal *refusal = &refusals[i];
         struct error error = {0};
         cJSON *ops = test_ops(refusal->ops);
@@ -64,10 +63,10 @@ TEST(test_refused_operations)
                      error.text, status_name(refusal->status), refusal->text);
         /* A plan refuses the same, whatever was checked before. */
         struct plan plan;
-        struct plan_source source = {.width = 8, .height = 8, .channels = 3, .orientation = 1};
         struct plan_target target = {.ops = ops};
         struct error again = {0};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &again), status);
+        assert_int_equal(plan_build(&plan, SOURCE(8, 8, 3), &target, 1, &test_limits, &again),
+                         status);
         plan_clear(&plan);
         cJSON_Delete(ops);
     }
@@ -90,7 +89,7 @@ TEST(test_accepted_operations)
         "[]", "[\"grayscale\"]", "[\"sobel\"]", "[{\"op\":\"sobel\"}]",
         "[{\"op\":\"grayscale\",\"weights\":[65536,0,0]},\"sobel\"]",
         "[{\"magnitude\":\"l2\",\"op\":\"sobel\",\"border\":\"zero\"}]"};
-    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(accepted); i++) {
         struct error error = {0};
         cJSON *ops = test_ops(accepted[i]);
         if (plan_check_ops(ops, -1, &error) != STATUS_OK)
@@ -215,21 +214,13 @@ static const struct shape shapes[] = {
 
 TEST(test_chains_and_fusion)
 {
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         const struct shape *shape = &shapes[i];
         struct plan plan;
-        struct error error = {0};
-        struct plan_source source = {.width = 70, .height = 40, .channels = shape->channels,
-                                     .orientation = shape->orientation};
-        struct plan_target target = {.ops = test_ops(shape->ops), .opaque = shape->opaque};
-        if (plan_build(&plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-            fail_msg("%s: %s", shape->ops, error.text);
+        test_plan(&plan, SOURCE(70, 40, shape->channels, .orientation = shape->orientation),
+                  &(struct plan_target){.opaque = shape->opaque}, shape->ops);
         const struct plan_variant *variant = &plan.variants[0];
-        char names[200] = "";
-        for (uint32_t p = 0; p < variant->pass_count; p++) {
-            strcat(names, p ? " " : "");
-            strcat(names, variant->passes[p].type->name);
-        }
+        const char *names = pass_names(&plan, ' ');
         if (strcmp(names, shape->passes) != 0)
             fail_msg("%s of %u channels: \"%s\" instead of \"%s\"", shape->ops, shape->channels,
                      names, shape->passes);
@@ -240,89 +231,66 @@ TEST(test_chains_and_fusion)
         assert_int_equal(variant->is_source, *shape->passes == '\0');
         assert_int_equal(plan.idle, *shape->passes == '\0');
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
+        plan_clear(&plan);
     }
 }
 
+/* Of 100 x 10 pixels: rows take 320 bytes, and 128 in gray. */
 TEST(test_bytes)
 {
-    struct plan plan;
-    struct error error = {0};
-    struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
-    struct plan_target target = {.ops = test_ops("[\"grayscale\"]")};
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-    assert_int_equal(plan.input_bytes, 320 * 10);
-    assert_int_equal(plan.output_bytes, 128 * 10);
-    assert_int_equal(plan.scratch_bytes, 0);
-    assert_int_equal(plan.device_bytes, 3328 + 1280);
-    plan_clear(&plan);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
-
-    target.ops = test_ops("[\"sobel\",\"sobel\",\"sobel\"]");
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-    /* Two images between the passes, and three rows of gray. */
-    assert_int_equal(plan.scratch_bytes, 1280 + 1280 + 512);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
-
-    /* However many point operations: one pass, nothing between. */
-    target.ops = test_ops("[\"invert\",{\"op\":\"gamma\",\"gamma\":2}," MATRIX ",\"levels\","
-                          "{\"op\":\"gamma\",\"gamma\":3}]");
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-    assert_int_equal(plan.variants[0].pass_count, 1);
-    assert_int_equal(plan.output_bytes, 320 * 10);
-    assert_int_equal(plan.scratch_bytes, 0);
-    assert_int_equal(plan.device_bytes, 3328 + 3328);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
-
-    /* Rows of their own are what is looked up before a neighbourhood: five for a gaussian of 5,
-     * and one of zeros, beside its sums; in those of a median they are looked up on their way. */
-    target.ops = test_ops("[\"invert\",\"gaussian\"]");
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-    assert_int_equal(plan.variants[0].pass_count, 1);
-    assert_int_equal(plan.variants[0].passes[0].work_bytes, 6 * 320 + (100 + 4) * 3 * 2);
-    assert_int_equal(plan.scratch_bytes, 2560);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
-    for (int invert = 0; invert < 2; invert++) {
-        target.ops = test_ops(invert ? "[\"invert\",\"median\"]" : "[\"median\"]");
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-        assert_int_equal(plan.variants[0].pass_count, 1);
-        assert_int_equal(plan.variants[0].passes[0].work_bytes, (4 + 3) * 320);
+    static const struct {
+        const char *ops;
+        uint32_t passes;
+        size_t output, scratch;
+        size_t first_work; /* of the first pass */
+    } rows[] = {
+        {"['grayscale']", 1, 1280, 0, 0},
+        /* Two images between the passes, and three rows of gray. */
+        {"['sobel','sobel','sobel']", 3, 1280, 1280 + 1280 + 512, 3 * 128},
+        /* However many point operations: one pass, nothing between. */
+        {"['invert',{'op':'gamma','gamma':2}," MATRIX ",'levels',{'op':'gamma','gamma':3}]", 1,
+         3200, 0, 0},
+        /* Rows of their own are what is looked up before a neighbourhood: five for a gaussian of
+         * 5, and one of zeros, beside its sums; in those of a median they are looked up on their
+         * way. */
+        {"['invert','gaussian']", 1, 3200, 2560, 6 * 320 + (100 + 4) * 3 * 2},
+        {"['invert','median']", 1, 3200, 2304, (4 + 3) * 320},
+        {"['median']", 1, 3200, 2304, (4 + 3) * 320},
+        /* Gray between the passes, not colour. */
+        {"['invert','sobel']", 2, 1280, 1280, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct plan plan;
+        test_plan(&plan, SOURCE(100, 10, 3), NULL, rows[i].ops);
+        const struct plan_variant *variant = &plan.variants[0];
+        if (variant->pass_count != rows[i].passes || plan.output_bytes != rows[i].output ||
+            plan.scratch_bytes != rows[i].scratch ||
+            variant->passes[0].work_bytes != rows[i].first_work)
+            fail_msg("%s: %u passes, %zu + %zu bytes, work %zu", rows[i].ops, variant->pass_count,
+                     plan.output_bytes, plan.scratch_bytes, variant->passes[0].work_bytes);
+        assert_int_equal(plan.input_bytes, 3200);
+        assert_int_equal(plan.device_bytes, 3328 + (rows[i].output == 1280 ? 1280 : 3328) +
+                         rows[i].scratch);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
     }
-
-    /* Gray between the passes, not colour. */
-    target.ops = test_ops("[\"invert\",\"sobel\"]");
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-    assert_int_equal(plan.scratch_bytes, 1280);
-    plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
 }
 
 /* Where gray is made on the way, the source has three channels, and all else has one. */
 TEST(test_bytes_of_gray)
 {
-    struct plan plan;
-    struct error error = {0};
-    struct plan_source source = {.width = 100, .height = 10, .channels = 3, .orientation = 1};
-    struct plan_target target;
     static const struct {
         const char *ops;
         size_t work_bytes;
     } grays[] = {
-        {"[\"grayscale\",\"gaussian\"]", 6 * 128 + (100 + 4) * 2},
-        {"[\"grayscale\",\"invert\",\"gaussian\"]", 6 * 128 + (100 + 4) * 2},
-        {"[\"grayscale\",{\"op\":\"median\",\"size\":5}]", (6 + 5) * 128},
-        {"[\"grayscale\",{\"op\":\"convolve\",\"kernel\":[[1],[2],[1]]}]", 4 * 128},
-        {"[\"canny\"]", 4 * 128 + 3 * 224 + 50 * 5 * 4},
+        {"['grayscale','gaussian']", 6 * 128 + (100 + 4) * 2},
+        {"['grayscale','invert','gaussian']", 6 * 128 + (100 + 4) * 2},
+        {"['grayscale',{'op':'median','size':5}]", (6 + 5) * 128},
+        {"['grayscale',{'op':'convolve','kernel':[[1],[2],[1]]}]", 4 * 128},
+        {"['canny']", 4 * 128 + 3 * 224 + 50 * 5 * 4},
     };
-    for (size_t i = 0; i < sizeof(grays) / sizeof(*grays); i++) {
-        target = (struct plan_target){.ops = test_ops(grays[i].ops)};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(grays); i++) {
+        struct plan plan;
+        test_plan(&plan, SOURCE(100, 10, 3), NULL, grays[i].ops);
         assert_int_equal(plan.variants[0].pass_count, 1);
         assert_int_equal(plan.variants[0].passes[0].from.channels, 3);
         assert_int_equal(plan.variants[0].passes[0].to.channels, 1);
@@ -330,29 +298,29 @@ TEST(test_bytes_of_gray)
         assert_int_equal(plan.output_bytes, 128 * 10);
         assert_int_equal(plan.scratch_bytes, (grays[i].work_bytes + 255) / 256 * 256);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
     }
 }
 
 TEST(test_limits_of_results)
 {
-    struct plan plan;
-    struct error error = {0};
-    struct plan_source source = {.width = 100, .height = 50, .channels = 3, .orientation = 6};
-    struct plan_target target = {.ops = test_ops("[\"sobel\"]")};
-    struct plan_limits limits = {.pixels_max = 5000, .side_max = 100};
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error), STATUS_OK);
-    plan_clear(&plan);
-    limits.pixels_max = 4999;
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
-                     STATUS_IMAGE_TOO_LARGE);
-    plan_clear(&plan);
-    limits = (struct plan_limits){.pixels_max = 5000, .side_max = 99};
-    error = (struct error){0};
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
-                     STATUS_IMAGE_TOO_LARGE);
-    assert_non_null(strstr(error.text, "99"));
-    plan_clear(&plan);
+    static const struct {
+        struct plan_limits limits;
+        enum status status;
+        const char *text;
+    } rows[] = {
+        {{.pixels_max = 5000, .side_max = 100}, STATUS_OK, ""},
+        {{.pixels_max = 4999, .side_max = 100}, STATUS_IMAGE_TOO_LARGE, ""},
+        {{.pixels_max = 5000, .side_max = 99}, STATUS_IMAGE_TOO_LARGE, "99"},
+    };
+    struct plan_target target = {.ops = test_ops("['sobel']")};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct plan plan;
+        struct error error = {0};
+        assert_int_equal(plan_build(&plan, SOURCE(100, 50, 3, .orientation = 6), &target, 1,
+                                    &rows[i].limits, &error), rows[i].status);
+        assert_non_null(strstr(error.text, rows[i].text));
+        plan_clear(&plan);
+    }
     cJSON_Delete((cJSON *)target.ops);
 }
 
@@ -380,7 +348,7 @@ TEST(test_decode_as)
         {NULL, false},
     };
     cJSON *gray = test_ops("[\"grayscale\"]");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         cJSON *ops = rows[i].ops ? test_ops(rows[i].ops) : NULL;
         struct plan_target beside[3] = {{.ops = ops}, {.ops = gray}, {.ops = NULL}};
         struct plan_target swapped[2] = {beside[2], beside[0]};
@@ -400,68 +368,44 @@ TEST(test_decode_as)
 
 #define VARIANTS 5
 
-static void run_variants(struct engine *engine)
+static void all_variants(struct engine *engine)
 {
     static const char *const ops[VARIANTS] = {
-        "[\"sobel\",\"sobel\"]", "[]", "[\"grayscale\"]",
-        "[{\"op\":\"sobel\",\"magnitude\":\"l2\"}]", "[]"};
-    struct plan plan, alone;
+        "['sobel','sobel']", "[]", "['grayscale']", "[{'op':'sobel','magnitude':'l2'}]", "[]"};
+    struct plan plan;
     struct error error = {0};
-    struct engine_memory memory, other;
-    struct plan_source source = {.width = 123, .height = 45, .channels = 4, .orientation = 1,
-                                 .background = {1, 2, 3}};
+    struct engine_memory memory;
+    struct plan_source source = {.width = 123, .height = 45, .channels = 4};
     struct plan_target targets[VARIANTS];
+    memcpy(source.background, test_background, sizeof(test_background));
     for (size_t v = 0; v < VARIANTS; v++)
         targets[v] = (struct plan_target){.ops = test_ops(ops[v]), .opaque = v == 4};
     assert_int_equal(plan_build(&plan, &source, targets, VARIANTS, &test_limits, &error),
                      STATUS_OK);
     assert_true(plan.variants[1].is_source);
-    assert_int_equal(engine_reserve(engine, &plan, &memory, &error), ENGINE_RESERVED);
+    test_reserve(engine, &plan, &memory);
     test_fill(plan_input(&plan, memory.input), 9);
-    struct engine_task task = {.plan = &plan, .memory = &memory};
-    test_run(engine, &task);
-    assert_int_equal(task.error.status, STATUS_OK);
+    test_carry_out(engine, &plan, &memory, "together");
     for (size_t v = 0; v < VARIANTS; v++) {
-        assert_int_equal(plan_build(&alone, &source, &targets[v], 1, &test_limits, &error),
-                         STATUS_OK);
-        assert_int_equal(engine_reserve(engine, &alone, &other, &error), ENGINE_RESERVED);
-        test_fill(plan_input(&alone, other.input), 9);
-        struct engine_task single = {.plan = &alone, .memory = &other};
-        test_run(engine, &single);
-        struct image a = plan_result(&plan, v, memory.input, memory.output);
-        struct image b = plan_result(&alone, 0, other.input, other.output);
-        assert_int_equal(a.channels, b.channels);
+        struct gpu_run alone;
+        gpu_run_open(&alone, engine, &source, &targets[v], ops[v]);
+        test_fill(alone.input, 9);
+        gpu_run_finish(&alone);
+        struct image together = plan_result(&plan, v, memory.input, memory.output);
+        test_same(together, alone.result, alone.what);
         if (!plan.variants[v].is_source) {
             assert_int_equal(plan.variants[v].offset % BUFFER_ALIGN, 0);
-            assert_true(plan.variants[v].offset + a.stride * a.height <= plan.output_bytes);
+            assert_true(plan.variants[v].offset + together.stride * together.height <=
+                        plan.output_bytes);
         }
-        for (uint32_t y = 0; y < a.height; y++)
-            assert_memory_equal(a.pixels + y * a.stride, b.pixels + y * b.stride,
-                                (size_t)a.width * a.channels);
-        engine_release(engine, &other);
-        plan_clear(&alone);
+        gpu_run_close(&alone);
+        cJSON_Delete((cJSON *)targets[v].ops);
     }
     engine_release(engine, &memory);
     plan_clear(&plan);
-    for (size_t v = 0; v < VARIANTS; v++)
-        cJSON_Delete((cJSON *)targets[v].ops);
 }
 
-TEST(test_variants_cpu)
-{
-    struct engine *engine = test_engine_open("cpu", 1, 64 * MIB, 0);
-    run_variants(engine);
-    engine_close(engine);
-}
-
-TEST(test_variants_cuda)
-{
-    struct engine *engine = test_engine_open("cuda", 1, 64 * MIB, 64 * MIB);
-    if (!engine)
-        skip();
-    run_variants(engine);
-    engine_close(engine);
-}
+ON_BOTH(variants)
 
 /* The errors name the output where a job has a list of them; one with a place for its error does
  * not keep the others from being built. */
@@ -510,12 +454,12 @@ TEST(test_constants)
 {
     struct plan plan;
     struct error error = {0};
-    struct plan_source source = {.width = 100, .height = 40, .channels = 3, .orientation = 1};
     struct plan_target target = {.ops = test_ops(
         "[{\"op\":\"resize\",\"width\":50,\"height\":10,\"fit\":\"exact\"},\"phash\","
         "{\"op\":\"resize\",\"width\":9,\"filter\":\"nearest\"}]")};
     struct mallinfo2 before = mallinfo2();
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan_build(&plan, SOURCE(100, 40, 3), &target, 1, &test_limits, &error),
+                     STATUS_OK);
     assert_true(plan.constants_bytes > 4096);
     assert_true(mallinfo2().uordblks - before.uordblks <= plan_bytes(&plan) + 64);
     assert_int_equal(plan.input_bytes, plan.constants_at + plan.constants_bytes);
@@ -539,5 +483,5 @@ TEST(test_constants)
 
 int main(void)
 {
-    return run_all();
+    return run_all(.setup = engines_open, .teardown = engines_close);
 }
