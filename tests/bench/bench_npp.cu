@@ -39,8 +39,9 @@ struct npp {
 typedef NppStatus npp_call(const npp &n);
 typedef size_t npp_room(const npp &n);
 
-#define BY_CHANNELS(n, one, three, four)                                                           \
-    ((n).channels == 1 ? (one) : (n).channels == 3 ? (three) : (four))
+/* NPP's function for images with this number of channels. */
+#define BY_CHANNELS(n, name, four)                                                                 \
+    ((n).channels == 1 ? name##_C1R_Ctx : (n).channels == 3 ? name##_C3R_Ctx : name##_##four##_Ctx)
 #define FROM_TO n.from, n.from_step, n.to, n.to_step
 /* Arguments of neighbourhood filters: the whole image, with its edge replicated. */
 #define AROUND n.from, n.from_step, n.from_size, {0, 0}, n.to, n.to_step, n.from_size
@@ -49,9 +50,7 @@ static const NppiBorderType edge = NPP_BORDER_REPLICATE;
 
 static NppStatus transpose(const npp &n)
 {
-    return BY_CHANNELS(n, nppiTranspose_8u_C1R_Ctx(FROM_TO, n.from_size, n.context),
-                       nppiTranspose_8u_C3R_Ctx(FROM_TO, n.from_size, n.context),
-                       nppiTranspose_8u_C4R_Ctx(FROM_TO, n.from_size, n.context));
+    return BY_CHANNELS(n, nppiTranspose_8u, C4R)(FROM_TO, n.from_size, n.context);
 }
 
 /* Rotates by 90 degrees around the corner (0, 0), then shifts the image down into the output. */
@@ -60,38 +59,14 @@ static NppStatus rotate(const npp &n)
     NppiRect whole = {0, 0, n.from_size.width, n.from_size.height};
     NppiRect turned = {0, 0, n.to_size.width, n.to_size.height};
     double down = n.from_size.width - 1;
-    return BY_CHANNELS(n,
-                       nppiRotate_8u_C1R_Ctx(n.from, n.from_size, n.from_step, whole, n.to,
-                                             n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
-                                             n.context),
-                       nppiRotate_8u_C3R_Ctx(n.from, n.from_size, n.from_step, whole, n.to,
-                                             n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
-                                             n.context),
-                       nppiRotate_8u_C4R_Ctx(n.from, n.from_size, n.from_step, whole, n.to,
-                                             n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
-                                             n.context));
+    return BY_CHANNELS(n, nppiRotate_8u, C4R)(n.from, n.from_size, n.from_step, whole, n.to,
+                                              n.to_step, turned, 90, 0, down, NPPI_INTER_NN,
+                                              n.context);
 }
 
 static NppStatus mirror(const npp &n, NppiAxis axis)
 {
-    return BY_CHANNELS(n, nppiMirror_8u_C1R_Ctx(FROM_TO, n.from_size, axis, n.context),
-                       nppiMirror_8u_C3R_Ctx(FROM_TO, n.from_size, axis, n.context),
-                       nppiMirror_8u_C4R_Ctx(FROM_TO, n.from_size, axis, n.context));
-}
-
-static NppStatus rotate_180(const npp &n)
-{
-    return mirror(n, NPP_BOTH_AXIS);
-}
-
-static NppStatus flip_h(const npp &n)
-{
-    return mirror(n, NPP_VERTICAL_AXIS);
-}
-
-static NppStatus flip_v(const npp &n)
-{
-    return mirror(n, NPP_HORIZONTAL_AXIS);
+    return BY_CHANNELS(n, nppiMirror_8u, C4R)(FROM_TO, n.from_size, axis, n.context);
 }
 
 static NppStatus grayscale(const npp &n)
@@ -119,61 +94,25 @@ static NppStatus matrix(const npp &n)
 {
     static const Npp32f sepia[3][4] = {
         {0.393f, 0.769f, 0.189f, 0}, {0.349f, 0.686f, 0.168f, 0}, {0.272f, 0.534f, 0.131f, 0}};
-    return n.channels == 3
-               ? nppiColorTwist32f_8u_C3R_Ctx(FROM_TO, n.from_size, sepia, n.context)
-               : nppiColorTwist32f_8u_AC4R_Ctx(FROM_TO, n.from_size, sepia, n.context);
+    return BY_CHANNELS(n, nppiColorTwist32f_8u, AC4R)(FROM_TO, n.from_size, sepia, n.context);
 }
 
 static NppStatus gaussian(const npp &n, NppiMaskSize size)
 {
-    return BY_CHANNELS(n, nppiFilterGaussBorder_8u_C1R_Ctx(AROUND, size, edge, n.context),
-                       nppiFilterGaussBorder_8u_C3R_Ctx(AROUND, size, edge, n.context),
-                       nppiFilterGaussBorder_8u_AC4R_Ctx(AROUND, size, edge, n.context));
-}
-
-static NppStatus gaussian_5(const npp &n)
-{
-    return gaussian(n, NPP_MASK_SIZE_5_X_5);
-}
-
-static NppStatus gaussian_9(const npp &n)
-{
-    return gaussian(n, NPP_MASK_SIZE_9_X_9);
+    return BY_CHANNELS(n, nppiFilterGaussBorder_8u, AC4R)(AROUND, size, edge, n.context);
 }
 
 static NppStatus convolve(const npp &n, int side)
 {
     NppiPoint middle = {side / 2, side / 2};
-    return n.channels == 1 ? nppiFilterBorder_8u_C1R_Ctx(AROUND, n.kernel, {side, side}, middle,
-                                                         side * side, edge, n.context)
-                           : nppiFilterBorder_8u_C3R_Ctx(AROUND, n.kernel, {side, side}, middle,
-                                                         side * side, edge, n.context);
-}
-
-static NppStatus convolve_3(const npp &n)
-{
-    return convolve(n, 3);
-}
-
-static NppStatus convolve_15(const npp &n)
-{
-    return convolve(n, 15);
+    return BY_CHANNELS(n, nppiFilterBorder_8u, C4R)(AROUND, n.kernel, {side, side}, middle,
+                                                    side * side, edge, n.context);
 }
 
 static NppStatus median(const npp &n, int side)
 {
     return nppiFilterMedianBorder_8u_C3R_Ctx(AROUND, {side, side}, {side / 2, side / 2}, n.buffer,
                                              edge, n.context);
-}
-
-static NppStatus median_3(const npp &n)
-{
-    return median(n, 3);
-}
-
-static NppStatus median_5(const npp &n)
-{
-    return median(n, 5);
 }
 
 static NppStatus unsharp(const npp &n)
@@ -189,13 +128,8 @@ static NppStatus resize(const npp &n)
     NppiRect whole = {0, 0, n.from_size.width, n.from_size.height};
     NppiRect result = {0, 0, n.to_size.width, n.to_size.height};
     int filter = n.to_size.width < n.from_size.width ? NPPI_INTER_SUPER : NPPI_INTER_LANCZOS;
-    return BY_CHANNELS(n,
-                       nppiResize_8u_C1R_Ctx(n.from, n.from_step, n.from_size, whole, n.to,
-                                             n.to_step, n.to_size, result, filter, n.context),
-                       nppiResize_8u_C3R_Ctx(n.from, n.from_step, n.from_size, whole, n.to,
-                                             n.to_step, n.to_size, result, filter, n.context),
-                       nppiResize_8u_C4R_Ctx(n.from, n.from_step, n.from_size, whole, n.to,
-                                             n.to_step, n.to_size, result, filter, n.context));
+    return BY_CHANNELS(n, nppiResize_8u, C4R)(n.from, n.from_step, n.from_size, whole, n.to,
+                                              n.to_step, n.to_size, result, filter, n.context);
 }
 
 static NppStatus histogram(const npp &n)
@@ -212,10 +146,8 @@ static NppStatus histogram(const npp &n)
 
 static NppStatus mean(const npp &n)
 {
-    return n.channels == 1 ? nppiMean_8u_C1R_Ctx(n.from, n.from_step, n.from_size, n.buffer,
-                                                 n.means, n.context)
-                           : nppiMean_8u_C3R_Ctx(n.from, n.from_step, n.from_size, n.buffer,
-                                                 n.means, n.context);
+    return BY_CHANNELS(n, nppiMean_8u, AC4R)(n.from, n.from_step, n.from_size, n.buffer, n.means,
+                                             n.context);
 }
 
 static NppStatus canny(const npp &n)
@@ -245,8 +177,7 @@ static size_t room_histogram(const npp &n)
 static size_t room_mean(const npp &n)
 {
     size_t bytes = 0;
-    (void)(n.channels == 1 ? nppiMeanGetBufferHostSize_8u_C1R_Ctx(n.from_size, &bytes, n.context)
-                           : nppiMeanGetBufferHostSize_8u_C3R_Ctx(n.from_size, &bytes, n.context));
+    (void)BY_CHANNELS(n, nppiMeanGetBufferHostSize_8u, AC4R)(n.from_size, &bytes, n.context);
     return bytes;
 }
 
@@ -275,20 +206,20 @@ static const struct {
     {"sobel, gray", sobel_horizontal, NULL},
     {"grayscale, RGB", grayscale, NULL},
     {"transpose", transpose, NULL},
-    {"rotate 180", rotate_180, NULL},
+    {"rotate 180", [](const npp &n) { return mirror(n, NPP_BOTH_AXIS); }, NULL},
     {"rotate 90", rotate, NULL},
-    {"flip h", flip_h, NULL},
-    {"flip v", flip_v, NULL},
+    {"flip h", [](const npp &n) { return mirror(n, NPP_VERTICAL_AXIS); }, NULL},
+    {"flip v", [](const npp &n) { return mirror(n, NPP_HORIZONTAL_AXIS); }, NULL},
     {"invert, gray", invert, NULL},
     {"gamma, RGB", table, NULL},
     {"matrix", matrix, NULL},
-    {"gaussian 5", gaussian_5, NULL},
-    {"gaussian 9", gaussian_9, NULL},
+    {"gaussian 5", [](const npp &n) { return gaussian(n, NPP_MASK_SIZE_5_X_5); }, NULL},
+    {"gaussian 9", [](const npp &n) { return gaussian(n, NPP_MASK_SIZE_9_X_9); }, NULL},
     {"unsharp 5", unsharp, room_unsharp},
-    {"convolve 3", convolve_3, NULL},
-    {"convolve 15", convolve_15, NULL},
-    {"median 3", median_3, room_median},
-    {"median 5", median_5, room_median},
+    {"convolve 3", [](const npp &n) { return convolve(n, 3); }, NULL},
+    {"convolve 15", [](const npp &n) { return convolve(n, 15); }, NULL},
+    {"median 3", [](const npp &n) { return median(n, 3); }, room_median},
+    {"median 5", [](const npp &n) { return median(n, 5); }, room_median},
     {"canny, gray", canny, room_canny},
     {"512", resize, NULL},
     {"half", resize, NULL},
