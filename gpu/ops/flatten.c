@@ -1,7 +1,7 @@
 /* flatten.c - flattens RGBA to RGB on the CPU. */
 #include "gpu/ops/flatten.h"
 
-#include "gpu/plan/steps.h"
+#include "gpu/plan/chain.h"
 
 VECTOR_CLONES
 static void flatten_row(const uint8_t *restrict from, uint8_t *restrict to, uint32_t width,

@@ -1,4 +1,4 @@
-/* gaussian.c - the gaussian operation: weights and CPU loops. */
+/* gaussian.c - the operations gaussian and unsharp: weights and CPU loops. */
 #include "gpu/ops/gaussian.h"
 
 #include <math.h>
@@ -163,7 +163,8 @@ static void make_weights(int *weights, int ksize, double sigma)
     weights[half] = 256 - 2 * total;
 }
 
-bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma)
+/* Returns false if the weights leave the image unchanged: then no pass is needed. */
+static bool make_gaussian(struct gaussian *gaussian, int ksize, double sigma)
 {
     int weights[2 * GAUSSIAN_RADIUS_MAX + 1];
     assert(ksize >= 3 && ksize <= 2 * GAUSSIAN_RADIUS_MAX + 1 && ksize % 2 == 1);
@@ -181,35 +182,42 @@ bool gaussian_make(struct gaussian *gaussian, int ksize, double sigma)
     return weights[ksize / 2] < 256;
 }
 
-/* ---- the operation ---- */
+/* ---- the operations ---- */
 
 struct params {
     int ksize;
-    double sigma;
+    double sigma, amount;
 };
 
-void gaussian_append(struct chain *chain, const struct gaussian *given)
+/* Fuses gray and tables before it as the prologue. */
+static enum status append(const struct params *own, bool sharpen, struct chain *chain)
 {
-    struct gaussian gaussian = *given;
+    struct gaussian gaussian;
+    if (!make_gaussian(&gaussian, own->ksize, own->sigma))
+        return STATUS_OK;
+    gaussian.sharpen = sharpen;
+    gaussian.amount256 = (int)floor(own->amount * 256 + 0.5);
     struct prologue *prologue = &gaussian.prologue;
     const struct pass_shape to = point_lift(chain, prologue);
-    const struct pass_type *type =
-        &types[gaussian.sharpen][prologue->makes_gray][prologue->looks_up];
+    const struct pass_type *type = &types[sharpen][prologue->makes_gray][prologue->looks_up];
     struct pass *pass = chain_add(chain, type, to, &gaussian, sizeof(gaussian));
     pass->work_bytes = rows_bytes(&gaussian, to.width, to.channels) +
                        ((size_t)to.width + 2 * (size_t)gaussian.radius) * to.channels *
                            sizeof(uint16_t);
+    return STATUS_OK;
 }
 
-static const struct op_param gaussian_params[] = {GAUSSIAN_PARAMS(struct params), {.name = NULL}};
+#define KSIZE                                                                                      \
+    {OP_ODD(struct params, ksize), .min = 3, .max = 2 * GAUSSIAN_RADIUS_MAX + 1, .standard = 5}
+#define SIGMA                                                                                      \
+    {OP_NUMBER(struct params, sigma), .max = 1000,                                                 \
+     .help = "0 means 0.3 ((ksize - 1) / 2 - 1) + 0.8"}
+
+static const struct op_param gaussian_params[] = {KSIZE, SIGMA, {.name = NULL}};
 
 static enum status gaussian_step(const void *params, struct chain *chain)
 {
-    const struct params *own = params;
-    struct gaussian gaussian;
-    if (gaussian_make(&gaussian, own->ksize, own->sigma))
-        gaussian_append(chain, &gaussian);
-    return STATUS_OK;
+    return append(params, false, chain);
 }
 
 const struct op op_gaussian = {
@@ -224,4 +232,22 @@ const struct op op_gaussian = {
                   "kept, while OpenCV would filter it.",
     .params = gaussian_params,
     .step = gaussian_step,
+};
+
+static const struct op_param unsharp_params[] = {
+    {OP_NUMBER(struct params, amount), .max = 16, .standard = 1}, KSIZE, SIGMA, {.name = NULL}};
+
+static enum status unsharp_step(const void *params, struct chain *chain)
+{
+    return append(params, true, chain);
+}
+
+const struct op op_unsharp = {
+    .name = "unsharp",
+    .help = "Sharpens with an unsharp mask: v + amount (v - gaussian)",
+    .definition = "v + ((A (v - g) + 128) >> 8), clamped to 0..255, with g the result of "
+                  "`gaussian` and A = floor(256 amount + 1/2). Colours are processed "
+                  "independently; alpha is kept.",
+    .params = unsharp_params,
+    .step = unsharp_step,
 };

@@ -1,9 +1,12 @@
-/* orient.c - mirrors and rotations: fusing them into one pass, and the CPU loops. */
+/* orient.c - the operations that only move pixels: flip, rotate, transpose and crop. */
 #include "gpu/ops/orient.h"
 
 #include <string.h>
 
-#include "gpu/plan/steps.h"
+#include "gpu/ops/pixel.h"
+#include "gpu/plan/op.h"
+
+/* ---- the CPU's loops ---- */
 
 /* Pixels per side of a block of a transposition. Source and destination fit in the L1 cache. */
 #define BLOCK 32
@@ -78,7 +81,9 @@ static void orient_cpu(const struct pass *pass, const struct image *from, const 
 
 pass_cuda orient_cuda;
 
-const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
+/* ---- the passes ---- */
+
+static const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
 
 static void append(struct chain *chain, const struct orient *orient)
 {
@@ -127,8 +132,9 @@ static void orient_origin(const struct orient *orient, struct pass_shape source,
     *y = orient->flip_y ? source.height - down - rectangle->height : down;
 }
 
-/* A crop after a mirror or rotation is moved before it, so that the pass reads less. */
-void orient_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
+/* Crops the current image to the rectangle whose top left pixel is (x, y). A crop after a mirror or
+ * rotation is moved before it, so that the pass reads less. */
+static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
 {
     assert(width >= 1 && height >= 1);
     assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
@@ -149,6 +155,12 @@ void orient_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, ui
     orient_add(chain, &orient);
 }
 
+/* The source pixel of the result pixel (x, y) of a w x h source, for each EXIF orientation (EXIF
+ * 2.32, tag 0x0112):
+ *     2 (w-1-x, y)    3 (w-1-x, h-1-y)    4 (x, h-1-y)
+ *     5 (y, x)        6 (y, h-1-x)        7 (w-1-y, h-1-x)    8 (w-1-y, x) */
+enum orientation { MIRRORED = 2, TURNED_180, UPSIDE_DOWN, TRANSPOSED, TURNED_90, TURNED_270 = 8 };
+
 void step_orient(struct chain *chain, int orientation)
 {
     static const struct orient table[ORIENTATION_MAX + 1] = {
@@ -158,3 +170,164 @@ void step_orient(struct chain *chain, int orientation)
     if (orientation > 1 && orientation <= ORIENTATION_MAX)
         orient_add(chain, &table[orientation]);
 }
+
+/* ---- flip ---- */
+
+struct flip {
+    int axis; /* 0: horizontal */
+};
+
+static const struct op_param flip_params[] = {
+    {OP_WORD(struct flip, axis),
+     .words = (const char *const[]){"horizontal", "vertical", NULL},
+     .help = "horizontal exchanges left and right, vertical exchanges top and bottom"},
+    {.name = NULL}};
+
+static enum status flip_step(const void *params, struct chain *chain)
+{
+    step_orient(chain, ((const struct flip *)params)->axis == 0 ? MIRRORED : UPSIDE_DOWN);
+    return STATUS_OK;
+}
+
+const struct op op_flip = {
+    .name = "flip",
+    .help = "Mirrors left and right, or top and bottom",
+    .definition = "For a source of w x h, the pixel (x, y) is the source's (w-1-x, y) for "
+                  "horizontal and (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
+                  "`FLIP_TOP_BOTTOM`, and OpenCV's `flip` with 1 and 0.",
+    .flags = OP_MOVES,
+    .params = flip_params,
+    .step = flip_step,
+};
+
+/* ---- rotate ---- */
+
+struct rotate {
+    int angle;
+    bool clockwise;
+};
+
+static const struct op_param rotate_params[] = {
+    {OP_CHOICE(struct rotate, angle), .standard = 90,
+     .words = (const char *const[]){"90", "180", "270", NULL}},
+    {OP_BOOLEAN(struct rotate, clockwise), .standard = true},
+    {.name = NULL}};
+
+static enum status rotate_step(const void *params, struct chain *chain)
+{
+    static const int turns[] = {0, TURNED_90, TURNED_180, TURNED_270};
+    const struct rotate *own = params;
+    step_orient(chain, turns[own->clockwise ? own->angle / 90 : 4 - own->angle / 90]);
+    return STATUS_OK;
+}
+
+const struct op op_rotate = {
+    .name = "rotate",
+    .help = "Rotates by 90, 180 or 270 degrees",
+    .definition = "For a source of w x h, the pixel (x, y) is the source's (y, h-1-x) for 90 "
+                  "clockwise, so that the left column becomes the top row; (w-1-x, h-1-y) for "
+                  "180; (w-1-y, x) for 270. As OpenCV's `rotate`; Pillow's `ROTATE_90` is "
+                  "`clockwise` false.",
+    .flags = OP_MOVES,
+    .params = rotate_params,
+    .step = rotate_step,
+};
+
+/* ---- transpose ---- */
+
+static enum status transpose_step(const void *params, struct chain *chain)
+{
+    (void)params;
+    step_orient(chain, TRANSPOSED);
+    return STATUS_OK;
+}
+
+const struct op op_transpose = {
+    .name = "transpose",
+    .help = "Exchanges rows and columns",
+    .definition = "The pixel (x, y) is the source's (y, x). As OpenCV's `transpose` and Pillow's "
+                  "`TRANSPOSE`.",
+    .flags = OP_MOVES,
+    .step = transpose_step,
+};
+
+/* ---- crop ---- */
+
+/* By gravity: how many halves of the remaining columns and rows precede the rectangle. */
+static const uint8_t halves[][2] = {{1, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2},
+                                    {1, 2}, {0, 2}, {0, 1}, {0, 0}};
+
+struct crop {
+    int x, y, width, height;
+    int gravity; /* index into its words; -1: x and y are given */
+};
+
+static const struct op_param crop_params[] = {
+    {OP_INTEGER(struct crop, width), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
+    {OP_INTEGER(struct crop, height), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
+    {OP_INTEGER(struct crop, x), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
+     .help = "The rectangle's first column; requires `y` and excludes `gravity`"},
+    {OP_INTEGER(struct crop, y), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
+     .help = "The rectangle's first row"},
+    {OP_WORD(struct crop, gravity),
+     .words = (const char *const[]){"center", "north", "northeast", "east", "southeast", "south",
+                                    "southwest", "west", "northwest", NULL},
+     .help = "The side or corner of the image where the rectangle is"},
+    {.name = NULL}};
+
+static enum status crop_check(const struct op_item *item, void *params)
+{
+    struct crop *own = params;
+    bool x = op_given(item, "x"), y = op_given(item, "y");
+    if (x != y)
+        return op_refuse(item, " has %s without %s", x ? "x" : "y", x ? "y" : "x");
+    if (x && op_given(item, "gravity"))
+        return op_refuse(item, " has x and y, and gravity; it must have only one of them");
+    if (x)
+        own->gravity = -1;
+    return STATUS_OK;
+}
+
+/* Checks that start..start + length - 1 is within one dimension of the image. */
+static enum status check_side(const struct chain *chain, const char *start_name, int start,
+                              const char *length_name, int length, int side)
+{
+    const struct pass_shape *shape = &chain->shape;
+    if (length > side)
+        return op_refuse(chain->item, ": %s is %d; the image is %u x %u there", length_name,
+                         length, shape->width, shape->height);
+    if (start + length > side)
+        return op_refuse(chain->item, ": %s %d + %s %d is %d; the image is %u x %u there",
+                         start_name, start, length_name, length, start + length, shape->width,
+                         shape->height);
+    return STATUS_OK;
+}
+
+static enum status crop_step(const void *params, struct chain *chain)
+{
+    const struct crop *own = params;
+    int width = (int)chain->shape.width, height = (int)chain->shape.height, x = own->x, y = own->y;
+    enum status status = check_side(chain, "x", x, "width", own->width, width);
+    if (!status)
+        status = check_side(chain, "y", y, "height", own->height, height);
+    if (status)
+        return status;
+    if (own->gravity >= 0) {
+        x = (width - own->width) * halves[own->gravity][0] / 2;
+        y = (height - own->height) * halves[own->gravity][1] / 2;
+    }
+    add_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
+    return STATUS_OK;
+}
+
+const struct op op_crop = {
+    .name = "crop",
+    .help = "Cuts out a rectangle, which must be inside the image",
+    .definition = "The rectangle starts at column x and row y, or is at a side or corner of the "
+                  "image. In the middle of a side it starts at floor((side - length) / 2). "
+                  "Nothing is copied: the next operation reads the rectangle in place.",
+    .flags = OP_MOVES,
+    .params = crop_params,
+    .check = crop_check,
+    .step = crop_step,
+};

@@ -8,7 +8,6 @@
 #include "gpu/ops/point.h"
 #include "gpu/ops/resize.h"
 #include "gpu/plan/op.h"
-#include "gpu/plan/steps.h"
 
 /* ---- the weights ---- */
 

@@ -226,13 +226,6 @@ static struct point mixture(enum point_mix mix, const int32_t coefficients[12])
     return point;
 }
 
-void point_add_ycc(struct chain *chain, const int32_t coefficients[12])
-{
-    struct point point = mixture(POINT_YCC, coefficients);
-    assert(chain->shape.channels == 3);
-    append(chain, &point);
-}
-
 void point_add_matrix(struct chain *chain, const int32_t coefficients[12])
 {
     struct point last, point = mixture(POINT_MATRIX, coefficients);
@@ -286,4 +279,37 @@ struct pass_shape point_lift(struct chain *chain, struct prologue *prologue)
     struct pass_shape shape = chain->shape;
     shape.channels = prologue->makes_gray ? 1 : shape.channels;
     return shape;
+}
+
+/* ---- the colours of a JPEG ---- */
+
+/* libjpeg's FIX: 1/65536, round half up. */
+#define FIX(x) ((int32_t)((x) * 65536 + 0.5))
+
+/*
+ * JFIF's R = Y + 1.402 Cr', G = Y - 0.34414 Cb' - 0.71414 Cr', B = Y + 1.772 Cb', in which Cb' and
+ * Cr' are Cb and Cr less 128. The arithmetic is that of libjpeg's jdcolor.c: coefficients in
+ * 1/65536, products (for G the sum of two) rounded half up, results clamped to 0..255. Y is an
+ * integer number of 1/65536, so it can be added before the shift. The conversion is therefore a
+ * row of a color_matrix with the same result.
+ */
+void step_rgb(struct chain *chain)
+{
+    static const int32_t coefficients[12] = {
+        65536, 0, FIX(1.40200), -128 * FIX(1.40200),
+        65536, -FIX(0.34414), -FIX(0.71414), 128 * (FIX(0.34414) + FIX(0.71414)),
+        65536, FIX(1.77200), 0, -128 * FIX(1.77200),
+    };
+    struct point point = mixture(POINT_YCC, coefficients);
+    assert(chain->shape.channels == 3);
+    append(chain, &point);
+}
+
+/* Gray with all the weight on the first channel is that channel. */
+void step_luma(struct chain *chain)
+{
+    struct grayscale gray = grayscale_default(chain->background);
+    gray.r = GRAYSCALE_WHOLE;
+    gray.g = gray.b = 0;
+    point_add_gray(chain, &gray);
 }

@@ -36,10 +36,6 @@ enum point_mix {
 #define POINT_COEFFICIENT_MAX 32
 #define POINT_OFFSET_MAX 4096
 
-/* Bounds of the gamma of `gamma` and `levels`. */
-#define POINT_GAMMA_MIN 0.01
-#define POINT_GAMMA_MAX 100
-
 struct point {
     uint8_t tables[POINT_TABLES][256]; /* before and after the mixture; with POINT_TINT those of
                                           R, G, B */
@@ -68,8 +64,6 @@ void point_add_table(struct chain *chain, const uint8_t table[256]);
 /* coefficients: 3 rows of R, G, B and an offset, in 1/65536. Gray counts as R = G = B and becomes
  * RGB. */
 void point_add_matrix(struct chain *chain, const int32_t coefficients[12]);
-/* As point_add_matrix, for the channels Y, Cb and Cr. */
-void point_add_ycc(struct chain *chain, const int32_t coefficients[12]);
 /* Does nothing for one channel. */
 void point_add_gray(struct chain *chain, const struct grayscale *gray);
 /* Whether point_add_gray would change the last pass instead of appending one. */

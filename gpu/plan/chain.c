@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "gpu/plan/plan.h"
-#include "gpu/plan/steps.h"
 
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
 {

@@ -70,4 +70,17 @@ void chain_leave(struct chain *chain);
 struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
                                 size_t work_bytes, pass_values *values);
 
+/* ---- the steps that a plan adds by itself; implemented in gpu/ops, next to their kernels ---- */
+
+/* Appends a pass for the EXIF orientation, or fuses it with an orient pass before it. Appends
+ * nothing for 1 and for undefined values. */
+void step_orient(struct chain *chain, int orientation);
+/* Appends a copy of the chain's window, which makes it a whole image. */
+void step_copy(struct chain *chain);
+/* Flattens RGBA over the background, to RGB. */
+void step_flatten(struct chain *chain);
+/* Converts Y, Cb and Cr to RGB or to Y. */
+void step_rgb(struct chain *chain);
+void step_luma(struct chain *chain);
+
 #endif

@@ -1,7 +1,7 @@
 /*
  * op.h - an operation as one declaration: name, help, flags, parameters, and its step in a chain.
  *
- * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops/NAME.c and one row of
+ * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops and one row of
  * gpu/ops/table.c. Its parameters are declared once. The parser, its error messages, the random
  * chains of the tests and the texts of `make documents` follow from the declaration. Parsing has
  * no side effects and runs on any thread.

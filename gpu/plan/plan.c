@@ -7,7 +7,6 @@
 
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
-#include "gpu/plan/steps.h"
 
 /* ---- checks without an image ---- */
 

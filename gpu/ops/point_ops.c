@@ -1,0 +1,189 @@
+/*
+ * point_ops.c - the operations on single pixels: invert, gamma, levels, threshold, color_matrix.
+ *
+ * Tables are computed once, on the host and in double, so that both engines have the same values
+ * whatever the C library's pow returns.
+ */
+#include <math.h>
+
+#include "gpu/ops/point.h"
+#include "gpu/plan/op.h"
+
+#define GAMMA_MIN 0.01
+#define GAMMA_MAX 100
+
+/* ---- invert ---- */
+
+static enum status invert_step(const void *params, struct chain *chain)
+{
+    uint8_t table[256];
+    (void)params;
+    for (int v = 0; v < 256; v++)
+        table[v] = (uint8_t)(255 - v);
+    point_add_table(chain, table);
+    return STATUS_OK;
+}
+
+const struct op op_invert = {
+    .name = "invert",
+    .help = "Inverts each colour: the negative",
+    .definition = "255 - v for each colour.",
+    .flags = OP_POINT,
+    .step = invert_step,
+};
+
+/* ---- gamma ---- */
+
+struct gamma {
+    double gamma;
+};
+
+static const struct op_param gamma_params[] = {
+    {OP_NUMBER(struct gamma, gamma), .need = OP_REQUIRED, .min = GAMMA_MIN, .max = GAMMA_MAX,
+     .help = "Above 1 makes the image brighter"},
+    {.name = NULL}};
+
+static enum status gamma_step(const void *params, struct chain *chain)
+{
+    const struct gamma *own = params;
+    uint8_t table[256];
+    for (int v = 0; v < 256; v++)
+        table[v] = (uint8_t)floor(255.0 * pow(v / 255.0, 1.0 / own->gamma) + 0.5);
+    point_add_table(chain, table);
+    return STATUS_OK;
+}
+
+const struct op op_gamma = {
+    .name = "gamma",
+    .help = "Applies a gamma curve to each colour",
+    .definition = "255 (v/255)^(1/gamma), round half up. Computed once per job in double, as a "
+                  "table.",
+    .flags = OP_POINT,
+    .params = gamma_params,
+    .step = gamma_step,
+};
+
+/* ---- levels ---- */
+
+struct levels {
+    int in_black, in_white, out_black, out_white;
+    double gamma;
+};
+
+static const struct op_param levels_params[] = {
+    {OP_INTEGER(struct levels, in_black), .max = 255, .help = "Must be below `in_white`"},
+    {OP_INTEGER(struct levels, in_white), .max = 255, .standard = 255},
+    {OP_NUMBER(struct levels, gamma), .min = GAMMA_MIN, .max = GAMMA_MAX, .standard = 1,
+     .help = "Above 1 makes the image brighter"},
+    {OP_INTEGER(struct levels, out_black), .max = 255,
+     .help = "If it is above `out_white`, the image is inverted"},
+    {OP_INTEGER(struct levels, out_white), .max = 255, .standard = 255},
+    {.name = NULL}};
+
+static enum status levels_check(const struct op_item *item, void *params)
+{
+    const struct levels *own = params;
+    if (own->in_black < own->in_white)
+        return STATUS_OK;
+    return op_refuse(item, ": in_black is %d; it must be below in_white, %d", own->in_black,
+                     own->in_white);
+}
+
+/* Without a gamma, the product is computed before the division, so that halves are exact. */
+static uint8_t level(const struct levels *own, int v)
+{
+    int inside = v < own->in_black ? own->in_black : v > own->in_white ? own->in_white : v;
+    double k = (double)(inside - own->in_black), n = (double)(own->in_white - own->in_black);
+    double range = (double)(own->out_white - own->out_black);
+    double part = own->gamma == 1.0 ? k * range / n : range * pow(k / n, 1.0 / own->gamma);
+    return (uint8_t)floor((double)own->out_black + part + 0.5);
+}
+
+static enum status levels_step(const void *params, struct chain *chain)
+{
+    const struct levels *own = params;
+    uint8_t table[256];
+    for (int v = 0; v < 256; v++)
+        table[v] = level(own, v);
+    point_add_table(chain, table);
+    return STATUS_OK;
+}
+
+const struct op op_levels = {
+    .name = "levels",
+    .help = "Maps a range of each colour to another range",
+    .definition = "With k = min(max(v, in_black), in_white) - in_black and n = in_white - "
+                  "in_black: out_black + (out_white - out_black) (k/n)^(1/gamma), round half up. "
+                  "Computed once per job in double, as a table.",
+    .flags = OP_POINT,
+    .params = levels_params,
+    .check = levels_check,
+    .step = levels_step,
+};
+
+/* ---- threshold ---- */
+
+struct threshold {
+    int value;
+    bool invert;
+};
+
+static const struct op_param threshold_params[] = {
+    {OP_INTEGER(struct threshold, value), .max = 255, .standard = 127},
+    {OP_BOOLEAN(struct threshold, invert), .help = "true exchanges 255 and 0"},
+    {.name = NULL}};
+
+static enum status threshold_step(const void *params, struct chain *chain)
+{
+    const struct threshold *own = params;
+    struct grayscale gray = grayscale_default(chain->background);
+    uint8_t table[256];
+    for (int v = 0; v < 256; v++)
+        table[v] = (v > own->value) != own->invert ? 255 : 0;
+    point_add_gray(chain, &gray);
+    point_add_table(chain, table);
+    return STATUS_OK;
+}
+
+const struct op op_threshold = {
+    .name = "threshold",
+    .help = "Sets gray to 255 above a value, else to 0",
+    .definition = "Converts to gray first. 255 if v > value, else 0. As OpenCV's `THRESH_BINARY` "
+                  "and `THRESH_BINARY_INV` with 255.",
+    .flags = OP_STARTS_GRAY | OP_POINT,
+    .params = threshold_params,
+    .step = threshold_step,
+};
+
+/* ---- color_matrix ---- */
+
+struct color_matrix {
+    struct op_matrix matrix;
+};
+
+static const struct op_param color_matrix_params[] = {
+    {OP_MATRIX(struct color_matrix, matrix), .need = OP_REQUIRED, .rows = 3, .columns = 4,
+     .min = -POINT_COEFFICIENT_MAX, .max = POINT_COEFFICIENT_MAX, .last_max = POINT_OFFSET_MAX,
+     .help = "A row [red,green,blue,offset] per colour"},
+    {.name = NULL}};
+
+static enum status color_matrix_step(const void *params, struct chain *chain)
+{
+    const struct color_matrix *own = params;
+    int32_t coefficients[12];
+    for (int i = 0; i < 12; i++)
+        coefficients[i] = (int32_t)floor(own->matrix.values[i] * 65536.0 + 0.5);
+    point_add_matrix(chain, coefficients);
+    return STATUS_OK;
+}
+
+const struct op op_color_matrix = {
+    .name = "color_matrix",
+    .help = "Makes each colour a weighted sum of red, green, blue and 1",
+    .definition = "Each number c of a row is rounded to C = floor(65536 c + 1/2) / 65536. The "
+                  "colour is C0 R + C1 G + C2 B + C3 + 1/2, rounded down and clamped to 0..255. "
+                  "Gray counts as R = G = B and becomes RGB.",
+    .flags = OP_POINT,
+    .params = color_matrix_params,
+    .step = color_matrix_step,
+};
