@@ -14,10 +14,7 @@
  * Device memory traffic per pixel: 1, 3 or 4 bytes read, 1 byte written and read again, and 4
  * bytes per marked block.
  */
-#include <cuda_runtime.h>
-
 #include "gpu/ops/canny.h"
-#include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 #include "gpu/ops/union_find.cuh"
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "gpu/ops/convolve.h"
-#include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 
 #define WARPS 8

@@ -11,7 +11,6 @@
 
 #include <stdint.h>
 
-#include "gpu/ops/border.h"
 #include "gpu/ops/prologue.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"

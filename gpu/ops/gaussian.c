@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/ops/border.h"
 #include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"

@@ -19,7 +19,6 @@
 
 #include "gpu/ops/gaussian.h"
 #include "gpu/ops/gaussian_strip.cuh"
-#include "gpu/ops/launch.cuh"
 #include "gpu/ops/tile.cuh"
 
 /* ---- kernels ---- */

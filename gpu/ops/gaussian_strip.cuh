@@ -1,6 +1,12 @@
 /*
  * gaussian_strip.cuh - Gaussian blur with up to five taps for RGB, one strip per warp.
  *
+ * A warp walks down a strip of the image, 256 columns wide, on its own. It processes rows in pairs.
+ * While it works on one pair, the next two are loaded into its own cyclic buffer in shared memory.
+ * No warp waits for another one, and data of the rows above stays in registers. Each lane has eight
+ * pixels, and two more on either side, as words of one channel. At the image's sides, the columns
+ * outside are made from the row after its pair is loaded.
+ *
  * The arithmetic is that of gaussian.cu: horizontal sums of four taps per __dp4a, sums of two rows
  * per word, vertical sums of two taps per __dp2a. But each row is summed horizontally once; a tile
  * sums 12 rows for 8. Instructions per sample: 2 IDP.4A, 3 IDP.2A, 2.1 PRMT, and 2 more to load
@@ -9,9 +15,183 @@
 #ifndef GPUIMGD_GPU_OPS_GAUSSIAN_STRIP_CUH
 #define GPUIMGD_GPU_OPS_GAUSSIAN_STRIP_CUH
 
+#include <cuda_pipeline.h>
+
 #include "gpu/ops/gaussian.h"
-#include "gpu/ops/launch.cuh"
-#include "gpu/ops/strip.cuh"
+#include "gpu/ops/rows.cuh"
+
+/* ---- the walk down a strip ---- */
+
+#define STRIP_LANE 8
+#define STRIP_WIDTH (WARP * STRIP_LANE)
+#define STRIP_ROW_BYTES (STRIP_WIDTH * 3)
+#define STRIP_WARPS 4
+/* Bytes on either side of a row in the ring, and the number of columns made outside the image. */
+#define STRIP_MARGIN 16
+#define STRIP_SIDE 2
+#define STRIP_PITCH (STRIP_MARGIN + STRIP_ROW_BYTES + STRIP_MARGIN)
+#define STRIP_AHEAD 2
+/* Rows per warp. With fewer, too many rows are summed twice; with more, the warps end too
+ * unevenly. */
+#define STRIP_ROWS_MIN 8
+#define STRIP_ROWS_MAX 128
+
+struct strip_args : pass_images {
+    int strips; /* per row of the image */
+    int rows;   /* rows of the result per warp, even */
+    enum border border;
+};
+
+/* blocks: number of blocks of STRIP_WARPS warps per multiprocessor. The walks fill the device
+ * once. */
+static inline strip_args strip_args_of(const struct image *from, const struct image *to,
+                                       enum border border, int blocks)
+{
+    strip_args args = pass_args<strip_args>(from, to);
+    args.strips = (args.width + STRIP_WIDTH - 1) / STRIP_WIDTH;
+    args.border = border;
+    int down = multiprocessors() * blocks * STRIP_WARPS / args.strips;
+    int rows = down < 1 ? args.height : (args.height + down - 1) / down;
+    rows = rows < STRIP_ROWS_MIN ? STRIP_ROWS_MIN : rows > STRIP_ROWS_MAX ? STRIP_ROWS_MAX : rows;
+    args.rows = (rows + 1) / 2 * 2;
+    return args;
+}
+
+static inline unsigned strip_blocks(const strip_args &args)
+{
+    int walks = args.strips * ((args.height + args.rows - 1) / args.rows);
+    return (unsigned)(walks + STRIP_WARPS - 1) / STRIP_WARPS;
+}
+
+/* A warp's shared memory: the loaded pairs of rows, and two rows of the result. */
+struct strip_memory {
+    alignas(16) uint8_t ring[STRIP_AHEAD + 1][2][STRIP_PITCH];
+    alignas(16) uint8_t stage[2][STRIP_ROW_BYTES];
+};
+
+/* The area of a warp: `rows` rows of the result from (x0, y0). */
+struct strip_walk {
+    int x0, y0, rows, lane;
+};
+
+/* rows is 0 if the warp has nothing to do. */
+static __device__ __forceinline__ strip_walk strip_walk_of(const strip_args &a)
+{
+    int index = (int)blockIdx.x * STRIP_WARPS + (int)threadIdx.x / WARP;
+    int down = index / a.strips, y0 = down * a.rows;
+    return {(index - down * a.strips) * STRIP_WIDTH, y0, min(a.rows, a.height - y0),
+            (int)threadIdx.x % WARP};
+}
+
+/* Starts loading pair m, counted from row y0 - halo, if the walk needs it. */
+static __device__ __forceinline__ void strip_send(strip_memory &memory, const strip_args &a,
+                                                  const strip_walk &walk, int halo, int m)
+{
+    constexpr int pieces = STRIP_PITCH / 16;
+    int left = walk.x0 * 3 - STRIP_MARGIN;
+    if (2 * m < walk.rows + 2 * halo) {
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            int y = border_inside(walk.y0 - halo + 2 * m + k, a.height, a.border);
+            const uint8_t *row = a.from + (size_t)y * a.from_stride;
+            uint8_t *to = memory.ring[m % (STRIP_AHEAD + 1)][k];
+#pragma unroll
+            for (int j = 0; j < (pieces + WARP - 1) / WARP; j++) {
+                int piece = walk.lane + j * WARP, offset = left + piece * 16;
+                if (piece < pieces && offset >= 0 && offset < a.width * 3)
+                    __pipeline_memcpy_async(to + piece * 16, row + offset, 16);
+            }
+        }
+    }
+    __pipeline_commit();
+}
+
+/* Starts loading the first pairs of a walk. */
+static __device__ __forceinline__ void strip_begin(strip_memory &memory, const strip_args &a,
+                                                   const strip_walk &walk, int halo)
+{
+#pragma unroll
+    for (int m = 0; m < STRIP_AHEAD; m++)
+        strip_send(memory, a, walk, halo, m);
+}
+
+/* If the strip touches the image's sides, makes the columns outside in the two rows of a pair: they
+ * mirror or repeat columns of the pair. One byte per lane. */
+static __device__ __forceinline__ void strip_make_sides(uint8_t (*rows)[STRIP_PITCH],
+                                                        const strip_args &a,
+                                                        const strip_walk &walk)
+{
+    static_assert(2 * 2 * STRIP_SIDE * 3 <= WARP, "a lane a byte");
+    int k = walk.lane & 1, c = (walk.lane >> 1) % 3, n = (walk.lane >> 1) / 3;
+    int x = n < STRIP_SIDE ? -1 - n : a.width + n - STRIP_SIDE;
+    if (n < 2 * STRIP_SIDE && x >= walk.x0 - STRIP_SIDE &&
+        x < walk.x0 + STRIP_WIDTH + STRIP_SIDE) {
+        uint8_t *pixels = rows[k] + STRIP_MARGIN - walk.x0 * 3;
+        pixels[x * 3 + c] = pixels[border_inside(x, a.width, a.border) * 3 + c];
+    }
+    __syncwarp();
+}
+
+/* Waits for pair m and starts loading another one. The rows stay valid until the next call. */
+static __device__ __forceinline__ const uint8_t (
+    *strip_next(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo,
+                int m))[STRIP_PITCH]
+{
+    uint8_t(*rows)[STRIP_PITCH] = memory.ring[m % (STRIP_AHEAD + 1)];
+    __pipeline_wait_prior(STRIP_AHEAD - 1);
+    __syncwarp();
+    if (walk.x0 == 0 || walk.x0 + STRIP_WIDTH + STRIP_SIDE > a.width)
+        strip_make_sides(rows, a, walk);
+    strip_send(memory, a, walk, halo, m + STRIP_AHEAD);
+    return rows;
+}
+
+/* Sorts the lane's pixels of a row, and two more on either side, by channel: three words of four
+ * pixels each. 21 PRMT. */
+static __device__ __forceinline__ void strip_sort(const uint8_t *row, int lane,
+                                                  uint32_t (&plane)[3][3])
+{
+    const uint2 *from = reinterpret_cast<const uint2 *>(row + STRIP_MARGIN + lane * 24 - 8);
+    uint32_t w[10]; /* from two bytes before the first pixel */
+#pragma unroll
+    for (int j = 0; j < 5; j++) {
+        uint2 two = from[j];
+        w[2 * j] = two.x;
+        w[2 * j + 1] = two.y;
+    }
+#pragma unroll
+    for (int g = 0; g < 3; g++) {
+        uint32_t a = w[3 * g], b = w[3 * g + 1], c = w[3 * g + 2], d = w[3 * g + 3];
+        plane[0][g] = __byte_perm(__byte_perm(a, b, 0x0052), c, 0x7410);
+        plane[1][g] = __byte_perm(__byte_perm(a, b, 0x0063), __byte_perm(c, d, 0x0041), 0x5410);
+        plane[2][g] = __byte_perm(__byte_perm(b, c, 0x0630), d, 0x5210);
+    }
+}
+
+/* Writes rows j and j + 1 of the walk. Each lane has six words of each row. */
+static __device__ __forceinline__ void strip_store(strip_memory &memory, const strip_args &a,
+                                                   const strip_walk &walk, int j,
+                                                   const uint32_t (&words)[2][6])
+{
+    constexpr int pieces = STRIP_ROW_BYTES / 16;
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+#pragma unroll
+        for (int q = 0; q < 3; q++)
+            reinterpret_cast<uint2 *>(memory.stage[k] + walk.lane * 24)[q] =
+                make_uint2(words[k][2 * q], words[k][2 * q + 1]);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 2 * pieces / WARP; i++) {
+        int piece = walk.lane + i * WARP, k = piece / pieces, within = (piece - k * pieces) * 16;
+        int offset = walk.x0 * 3 + within;
+        if (j + k < walk.rows && offset < a.width * 3)
+            *reinterpret_cast<uint4 *>(a.to + (size_t)(walk.y0 + j + k) * a.to_stride + offset) =
+                *reinterpret_cast<const uint4 *>(memory.stage[k] + within);
+    }
+}
+
+/* ---- the blur ---- */
 
 #define GAUSSIAN_STRIP_RADIUS 2
 #define GAUSSIAN_STRIP_BLOCKS 4 /* per multiprocessor, limited by registers */

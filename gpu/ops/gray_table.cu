@@ -5,7 +5,7 @@
  * of the table per bank, 8 KiB in all. The 32 reads of a warp therefore never conflict.
  */
 #include "gpu/ops/gray_table.h"
-#include "gpu/ops/sweep.cuh"
+#include "gpu/ops/rows.cuh"
 
 /* ---- kernels ---- */
 

@@ -14,10 +14,8 @@
  *
  * The next stretch is loaded while the current one is counted.
  */
-#include "gpu/ops/launch.cuh"
-#include "gpu/ops/sweep.cuh"
-
 #include "gpu/ops/histogram.h"
+#include "gpu/ops/rows.cuh"
 
 /* Gray: warps per block, by the image's channels, and blocks per multiprocessor. */
 #define GRAY_WARPS(channels) ((channels) == 1 ? 32 : 16)

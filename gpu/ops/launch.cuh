@@ -63,6 +63,17 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     return status == cudaSuccess ? status : cudaGetLastError();
 }
 
+/* The number of multiprocessors, for grids that fill the current device once. Returns 1 if the
+ * query fails; the launch will then report the error. */
+static inline int multiprocessors()
+{
+    int device = 0, count = 1;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+        return 1;
+    return count;
+}
+
 /* The images of a pass, for its kernels; args structs derive from it. */
 struct pass_images {
     const uint8_t *from;

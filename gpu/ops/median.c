@@ -1,6 +1,4 @@
 /* median.c - the median operation and its CPU loops. */
-#include "gpu/ops/median.h"
-
 #include <string.h>
 
 #include "gpu/ops/point.h"
@@ -20,7 +18,7 @@ PIXEL uint8_t median_max(uint8_t a, uint8_t b)
     return a < b ? b : a;
 }
 
-#include "gpu/ops/median_network.h"
+#include "gpu/ops/median.h"
 
 /* ---- the CPU's loops ---- */
 

@@ -7,8 +7,6 @@
  */
 #include <cuda_fp16.h>
 
-#include "gpu/ops/launch.cuh"
-#include "gpu/ops/median.h"
 #include "gpu/ops/tile.cuh"
 
 #define WARPS 8
@@ -28,7 +26,7 @@ static __device__ __forceinline__ __half2 median_max(__half2 a, __half2 b)
     return __hmax2(a, b);
 }
 
-#include "gpu/ops/median_network.h"
+#include "gpu/ops/median.h"
 
 /* ---- kernels ---- */
 

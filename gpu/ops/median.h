@@ -1,19 +1,131 @@
 /*
- * median.h - the median of 3 x 3 or 5 x 5 pixels per channel, equal to OpenCV's medianBlur.
+ * median.h - the median of 9 and of 25 values by sorting networks, without branches.
  *
- * Borders are replicated. Alpha is kept; OpenCV would filter it. Both engines compute the median
- * with the same network of minima and maxima (median_network.h).
+ * Before the include, define MEDIAN (the type of a value: a byte, or two in a register),
+ * median_min and median_max for this type, and MEDIAN_INLINE (the storage class of the functions).
+ *
+ * The columns are sorted first, because neighbours share them. Then each rank is sorted across the
+ * columns. Of n x n values, a value of rank r among rows and c among columns now has (r + 1)(c +
+ * 1) - 1 values at or below it and (n - r)(n - c) - 1 at or above it. Only values that can be the
+ * median are compared further. The compiler removes unused halves of comparisons.
  */
 #ifndef GPUIMGD_GPU_OPS_MEDIAN_H
 #define GPUIMGD_GPU_OPS_MEDIAN_H
 
 #include "gpu/ops/prologue.h"
-#include "gpu/ops/pixel.h"
-#include "gpu/plan/pass.h"
 
 struct median {
     int size; /* 3 or 5 */
     struct prologue prologue;
 };
+
+MEDIAN_INLINE void median_order(MEDIAN *a, MEDIAN *b)
+{
+    MEDIAN low = median_min(*a, *b);
+    *b = median_max(*a, *b);
+    *a = low;
+}
+
+MEDIAN_INLINE void median_sort3(MEDIAN *a, MEDIAN *b, MEDIAN *c)
+{
+    median_order(a, b);
+    median_order(b, c);
+    median_order(a, b);
+}
+
+MEDIAN_INLINE void median_sort5(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d, MEDIAN *e)
+{
+    median_order(a, b);
+    median_order(d, e);
+    median_order(c, e);
+    median_order(c, d);
+    median_order(b, e);
+    median_order(a, d);
+    median_order(a, c);
+    median_order(b, d);
+    median_order(b, c);
+}
+
+MEDIAN_INLINE MEDIAN median_of3(MEDIAN a, MEDIAN b, MEDIAN c)
+{
+    return median_max(median_min(a, b), median_min(median_max(a, b), c));
+}
+
+/* The median of three sorted columns, given as all minima, all middles, all maxima. */
+MEDIAN_INLINE MEDIAN median_of9(MEDIAN a0, MEDIAN a1, MEDIAN a2, MEDIAN b0, MEDIAN b1, MEDIAN b2,
+                                MEDIAN c0, MEDIAN c1, MEDIAN c2)
+{
+    return median_of3(median_max(median_max(a0, a1), a2), median_of3(b0, b1, b2),
+                      median_min(median_min(c0, c1), c2));
+}
+
+/* Each moves the minimum of 4 to 7 values to the first place and the maximum to the last. */
+MEDIAN_INLINE void median_ends4(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d)
+{
+    median_order(a, b);
+    median_order(c, d);
+    median_order(a, c);
+    median_order(b, d);
+}
+
+MEDIAN_INLINE void median_ends5(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d, MEDIAN *e)
+{
+    median_ends4(a, b, d, e);
+    median_order(a, c);
+    median_order(c, e);
+}
+
+MEDIAN_INLINE void median_ends6(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d, MEDIAN *e, MEDIAN *f)
+{
+    median_order(c, d);
+    median_ends4(a, b, e, f);
+    median_order(a, c);
+    median_order(d, f);
+}
+
+MEDIAN_INLINE void median_ends7(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d, MEDIAN *e, MEDIAN *f,
+                                MEDIAN *g)
+{
+    median_ends6(a, b, c, e, f, g);
+    median_order(a, d);
+    median_order(d, g);
+}
+
+/* The minimum of any 8 of 13 values has 7 values at or above it, so that it cannot be the median.
+ * Nor can the maximum. The remaining 6 and one more value are 7 of the remaining 11, and so on. */
+MEDIAN_INLINE MEDIAN median_of13(MEDIAN *v)
+{
+    median_order(&v[3], &v[4]);
+    median_ends6(&v[0], &v[1], &v[2], &v[5], &v[6], &v[7]);
+    median_order(&v[0], &v[3]);
+    median_order(&v[4], &v[7]);
+    median_ends7(&v[8], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]);
+    median_ends6(&v[9], &v[1], &v[2], &v[3], &v[4], &v[5]);
+    median_ends5(&v[10], &v[1], &v[2], &v[3], &v[4]);
+    median_ends4(&v[11], &v[1], &v[2], &v[3]);
+    return median_of3(v[12], v[1], v[2]);
+}
+
+/* The median of five sorted columns. value[r][c] has rank r in column c. */
+MEDIAN_INLINE MEDIAN median_of25(MEDIAN v[5][5])
+{
+    MEDIAN middle[13];
+    for (int r = 0; r < 5; r++)
+        median_sort5(&v[r][0], &v[r][1], &v[r][2], &v[r][3], &v[r][4]);
+    middle[0] = v[0][3];
+    middle[1] = v[0][4];
+    middle[2] = v[1][2];
+    middle[3] = v[1][3];
+    middle[4] = v[1][4];
+    middle[5] = v[2][1];
+    middle[6] = v[2][2];
+    middle[7] = v[2][3];
+    middle[8] = v[3][0];
+    middle[9] = v[3][1];
+    middle[10] = v[3][2];
+    middle[11] = v[4][0];
+    middle[12] = v[4][1];
+    return median_of13(middle);
+}
 
 #endif

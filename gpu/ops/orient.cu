@@ -20,8 +20,6 @@
  * Otherwise rows are copied, and mirrored in registers. RGB pixels are first exchanged through
  * shared memory, so that each lane has 16 whole pixels.
  */
-#include <cuda_runtime.h>
-
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/orient.h"
 

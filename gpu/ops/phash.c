@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gpu/ops/point.h"
-#include "gpu/ops/resize.h"
+#include "gpu/ops/resample.h"
 #include "gpu/plan/op.h"
 
 /* ---- the weights ---- */

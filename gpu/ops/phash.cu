@@ -7,8 +7,6 @@
  * four or eight rows use different banks. One launch processes all images of a job and of the jobs
  * that share its stream.
  */
-#include <cuda_runtime.h>
-
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/phash.h"
 

@@ -1,5 +1,5 @@
 /*
- * pixel.h - writes per-pixel arithmetic once for both engines.
+ * pixel.h - per-pixel arithmetic, written once for both engines, and the borders of images.
  *
  * PIXEL marks a function that both the C compiler and nvcc compile. It uses integers, or floats
  * whose every step is exact or correctly rounded, so that the results are bit-identical.
@@ -7,6 +7,7 @@
 #ifndef GPUIMGD_GPU_OPS_PIXEL_H
 #define GPUIMGD_GPU_OPS_PIXEL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __CUDACC__
@@ -24,5 +25,26 @@
 #else
 #define VECTOR_CLONES
 #endif
+
+/* What is outside an image: pixels inside it, for neighbourhood operations. reflect101 mirrors
+ * without repeating the outermost pixel (OpenCV's default), repeatedly if the neighbourhood is
+ * larger than the image. A side of one pixel reflects onto itself. */
+enum border { BORDER_REFLECT101, BORDER_REPLICATE, BORDER_ZERO };
+/* The names in jobs. */
+#define BORDER_WORDS ((const char *const[]){"reflect101", "replicate", "zero", NULL})
+
+/* Maps any index to 0..size-1. Returns -1 if the pixel is zero. */
+PIXEL int border_inside(int index, int size, enum border border)
+{
+    if (index >= 0 && index < size)
+        return index;
+    if (border == BORDER_ZERO)
+        return -1;
+    if (border == BORDER_REPLICATE || size == 1)
+        return index < 0 ? 0 : size - 1;
+    while (index < 0 || index >= size)
+        index = index < 0 ? -index : 2 * size - 2 - index;
+    return index;
+}
 
 #endif

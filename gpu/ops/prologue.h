@@ -38,10 +38,12 @@ static inline bool prologue_is_empty(const struct prologue *prologue)
     return !prologue->makes_gray && !prologue->looks_up;
 }
 
-/* Applies the prologue to a row of `channels` channels, on the CPU. The rows must not overlap. */
-void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t *to, uint32_t width,
-                  uint32_t channels);
-/* Looks up bytes, whatever the channels. May work in place. */
-void prologue_look_up(const uint8_t *from, uint8_t *to, size_t bytes, const uint8_t table[256]);
+/* Looks up bytes on the CPU, whatever the channels. May work in place. */
+static inline void prologue_look_up(const uint8_t *from, uint8_t *to, size_t bytes,
+                                    const uint8_t table[256])
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = table[from[i]];
+}
 
 #endif

@@ -6,8 +6,6 @@
  * The weights are in shared memory and are used by eight warps with four rows each. Down columns,
  * a lane computes 4 bytes of a row, and all lanes of a warp read the same weights.
  */
-#include <cuda_runtime.h>
-
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/resample.h"
 

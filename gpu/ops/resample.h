@@ -4,7 +4,8 @@
  * Each output has its first source pixel and `taps` weights in 1/2^22. The sum plus half a unit is
  * shifted right and clamped to a byte. The tables are constants of the pass: int32 first[outputs],
  * then int32 weights[outputs][taps], padded with 0. For RGBA, the first pass multiplies the
- * colours by alpha and the last pass divides them by it, as Pillow's RGBa mode.
+ * colours by alpha and the last pass divides them by it, as Pillow's RGBa mode. resize.c computes
+ * the tables on the host, in double.
  */
 #ifndef GPUIMGD_GPU_OPS_RESAMPLE_H
 #define GPUIMGD_GPU_OPS_RESAMPLE_H
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 #include "gpu/ops/pixel.h"
-#include "gpu/plan/pass.h"
+#include "gpu/plan/chain.h"
 
 /* 8 bits hold the pixel. Two more hold the excess of weights below 0 and above 1. */
 #define RESAMPLE_BITS 22
@@ -51,6 +52,10 @@ PIXEL uint32_t resample_divide(uint32_t value, uint32_t alpha)
 extern const struct pass_type pass_resample_x, pass_resample_y;
 /* Constants: int32 x[to.width], then int32 y[to.height], the source coordinates of each output. */
 extern const struct pass_type pass_pick;
+
+/* Resizes the chain's image, which was decoded in full, to exactly this size with lanczos3. Appends
+ * no pass if it has this size. */
+enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) MUST_CHECK;
 
 /* Work space of resample_x in bytes, for a source of this width. */
 size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps);

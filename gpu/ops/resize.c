@@ -1,10 +1,15 @@
-/* resize.c - the resize operation: geometry, and the tables of its passes. */
-#include "gpu/ops/resize.h"
+/*
+ * resize.c - the resize operation: geometry, and the tables of its passes.
+ *
+ * If a JPEG was decoded at M/8 of its size, the geometry is still that of the full image: the chain
+ * knows both sizes (chain.h), and the filter's box has multiples of 1/8.
+ */
+#include "gpu/ops/resample.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "gpu/ops/resample.h"
+#include "gpu/plan/op.h"
 
 enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT };
 static const char *const fits[] = {"inside", "cover", "exact", NULL};

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "gpu/ops/border.h"
 #include "gpu/ops/point.h"
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"

@@ -29,10 +29,6 @@
  * about 18 are executed.
  */
 #include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
-#include "gpu/ops/launch.cuh"
-#include "gpu/ops/multiprocessors.cuh"
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/sobel.h"
 #include "gpu/ops/tables.cuh"

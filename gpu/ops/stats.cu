@@ -5,9 +5,7 @@
  * block through shared memory. Each block adds each value to the result with one atomic. A minimum
  * is stored as 255 - min, so that the result can start as zeros.
  */
-#include "gpu/ops/launch.cuh"
-#include "gpu/ops/sweep.cuh"
-
+#include "gpu/ops/rows.cuh"
 #include "gpu/ops/stats.h"
 
 /* One channel. max and room hold two values of 16 bits each. The sum of a lane fits in 32 bits up

@@ -8,7 +8,6 @@
 #ifndef GPUIMGD_GPU_OPS_TABLES_CUH
 #define GPUIMGD_GPU_OPS_TABLES_CUH
 
-#include <cuda_runtime.h>
 #include <string.h>
 
 #include "gpu/ops/prologue.h"

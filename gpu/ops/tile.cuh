@@ -17,10 +17,6 @@
 #ifndef GPUIMGD_GPU_OPS_TILE_CUH
 #define GPUIMGD_GPU_OPS_TILE_CUH
 
-#include <cuda_runtime.h>
-
-#include "gpu/ops/border.h"
-#include "gpu/ops/launch.cuh"
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/tables.cuh"
 #include "gpu/plan/pass.h"

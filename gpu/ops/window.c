@@ -32,6 +32,21 @@ static uint8_t *ring_row(const struct window *window, int row)
     return window->ring + (size_t)row * window->pitch + start;
 }
 
+/* The rows must not overlap. */
+static void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t *to,
+                         uint32_t width, uint32_t channels)
+{
+    size_t bytes = (size_t)width * (prologue->makes_gray ? 1 : channels);
+    if (prologue->makes_gray) {
+        grayscale_row(from, to, width, channels, &prologue->gray);
+        from = to;
+    }
+    if (prologue->looks_up)
+        prologue_look_up(from, to, bytes, prologue->table);
+    else if (from != to)
+        memcpy(to, from, bytes);
+}
+
 static void make_row(struct window *window, int y)
 {
     const struct image *from = window->from;

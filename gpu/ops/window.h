@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "codecs/image.h"
-#include "gpu/ops/border.h"
 #include "gpu/ops/prologue.h"
 
 struct window {
