@@ -165,22 +165,18 @@ static struct redis *begin(struct client *client)
     const struct options *options = client->options;
     const struct redis_events events = {client, up, down, NULL};
     struct redis_options how = {
-        .name = "",
-        .username = options->sentinel_username,
-        .password_file = options->sentinel_password_file,
+        .username = options->redis_username,
+        .password_file = options->redis_password_file,
+        .sentinel_username = options->sentinel_username,
+        .sentinel_password_file = options->sentinel_password_file,
+        .database = (uint32_t)options->redis_database,
         .connect_timeout_s = options->connect_timeout_s,
         .command_timeout_s = options->command_timeout_s,
         .auth_retry_s = options->auth_retry_s,
         .random_state = client->random_state,
     };
-    client->route = route_create(&client->loop, &client->address, &how);
-    if (!client->route) /* uncovered: gone */
-        return NULL;
-    how.route = client->route;
-    how.username = options->redis_username;
-    how.password_file = options->redis_password_file;
-    how.database = (uint32_t)options->redis_database;
-    return redis_create(&client->loop, &how, &events);
+    how.route = client->route = route_create(&client->loop, &client->address, &how);
+    return how.route ? redis_create(&client->loop, &how, &events) : NULL;
 }
 
 struct client *client_open(const struct options *options, struct error *error)
@@ -289,8 +285,8 @@ static void send_encoded(struct client *client, const char *command, long long l
     if (!answer) /* uncovered: gone */
         abort(); /* without these few bytes not even an error could be printed */
     list_push(&client->answers, &answer->node);
-    if (length < 0 || !redis_send_encoded(client->redis, command, (size_t)length, 0, answered,
-                                          answer)) /* uncovered: gone */
+    if (length < 0 || !redis_send(client->redis, command, (size_t)length, NULL, 0, answered,
+                                  answer)) /* uncovered: gone */
         answer->came = true;
 }
 

@@ -79,7 +79,7 @@ enum queue_watch {
 
 struct queue {
     uv_loop_t *loop;
-    struct queue_config config; /* strings are copies */
+    struct queue_config config;
     struct redis_address address;
     struct queue_events events;
     struct route *route;

@@ -278,32 +278,6 @@ const struct queue_view *queue_view(struct queue *queue)
 
 /* ---- creation ----------------------------------------------------------------------------- */
 
-static bool copy_config(struct queue_config *to, const struct queue_config *from)
-{
-    *to = *from;
-    to->redis = strdup(from->redis);
-    to->username = strdup(from->username ? from->username : "");
-    to->password_file = strdup(from->password_file ? from->password_file : "");
-    to->sentinel_username = strdup(from->sentinel_username ? from->sentinel_username : "");
-    to->sentinel_password_file =
-        strdup(from->sentinel_password_file ? from->sentinel_password_file : "");
-    to->ns = strdup(from->ns);
-    to->instance = strdup(from->instance);
-    return to->redis && to->username && to->password_file && to->sentinel_username &&
-           to->sentinel_password_file && to->ns && to->instance;
-}
-
-static void clear_config(struct queue_config *config)
-{
-    free((char *)config->redis);
-    free((char *)config->username);
-    free((char *)config->password_file);
-    free((char *)config->sentinel_username);
-    free((char *)config->sentinel_password_file);
-    free((char *)config->ns);
-    free((char *)config->instance);
-}
-
 static void lane_init(struct lane *lane, struct queue *queue, enum script script,
                       enum queue_timer timer)
 {
@@ -321,13 +295,11 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
     if (redis_address_parse(&address, config->redis, error) != STATUS_OK)
         return NULL;
     struct queue *queue = calloc(1, sizeof *queue);
-    if (!queue || !copy_config(&queue->config, config)) {
-        if (queue)
-            clear_config(&queue->config);
-        free(queue);
+    if (!queue) {
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the queue");
         return NULL;
     }
+    queue->config = *config;
     queue->loop = loop;
     queue->address = address;
     queue->events = *events;
@@ -352,12 +324,13 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
 void queue_start(struct queue *queue)
 {
     const struct queue_config *config = &queue->config;
-    char name[320];
-    snprintf(name, sizeof name, "Redis at %s", config->redis);
     struct redis_options options = {
-        .name = name,
-        .username = config->sentinel_username,
-        .password_file = config->sentinel_password_file,
+        .name = config->redis,
+        .username = config->username,
+        .password_file = config->password_file,
+        .sentinel_username = config->sentinel_username,
+        .sentinel_password_file = config->sentinel_password_file,
+        .database = config->database,
         .connect_timeout_s = config->connect_timeout_s,
         .command_timeout_s = config->command_timeout_s,
         .auth_retry_s = config->auth_retry_s,
@@ -366,14 +339,10 @@ void queue_start(struct queue *queue)
     struct redis_events main_events = {queue, main_up, main_down, NULL};
     struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
     assert(!queue->started);
-    queue->route = route_create(queue->loop, &queue->address, &options);
-    options.route = queue->route;
-    options.username = config->username;
-    options.password_file = config->password_file;
-    options.database = config->database;
+    options.route = queue->route = route_create(queue->loop, &queue->address, &options);
     if (queue->route)
         queue->redis = redis_create(queue->loop, &options, &main_events);
-    options.name = "";
+    options.name = NULL;
     if (queue->redis)
         queue->blocking = redis_create(queue->loop, &options, &blocking_events);
     if (!queue->blocking) { /* uncovered: memory */
@@ -419,7 +388,6 @@ static void free_all(struct queue *queue)
         while ((node = list_pop(lists[i])) != NULL)
             queue_entry_free(entry_of(node));
     read_free_all(queue);
-    clear_config(&queue->config);
     free(queue);
 }
 

@@ -143,8 +143,8 @@ struct queue_view {
     char version[32];       /* of the first server; "" until it is known */
 };
 
-/* Copies the strings of `config`. Returns NULL with `error` set if config->redis is not a valid
- * address or if memory is short. Does not connect before queue_start. */
+/* The strings of `config` must outlive the queue. Returns NULL with `error` set if config->redis is
+ * not a valid address or if memory is short. Does not connect before queue_start. */
 struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
                            const struct queue_events *events, struct error *error);
 void queue_start(struct queue *queue);

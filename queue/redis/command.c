@@ -1,48 +1,51 @@
 #include "queue/redis/command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/text.h"
 
-static size_t digits_of(size_t value)
+#define FIRST_BYTES 1024
+
+static bool reserve(struct command *command, size_t bytes)
 {
-    size_t digits = 1;
-    for (; value >= 10; value /= 10)
-        digits++;
-    return digits;
+    if (command->failed || command->room - command->length >= bytes)
+        return !command->failed;
+    size_t room = 2 * command->room + bytes + FIRST_BYTES;
+    char *text = realloc(command->text, room);
+    command->failed = !text;
+    if (text) {
+        command->text = text;
+        command->room = room;
+    }
+    return text != NULL;
 }
 
-/* "$5\r\n" or "*3\r\n". */
-static size_t head_bytes(size_t value)
+static char *end_line(char *to)
 {
-    return 1 + digits_of(value) + 2;
-}
-
-static char *write_head(char *to, char kind, size_t value)
-{
-    *to++ = kind;
-    to += text_number(to, value);
     *to++ = '\r';
     *to++ = '\n';
     return to;
 }
 
-size_t command_bytes(size_t count, const size_t *lengths)
+/* Writes "$5\r\n" or "*3\r\n". */
+static char *write_head(char *to, char kind, size_t value)
 {
-    size_t bytes = head_bytes(count);
-    for (size_t i = 0; i < count; i++)
-        bytes += head_bytes(lengths[i]) + lengths[i] + 2;
-    return bytes;
+    *to++ = kind;
+    return end_line(to + text_number(to, value));
 }
 
-void command_write(char *to, size_t count, const char *const *words, const size_t *lengths)
+void command_begin(struct command *command, size_t words)
 {
-    to = write_head(to, '*', count);
-    for (size_t i = 0; i < count; i++) {
-        to = write_head(to, '$', lengths[i]);
-        memcpy(to, words[i], lengths[i]);
-        to += lengths[i];
-        *to++ = '\r';
-        *to++ = '\n';
-    }
+    if (reserve(command, TEXT_DIGITS_MAX + 3))
+        command->length = (size_t)(write_head(command->text, '*', words) - command->text);
+}
+
+void command_add(struct command *command, const void *word, size_t length)
+{
+    if (!reserve(command, TEXT_DIGITS_MAX + length + 5))
+        return;
+    char *to = write_head(command->text + command->length, '$', length);
+    memcpy(to, word, length);
+    command->length = (size_t)(end_line(to + length) - command->text);
 }

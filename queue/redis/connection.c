@@ -58,16 +58,17 @@ static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
     char endpoint[REDIS_ENDPOINT_TEXT_MAX], again[40] = "trying again";
     bool known = strcmp(redis->last_logged, reason) == 0;
     text_copy(redis->last_logged, sizeof redis->last_logged, reason);
-    if (!*redis->options.name || known)
+    if (!redis->options.name || known)
         return;
     const char *advice = redis_advice(reason);
     if (delay_ms > BACKOFF_LAST_MS) /* uncovered: refusal */
         snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     if (route_varies(redis->options.route) && !redis->awaits_route)
-        log_warning("%s: %s: %s%s; %s", redis->options.name, endpoint, reason, advice, again);
+        log_warning("Redis at %s: %s: %s%s; %s", redis->options.name, endpoint, reason, advice,
+                    again);
     else
-        log_warning("%s: %s%s; %s", redis->options.name, reason, advice, again);
+        log_warning("Redis at %s: %s%s; %s", redis->options.name, reason, advice, again);
 }
 
 /* Closes the link, answers its commands with NULL, and schedules the next attempt. */
@@ -210,10 +211,10 @@ static void log_up(struct redis *redis)
     redis->backoff_ms = BACKOFF_FIRST_MS;
     redis->last_logged[0] = '\0';
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
-    if (*redis->options.name && route_varies(redis->options.route))
-        log_info("%s: connected to %s", redis->options.name, endpoint);
-    else if (*redis->options.name)
-        log_info("%s: connected", redis->options.name);
+    if (redis->options.name && route_varies(redis->options.route))
+        log_info("Redis at %s: connected to %s", redis->options.name, endpoint);
+    else if (redis->options.name)
+        log_info("Redis at %s: connected", redis->options.name);
 }
 
 static void note_refusal(struct redis *redis, const char *why)
@@ -266,22 +267,32 @@ static void role_reply(void *context, redisReply *reply)
     finish_handshake(redis);
 }
 
-static bool send_handshake(struct redis *redis, int argc, const char **argv,
-                           redis_reply_cb callback)
+static bool ask(struct redis *redis, double timeout_s, redis_reply_cb callback, void *context,
+                const char *format, va_list args)
 {
-    size_t lengths[3];
-    for (int i = 0; i < argc; i++)
-        lengths[i] = strlen(argv[i]);
-    double timeout_s = redis->options.connect_timeout_s;
-    return link_send(redis->link, argc, argv, lengths, (uint64_t)ceil(timeout_s * 1000), callback,
-                     redis);
+    char *command = NULL;
+    int length = redisvFormatCommand(&command, format, args);
+    bool sent = length > 0 && link_send(redis->link, command, (size_t)length, NULL,
+                                        (uint64_t)ceil(timeout_s * 1000), callback, context);
+    free(command);
+    return sent;
+}
+
+__attribute__((format(printf, 3, 4))) static bool
+send_handshake(struct redis *redis, redis_reply_cb callback, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool sent = ask(redis, redis->options.connect_timeout_s, callback, redis, format, args);
+    va_end(args);
+    return sent;
 }
 
 static void connected(void *context)
 {
     struct redis *redis = context;
     const struct redis_options *options = &redis->options;
-    char reason[ERROR_TEXT_MAX], number[16];
+    char reason[ERROR_TEXT_MAX];
     bool ok = true;
     redis->refusal[0] = '\0';
     if (options->password_file && *options->password_file) {
@@ -291,20 +302,17 @@ static void connected(void *context)
             return;
         }
         if (options->username && *options->username)
-            ok = send_handshake(redis, 3, (const char *[]){"AUTH", options->username, password},
-                                handshake_reply);
+            ok = send_handshake(redis, handshake_reply, "AUTH %s %s", options->username, password);
         else
-            ok = send_handshake(redis, 2, (const char *[]){"AUTH", password}, handshake_reply);
+            ok = send_handshake(redis, handshake_reply, "AUTH %s", password);
         explicit_bzero(password, strlen(password));
         free(password);
     }
-    if (ok && options->database > 0) {
-        snprintf(number, sizeof number, "%u", options->database);
-        ok = send_handshake(redis, 2, (const char *[]){"SELECT", number}, handshake_reply);
-    }
+    if (ok && options->database > 0)
+        ok = send_handshake(redis, handshake_reply, "SELECT %u", options->database);
     if (ok && route_requires_master(options->route))
-        ok = send_handshake(redis, 1, (const char *[]){"ROLE"}, role_reply);
-    if (!ok || !send_handshake(redis, 1, (const char *[]){"PING"}, handshake_reply))
+        ok = send_handshake(redis, role_reply, "ROLE");
+    if (!ok || !send_handshake(redis, handshake_reply, "PING"))
         fail(redis, "the connection broke while it was made"); /* uncovered: moment */
 }
 
@@ -384,11 +392,6 @@ static void try_connect(struct redis *redis)
 
 /* ---- the interface ------------------------------------------------------------------------ */
 
-static char *copy(const char *text)
-{
-    return strdup(text ? text : "");
-}
-
 struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
                            const struct redis_events *events)
 {
@@ -397,9 +400,6 @@ struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
         return NULL;
     redis->loop = loop;
     redis->options = *options;
-    redis->options.name = copy(options->name);
-    redis->options.username = copy(options->username);
-    redis->options.password_file = copy(options->password_file);
     redis->events = *events;
     redis->member = (struct route_member){
         .context = redis, .changed = route_changed, .unresolved = route_unresolved};
@@ -415,37 +415,27 @@ void redis_start(struct redis *redis)
     try_connect(redis);
 }
 
-static uint64_t timeout_ms(const struct redis *redis, double timeout_s)
+static double timeout(const struct redis *redis, double timeout_s)
 {
-    return (uint64_t)ceil((timeout_s > 0 ? timeout_s : redis->options.command_timeout_s) * 1000);
+    return timeout_s > 0 ? timeout_s : redis->options.command_timeout_s;
 }
 
-bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
-                double timeout_s, redis_reply_cb callback, void *context)
+bool redis_send(struct redis *redis, const char *command, size_t length,
+                const struct link_body *body, double timeout_s, redis_reply_cb callback,
+                void *context)
 {
-    return redis->up && link_send(redis->link, argc, argv, lengths, timeout_ms(redis, timeout_s),
-                                  callback, context);
-}
-
-bool redis_send_encoded(struct redis *redis, const char *command, size_t length, double timeout_s,
-                        redis_reply_cb callback, void *context)
-{
-    return redis->up && link_send_encoded(redis->link, command, length,
-                                          timeout_ms(redis, timeout_s), callback, context);
+    return redis->up && link_send(redis->link, command, length, body,
+                                  (uint64_t)ceil(timeout(redis, timeout_s) * 1000), callback,
+                                  context);
 }
 
 bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, void *context,
                const char *format, ...)
 {
-    char *command = NULL;
     va_list args;
     va_start(args, format);
-    int length = redisvFormatCommand(&command, format, args);
+    bool sent = redis->up && ask(redis, timeout(redis, timeout_s), callback, context, format, args);
     va_end(args);
-    bool sent = length > 0 &&
-                redis_send_encoded(redis, command, (size_t)length, timeout_s, callback, context);
-    if (length > 0)
-        redisFreeCommand(command);
     return sent;
 }
 
@@ -471,9 +461,6 @@ static void retry_closed(uv_handle_t *handle)
     struct redis *redis = handle->data;
     void (*closed)(void *context) = redis->closed;
     void *context = redis->closed_context;
-    free((char *)redis->options.name);
-    free((char *)redis->options.username);
-    free((char *)redis->options.password_file);
     free(redis);
     closed(context);
 }

@@ -25,10 +25,12 @@
 struct redis;
 struct route;
 
+/* The route and all strings are borrowed and must outlive the connection. */
 struct redis_options {
-    struct route *route;       /* borrowed; must outlive the connection (route.h) */
-    const char *name;          /* for log lines; "" logs nothing about this connection */
+    struct route *route;
+    const char *name;          /* the address, for log lines; NULL logs nothing */
     const char *username, *password_file; /* NULL or "" = none */
+    const char *sentinel_username, *sentinel_password_file; /* the same, for route_create */
     uint32_t database;
     double connect_timeout_s, command_timeout_s, auth_retry_s;
     /* State of erand48(), three values owned by the caller. Random delays keep many daemons from
@@ -64,23 +66,20 @@ const char *redis_advice(const char *reason);
  * the code of a command that failed in it. */
 bool redis_error_is(const char *error, const char *code);
 
-/* Returns NULL if memory is short. Copies the strings of `options`. */
+/* Returns NULL if memory is short. */
 struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
                            const struct redis_events *events);
 void redis_start(struct redis *redis);
 bool redis_up(const struct redis *redis);
 
-/* Sends a command and copies its arguments. Returns false, without a later callback, if the
- * connection is down or memory is short. Drops the connection if no reply comes within timeout_s
- * seconds (0: command_timeout_s) and no data moves on the connection meanwhile. */
-bool redis_send(struct redis *redis, int argc, const char **argv, const size_t *lengths,
-                double timeout_s, redis_reply_cb callback, void *context);
-/* The same for a command that is encoded already. */
-bool redis_send_encoded(struct redis *redis, const char *command, size_t length, double timeout_s,
-                        redis_reply_cb callback, void *context);
+/* Sends a command (link_send). Returns false, without a later callback, if the connection is down
+ * or memory is short. Drops the connection if no reply comes within timeout_s seconds (0:
+ * command_timeout_s) and no data moves on the connection meanwhile. */
+bool redis_send(struct redis *redis, const char *command, size_t length,
+                const struct link_body *body, double timeout_s, redis_reply_cb callback,
+                void *context);
 /* The same for a command in the format of hiredis, for example "GET %s:stats:%s". Spaces in the
- * format separate the arguments; strings may contain spaces. Slower than redis_send, so for rare
- * commands only. */
+ * format separate the arguments; strings may contain spaces. Slower, so for rare commands only. */
 bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, void *context,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 

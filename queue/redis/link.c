@@ -10,7 +10,6 @@
 #include "conf/limits.h"
 #include "conf/list.h"
 #include "conf/text.h"
-#include "queue/redis/command.h"
 
 #define READ_BYTES (64 * KIB)
 #define KEEPALIVE_S 60
@@ -57,7 +56,7 @@ struct link {
 
 struct write {
     uv_write_t request;
-    size_t bytes;
+    struct link_body body;
     char command[];
 };
 
@@ -195,64 +194,45 @@ static void watch_calls(struct link *link)
 
 static void written(uv_write_t *request, int status)
 {
-    struct write *write = request->data;
+    struct write *write = container_of(request, struct write, request);
     (void)status; /* after a failed write, reading ends too */
+    if (write->body.release)
+        write->body.release(write->body.context);
     free(write);
 }
 
-static struct write *new_write(size_t bytes)
+bool link_send(struct link *link, const char *command, size_t length, const struct link_body *body,
+               uint64_t timeout_ms, link_reply_cb callback, void *context)
 {
-    struct write *write = malloc(sizeof *write + bytes);
-    if (write)
-        write->bytes = bytes;
-    return write;
-}
-
-/* Takes ownership of `write`, which may be NULL. */
-static bool send_write(struct link *link, struct write *write, uint64_t timeout_ms,
-                       link_reply_cb callback, void *context)
-{
-    struct call *call = write ? calloc(1, sizeof *call) : NULL;
-    size_t bytes = write ? write->bytes : 0;
-    if (call) {
-        uv_buf_t buffer = uv_buf_init(write->command, (unsigned)bytes);
-        write->request.data = write;
-        if (uv_write(&write->request, &link->at.stream, &buffer, 1, written) != 0) {
+    static const struct link_body none;
+    struct write *write = malloc(sizeof *write + length);
+    struct call *call = calloc(1, sizeof *call);
+    body = body ? body : &none;
+    if (write && call) {
+        write->body = *body;
+        memcpy(write->command, command, length);
+        uv_buf_t parts[] = {uv_buf_init(write->command, (unsigned)length),
+                            uv_buf_init((char *)body->bytes, (unsigned)body->length)};
+        if (uv_write(&write->request, &link->at.stream, parts, body->length > 0 ? 2 : 1,
+                     written) != 0) {
             free(call); /* uncovered: memory */
             call = NULL;
         }
     }
-    if (!call) { /* uncovered: memory */
+    if (!write || !call) { /* uncovered: memory */
         free(write);
+        free(call);
         return false;
     }
     call->callback = callback;
     call->context = context;
-    call->timeout_ms = timeout_ms + bytes / SENT_BYTES_PER_MS;
+    call->timeout_ms = timeout_ms + (length + body->length) / SENT_BYTES_PER_MS;
     call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
-    link->given_bytes += (int64_t)bytes;
+    link->given_bytes += (int64_t)(length + body->length);
     list_push(&link->calls, &call->node);
     if (link->calls.length == 1)
         watch_calls(link);
     return true;
-}
-
-bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
-               uint64_t timeout_ms, link_reply_cb callback, void *context)
-{
-    struct write *write = new_write(command_bytes((size_t)argc, lengths));
-    if (write)
-        command_write(write->command, (size_t)argc, argv, lengths);
-    return send_write(link, write, timeout_ms, callback, context);
-}
-
-bool link_send_encoded(struct link *link, const char *command, size_t length, uint64_t timeout_ms,
-                       link_reply_cb callback, void *context)
-{
-    struct write *write = new_write(length);
-    if (write)
-        memcpy(write->command, command, length);
-    return send_write(link, write, timeout_ms, callback, context);
 }
 
 bool link_is_idle(const struct link *link)

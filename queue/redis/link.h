@@ -43,13 +43,19 @@ struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_
 void link_open(struct link *link, struct addrinfo *addresses, uint64_t connect_ms);
 void link_open_socket(struct link *link, const char *path);
 
-/* Sends a command and copies its arguments. Allowed only after `connected`. Returns false if memory
- * is short or the stream is broken. */
-bool link_send(struct link *link, int argc, const char **argv, const size_t *lengths,
+/* The rest of an encoded command, which is not copied: `release` is called once it is written. */
+struct link_body {
+    const char *bytes;
+    size_t length;
+    void (*release)(void *context);
+    void *context;
+};
+
+/* Sends an encoded command, for example by redisFormatCommand: a copy of command[0..length), then
+ * the body, if it is not NULL. Allowed only after `connected`. Returns false if memory is short or
+ * the stream is broken; `release` is not called then. */
+bool link_send(struct link *link, const char *command, size_t length, const struct link_body *body,
                uint64_t timeout_ms, link_reply_cb callback, void *context);
-/* The same for a command that is encoded already, for example by redisFormatCommand. */
-bool link_send_encoded(struct link *link, const char *command, size_t length, uint64_t timeout_ms,
-                       link_reply_cb callback, void *context);
 /* Returns true if no reply is outstanding. */
 bool link_is_idle(const struct link *link);
 

@@ -1,20 +1,22 @@
 #include "queue/redis/route.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/redis/connection.h"
-#include "queue/redis/sentinel.h"
 
 struct route {
     struct redis_address address;
-    struct sentinel *sentinel; /* NULL if the address names servers */
     struct list members;
     struct redis_endpoint server;
     bool known;                /* `server` is valid; always true without Sentinels */
     bool moved;                /* `server` comes from a MOVED reply */
     size_t next;               /* index of the endpoint to try if `server` fails */
+    struct redis *sentinel;    /* the connection to a Sentinel; NULL if the address names servers */
+    struct route *sentinels;   /* selects the next Sentinel */
+    bool started, asking, closing; /* of `sentinel` */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -32,18 +34,6 @@ static void set_server(struct route *route, const struct redis_endpoint *server)
         member_of(node)->changed(member_of(node)->context);
 }
 
-static void master_found(void *context, const struct redis_endpoint *master)
-{
-    set_server(context, master);
-}
-
-static void no_answer(void *context, const char *reason)
-{
-    struct route *route = context;
-    list_each(node, &route->members)
-        member_of(node)->unresolved(member_of(node)->context, reason);
-}
-
 static void use_next(struct route *route)
 {
     route->server = route->address.endpoints[route->next];
@@ -52,8 +42,117 @@ static void use_next(struct route *route)
     route->known = true;
 }
 
+/* ---- Sentinels ---------------------------------------------------------------------------- */
+
+static bool is_text(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING;
+}
+
+static bool note_master(struct route *route, const char *host, const char *port)
+{
+    struct redis_endpoint master;
+    if (!redis_endpoint_set(&master, host, port)) /* uncovered: sentinel */
+        return false;
+    route->asking = false;
+    redis_mark_healthy(route->sentinel);
+    set_server(route, &master);
+    return true;
+}
+
+static void answered(void *context, redisReply *reply)
+{
+    struct route *route = context;
+    char text[ERROR_TEXT_MAX];
+    if (!reply)
+        return;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_text(reply->element[0]) &&
+        is_text(reply->element[1]) &&
+        note_master(route, reply->element[0]->str, reply->element[1]->str))
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) /* uncovered: sentinel */
+        snprintf(text, sizeof text, "%.200s", reply->str);
+    else if (reply->type == REDIS_REPLY_NIL)
+        snprintf(text, sizeof text, "it knows no master named %s", route->address.master);
+    else
+        snprintf(text, sizeof text, "a reply of an unexpected form");
+    redis_drop(route->sentinel, text);
+}
+
+static void subscribed(void *context, redisReply *reply)
+{
+    struct route *route = context;
+    if (reply && reply->type == REDIS_REPLY_ERROR) /* uncovered: sentinel */
+        redis_drop(route->sentinel, reply->str);
+}
+
+static void sentinel_up(void *context)
+{
+    struct route *route = context;
+    route->asking = true;
+    if (!redis_ask(route->sentinel, 0, answered, route, "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
+                   route->address.master) ||
+        !redis_ask(route->sentinel, 0, subscribed, route, "SUBSCRIBE +switch-master"))
+        redis_drop(route->sentinel, "memory is short"); /* uncovered: memory */
+}
+
+static void sentinel_down(void *context, const char *reason)
+{
+    struct route *route = context;
+    char text[ERROR_TEXT_MAX];
+    if (!route->asking || route->closing)
+        return;
+    snprintf(text, sizeof text, "no Sentinel has named the master yet: %.250s", reason);
+    list_each(node, &route->members)
+        member_of(node)->unresolved(member_of(node)->context, text);
+}
+
+/* {"message", channel, "MASTER old-host old-port host port"} */
+static void sentinel_pushed(void *context, const redisReply *message)
+{
+    struct route *route = context;
+    char name[REDIS_MASTER_BYTES_MAX], host[256], port[8];
+    if (message->elements == 3 && is_text(message->element[2]) &&
+        sscanf(message->element[2]->str, "%127s %*s %*s %255s %7s", name, host, port) == 3 &&
+        strcmp(name, route->address.master) == 0)
+        note_master(route, host, port);
+}
+
+/* Asks for the master. A second query goes to the next Sentinel, because the last answer led to no
+ * usable master. The connection stays subscribed to the Sentinel, to learn of a failover. */
+static void ask_sentinels(struct route *route)
+{
+    if (route->asking || route->closing)
+        return;
+    if (!route->started)
+        redis_start(route->sentinel);
+    else if (redis_up(route->sentinel))
+        redis_drop(route->sentinel, "asking another Sentinel");
+    route->started = true;
+    route->asking = true; /* after redis_drop, which must not report `unresolved` */
+}
+
+static bool create_sentinel(struct route *route, uv_loop_t *loop,
+                            const struct redis_options *options)
+{
+    const struct redis_events events = {route, sentinel_up, sentinel_down, sentinel_pushed};
+    struct redis_address endpoints = route->address;
+    struct redis_options connect = *options;
+    endpoints.master[0] = '\0';
+    route->sentinels = route_create(loop, &endpoints, options);
+    connect.route = route->sentinels;
+    connect.name = NULL;
+    connect.username = options->sentinel_username;
+    connect.password_file = options->sentinel_password_file;
+    connect.database = 0;
+    route->sentinel = route->sentinels ? redis_create(loop, &connect, &events) : NULL;
+    return route->sentinel != NULL;
+}
+
+/* ---- the route ---------------------------------------------------------------------------- */
+
 struct route *route_create(uv_loop_t *loop, const struct redis_address *address,
-                           const struct redis_options *sentinel)
+                           const struct redis_options *options)
 {
     struct route *route = calloc(1, sizeof *route);
     if (!route) /* uncovered: memory */
@@ -62,11 +161,8 @@ struct route *route_create(uv_loop_t *loop, const struct redis_address *address,
     list_init(&route->members);
     if (!*address->master) {
         use_next(route);
-        return route;
-    }
-    struct sentinel_events events = {route, master_found, no_answer};
-    route->sentinel = sentinel_create(loop, address, sentinel, &events);
-    if (!route->sentinel) { /* uncovered: memory */
+    } else if (!create_sentinel(route, loop, options)) { /* uncovered: memory */
+        free(route->sentinels);
         free(route);
         return NULL;
     }
@@ -86,7 +182,7 @@ void route_leave(struct route *route, struct route_member *member)
 bool route_server(struct route *route, struct redis_endpoint *endpoint)
 {
     if (!route->known)
-        sentinel_ask(route->sentinel);
+        ask_sentinels(route);
     *endpoint = route->server;
     return route->known;
 }
@@ -135,26 +231,24 @@ bool route_moved(struct route *route, const struct redis_endpoint *from, const c
     return true;
 }
 
-static void finish(struct route *route)
+static void finish(void *context)
 {
+    struct route *route = context;
     void (*closed)(void *context) = route->closed;
-    void *context = route->closed_context;
+    void *closed_context = route->closed_context;
+    free(route->sentinels);
     free(route);
-    closed(context);
-}
-
-static void sentinel_closed(void *context)
-{
-    finish(context);
+    closed(closed_context);
 }
 
 void route_close(struct route *route, void (*closed)(void *context), void *context)
 {
     assert(list_empty(&route->members));
+    route->closing = true;
     route->closed = closed;
     route->closed_context = context;
     if (route->sentinel)
-        sentinel_close(route->sentinel, sentinel_closed, route);
+        redis_close(route->sentinel, finish, route);
     else
         finish(route);
 }

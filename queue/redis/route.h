@@ -27,10 +27,9 @@ struct route_member {
     void (*unresolved)(void *context, const char *reason); /* still no server; a sentence */
 };
 
-/* `sentinel` says how to connect to Sentinels; its route is ignored. It may be NULL if the address
- * names none. Returns NULL if memory is short. */
+/* `options` says how to connect to Sentinels. Returns NULL if memory is short. */
 struct route *route_create(uv_loop_t *loop, const struct redis_address *address,
-                           const struct redis_options *sentinel);
+                           const struct redis_options *options);
 void route_join(struct route *route, struct route_member *member);
 void route_leave(struct route *route, struct route_member *member);
 

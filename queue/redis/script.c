@@ -1,5 +1,6 @@
 #include "queue/redis/script.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "conf/text.h"
+#include "queue/redis/command.h"
 #include "queue/scripts.inc"
 
 #define SHA1_DIGITS 40
@@ -25,25 +27,15 @@ static const struct {
  * alone, so all connections share it. */
 static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
 
-#define CHUNK_BYTES 4096
-#define HEAD 3 /* EVALSHA, the SHA-1, the number of keys */
-
-struct chunk {
-    struct chunk *next;
-    size_t used, bytes;
-    char text[];
-};
+/* The longest formatted key or argument: a namespace, a fixed part, and an id or INST. */
+#define FORMAT_BYTES_MAX 640
 
 struct script_call {
     enum script script;
     const char *ns;
-    const char **argv;
-    size_t *lengths;
-    struct chunk *chunks; /* memory for formatted keys and arguments; the current one first */
-    size_t count, capacity;
-    size_t keys;
-    bool failed;        /* an addition found no memory */
-    char key_count[16];
+    struct command command; /* the keys and arguments; the words before them depend on the reply */
+    size_t keys, arguments;
+    unsigned holders;       /* references: the caller, and each write that is not complete */
     struct redis *redis;
     script_reply_cb callback;
     void *context;
@@ -60,94 +52,67 @@ const char *script_text(enum script script)
 }
 
 /* What script_call_new returns if memory is short. */
-static struct script_call no_call = {.failed = true};
+static struct script_call no_call = {.command.failed = true};
 
-static void call_free(struct script_call *call)
+static void leave(void *context)
 {
-    if (call == &no_call) /* uncovered: memory */
+    struct script_call *call = context;
+    if (call == &no_call || --call->holders > 0) /* uncovered: memory */
         return;
-    for (struct chunk *next; call->chunks; call->chunks = next) {
-        next = call->chunks->next;
-        free(call->chunks);
-    }
-    free(call->argv);
-    free(call->lengths);
+    free(call->command.text);
     free(call);
 }
 
-static bool grow(struct script_call *call)
+static void add_key(struct script_call *call, const char *key, size_t length)
 {
-    size_t capacity = call->capacity ? 2 * call->capacity : 64;
-    const char **argv = realloc(call->argv, capacity * sizeof *argv);
-    call->argv = argv ? argv : call->argv;
-    size_t *lengths = realloc(call->lengths, capacity * sizeof *lengths);
-    call->lengths = lengths ? lengths : call->lengths;
-    if (!argv || !lengths)
-        return false;
-    call->capacity = capacity;
-    return true;
+    assert(call->arguments == 0 || call->command.failed);
+    call->keys++;
+    command_add(&call->command, key, length);
 }
 
-/* `bytes` must stay valid until the reply. */
-static void add(struct script_call *call, const char *bytes, size_t length)
+/* Adds the key NS:never, which does not exist. While a Cluster slot migrates, Redis refuses a call
+ * before it starts if one of its keys is missing. Without this key, a script could fail halfway at
+ * the first migrated key, and a job that was popped from one list would be lost. */
+static void end_keys(struct script_call *call)
 {
-    if (call->failed || (call->count == call->capacity && !grow(call))) {
-        call->failed = true;
-        return;
+    if (call->arguments == 0)
+        script_call_ns_key(call, "never");
+}
+
+void script_call_bytes(struct script_call *call, const void *bytes, size_t length)
+{
+    end_keys(call);
+    call->arguments++;
+    command_add(&call->command, bytes, length);
+}
+
+/* Writes "NS:REST", or REST alone if ns is NULL, and returns its length. */
+__attribute__((format(printf, 4, 0))) static size_t
+format_text(struct script_call *call, char text[FORMAT_BYTES_MAX], const char *ns,
+            const char *format, va_list args)
+{
+    size_t head = ns ? strlen(ns) + 1 : 0;
+    int rest = head < FORMAT_BYTES_MAX
+                   ? vsnprintf(text + head, FORMAT_BYTES_MAX - head, format, args)
+                   : -1;
+    if (rest < 0 || head + (size_t)rest >= FORMAT_BYTES_MAX) {
+        call->command.failed = true;
+        return 0;
     }
-    call->argv[call->count] = bytes;
-    call->lengths[call->count++] = length;
-}
-
-/* Returns memory that lives as long as the call. Sets `failed` and returns NULL if it is short. */
-static char *reserve(struct script_call *call, size_t bytes)
-{
-    struct chunk *chunk = call->chunks;
-    if (!chunk || chunk->bytes - chunk->used < bytes) {
-        size_t capacity = bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes;
-        chunk = call->failed ? NULL : malloc(sizeof *chunk + capacity);
-        if (!chunk) {
-            call->failed = true;
-            return NULL;
-        }
-        *chunk = (struct chunk){.next = call->chunks, .bytes = capacity};
-        call->chunks = chunk;
-    }
-    chunk->used += bytes;
-    return chunk->text + chunk->used - bytes;
-}
-
-/* Adds "PREFIX:REST", or REST alone if prefix is NULL. */
-__attribute__((format(printf, 3, 0))) static void add_format(struct script_call *call,
-                                                             const char *prefix,
-                                                             const char *format, va_list args)
-{
-    char brief[64]; /* long enough for most: saves a second vsnprintf */
-    va_list again;
-    va_copy(again, args);
-    int made = vsnprintf(brief, sizeof brief, format, args);
-    size_t rest = made < 0 ? 0 : (size_t)made, head = prefix ? strlen(prefix) + 1 : 0;
-    char *text = reserve(call, head + rest + 1);
-    if (text && prefix) {
-        memcpy(text, prefix, head - 1);
+    if (ns) {
+        memcpy(text, ns, head - 1);
         text[head - 1] = ':';
     }
-    if (text && rest < sizeof brief)
-        memcpy(text + head, brief, rest + 1);
-    else if (text)
-        vsnprintf(text + head, rest + 1, format, again);
-    va_end(again);
-    call->failed |= made < 0;
-    add(call, text, head + rest);
+    return head + (size_t)rest;
 }
 
 void script_call_ns_key(struct script_call *call, const char *format, ...)
 {
+    char text[FORMAT_BYTES_MAX];
     va_list args;
     va_start(args, format);
-    add_format(call, call->ns, format, args);
+    add_key(call, text, format_text(call, text, call->ns, format, args));
     va_end(args);
-    call->keys++;
 }
 
 struct script_call *script_call_new(enum script script, const char *ns, ...)
@@ -159,8 +124,7 @@ struct script_call *script_call_new(enum script script, const char *ns, ...)
         return &no_call;
     call->script = script;
     call->ns = ns;
-    for (int i = 0; i < HEAD; i++)
-        add(call, "", 0);
+    call->holders = 1;
     va_start(names, ns);
     while ((name = va_arg(names, const char *)))
         script_call_ns_key(call, "%s", name);
@@ -170,36 +134,27 @@ struct script_call *script_call_new(enum script script, const char *ns, ...)
 
 void script_call_key(struct script_call *call, const char *key)
 {
-    size_t length = strlen(key);
-    char *copy = reserve(call, length);
-    if (copy)
-        memcpy(copy, key, length);
-    add(call, copy, length);
-    call->keys++;
+    add_key(call, key, strlen(key));
 }
 
 void script_call_text(struct script_call *call, const char *text)
 {
-    add(call, text, strlen(text));
-}
-
-void script_call_bytes(struct script_call *call, const void *bytes, size_t length)
-{
-    add(call, length ? bytes : "", length);
+    script_call_bytes(call, text, strlen(text));
 }
 
 void script_call_format(struct script_call *call, const char *format, ...)
 {
+    char text[FORMAT_BYTES_MAX];
     va_list args;
     va_start(args, format);
-    add_format(call, NULL, format, args);
+    script_call_bytes(call, text, format_text(call, text, NULL, format, args));
     va_end(args);
 }
 
 void script_call_number(struct script_call *call, uint64_t number)
 {
-    char *text = reserve(call, TEXT_DIGITS_MAX);
-    add(call, text, text ? text_number(text, number) : 0);
+    char digits[TEXT_DIGITS_MAX];
+    script_call_bytes(call, digits, text_number(digits, number));
 }
 
 void script_call_ms(struct script_call *call, double seconds)
@@ -217,21 +172,20 @@ static void loaded(void *context, redisReply *reply)
         memcpy(name, reply->str, SHA1_DIGITS + 1);
 }
 
-static bool send_as(struct script_call *call, const char *command, const char *script,
-                    size_t length)
+static bool send_as(struct script_call *call, const char *name, const char *script, size_t length)
 {
-    call->argv[0] = command;
-    call->argv[1] = script;
-    call->argv[2] = call->key_count;
-    call->lengths[0] = strlen(command);
-    call->lengths[1] = length;
-    call->lengths[2] = strlen(call->key_count);
-    return redis_send(call->redis, (int)call->count, call->argv, call->lengths, 0, answered, call);
-}
-
-static bool send_name(struct script_call *call)
-{
-    return send_as(call, "EVALSHA", sha1[call->script], SHA1_DIGITS);
+    struct command head = {0};
+    const struct link_body body = {call->command.text, call->command.length, leave, call};
+    char keys[TEXT_DIGITS_MAX];
+    command_begin(&head, 3 + call->keys + call->arguments);
+    command_add(&head, name, strlen(name));
+    command_add(&head, script, length);
+    command_add(&head, keys, text_number(keys, call->keys));
+    bool sent = !head.failed && redis_send(call->redis, head.text, head.length, &body, 0, answered,
+                                           call);
+    free(head.text);
+    call->holders += sent;
+    return sent;
 }
 
 /* EVAL goes first, so that its reply does not wait for another one. A Redis that was suspended
@@ -239,15 +193,12 @@ static bool send_name(struct script_call *call)
  * is not enough: Redis may evict a script that was loaded by EVAL. */
 static bool send_text(struct script_call *call)
 {
+    const char *text = scripts[call->script].text;
     struct redis *redis = call->redis;
-    enum script script = call->script;
-    const char *text = scripts[script].text;
-    size_t length = scripts[script].length;
-    const char *argv[] = {"SCRIPT", "LOAD", text};
-    size_t lengths[] = {6, 4, length};
-    if (!send_as(call, "EVAL", text, length))
+    char *name = sha1[call->script];
+    if (!send_as(call, "EVAL", text, scripts[call->script].length))
         return false;
-    redis_send(redis, 3, argv, lengths, 0, loaded, sha1[script]);
+    redis_ask(redis, 0, loaded, name, "SCRIPT LOAD %s", text);
     return true;
 }
 
@@ -261,39 +212,22 @@ static void answered(void *context, redisReply *reply)
         reply = NULL; /* uncovered: memory */
     }
     call->callback(call->context, reply);
-    call_free(call);
-}
-
-/* Adds the key NS:never, which does not exist. While a Cluster slot migrates, Redis refuses a call
- * before it starts if one of its keys is missing. Without this key, a script could fail halfway at
- * the first migrated key, and a job that was popped from one list would be lost. */
-static void add_guard_key(struct script_call *call)
-{
-    size_t at = HEAD + call->keys;
-    script_call_ns_key(call, "never");
-    if (call->failed)
-        return;
-    const char *key = call->argv[call->count - 1];
-    size_t length = call->lengths[call->count - 1], tail = call->count - 1 - at;
-    memmove(&call->argv[at + 1], &call->argv[at], tail * sizeof *call->argv);
-    memmove(&call->lengths[at + 1], &call->lengths[at], tail * sizeof *call->lengths);
-    call->argv[at] = key;
-    call->lengths[at] = length;
+    leave(call);
 }
 
 bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
                       void *context)
 {
-    add_guard_key(call);
-    snprintf(call->key_count, sizeof call->key_count, "%zu", call->keys);
+    const char *name = sha1[call->script];
+    end_keys(call);
     call->redis = redis;
     call->callback = callback;
     call->context = context;
-    if (call->failed || !(*sha1[call->script] ? send_name(call) : send_text(call))) {
-        call_free(call);
-        return false;
-    }
-    return true;
+    bool sent = !call->command.failed &&
+                (*name ? send_as(call, "EVALSHA", name, SHA1_DIGITS) : send_text(call));
+    if (!sent)
+        leave(call);
+    return sent;
 }
 
 bool script_reply_is_array(const redisReply *reply, size_t least)

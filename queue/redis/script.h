@@ -39,17 +39,17 @@ struct script_call;
 typedef void (*script_reply_cb)(void *context, redisReply *reply);
 
 /* Starts a call with the keys "NS:NAME" of a list of names, ended by NULL. Add all further keys
- * first and then all arguments, in the order that the script's header lists. Never returns NULL: if
- * memory is short, here or in an addition, script_call_send returns false. `ns` is borrowed until
- * the reply. */
+ * first and then all arguments, in the order that the script's header lists; they are copied. Never
+ * returns NULL: if memory is short, here or in an addition, script_call_send returns false. `ns` is
+ * borrowed until the call is sent. */
 struct script_call *script_call_new(enum script script, const char *ns, ...)
     __attribute__((sentinel));
 /* Adds the key "NS:REST", where REST is formatted as by printf. */
 void script_call_ns_key(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void script_call_key(struct script_call *call, const char *key); /* copied */
-void script_call_text(struct script_call *call, const char *text); /* borrowed until the reply */
-void script_call_bytes(struct script_call *call, const void *bytes, size_t length); /* borrowed */
+void script_call_key(struct script_call *call, const char *key);
+void script_call_text(struct script_call *call, const char *text);
+void script_call_bytes(struct script_call *call, const void *bytes, size_t length);
 void script_call_format(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void script_call_number(struct script_call *call, uint64_t number);

@@ -9,13 +9,14 @@ static void check(size_t count, const char **words, const size_t *lengths)
     char *wanted = NULL;
     long long bytes = redisFormatCommandArgv(&wanted, (int)count, words, lengths);
     assert_true(bytes > 0);
-    assert_int_equal(command_bytes(count, lengths), bytes);
-    char *made = malloc((size_t)bytes + 1);
-    made[bytes] = '?';
-    command_write(made, count, words, lengths);
-    assert_memory_equal(made, wanted, (size_t)bytes);
-    assert_int_equal(made[bytes], '?');
-    free(made);
+    struct command made = {0};
+    command_begin(&made, count);
+    for (size_t i = 0; i < count; i++)
+        command_add(&made, words[i], lengths[i]);
+    assert_false(made.failed);
+    assert_int_equal(made.length, bytes);
+    assert_memory_equal(made.text, wanted, (size_t)bytes);
+    free(made.text);
     redisFreeCommand(wanted);
 }
 
