@@ -32,25 +32,28 @@ static void finish(struct entry *entry, long long answer)
     }
     queue->view.stale += stale;
     queue->view.dead += dead;
+    list_remove(&queue->entries, &entry->in_all);
     if (!entry->internal)
         queue->events.settled(queue->events.context, &entry->lease, stale, dead);
     queue_entry_free(entry);
 }
 
+static struct list_node *first_lost(const struct lane *lane)
+{
+    list_each(node, &lane->waiting)
+        if (entry_of(node)->lease.lost || entry_of(node)->ended)
+            return node;
+    return NULL;
+}
+
 /* Drops leases that another daemon has or that START ended: they need no call. */
 static void finish_lost(struct lane *lane)
 {
-    struct list lost;
-    struct list_node *found;
-    list_init(&lost);
-    list_each_safe(node, after, &lane->waiting) {
-        if (!entry_of(node)->lease.lost && !entry_of(node)->ended)
-            continue;
-        list_remove(&lane->waiting, node);
-        list_push(&lost, node);
+    struct list_node *lost;
+    while ((lost = first_lost(lane)) != NULL) {
+        list_remove(&lane->waiting, lost);
+        finish(entry_of(lost), ANSWER_STALE);
     }
-    while ((found = list_pop(&lost)) != NULL)
-        finish(entry_of(found), ANSWER_STALE);
     if (list_empty(&lane->waiting) && list_empty(&lane->sent))
         lane->refused = false; /* the refused leases have been dropped */
 }
@@ -74,8 +77,7 @@ static void note_trimmed(struct queue *queue, long long trimmed)
     queue->view.trimmed += (uint64_t)trimmed;
 }
 
-/* Continues after the probes of a batch that was refused with NOPERM. */
-static void probed(struct lane *lane, bool some)
+void ack_probed(struct lane *lane, bool some)
 {
     struct queue *queue = lane->queue;
     redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = lane->denied};
@@ -102,10 +104,10 @@ static void answered(void *context, redisReply *reply)
     if (!reply) {
         put_back(lane, true);
         if (queue_ready(queue)) /* connected: so memory was short for a resend */
-            uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0); /* uncovered: moment */
+            queue_timer_start(queue, lane->timer, RETRY_FIRST_MS); /* uncovered: moment */
         return;
     }
-    if (lacks_permission(reply) && denial_probe(lane, reply->str, probed))
+    if (lacks_permission(reply) && denial_probe(lane, reply->str))
         return;
     if (!script_reply_is_array(reply, 1 + lane->sent.length)) {
         put_back(lane, reply->type != REDIS_REPLY_ERROR);
@@ -215,23 +217,15 @@ void ack_pump(struct lane *lane)
         return;
     uint64_t since = uv_now(queue->loop) - lane->sent_ms;
     if (lane->waiting.length < queue->config.batch && since < GATHER_MS && !queue->closing) {
-        uv_timer_start(lane->timer, ack_timer_cb, GATHER_MS - since, 0);
+        queue_timer_start(queue, lane->timer, GATHER_MS - since);
         return;
     }
     take_batch(lane);
     lane->sent_ms = uv_now(queue->loop);
     if (!script_call_send(build_call(lane), queue->redis, answered, lane)) {
         put_back(lane, false);
-        uv_timer_start(lane->timer, ack_timer_cb, RETRY_FIRST_MS, 0);
+        queue_timer_start(queue, lane->timer, RETRY_FIRST_MS);
     }
-}
-
-void ack_timer_cb(uv_timer_t *timer)
-{
-    struct queue *queue = timer->data;
-    ack_pump(timer == queue->done.timer ? &queue->done : &queue->nack);
-    fetch_pump(queue); /* a FETCH may have waited for the end of the last lease */
-    queue_close_check(queue);
 }
 
 /* Copies a string or NULL. Returns false if memory is short. */
@@ -297,8 +291,7 @@ void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer
     entry->lease.settled = true;
     list_push(&lane->waiting, &entry->lease.node);
     /* Sent by a timer: no callback may run inside the daemon's call, and more leases may follow. */
-    if (!queue->shut && !uv_is_active((uv_handle_t *)lane->timer))
-        uv_timer_start(lane->timer, ack_timer_cb, 0, 0);
+    queue_timer_ensure(queue, lane->timer, 0);
 }
 
 /* Returns false if the lease was given back because memory is short. */

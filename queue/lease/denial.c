@@ -23,7 +23,6 @@ struct probe {
     struct lane *lane;
     struct entry *entry; /* stays in lane->sent until the last reply; NULL for the control */
     int target;
-    void (*done)(struct lane *lane, bool some);
 };
 
 static const char *label(const struct entry *entry, char text[LABEL_BYTES])
@@ -88,7 +87,7 @@ static bool leave_out(struct entry *entry, const char *reason)
     return some;
 }
 
-static void all_answered(struct lane *lane, void (*done)(struct lane *lane, bool some))
+static void all_answered(struct lane *lane)
 {
     bool some = false;
     list_each(node, &lane->sent) {
@@ -98,14 +97,13 @@ static void all_answered(struct lane *lane, void (*done)(struct lane *lane, bool
         entry->reply_denied = false;
         entry->values_denied = 0;
     }
-    done(lane, some);
+    ack_probed(lane, some);
 }
 
 static void probed(void *context, redisReply *reply)
 {
     struct probe *probe = context;
     struct lane *lane = probe->lane;
-    void (*done)(struct lane *lane, bool some) = probe->done;
     if (reply && reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM")) {
         if (probe->target == CONTROL)
             lane->control_denied = true;
@@ -116,16 +114,15 @@ static void probed(void *context, redisReply *reply)
     }
     free(probe);
     if (--lane->probes == 0)
-        all_answered(lane, done);
+        all_answered(lane);
 }
 
-static bool send_probe(struct lane *lane, struct entry *entry, int target, const char *key,
-                       void (*done)(struct lane *lane, bool some))
+static bool send_probe(struct lane *lane, struct entry *entry, int target, const char *key)
 {
     struct probe *probe = malloc(sizeof *probe);
     if (!probe)
         return false;
-    *probe = (struct probe){lane, entry, target, done};
+    *probe = (struct probe){lane, entry, target};
     if (!redis_ask(lane->queue->redis, 0, probed, probe, "EVAL %s 1 %s", "return 1", key)) {
         free(probe);
         return false;
@@ -134,7 +131,7 @@ static bool send_probe(struct lane *lane, struct entry *entry, int target, const
     return true;
 }
 
-bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane *lane, bool some))
+bool denial_probe(struct lane *lane, const char *error)
 {
     char control[256];
     bool user_keys = false;
@@ -143,15 +140,15 @@ bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane
     snprintf(control, sizeof control, "%s:lease", lane->queue->config.ns);
     lane->control_denied = false;
     snprintf(lane->denied, sizeof lane->denied, "%s", error);
-    if (!user_keys || !send_probe(lane, NULL, CONTROL, control, done))
+    if (!user_keys || !send_probe(lane, NULL, CONTROL, control))
         return false;
     /* If a probe cannot be sent, the batch is refused and probed again. */
     list_each(node, &lane->sent) {
         struct entry *entry = entry_of(node);
         if (entry->reply_to)
-            send_probe(lane, entry, REPLY_TO, entry->reply_to, done);
+            send_probe(lane, entry, REPLY_TO, entry->reply_to);
         for (size_t i = 0; i < entry->value_count; i++)
-            send_probe(lane, entry, (int)i, entry->values[i].key, done);
+            send_probe(lane, entry, (int)i, entry->values[i].key);
     }
     return true;
 }

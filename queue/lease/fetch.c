@@ -195,20 +195,14 @@ static bool send_look(struct queue *queue)
     return queue->looking;
 }
 
-void fetch_idle_cb(uv_timer_t *timer)
+void fetch_idle_over(struct queue *queue)
 {
-    struct queue *queue = timer->data;
     queue->blocking_refused = false;
     if (!queue->idle || queue->places == 0 || !send_look(queue))
         fetch_wake(queue);
 }
 
 /* ---- FETCH -------------------------------------------------------------------------------- */
-
-void fetch_timer_cb(uv_timer_t *timer)
-{
-    fetch_pump(timer->data);
-}
 
 /* Passes a lease to the daemon, or back to Redis if there is no free place any more. */
 static void hand_out(struct queue *queue, struct entry *entry)
@@ -300,12 +294,6 @@ static void fetched(void *context, redisReply *reply)
     fetch_pump(queue);
 }
 
-/* Leases that Redis has not acknowledged, running ones included. */
-static size_t held(const struct queue *queue)
-{
-    return queue->running.length + queue_unacknowledged(queue);
-}
-
 static bool may_run_alone(const struct queue *queue)
 {
     if (queue->alone)
@@ -329,7 +317,7 @@ static void send_fetch(struct queue *queue)
     script_call_number(call, config->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, may_run_alone(queue));
-    script_call_number(call, held(queue));
+    script_call_number(call, queue->entries.length);
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
                            : queue->blocked && queue->waits_on_wake ? "wait" : "none");
     queue->fetch_out = queue->counter;
@@ -343,7 +331,7 @@ void fetch_pump(struct queue *queue)
     if (!queue_ready(queue) || queue->fetch_out || queue->delivering || queue->closing ||
         queue->places == 0 || queue->done.refused || queue->nack.refused)
         return;
-    if (queue->alone && held(queue) > 0)
+    if (queue->alone && queue->entries.length > 0)
         return; /* a job alone: nothing else may start before these have ended */
     if (queue->idle) {
         block_pump(queue);

@@ -136,8 +136,7 @@ static void retry_later(struct read *read)
 {
     struct queue *queue = read->queue;
     read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
-    if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_READ]))
-        queue_timer_start(queue, TIMER_READ, READ_RETRY_MS);
+    queue_timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
 }
 
 /* Retries later, or fails the read after READ_TRIES_MAX. */
@@ -321,11 +320,6 @@ void read_pump(struct queue *queue)
     }
     if (next != UINT64_MAX)
         queue_timer_start(queue, TIMER_READ, next - now);
-}
-
-void read_timer_cb(uv_timer_t *timer)
-{
-    read_pump(timer->data);
 }
 
 /* Counts a failed connect for each read without a command. A callback may cancel other reads, so

@@ -22,39 +22,21 @@
 
 /* ---- RENEW -------------------------------------------------------------------------------- */
 
-struct renewal {
-    struct queue *queue;
-    struct entry *entries[QUEUE_BATCH_MAX];
-    size_t count;
-    bool sent, pass;
-};
-
-struct search {
-    uint64_t number, fetch;
-    struct entry *found;
-};
-
-static void match(void *context, struct entry *entry)
-{
-    struct search *search = context;
-    if (entry->lease.number == search->number && entry->lease.fetch == search->fetch)
-        search->found = entry;
-}
-
 /* Handles the name "number:fetch counter" of a lease that RENEW reported as lost. If a call that
  * ends the lease was sent before, that call may be the reason, and the lease is not lost. */
 static void note_lost(struct queue *queue, const char *name)
 {
-    struct search search = {0};
     unsigned long long number, fetch;
     if (sscanf(name, "%llu:%llu", &number, &fetch) != 2) /* uncovered: refusal */
         return;
-    search.number = number;
-    search.fetch = fetch;
-    queue_each_entry(queue, match, &search);
-    struct entry *entry = search.found;
-    if (entry && !entry->sent_before && !entry->ended && !start_is_sent(entry))
-        lease_lose(entry);
+    list_each(node, &queue->entries) {
+        struct entry *entry = container_of(node, struct entry, in_all);
+        if (entry->lease.number != number || entry->lease.fetch != fetch)
+            continue;
+        if (!entry->sent_before && !entry->ended && !start_is_sent(entry))
+            lease_lose(entry);
+        return;
+    }
 }
 
 void lease_lose(struct entry *entry)
@@ -105,73 +87,61 @@ static void renewed(void *context, redisReply *reply)
     fetch_check_watch(queue);
     fetch_pump(queue);
     if (queue->lengths_due)
-        lengths_ask(queue);
+        queue_ask_lengths(queue);
     queue->lengths_due = false;
 }
 
-/* While a FETCH is outstanding, its reply decides who watches: do not claim the watch here. */
-static const char *watch_argument(const struct renewal *renewal)
+static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
+                         const char *watch)
 {
-    if (renewal->pass)
-        return "pass";
-    return renewal->queue->watch != WATCH_NOT && !renewal->queue->fetch_out ? "keep" : "none";
-}
-
-static void send_renewal(struct renewal *renewal)
-{
-    struct queue *queue = renewal->queue;
     bool paused = queue->places == 0 && queue->running.length == 0;
     const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
     struct script_call *call = script_call_new(SCRIPT_ID_RENEW, queue->config.ns, "lease", "inst",
                                                "alone:owner", "cancel", "watcher", "wake", NULL);
-    for (size_t i = 0; i < renewal->count; i++)
-        script_call_ns_key(call, "job:%llu",
-                           (unsigned long long)renewal->entries[i]->lease.number);
+    for (size_t i = 0; i < count; i++)
+        script_call_ns_key(call, "job:%llu", (unsigned long long)entries[i]->lease.number);
     script_call_text(call, queue->config.instance);
     script_call_ms(call, queue->config.lease_s);
     script_call_text(call, right);
-    script_call_text(call, watch_argument(renewal));
-    for (size_t i = 0; i < renewal->count; i++) {
-        script_call_number(call, renewal->entries[i]->lease.number);
-        script_call_number(call, renewal->entries[i]->lease.fetch);
+    script_call_text(call, watch);
+    for (size_t i = 0; i < count; i++) {
+        script_call_number(call, entries[i]->lease.number);
+        script_call_number(call, entries[i]->lease.fetch);
     }
     script_call_send(call, queue->redis, renewed, queue);
-    renewal->count = 0;
-    renewal->sent = true;
-}
-
-static void add_renewal(void *context, struct entry *entry)
-{
-    struct renewal *renewal = context;
-    if (entry->lease.lost) /* uncovered: moment */
-        return;
-    renewal->entries[renewal->count++] = entry;
-    if (renewal->count == QUEUE_BATCH_MAX)
-        send_renewal(renewal);
 }
 
 void lease_renew(struct queue *queue)
 {
-    struct renewal renewal = {.queue = queue};
+    struct entry *entries[QUEUE_BATCH_MAX];
+    size_t count = 0;
+    bool sent = false;
+    /* While a FETCH is outstanding, its reply decides who watches: do not claim the watch here. */
+    const char *watch = queue->watch != WATCH_NOT && !queue->fetch_out ? "keep" : "none";
     if (!redis_up(queue->redis))
         return;
-    queue_each_entry(queue, add_renewal, &renewal);
-    if (renewal.count > 0 || !renewal.sent) /* without leases: renews the daemon's name */
-        send_renewal(&renewal);
+    list_each(node, &queue->entries) {
+        entries[count] = container_of(node, struct entry, in_all);
+        if (entries[count]->lease.lost || ++count < QUEUE_BATCH_MAX) /* uncovered: moment */
+            continue;
+        send_renewal(queue, entries, count, watch);
+        sent = true;
+        count = 0;
+    }
+    if (count > 0 || !sent) /* without leases: renews the daemon's name */
+        send_renewal(queue, entries, count, watch);
     queue->lengths_due = true;
 }
 
 void lease_pass_watch(struct queue *queue)
 {
-    struct renewal renewal = {.queue = queue, .pass = true};
     queue->watch = WATCH_NOT;
     if (redis_up(queue->redis) && !queue->shut)
-        send_renewal(&renewal);
+        send_renewal(queue, NULL, 0, "pass");
 }
 
-void lease_renew_cb(uv_timer_t *timer)
+void lease_renew_due(struct queue *queue)
 {
-    struct queue *queue = timer->data;
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
     if (queue->leaving) /* uncovered: moment */
         return;
@@ -204,15 +174,6 @@ static void resumed(void *context, redisReply *reply)
     }
 }
 
-/* Skips lost leases: a FETCH without a reply may have leased the same job to this daemon again. */
-static void add_known(void *context, struct entry *entry)
-{
-    if (entry->lease.lost) /* uncovered: moment */
-        return;
-    script_call_format(context, "%llu:%llu", (unsigned long long)entry->lease.number,
-                       (unsigned long long)entry->lease.fetch);
-}
-
 void lease_resume(struct queue *queue)
 {
     uint64_t end = queue->counter + 1;
@@ -226,7 +187,13 @@ void lease_resume(struct queue *queue)
     script_call_text(call, queue->config.instance);
     script_call_number(call, queue->config.attempts);
     script_call_number(call, end);
-    queue_each_entry(queue, add_known, call);
+    list_each(node, &queue->entries) {
+        const struct lease *lease = &container_of(node, struct entry, in_all)->lease;
+        /* A FETCH without a reply may have leased a lost job to this daemon again. */
+        if (!lease->lost)
+            script_call_format(call, "%llu:%llu", (unsigned long long)lease->number,
+                               (unsigned long long)lease->fetch);
+    }
     if (script_call_send(call, queue->redis, resumed, queue))
         queue->resumes_due--;
 }
@@ -394,9 +361,8 @@ void lease_reap_later(struct queue *queue)
     queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->config.reap_s * factor * 1000));
 }
 
-void lease_reap_cb(uv_timer_t *timer)
+void lease_reap_due(struct queue *queue)
 {
-    struct queue *queue = timer->data;
     lease_reap_later(queue);
     lease_reap(queue, true);
 }

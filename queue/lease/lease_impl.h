@@ -1,9 +1,9 @@
 /*
  * lease_impl.h - the private structs and functions of the .c files in queue/lease/.
  *
- * A lease is on exactly one list. While the daemon runs the job, that list is queue->running. After
- * the daemon has ended the lease, it is on a lane: first in lane->waiting, then in lane->sent until
- * Redis has answered.
+ * A lease that Redis has not acknowledged is in queue->entries and on one other list: while the
+ * daemon runs the job, queue->running; after the daemon has ended the lease, the list lane->waiting,
+ * and then lane->sent until Redis has answered.
  */
 #ifndef GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
 #define GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
@@ -26,6 +26,7 @@ enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK };
 /* A lease with the queue's private data; lease->pending points to it. */
 struct entry {
     struct lease lease;
+    struct list_node in_all; /* queue->entries */
     struct queue *queue;
     enum ack_kind kind;
     bool internal;      /* not known to the daemon: no event is sent for it */
@@ -46,6 +47,16 @@ static inline struct entry *entry_of(struct list_node *node)
     return container_of(node, struct entry, lease.node);
 }
 
+enum queue_timer {
+    TIMER_WAIT,   /* Redis refused a call: send nothing until then */
+    TIMER_FETCH,  /* GATHER_MS between FETCH calls */
+    TIMER_IDLE,   /* the next LOOK */
+    TIMER_START,  /* GATHER_MS between START calls, or a retry */
+    TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
+    TIMER_RENEW, TIMER_REAP, TIMER_READ, TIMER_CLOSE,
+    TIMER_COUNT
+};
+
 /* Ended leases on the way to one script: DONE or NACK. */
 struct lane {
     struct queue *queue;
@@ -56,17 +67,7 @@ struct lane {
     unsigned probes;           /* outstanding key probes (denial.c); `sent` must not change */
     char denied[ERROR_TEXT_MAX]; /* the error reply that caused the probes */
     bool control_denied;       /* the probe of a key of the queue itself was denied too */
-    uv_timer_t *timer;
-};
-
-enum queue_timer {
-    TIMER_WAIT,   /* Redis refused a call: send nothing until then */
-    TIMER_FETCH,  /* GATHER_MS between FETCH calls */
-    TIMER_IDLE,   /* the next LOOK */
-    TIMER_START,  /* GATHER_MS between START calls, or a retry */
-    TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
-    TIMER_RENEW, TIMER_REAP, TIMER_READ, TIMER_CLOSE,
-    TIMER_COUNT
+    enum queue_timer timer;
 };
 
 /* Is this daemon the watcher, the one daemon that waits for pushes to NS:jobs? The values are those
@@ -95,7 +96,7 @@ struct queue {
     void (*closed)(void *context);
     void *closed_context;
 
-    struct list running;
+    struct list entries, running;
     struct lane done, nack;
     struct list asks, asked;   /* START questions: waiting, and those of the outstanding call */
     struct list reads;
@@ -114,7 +115,7 @@ struct queue {
     bool waits_on_wake;        /* it is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
     bool blocking_refused;     /* Redis refused it; tried again by the idle timer */
     long long horizon;         /* highest job number that a cancel can apply to; -1: none */
-    bool lengths_due;          /* call lengths_ask after the reply of RENEW */
+    bool lengths_due;          /* call queue_ask_lengths after the reply of RENEW */
     bool results_fill;         /* the warning that NS:results is nearly full was logged */
     bool publishing;           /* the last queue_publish has no reply yet */
     bool alone;                /* this daemon has the right to run jobs alone */
@@ -142,6 +143,8 @@ struct queue {
 /* queue.c */
 bool queue_ready(const struct queue *queue); /* connected, and TIMER_WAIT does not run */
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
+/* The same, unless the timer runs already. */
+void queue_timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms);
 /* Handles a reply that is an error or has an unexpected form: logs it once. `waits`: sends nothing
  * more for a while. */
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits);
@@ -150,26 +153,22 @@ size_t queue_unacknowledged(const struct queue *queue); /* number of leases in t
 struct entry *queue_entry_new(struct queue *queue);
 void queue_entry_free(struct entry *entry);
 void queue_entry_drop_answer(struct entry *entry);
-/* Calls `visit` for each unacknowledged lease, running ones included. `visit` must not change the
- * lists. */
-void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
-                      void *context);
 void queue_close_check(struct queue *queue);
+/* Reads the lengths of NS:results, NS:dead and NS:delayed. */
+void queue_ask_lengths(struct queue *queue);
 
 /* fetch.c. A *_pump function sends the next call if one is needed and possible. */
 void fetch_pump(struct queue *queue);
 void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a job now */
 /* Passes the watch to another daemon if this one is the watcher but fetches no more. */
 void fetch_check_watch(struct queue *queue);
-void fetch_timer_cb(uv_timer_t *timer);
-void fetch_idle_cb(uv_timer_t *timer);
+void fetch_idle_over(struct queue *queue);
 /* Creates an entry from number, attempt and text at `index` of a reply. Takes the text out of the
  * reply. Returns NULL if memory is short or the reply has another form. */
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
 
 /* start.c */
 void start_pump(struct queue *queue);
-void start_timer_cb(uv_timer_t *timer);
 /* Asks START about the running leases that a cancel can apply to. */
 void start_check(struct queue *queue, long long horizon);
 /* Returns true if a question was sent: Redis may have ended the lease already. */
@@ -177,21 +176,17 @@ bool start_is_sent(const struct entry *entry);
 void start_forget(struct entry *entry); /* the lease ends: report no decision */
 void start_free_all(struct queue *queue);
 
-/* lengths.c */
-void lengths_ask(struct queue *queue);
-
 /* ack.c */
 void ack_pump(struct lane *lane);
-void ack_timer_cb(uv_timer_t *timer);
 /* Queues the end of a lease. `answer` may be NULL. */
 void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer);
 
 /* denial.c */
 /* Called after Redis refused the lane's call with NOPERM. Probes each key that a job of the batch
- * named. `done` is called once, after denied keys have been removed from the batch; `some` is true
- * if there were any. Returns false, without calling `done`, if there is no such key or no probe
- * could be sent. */
-bool denial_probe(struct lane *lane, const char *error, void (*done)(struct lane *lane, bool some));
+ * named. ack_probed is called once, after denied keys have been removed from the batch; `some` is
+ * true if there were any. Returns false if there is no such key or no probe could be sent. */
+bool denial_probe(struct lane *lane, const char *error);
+void ack_probed(struct lane *lane, bool some);
 
 /* lease.c */
 void lease_renew(struct queue *queue);
@@ -199,15 +194,14 @@ void lease_pass_watch(struct queue *queue); /* another daemon shall watch NS:job
 void lease_resume(struct queue *queue);
 /* Another daemon has the job: reports `lost`, unless the daemon has ended the lease already. */
 void lease_lose(struct entry *entry);
-void lease_renew_cb(uv_timer_t *timer);
+void lease_renew_due(struct queue *queue);
 void lease_reap(struct queue *queue, bool expired_too);
-void lease_reap_cb(uv_timer_t *timer);
+void lease_reap_due(struct queue *queue);
 void lease_reap_later(struct queue *queue);
 
 /* images.c */
 void read_pump(struct queue *queue);
 void read_down(struct queue *queue, const char *reason);
-void read_timer_cb(uv_timer_t *timer);
 void read_cancel_all(struct queue *queue); /* no callback is called any more */
 void read_free_all(struct queue *queue);
 

@@ -13,6 +13,9 @@
 #include "queue/lease/lease_impl.h"
 
 #define REDIS_VERSION_LEAST 602 /* 6.2: the first version with LMOVE and BLMOVE */
+/* Fractions of results_max. They differ so that a list which is drained in pieces warns once. */
+#define FILLS_AT 0.8
+#define EMPTIES_AT 0.6
 
 /* ---- entries ------------------------------------------------------------------------------ */
 
@@ -24,6 +27,7 @@ struct entry *queue_entry_new(struct queue *queue)
     entry->queue = queue;
     entry->lease.pending = entry;
     entry->lease.attempts_max = queue->config.attempts;
+    list_push(&queue->entries, &entry->in_all);
     return entry;
 }
 
@@ -52,20 +56,9 @@ void queue_entry_free(struct entry *entry)
     free(entry);
 }
 
-void queue_each_entry(struct queue *queue, void (*visit)(void *context, struct entry *entry),
-                      void *context)
-{
-    struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
-                            &queue->nack.waiting, &queue->nack.sent};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        list_each(node, lists[i])
-            visit(context, entry_of(node));
-}
-
 size_t queue_unacknowledged(const struct queue *queue)
 {
-    return queue->done.waiting.length + queue->done.sent.length + queue->nack.waiting.length +
-           queue->nack.sent.length;
+    return queue->entries.length - queue->running.length;
 }
 
 /* ---- refusals ----------------------------------------------------------------------------- */
@@ -75,25 +68,32 @@ bool queue_ready(const struct queue *queue)
     return queue->redis && redis_up(queue->redis) && !queue->waiting && !queue->shut;
 }
 
-static void (*const timer_cbs[TIMER_COUNT])(uv_timer_t *timer);
+static void on_timer(uv_timer_t *timer);
 
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
 {
     if (!queue->shut)
-        uv_timer_start(&queue->timers[timer], timer_cbs[timer], ms, 0);
+        uv_timer_start(&queue->timers[timer], on_timer, ms, 0);
 }
 
+void queue_timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms)
+{
+    if (!uv_is_active((uv_handle_t *)&queue->timers[timer]))
+        queue_timer_start(queue, timer, ms);
+}
+
+/* A FETCH may wait for the end of the last lease. */
 static void pump_all(struct queue *queue)
 {
     ack_pump(&queue->done);
     ack_pump(&queue->nack);
     start_pump(queue);
     fetch_pump(queue);
+    queue_close_check(queue);
 }
 
-static void wait_cb(uv_timer_t *timer)
+static void wait_over(struct queue *queue)
 {
-    struct queue *queue = timer->data;
     queue->waiting = false;
     pump_all(queue);
 }
@@ -276,6 +276,63 @@ const struct queue_view *queue_view(struct queue *queue)
     return view;
 }
 
+/* ---- statistics --------------------------------------------------------------------------- */
+
+/* Errors are ignored here: the next FETCH reports the same error. */
+static void published(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    (void)reply;
+    queue->publishing = false;
+}
+
+void queue_publish(struct queue *queue, const char *text, double ttl_s)
+{
+    if (queue_ready(queue) && !queue->publishing && !queue->closing)
+        queue->publishing =
+            redis_ask(queue->redis, 0, published, queue, "SET %s:stats:%s %s PX %.0f",
+                      queue->config.ns, queue->config.instance, text, ceil(ttl_s * 1000));
+}
+
+static void note_results(struct queue *queue)
+{
+    uint64_t most = queue->config.results_max, count = queue->view.results;
+    double share = most > 0 ? (double)count / (double)most : 0;
+    if (share >= FILLS_AT && !queue->results_fill)
+        log_warning("%s:results holds %llu of at most %llu results (results_max): the oldest are "
+                    "lost when it is full; read them, or set results = id or none",
+                    queue->config.ns, (unsigned long long)count, (unsigned long long)most);
+    else if (share < EMPTIES_AT && queue->results_fill)
+        log_info("%s:results holds %llu of at most %llu results again", queue->config.ns,
+                 (unsigned long long)count, (unsigned long long)most);
+    queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
+}
+
+static void counted(void *length, redisReply *reply)
+{
+    if (reply && reply->type == REDIS_REPLY_INTEGER)
+        *(uint64_t *)length = (uint64_t)reply->integer;
+}
+
+static void results_counted(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    counted(&queue->view.results, reply);
+    note_results(queue);
+}
+
+/* Three commands after each RENEW cost Redis a microsecond each. They wait until Redis has accepted
+ * the RENEW, which proves that all keys are on one node. In a Cluster without a hash tag in the
+ * namespace they are not, and MOVED would lead the connection from node to node. Error replies are
+ * ignored: the next FETCH reports the same error. */
+void queue_ask_lengths(struct queue *queue)
+{
+    const char *ns = queue->config.ns;
+    redis_ask(queue->redis, 0, results_counted, queue, "LLEN %s:results", ns);
+    redis_ask(queue->redis, 0, counted, &queue->view.dead_listed, "LLEN %s:dead", ns);
+    redis_ask(queue->redis, 0, counted, &queue->view.delayed, "ZCARD %s:delayed", ns);
+}
+
 /* ---- creation ----------------------------------------------------------------------------- */
 
 static void lane_init(struct lane *lane, struct queue *queue, enum script script,
@@ -283,7 +340,7 @@ static void lane_init(struct lane *lane, struct queue *queue, enum script script
 {
     lane->queue = queue;
     lane->script = script;
-    lane->timer = &queue->timers[timer];
+    lane->timer = timer;
     list_init(&lane->waiting);
     list_init(&lane->sent);
 }
@@ -312,6 +369,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
         queue->config.attempts = 1;
     queue->horizon = -1;
     queue->scan_time = -1;
+    list_init(&queue->entries);
     list_init(&queue->running);
     list_init(&queue->asks);
     list_init(&queue->asked);
@@ -380,13 +438,10 @@ void queue_set_places(struct queue *queue, uint32_t places)
 
 static void free_all(struct queue *queue)
 {
-    struct list *lists[] = {&queue->running, &queue->done.waiting, &queue->done.sent,
-                            &queue->nack.waiting, &queue->nack.sent};
     struct list_node *node;
     start_free_all(queue);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        while ((node = list_pop(lists[i])) != NULL)
-            queue_entry_free(entry_of(node));
+    while ((node = list_pop(&queue->entries)) != NULL)
+        queue_entry_free(container_of(node, struct entry, in_all));
     read_free_all(queue);
     free(queue);
 }
@@ -428,11 +483,6 @@ static void shut(struct queue *queue)
     route_close(queue->route, connection_closed, queue);
 }
 
-static void close_cb(uv_timer_t *timer)
-{
-    shut(timer->data);
-}
-
 static void left(void *context, redisReply *reply)
 {
     (void)reply;
@@ -457,11 +507,6 @@ void queue_close_check(struct queue *queue)
         shut(queue);
 }
 
-static void close_check_cb(uv_timer_t *timer)
-{
-    queue_close_check(timer->data);
-}
-
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context)
 {
@@ -476,7 +521,7 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
     fetch_check_watch(queue);
     queue_timer_start(queue, TIMER_CLOSE, (uint64_t)ceil(fmax(timeout_s, 0) * 1000));
     /* By a timer: `closed` must not run inside this call. */
-    uv_timer_start(&queue->timers[TIMER_FETCH], close_check_cb, 0, 0);
+    queue_timer_start(queue, TIMER_FETCH, 0);
 }
 
 void queue_destroy(struct queue *queue)
@@ -490,10 +535,15 @@ void queue_destroy(struct queue *queue)
     shut(queue);
 }
 
-static void (*const timer_cbs[TIMER_COUNT])(uv_timer_t *timer) = {
-    [TIMER_WAIT] = wait_cb,           [TIMER_FETCH] = fetch_timer_cb,
-    [TIMER_IDLE] = fetch_idle_cb,     [TIMER_START] = start_timer_cb,
-    [TIMER_DONE] = ack_timer_cb,      [TIMER_NACK] = ack_timer_cb,
-    [TIMER_RENEW] = lease_renew_cb,   [TIMER_REAP] = lease_reap_cb,
-    [TIMER_READ] = read_timer_cb,     [TIMER_CLOSE] = close_cb,
-};
+static void on_timer(uv_timer_t *timer)
+{
+    static void (*const due[TIMER_COUNT])(struct queue *queue) = {
+        [TIMER_WAIT] = wait_over,        [TIMER_FETCH] = pump_all,
+        [TIMER_IDLE] = fetch_idle_over,  [TIMER_START] = pump_all,
+        [TIMER_DONE] = pump_all,         [TIMER_NACK] = pump_all,
+        [TIMER_RENEW] = lease_renew_due, [TIMER_REAP] = lease_reap_due,
+        [TIMER_READ] = read_pump,        [TIMER_CLOSE] = shut,
+    };
+    struct queue *queue = timer->data;
+    due[timer - queue->timers](queue);
+}

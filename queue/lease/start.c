@@ -198,11 +198,6 @@ void start_pump(struct queue *queue)
     }
 }
 
-void start_timer_cb(uv_timer_t *timer)
-{
-    start_pump(timer->data);
-}
-
 /* ---- questions ---------------------------------------------------------------------------- */
 
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions)
@@ -225,8 +220,7 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     list_push(&queue->asks, &ask->node);
     /* A timer sends the question: start_decided must not run inside the daemon's call, and more
      * questions may join the batch. */
-    if (!queue->shut && !uv_is_active((uv_handle_t *)&queue->timers[TIMER_START]))
-        queue_timer_start(queue, TIMER_START, 0);
+    queue_timer_ensure(queue, TIMER_START, 0);
     return true;
 }
 
