@@ -6,7 +6,6 @@
  * until the caller releases them, so READS_* in conf/limits.h limit the reads.
  */
 /* uncovered file: moment */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,9 @@
  * images. */
 #define FIRST_BYTES QUEUE_READ_LARGE
 
+static const char lost[] = "the connection to Redis was lost";
+static const char unexpected[] = "a reply of an unexpected form";
+
 struct read {
     struct list_node node;
     struct queue *queue;
@@ -28,35 +30,27 @@ struct read {
     queue_read_cb callback;
     void *context;
     unsigned tries;
-    uint64_t due_ms; /* time of the next attempt, uv_now */
-    bool out;        /* a command is outstanding */
-    bool small;      /* counts towards READS_SMALL_MAX */
-    bool large;      /* counts towards READS_LARGE_MAX */
-    size_t bytes;    /* counted towards READS_LARGE_BYTES */
-    bool waits;      /* for room under these limits */
-    bool measured;   /* known to be large */
+    uint64_t due_ms;  /* time of the next attempt, uv_now */
+    bool out;         /* a command is outstanding */
     bool cancelled;
+    enum room holds;  /* the room that it has */
+    enum room waits;  /* the room that it waits for */
+    size_t bytes;     /* counted towards READS_LARGE_BYTES */
 };
 
 static bool begin_large(struct read *read);
 static void start(struct read *read);
 static void retry_later(struct read *read);
 
-/* Returns true if the read waits for room of this kind: small or large. */
-static bool waits_as(const struct read *read, bool small)
-{
-    return read->waits && read->measured != small;
-}
-
-/* Starts waiting reads of a kind, in order, until the room is used up. */
-static void wake(struct queue *queue, bool small)
+/* Starts the reads that wait for room of a kind, in order, until the room is used up. */
+static void wake(struct queue *queue, enum room room)
 {
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
-        if (!waits_as(read, small))
+        if (read->waits != room)
             continue;
-        read->waits = false;
-        if (small)
+        read->waits = ROOM_NONE;
+        if (room == ROOM_SMALL)
             start(read);
         else if (!begin_large(read))
             retry_later(read);
@@ -65,47 +59,50 @@ static void wake(struct queue *queue, bool small)
     }
 }
 
-static void end_small(struct queue *queue)
+static void release(struct queue *queue, enum room room, size_t bytes)
 {
-    queue->small_reads--;
-    wake(queue, true);
+    queue->rooms[room]--;
+    queue->large_bytes -= room == ROOM_LARGE ? bytes : 0;
+    if (room)
+        wake(queue, room);
 }
 
-static void end_large(struct queue *queue, size_t bytes)
+static bool take_room(struct read *read, enum room room, unsigned most)
 {
-    queue->large_reads--;
-    queue->large_bytes -= bytes;
-    wake(queue, false);
+    struct queue *queue = read->queue;
+    read->waits = queue->rooms[room] >= most ? room : ROOM_NONE;
+    if (read->waits)
+        return false;
+    queue->rooms[room]++;
+    read->holds = room;
+    return true;
 }
 
 static void read_free(struct read *read)
 {
     struct queue *queue = read->queue;
-    bool small = read->small, large = read->large;
+    enum room holds = read->holds;
     size_t bytes = read->bytes;
     if (read->node.next)
         list_remove(&queue->reads, &read->node);
     free(read->key);
     free(read);
-    if (small)
-        end_small(queue);
-    if (large)
-        end_large(queue, bytes);
+    if (holds)
+        release(queue, holds, bytes);
 }
 
 /* Counts the bytes as queue_read_release will: by their length, however they were read. */
 static void hand_over(struct read *read, size_t length)
 {
     struct queue *queue = read->queue;
-    bool large = length >= QUEUE_READ_LARGE;
-    queue->small_reads += !large - read->small;
-    queue->large_reads += large - read->large;
+    bool large = length >= QUEUE_READ_LARGE, freed = read->holds == ROOM_LARGE && !large;
+    queue->rooms[large ? ROOM_LARGE : ROOM_SMALL]++;
+    queue->rooms[read->holds]--;
     queue->large_bytes += (large ? length : 0) - read->bytes;
-    bool freed = read->large && !large;
-    read->small = read->large = false;
+    read->holds = ROOM_NONE;
     read->bytes = 0;
     if (freed)
-        wake(queue, false);
+        wake(queue, ROOM_LARGE);
 }
 
 /* Ends a read. On success the caller holds its room until queue_read_release. */
@@ -119,18 +116,13 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
     callback(context, bytes, length, error);
 }
 
-__attribute__((format(printf, 3, 4))) static void fail(struct read *read, enum status status,
-                                                       const char *format, ...)
-{
-    struct error error = {0};
-    char text[ERROR_TEXT_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    error_set(&error, status, "%s", text);
-    finish(read, NULL, 0, &error);
-}
+/* Ends a read with a status and a message. */
+#define fail(read, ...)                                                                            \
+    do {                                                                                           \
+        struct error failure = {0};                                                                \
+        error_set(&failure, __VA_ARGS__);                                                          \
+        finish(read, NULL, 0, &failure);                                                           \
+    } while (0)
 
 static void retry_later(struct read *read)
 {
@@ -166,7 +158,7 @@ static bool settled(struct read *read, redisReply *reply)
         return true;
     }
     if (!reply) {
-        try_failed(read, "the connection to Redis was lost");
+        try_failed(read, lost);
         return true;
     }
     if (reply->type != REDIS_REPLY_ERROR)
@@ -212,7 +204,7 @@ static void got(void *context, redisReply *reply)
     if (reply->type == REDIS_REPLY_NIL) {
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
     } else if (reply->type != REDIS_REPLY_STRING) { /* uncovered: server */
-        try_failed(read, "a reply of an unexpected form");
+        try_failed(read, unexpected);
     } else if ((uint64_t)reply->len > read->bytes_max) { /* grew after STRLEN */
         too_large(read, (uint64_t)reply->len);
     } else {
@@ -238,30 +230,25 @@ static void measured(void *context, redisReply *reply)
     if (settled(read, reply))
         return;
     if (reply->type != REDIS_REPLY_INTEGER) /* uncovered: server */
-        try_failed(read, "a reply of an unexpected form");
+        try_failed(read, unexpected);
     else if ((uint64_t)reply->integer > read->bytes_max)
         too_large(read, (uint64_t)reply->integer);
     else if (!take_bytes(read, (size_t)reply->integer))
-        read->waits = true;
+        read->waits = ROOM_LARGE;
     else if (!send_read(read, "GET", got))
-        try_failed(read, "the connection to Redis was lost");
+        try_failed(read, lost);
 }
 
 /* Returns false if STRLEN could not be sent. */
 static bool begin_large(struct read *read)
 {
     struct queue *queue = read->queue;
-    read->measured = true;
-    if (read->small) {
-        read->small = false;
-        end_small(queue);
+    if (read->holds == ROOM_SMALL) {
+        read->holds = ROOM_NONE;
+        release(queue, ROOM_SMALL, 0);
     }
-    if (!read->large && queue->large_reads >= READS_LARGE_MAX) {
-        read->waits = true;
+    if (read->holds != ROOM_LARGE && !take_room(read, ROOM_LARGE, READS_LARGE_MAX))
         return true;
-    }
-    queue->large_reads += !read->large;
-    read->large = true;
     return can_send(queue) && send_read(read, "STRLEN", measured);
 }
 
@@ -276,11 +263,11 @@ static void got_first(void *context, redisReply *reply)
     if (settled(read, reply))
         return;
     if (reply->type != REDIS_REPLY_STRING) /* uncovered: server */
-        try_failed(read, "a reply of an unexpected form");
+        try_failed(read, unexpected);
     else if (reply->len > 0 && (uint64_t)reply->len < first_bytes(read))
         take(read, reply);
     else if (!begin_large(read)) /* more bytes follow, or the key is empty or missing */
-        try_failed(read, "the connection to Redis was lost");
+        try_failed(read, lost);
 }
 
 static bool send_first(struct read *read)
@@ -293,15 +280,9 @@ static bool send_first(struct read *read)
 /* Without a connection nothing is sent; queue.c calls read_pump after the connect. */
 static void start(struct read *read)
 {
-    struct queue *queue = read->queue;
-    if (!can_send(queue))
+    if (!can_send(read->queue) ||
+        (read->holds == ROOM_NONE && !take_room(read, ROOM_SMALL, READS_SMALL_MAX)))
         return;
-    read->measured = false;
-    read->waits = !read->small && !read->large && queue->small_reads >= READS_SMALL_MAX;
-    if (read->waits)
-        return;
-    queue->small_reads += !read->small && !read->large;
-    read->small = !read->large;
     if (!send_first(read))
         retry_later(read); /* memory is short */
 }
@@ -377,10 +358,7 @@ void queue_read_cancel(struct queue *queue, void *handle)
 
 void queue_read_release(struct queue *queue, size_t length)
 {
-    if (length >= QUEUE_READ_LARGE)
-        end_large(queue, length);
-    else
-        end_small(queue);
+    release(queue, length >= QUEUE_READ_LARGE ? ROOM_LARGE : ROOM_SMALL, length);
 }
 
 void read_cancel_all(struct queue *queue)

@@ -2,8 +2,8 @@
  * lease_impl.h - the private structs and functions of the .c files in queue/lease/.
  *
  * A lease that Redis has not acknowledged is in queue->entries and on one other list: while the
- * daemon runs the job, queue->running; after the daemon has ended the lease, the list lane->waiting,
- * and then lane->sent until Redis has answered.
+ * daemon runs the job, queue->running; after the daemon has ended the lease, the list
+ * lane->waiting, and then lane->sent until Redis has answered.
  */
 #ifndef GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
 #define GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
@@ -78,6 +78,9 @@ enum queue_watch {
     WATCH_ONLY_DAEMON  /* yes, and no other daemon is in the namespace */
 };
 
+/* Reads of images take room: ROOM_SMALL under READS_SMALL_MAX, ROOM_LARGE under READS_LARGE_*. */
+enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
+
 struct queue {
     uv_loop_t *loop;
     struct queue_config config;
@@ -100,8 +103,8 @@ struct queue {
     struct lane done, nack;
     struct list asks, asked;   /* START questions: waiting, and those of the outstanding call */
     struct list reads;
-    unsigned small_reads, large_reads; /* sent, or not yet released by the caller */
-    size_t large_bytes;                /* of the large reads whose length is known */
+    unsigned rooms[ROOM_KINDS]; /* reads sent, or not yet released by the caller */
+    size_t large_bytes;         /* of the large reads whose length is known */
 
     uint32_t places;           /* how many more leases the daemon can take */
     uint64_t counter;          /* of FETCH and REAP calls; INST and a counter form a token */
