@@ -423,16 +423,3 @@ redisReply *client_ask(struct client *client, const char *format, ...)
     va_end(args);
     return reply;
 }
-
-bool client_integer(struct client *client, long long *answer, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    redisReply *reply = client_vask(client, format, args);
-    va_end(args);
-    if (!reply)
-        return false;
-    *answer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-    freeReplyObject(reply);
-    return true;
-}

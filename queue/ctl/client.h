@@ -42,9 +42,6 @@ redisReply *client_vask(struct client *client, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths);
-/* The same for a command with an integer reply. */
-bool client_integer(struct client *client, long long *answer, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* For the next `seconds`, commands are retried while Redis is away or refuses for a time (LOADING,
  * OOM, ...). An interrupt ends the retries. `away` is called before each pause; client_why gives

@@ -192,9 +192,9 @@ redisReply *ctl_ask(struct ctl *ctl, const char *format, ...)
 
 long long ctl_integer(struct ctl *ctl, const char *command, const char *key)
 {
-    long long integer;
-    if (!client_integer(ctl->client, &integer, "%s %s:%s", command, ctl->options.namespace, key))
-        ctl_no_answer(ctl);
+    redisReply *reply = ctl_ask(ctl, "%s %s:%s", command, ctl->options.namespace, key);
+    long long integer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    freeReplyObject(reply);
     return integer;
 }
 

@@ -11,206 +11,196 @@
 /* The most leases that are read: 64 daemons with 64 jobs each. */
 #define LEASES_MAX 4096
 
+/* The name of each count in JSON, and where it is read. */
+static const struct { const char *name, *command, *key; } counts[OVERVIEW_COUNTS] = {
+    [OVERVIEW_WAITING] = {"waiting", "LLEN", "jobs"},
+    [OVERVIEW_LEASED] = {"leased", "ZCARD", "lease"},
+    [OVERVIEW_EXPIRED] = {"expired", NULL, NULL},
+    [OVERVIEW_DELAYED] = {"delayed", "ZCARD", "delayed"},
+    [OVERVIEW_ALONE] = {"alone", "LLEN", "alone"},
+    [OVERVIEW_DEAD] = {"dead", "LLEN", "dead"},
+    [OVERVIEW_RESULTS] = {"results", "LLEN", "results"},
+};
+
 /* The state of one overview_read. */
 struct reading {
     struct overview *overview;
     struct client *client;
     const char *ns;
     double now_ms; /* Redis's clock */
+    bool failed;   /* Redis did not reply: nothing more is asked */
 };
 
-static bool length(const struct reading *reading, const char *command, const char *name,
-                   long long *count)
+/* Returns NULL if Redis does not reply. */
+static redisReply *ask(struct reading *reading, const char *format, ...)
 {
-    return client_integer(reading->client, count, "%s %s:%s", command, reading->ns, name);
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = reading->failed ? NULL : client_vask(reading->client, format, args);
+    va_end(args);
+    reading->failed |= !reply;
+    return reply;
+}
+
+static const char *text_of(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_STRING ? reply->str : NULL;
 }
 
 static const char *string_at(const redisReply *reply, size_t index)
 {
-    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements &&
-                   reply->element[index]->type == REDIS_REPLY_STRING
-               ? reply->element[index]->str
+    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements
+               ? text_of(reply->element[index])
                : NULL;
 }
 
-static bool read_time(struct reading *reading)
+static double number_at(const redisReply *reply, size_t index)
 {
-    redisReply *reply = client_ask(reading->client, "TIME");
-    if (!reply) /* uncovered: gone */
-        return false;
-    const char *seconds = string_at(reply, 0), *micros = string_at(reply, 1);
-    reading->now_ms = seconds && micros ? strtod(seconds, NULL) * 1e3 + strtod(micros, NULL) / 1e3
-                                        : 0;
-    freeReplyObject(reply);
-    return true;
+    const char *text = string_at(reply, index);
+    return text ? strtod(text, NULL) : 0;
 }
 
-static bool read_lengths(struct reading *reading)
+static long long integer(struct reading *reading, const char *command, const char *key)
 {
-    struct overview *overview = reading->overview;
-    return length(reading, "LLEN", "jobs", &overview->waiting) &&
-           length(reading, "ZCARD", "delayed", &overview->delayed) &&
-           length(reading, "LLEN", "alone", &overview->alone) &&
-           length(reading, "ZCARD", "lease", &overview->leased) &&
-           length(reading, "LLEN", "dead", &overview->dead) &&
-           length(reading, "LLEN", "results", &overview->results);
+    redisReply *reply = ask(reading, "%s %s:%s", command, reading->ns, key);
+    long long value = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    freeReplyObject(reply);
+    return value;
+}
+
+static void read_time(struct reading *reading)
+{
+    redisReply *reply = ask(reading, "TIME");
+    reading->now_ms = number_at(reply, 0) * 1e3 + number_at(reply, 1) / 1e3;
+    freeReplyObject(reply);
 }
 
 /* ---- the queue ----------------------------------------------------------------------------- */
 
 /* An entry of NS:jobs is a job, or "@" and the number of a job that came back. */
-static bool read_oldest(struct reading *reading)
+static void read_oldest(struct reading *reading)
 {
-    redisReply *entry = client_ask(reading->client, "LINDEX %s:jobs -1", reading->ns);
-    if (!entry) /* uncovered: gone */
-        return false;
-    if (entry->type == REDIS_REPLY_STRING && entry->str[0] == '@' && entry->len <= 17) {
+    redisReply *entry = ask(reading, "LINDEX %s:jobs -1", reading->ns);
+    if (text_of(entry) && entry->str[0] == '@' && entry->len <= 17) {
         redisReply *number = entry;
-        entry = client_ask(reading->client, "HGET %s:job:%s raw", reading->ns, number->str + 1);
+        entry = ask(reading, "HGET %s:job:%s raw", reading->ns, number->str + 1);
         freeReplyObject(number);
-        if (!entry) /* uncovered: gone */
-            return false;
     }
-    cJSON *job = entry->type == REDIS_REPLY_STRING ? cJSON_Parse(entry->str) : NULL;
+    cJSON *job = cJSON_Parse(text_of(entry));
     double pushed_s = show_number(job, "pushed");
-    reading->overview->oldest_s =
-        pushed_s > 0 ? fmax(reading->now_ms / 1e3 - pushed_s, 0) : -1;
+    reading->overview->oldest_s = pushed_s > 0 ? fmax(reading->now_ms / 1e3 - pushed_s, 0) : -1;
     cJSON_Delete(job);
     freeReplyObject(entry);
-    return true;
 }
 
-static bool read_next(struct reading *reading)
+static void read_next(struct reading *reading)
 {
-    redisReply *reply =
-        client_ask(reading->client, "ZRANGE %s:delayed 0 0 WITHSCORES", reading->ns);
-    if (!reply) /* uncovered: gone */
-        return false;
-    const char *due = string_at(reply, 1);
+    redisReply *reply = ask(reading, "ZRANGE %s:delayed 0 0 WITHSCORES", reading->ns);
     reading->overview->next_s =
-        due ? fmax(strtod(due, NULL) - reading->now_ms, 0) / 1e3 : -1;
+        string_at(reply, 1) ? fmax(number_at(reply, 1) - reading->now_ms, 0) / 1e3 : -1;
     freeReplyObject(reply);
-    return true;
 }
 
-static bool read_alone(struct reading *reading)
+static void read_alone(struct reading *reading)
 {
-    redisReply *reply = client_ask(reading->client, "GET %s:alone:owner", reading->ns);
-    if (!reply) /* uncovered: gone */
-        return false;
-    if (reply->type == REDIS_REPLY_STRING)
-        text_copy(reading->overview->alone_owner, sizeof reading->overview->alone_owner,
-                  reply->str);
-    text_make_printable(reading->overview->alone_owner);
+    redisReply *reply = ask(reading, "GET %s:alone:owner", reading->ns);
+    char *owner = reading->overview->alone_owner;
+    text_copy(owner, INSTANCE_BYTES_MAX, text_of(reply) ? reply->str : "");
+    text_make_printable(owner);
     freeReplyObject(reply);
-    return true;
 }
 
-static bool read_paused(struct reading *reading)
+static void read_paused(struct reading *reading)
 {
-    long long ms = -2; /* PTTL: -2: no such key, -1: no expiry */
-    bool ok = length(reading, "PTTL", "paused", &ms);
+    long long ms = integer(reading, "PTTL", "paused"); /* -2: no such key, -1: no expiry */
     reading->overview->paused = ms != -2;
     reading->overview->paused_s = ms >= 0 ? (double)ms / 1e3 : -1;
-    return ok;
 }
 
 /* ---- daemons and leases -------------------------------------------------------------------- */
 
-static bool read_daemons(struct reading *reading)
+static void read_daemons(struct reading *reading)
 {
     struct overview *overview = reading->overview;
-    redisReply *reply =
-        client_ask(reading->client, "ZRANGE %s:inst 0 -1 WITHSCORES", reading->ns);
-    if (!reply) /* uncovered: gone */
-        return false;
-    size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
+    redisReply *reply = ask(reading, "ZRANGE %s:inst 0 -1 WITHSCORES", reading->ns);
+    size_t count = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
     overview->daemons = calloc(count + 1, sizeof *overview->daemons);
     for (size_t i = 0; i < count && overview->daemons; i++) {
-        const char *name = string_at(reply, 2 * i), *end = string_at(reply, 2 * i + 1);
         struct overview_daemon *daemon = &overview->daemons[overview->daemon_count];
-        double left_s = end ? (strtod(end, NULL) - reading->now_ms) / 1e3 : 0;
-        if (!name || left_s <= 0)
+        const char *name = string_at(reply, 2 * i);
+        daemon->left_s = (number_at(reply, 2 * i + 1) - reading->now_ms) / 1e3;
+        if (!name || daemon->left_s <= 0)
             continue; /* expired, but not yet removed */
         text_copy(daemon->instance, sizeof daemon->instance, name);
         text_make_printable(daemon->instance);
         instance_daemon(daemon->instance, daemon->name);
-        daemon->left_s = left_s;
         overview->daemon_count++;
     }
     freeReplyObject(reply);
-    return true;
 }
 
-static bool read_stats(struct reading *reading)
+static void read_stats(struct reading *reading)
 {
     struct overview *overview = reading->overview;
     for (size_t i = 0; i < overview->daemon_count; i++) {
         /* Unlike GET, MGET returns nil for a key of another type. */
-        redisReply *reply = client_ask(reading->client, "MGET %s:stats:%s", reading->ns,
-                                       overview->daemons[i].instance);
-        if (!reply) /* uncovered: gone */
-            return false;
-        const char *text = string_at(reply, 0);
-        overview->daemons[i].stats = text ? cJSON_Parse(text) : NULL;
+        redisReply *reply =
+            ask(reading, "MGET %s:stats:%s", reading->ns, overview->daemons[i].instance);
+        overview->daemons[i].stats = cJSON_Parse(string_at(reply, 0));
         freeReplyObject(reply);
     }
-    return true;
 }
 
 static void count_lease(struct overview *overview, const redisReply *job)
 {
-    const char *owner = string_at(job, 0), *attempt = string_at(job, 1);
-    long number = attempt ? strtol(attempt, NULL, 10) : 0;
-    number = number < 0 ? 0 : number;
-    overview->attempts[number < OVERVIEW_ATTEMPTS ? number : OVERVIEW_ATTEMPTS - 1]++;
+    const char *owner = string_at(job, 0);
+    size_t attempt = (size_t)fmin(fmax(number_at(job, 1), 0), OVERVIEW_ATTEMPTS - 1);
+    overview->attempts[attempt]++;
     for (size_t i = 0; owner && i < overview->daemon_count; i++)
         if (strcmp(owner, overview->daemons[i].instance) == 0)
             overview->daemons[i].leases++;
 }
 
 /* Sends all commands before it awaits the first reply. */
-static bool read_jobs(struct reading *reading, const redisReply *leases)
+static void read_leases(struct reading *reading)
 {
-    bool ok = true;
-    for (size_t i = 0; i + 1 < leases->elements; i += 2)
+    redisReply *leases =
+        ask(reading, "ZRANGE %s:lease 0 %d WITHSCORES", reading->ns, LEASES_MAX - 1);
+    size_t count = leases && leases->type == REDIS_REPLY_ARRAY ? leases->elements / 2 : 0;
+    for (size_t i = 0; i < count; i++)
         client_send(reading->client, "HMGET %s:job:%s owner attempt", reading->ns,
-                    string_at(leases, i) ? string_at(leases, i) : "");
-    for (size_t i = 0; i + 1 < leases->elements; i += 2) {
-        const char *end = string_at(leases, i + 1);
+                    string_at(leases, 2 * i) ? string_at(leases, 2 * i) : "");
+    for (size_t i = 0; i < count; i++) {
         redisReply *job = client_take(reading->client);
-        ok = client_reply_ok(reading->client, job, "HMGET") && ok;
-        if (ok)
-            count_lease(reading->overview, job);
-        reading->overview->expired += end && strtod(end, NULL) < reading->now_ms;
+        reading->failed |= !client_reply_ok(reading->client, job, "HMGET");
+        count_lease(reading->overview, job);
+        reading->overview->counts[OVERVIEW_EXPIRED] +=
+            string_at(leases, 2 * i + 1) && number_at(leases, 2 * i + 1) < reading->now_ms;
         freeReplyObject(job);
     }
-    return ok;
-}
-
-static bool read_leases(struct reading *reading)
-{
-    redisReply *reply = client_ask(reading->client, "ZRANGE %s:lease 0 %d WITHSCORES", reading->ns,
-                                   LEASES_MAX - 1);
-    if (!reply) /* uncovered: gone */
-        return false;
-    bool ok = reply->type != REDIS_REPLY_ARRAY || read_jobs(reading, reply);
-    freeReplyObject(reply);
-    return ok;
+    freeReplyObject(leases);
 }
 
 bool overview_read(struct overview *overview, struct client *client, const char *ns, bool details)
 {
-    struct reading reading = {overview, client, ns, 0};
-    memset(overview, 0, sizeof *overview);
-    overview->oldest_s = overview->next_s = -1;
-    bool ok = read_time(&reading) && read_lengths(&reading) && read_paused(&reading) &&
-              read_daemons(&reading) && read_stats(&reading) &&
-              (!details || (read_oldest(&reading) && read_next(&reading) && read_alone(&reading) &&
-                            read_leases(&reading)));
-    if (!ok)
+    struct reading reading = {.overview = overview, .client = client, .ns = ns};
+    *overview = (struct overview){.oldest_s = -1, .next_s = -1};
+    read_time(&reading);
+    for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
+        if (counts[i].key)
+            overview->counts[i] = integer(&reading, counts[i].command, counts[i].key);
+    read_paused(&reading);
+    read_daemons(&reading);
+    read_stats(&reading);
+    if (details) {
+        read_oldest(&reading);
+        read_next(&reading);
+        read_alone(&reading);
+        read_leases(&reading);
+    }
+    if (reading.failed)
         overview_clear(overview);
-    return ok;
+    return !reading.failed;
 }
 
 void overview_clear(struct overview *overview)
@@ -224,58 +214,44 @@ void overview_clear(struct overview *overview)
 
 /* ---- as JSON ------------------------------------------------------------------------------- */
 
-static bool add_daemon(cJSON *list, const struct overview_daemon *daemon)
+static void add_daemon(cJSON *list, const struct overview_daemon *daemon)
 {
     cJSON *item = cJSON_CreateObject();
-    if (!item) /* uncovered: gone */
-        return false;
     cJSON_AddItemToArray(list, item);
-    return cJSON_AddStringToObject(item, "name", daemon->name) &&
-           cJSON_AddStringToObject(item, "instance", daemon->instance) &&
-           cJSON_AddNumberToObject(item, "leases", (double)daemon->leases) &&
-           cJSON_AddNumberToObject(item, "left_s", daemon->left_s) &&
-           (!daemon->stats || cJSON_AddItemReferenceToObject(item, "stats", daemon->stats));
-}
-
-static bool add_counts(cJSON *json, const struct overview *overview)
-{
-    const struct { const char *name; long long count; } rows[] = {
-        {"waiting", overview->waiting},   {"leased", overview->leased},
-        {"expired", overview->expired},   {"delayed", overview->delayed},
-        {"alone", overview->alone},       {"dead", overview->dead},
-        {"results", overview->results}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!cJSON_AddNumberToObject(json, rows[i].name, (double)rows[i].count))
-            return false; /* uncovered: gone */
-    return true;
+    cJSON_AddStringToObject(item, "name", daemon->name);
+    cJSON_AddStringToObject(item, "instance", daemon->instance);
+    cJSON_AddNumberToObject(item, "leases", (double)daemon->leases);
+    cJSON_AddNumberToObject(item, "left_s", daemon->left_s);
+    if (daemon->stats)
+        cJSON_AddItemReferenceToObject(item, "stats", daemon->stats);
 }
 
 /* A negative value is unknown and becomes null. */
-static bool add_seconds(cJSON *json, const char *name, double seconds)
+static void add_seconds(cJSON *json, const char *name, double seconds)
 {
-    return seconds >= 0 ? cJSON_AddNumberToObject(json, name, seconds) != NULL
-                        : cJSON_AddNullToObject(json, name) != NULL;
+    if (seconds >= 0)
+        cJSON_AddNumberToObject(json, name, seconds);
+    else
+        cJSON_AddNullToObject(json, name);
 }
 
 cJSON *overview_json(const struct overview *overview)
 {
     cJSON *json = cJSON_CreateObject();
-    cJSON *attempts = json ? cJSON_AddArrayToObject(json, "attempts") : NULL;
-    cJSON *daemons = json ? cJSON_AddArrayToObject(json, "daemons") : NULL;
-    bool ok = attempts && daemons && add_counts(json, overview) &&
-              cJSON_AddBoolToObject(json, "paused", overview->paused) &&
-              (overview->paused_s < 0 ||
-               cJSON_AddNumberToObject(json, "paused_s", overview->paused_s)) &&
-              add_seconds(json, "oldest_s", overview->oldest_s) &&
-              add_seconds(json, "next_delayed_s", overview->next_s) &&
-              (!*overview->alone_owner ||
-               cJSON_AddStringToObject(json, "alone_owner", overview->alone_owner));
-    for (int i = 1; i < OVERVIEW_ATTEMPTS && ok; i++)
+    cJSON *attempts = cJSON_AddArrayToObject(json, "attempts");
+    cJSON *daemons = cJSON_AddArrayToObject(json, "daemons");
+    for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
+        cJSON_AddNumberToObject(json, counts[i].name, (double)overview->counts[i]);
+    cJSON_AddBoolToObject(json, "paused", overview->paused);
+    if (overview->paused_s >= 0)
+        cJSON_AddNumberToObject(json, "paused_s", overview->paused_s);
+    add_seconds(json, "oldest_s", overview->oldest_s);
+    add_seconds(json, "next_delayed_s", overview->next_s);
+    if (*overview->alone_owner)
+        cJSON_AddStringToObject(json, "alone_owner", overview->alone_owner);
+    for (int i = 1; i < OVERVIEW_ATTEMPTS; i++)
         cJSON_AddItemToArray(attempts, cJSON_CreateNumber((double)overview->attempts[i]));
-    for (size_t i = 0; i < overview->daemon_count && ok; i++)
-        ok = add_daemon(daemons, &overview->daemons[i]);
-    if (ok)
-        return json;
-    cJSON_Delete(json); /* uncovered: gone */
-    return NULL;
+    for (size_t i = 0; i < overview->daemon_count; i++)
+        add_daemon(daemons, &overview->daemons[i]);
+    return json;
 }

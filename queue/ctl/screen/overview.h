@@ -24,15 +24,20 @@ struct overview_daemon {
     cJSON *stats;                  /* its last published statistics (PROTOCOL.md), or NULL */
 };
 
+/* The counts of jobs and results; EXPIRED: expired leases that no REAP has taken yet. */
+enum overview_count {
+    OVERVIEW_WAITING, OVERVIEW_LEASED, OVERVIEW_EXPIRED, OVERVIEW_DELAYED, OVERVIEW_ALONE,
+    OVERVIEW_DEAD, OVERVIEW_RESULTS, OVERVIEW_COUNTS
+};
+
 struct overview {
-    long long waiting, delayed, alone, leased, dead, results;
+    long long counts[OVERVIEW_COUNTS];
     double oldest_s;      /* age of the next job; negative: unknown, it has no `pushed` */
     bool paused;
     double paused_s;      /* time left of the pause; negative: no limit */
     double next_s;        /* until the next delayed job; negative: none */
     long long attempts[OVERVIEW_ATTEMPTS]; /* leased jobs: [0] unknown, [n] on attempt n; the last
                                               element also counts later attempts */
-    long long expired;    /* expired leases that no REAP has taken yet */
     char alone_owner[INSTANCE_BYTES_MAX]; /* the daemon that runs jobs alone; "": none */
     struct overview_daemon *daemons;
     size_t daemon_count;

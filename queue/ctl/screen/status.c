@@ -9,35 +9,36 @@
 
 static void print_queue(const struct overview *overview)
 {
+    const long long *counts = overview->counts;
     char count[SHOW_BYTES], age[SHOW_BYTES];
     if (overview->paused && overview->paused_s >= 0)
         out_line("paused     daemons fetch no jobs for another %s",
                  show_age(overview->paused_s, age));
     else if (overview->paused)
         out_line("paused     daemons fetch no jobs until gpuimgctl resume");
-    out_put("waiting    %s", show_count((double)overview->waiting, count));
+    out_put("waiting    %s", show_count((double)counts[OVERVIEW_WAITING], count));
     if (overview->oldest_s >= 0)
         out_put(", the next one for %s", show_age(overview->oldest_s, age));
     out_end();
-    out_put("running    %s", show_count((double)overview->leased, count));
+    out_put("running    %s", show_count((double)counts[OVERVIEW_LEASED], count));
     for (int i = 2; i < OVERVIEW_ATTEMPTS; i++)
         if (overview->attempts[i] > 0)
             out_put(", %s on attempt %d%s", show_count((double)overview->attempts[i], count), i,
                     i == OVERVIEW_ATTEMPTS - 1 ? " or later" : "");
-    if (overview->expired > 0)
-        out_put(", %s whose daemon was lost", show_count((double)overview->expired, count));
+    if (counts[OVERVIEW_EXPIRED] > 0)
+        out_put(", %s whose daemon was lost", show_count((double)counts[OVERVIEW_EXPIRED], count));
     out_end();
-    out_put("delayed    %s", show_count((double)overview->delayed, count));
+    out_put("delayed    %s", show_count((double)counts[OVERVIEW_DELAYED], count));
     if (overview->next_s >= 0)
         out_put(", the next one in %s", show_age(overview->next_s, age));
     out_end();
-    out_put("alone      %s", show_count((double)overview->alone, count));
-    if (overview->alone > 0 || *overview->alone_owner)
+    out_put("alone      %s", show_count((double)counts[OVERVIEW_ALONE], count));
+    if (counts[OVERVIEW_ALONE] > 0 || *overview->alone_owner)
         out_put(" on their last attempt, run one at a time");
     out_end();
-    out_line("dead       %s%s", show_count((double)overview->dead, count),
-             overview->dead > 0 ? " (gpuimgctl dead list)" : "");
-    out_line("results    %s not yet read", show_count((double)overview->results, count));
+    out_line("dead       %s%s", show_count((double)counts[OVERVIEW_DEAD], count),
+             counts[OVERVIEW_DEAD] > 0 ? " (gpuimgctl dead list)" : "");
+    out_line("results    %s not yet read", show_count((double)counts[OVERVIEW_RESULTS], count));
 }
 
 static void print_daemon(const struct overview_daemon *daemon)

@@ -129,13 +129,13 @@ static void show(const struct top *top)
 
 static void draw_queue(const struct top *top, const struct overview *overview)
 {
-    const struct { const char *name; long long count; } rows[] = {
-        {"waiting", overview->waiting}, {"running", overview->leased},
-        {"delayed", overview->delayed}, {"alone", overview->alone},
-        {"dead", overview->dead},       {"results", overview->results}};
+    static const char *const names[OVERVIEW_COUNTS] = {
+        "waiting", "running", NULL, "delayed", "alone", "dead", "results"};
     char text[SHOW_BYTES];
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        out_put("%s%s %s", i ? "   " : "", rows[i].name, show_count((double)rows[i].count, text));
+    for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
+        if (names[i])
+            out_put("%s%s %s", i ? "   " : "", names[i],
+                    show_count((double)overview->counts[i], text));
     if (overview->paused)
         out_put("   PAUSED");
     end_line(top);
