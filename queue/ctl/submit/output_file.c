@@ -2,13 +2,62 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "conf/replace.h"
 
 #define NAME_BYTES 48
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+struct name {
+    const char *name, *image; /* in `text` */
+    char text[];
+};
+
+static int order(const void *a, const void *b)
+{
+    return strcmp(((const struct name *)a)->name, ((const struct name *)b)->name);
+}
+
+const char *output_names_find(const struct output_names *names, const char *name)
+{
+    const struct name key = {.name = name};
+    struct name *const *found = tfind(&key, &names->tree, order);
+    return found ? (*found)->image : NULL;
+}
+
+bool output_names_add(struct output_names *names, const char *name, const char *image)
+{
+    size_t length = strlen(name) + 1, bytes = length + strlen(image) + 1;
+    if (names->count == OUTPUT_NAMES_MAX || names->bytes + bytes > OUTPUT_NAMES_BYTES_MAX)
+        return false; /* uncovered: gone */
+    struct name *added = malloc(sizeof *added + bytes);
+    if (!added) /* uncovered: gone */
+        return false;
+    added->name = memcpy(added->text, name, length);
+    added->image = strcpy(added->text + length, image);
+    struct name *const *at = tsearch(added, &names->tree, order);
+    if (!at || *at != added) { /* out of memory, or known */
+        free(added);
+        return at != NULL;
+    }
+    names->bytes += bytes;
+    names->count++;
+    return true;
+}
+
+void output_names_clear(struct output_names *names)
+{
+    tdestroy(names->tree, free);
+    *names = (struct output_names){0};
+}
+
+/* ---- rules --------------------------------------------------------------------------------- */
 
 /* Writes "device:inode" of the file, the key of the table of images. */
 static bool name_file(const char *path, char name[NAME_BYTES])
@@ -21,11 +70,11 @@ static bool name_file(const char *path, char name[NAME_BYTES])
     return true;
 }
 
-bool output_file_add_input(struct output_file_rules *rules, const char *path)
+void output_file_add_input(struct output_file_rules *rules, const char *path)
 {
     char name[NAME_BYTES];
-    return name_file(path, name) && (output_names_find(&rules->inputs, name) ||
-                                     output_names_add(&rules->inputs, name, path));
+    if (name_file(path, name))
+        output_names_add(&rules->inputs, name, path);
 }
 
 const char *output_file_input(const struct output_file_rules *rules, const char *path)

@@ -11,15 +11,30 @@
 #include <stddef.h>
 
 #include "conf/status.h"
-#include "queue/ctl/submit/output_names.h"
+
+/* Standard input may name any number of images. With its nodes, a full map takes 200 MiB. */
+#define OUTPUT_NAMES_MAX       1000000u
+#define OUTPUT_NAMES_BYTES_MAX (128u << 20)
+
+/* A map from the names of outputs or files to images. */
+struct output_names {
+    void *tree; /* of tsearch(3) */
+    size_t count, bytes;
+};
+
+/* The image whose output has the name; NULL: none. Valid until the next output_names_add. */
+const char *output_names_find(const struct output_names *names, const char *name);
+/* Adds a name. Returns false if the map is full or out of memory. */
+bool output_names_add(struct output_names *names, const char *name, const char *image);
+void output_names_clear(struct output_names *names); /* idempotent */
 
 struct output_file_rules {
     struct output_names inputs; /* the images known so far; free with output_names_clear */
     bool force;
 };
 
-/* Adds an image to protect. Returns false if the table is full or the file does not exist. */
-bool output_file_add_input(struct output_file_rules *rules, const char *path);
+/* Adds an image to protect, if the file exists and the map is not full. */
+void output_file_add_input(struct output_file_rules *rules, const char *path);
 /* The known image that the path leads to; NULL: none. Valid until the next
  * output_file_add_input. */
 const char *output_file_input(const struct output_file_rules *rules, const char *path);

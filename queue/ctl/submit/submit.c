@@ -13,7 +13,6 @@
 #include "queue/ctl/screen/overview.h"
 #include "queue/ctl/show.h"
 #include "queue/ctl/submit/key_transfer.h"
-#include "queue/ctl/submit/output_names.h"
 #include "queue/ctl/submit/result_reader.h"
 #include "queue/ctl/submit/output_file.h"
 #include "queue/ctl/submit/job_template.h"
