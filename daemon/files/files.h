@@ -15,7 +15,6 @@
 #define GPUIMGD_DAEMON_FILES_FILES_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "conf/status.h"

@@ -10,7 +10,6 @@
 #ifndef GPUIMGD_DAEMON_PIPELINE_DISK_H
 #define GPUIMGD_DAEMON_PIPELINE_DISK_H
 
-#include <stdatomic.h>
 
 #include <uv.h>
 

@@ -27,7 +27,6 @@
 #include "gpu/engine/engine.h"
 #include "gpu/plan/plan.h"
 #include "queue/job/job.h"
-#include "queue/job/label.h"
 #include "queue/lease/queue.h"
 
 #define CLOCK_STANDS UINT64_MAX /* a deadline_ns: the clock of timeout_s is stopped */

@@ -9,7 +9,6 @@
 #define GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
 
 #include "conf/limits.h"
-#include "conf/status.h"
 #include "daemon/telemetry/metrics.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
