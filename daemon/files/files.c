@@ -4,13 +4,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "conf/limits.h"
@@ -53,12 +51,8 @@ static int step_into(int folder, const char *name, size_t length, bool make)
 {
     int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     char part[NAME_MAX + 1];
-    if (length > NAME_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    if (is_no_name(name, length)) {
-        errno = EXDEV; /* openat2 has this errno for paths that leave the root */
+    if (length > NAME_MAX || is_no_name(name, length)) {
+        errno = length > NAME_MAX ? ENAMETOOLONG : EXDEV;
         return -1;
     }
     memcpy(part, name, length);
@@ -69,42 +63,37 @@ static int step_into(int folder, const char *name, size_t length, bool make)
     return next;
 }
 
-/* Opens the parent folder of path below root, one component at a time. make: create missing
- * folders. Sets *name to the last component. Returns a descriptor, or -1 with errno. */
+/* Finds the parent folder of path below root, one component at a time: O_NOFOLLOW alone checks only
+ * the last component, and openat2 does not exist in the service (RestrictSUIDSGID= hides it). make:
+ * create missing folders. Sets *name to the last component. Returns root if path has no other
+ * component, else a new descriptor, or -1 with errno. */
 static int walk_to_parent(int root, const char *path, bool make, const char **name)
 {
-    int folder = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const char *at = path;
-    for (const char *slash; folder >= 0 && (slash = strchr(at, '/')); at = slash + 1) {
-        int next = step_into(folder, at, (size_t)(slash - at), make);
-        close_keep_errno(folder);
+    int folder = root;
+    *name = path;
+    for (const char *slash; folder >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
+        int next = step_into(folder, *name, (size_t)(slash - *name), make);
+        if (folder != root)
+            close_keep_errno(folder);
         folder = next;
     }
-    if (folder >= 0 && is_no_name(at, strlen(at))) {
-        close(folder);
-        errno = EXDEV;
-        folder = -1;
+    if (folder >= 0 && is_no_name(*name, strlen(*name))) {
+        if (folder != root)
+            close(folder);
+        errno = EXDEV; /* as for a path that leaves the root */
+        return -1;
     }
-    *name = at;
     return folder;
 }
 
-/* Opens path below root by openat2. EPERM: a seccomp filter without openat2; walk then, too. */
+/* Opens path below root. Returns a descriptor, or -1 with errno. */
 static int open_beneath(int root, const char *path, int flags)
 {
-    struct open_how how = {
-        .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-    };
-    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
-        return fd;
     const char *name;
     int folder = walk_to_parent(root, path, false, &name);
-    if (folder < 0)
-        return -1;
-    fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
-    close_keep_errno(folder);
+    int fd = folder >= 0 ? openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (folder != root)
+        close_keep_errno(folder);
     return fd;
 }
 
@@ -447,30 +436,15 @@ static enum status output_error(struct files_output *output, const char *step,
                      output->path, step, strerror(reason), whose(reason, output->user, text));
 }
 
-/* Opens the folder of an output and creates it if it is missing. Returns a descriptor, or -1 with
- * errno. */
+/* Opens the folder of an output and creates it if it is missing. Returns output_root itself, a new
+ * descriptor, or -1 with errno. */
 static int open_parent(const struct files *files, const char *path, const char **name)
 {
-    char folder[JOB_PATH_BYTES_MAX + 1];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    *name = slash ? slash + 1 : path;
-    if (is_no_name(*name, strlen(*name)) || length >= sizeof folder) {
-        errno = length >= sizeof folder ? ENAMETOOLONG : EXDEV;
-        return -1;
-    }
-    if (!slash)
-        return files->output_root;
-    memcpy(folder, path, length);
-    folder[length] = '\0';
-    int fd = open_beneath(files->output_root, folder, O_RDONLY | O_DIRECTORY);
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    int made = walk_to_parent(files->output_root, path, true, name);
-    if (made < 0)
-        return -1;
-    fd = openat(made, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    close_keep_errno(made);
+    int folder = walk_to_parent(files->output_root, path, true, name);
+    if (folder < 0 || folder == files->output_root)
+        return folder;
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* unlike O_PATH, for fsync */
+    close_keep_errno(folder);
     return fd;
 }
 

@@ -2,8 +2,8 @@
  * files.h - reads inputs below input_root and writes outputs below output_root.
  *
  * Paths come from jobs and are hostile. They are relative, and the job parser has checked their
- * syntax. They are resolved below the root without symbolic links: by openat2 with RESOLVE_BENEATH,
- * or by openat with O_NOFOLLOW per component if the kernel lacks openat2.
+ * syntax. They are resolved below the root without symbolic links, by openat with O_NOFOLLOW per
+ * component.
  *
  * An output is written to a temporary file and renamed into place when it is complete. The folder
  * for temporary files is output_root/.gpuimgd, or the target's folder if that is on another
