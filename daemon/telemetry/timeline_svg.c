@@ -102,33 +102,36 @@ static void write_escaped(FILE *file, const char *text)
     }
 }
 
+/* Writes a text. x: its left end, or its middle (class m) or right end (class r). */
+static void put_text(FILE *file, const char *class, double x, double y, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+static void put_text(FILE *file, const char *class, double x, double y, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(file, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
+    write_escaped(file, text);
+    fputs("</text>\n", file);
+}
+
 static void section(struct drawing *drawing, const char *name)
 {
     drawing->y += SECTION;
-    fprintf(drawing->file, "<text class=\"s\" x=\"12\" y=\"%.0f\">%s</text>\n", drawing->y - 8,
-            name);
+    put_text(drawing->file, "s", 12, drawing->y - 8, "%s", name);
 }
 
 /* Draws the background and the name of the next row; returns its y. */
-static double row(struct drawing *drawing, double height, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static double row(struct drawing *drawing, double height, const char *format, ...)
+static double row(struct drawing *drawing, double height, const char *name, double percent)
 {
-    char name[64];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
-    va_end(args);
     double y = drawing->y;
     fprintf(drawing->ground,
             "<rect class=\"lane\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n", LEFT, y,
             PLOT, height);
-    if (*name) {
-        fprintf(drawing->file, "<text class=\"d r\" x=\"%d\" y=\"%.1f\">", LEFT - 8,
-                y + height / 2 + 4);
-        write_escaped(drawing->file, name);
-        fputs("</text>\n", drawing->file);
-    }
+    put_text(drawing->file, "d r", LEFT - 8, y + height / 2 + 4, percent < 0 ? "%s" : "%s %.0f%%",
+             name, percent);
     drawing->y += height + GAP;
     return y;
 }
@@ -137,26 +140,27 @@ static void more(struct drawing *drawing, uint32_t left, const char *what)
 {
     if (left == 0)
         return;
-    fprintf(drawing->file, "<text class=\"d\" x=\"%d\" y=\"%.1f\">and %u more %s</text>\n", LEFT,
-            drawing->y + 11, left, what);
+    put_text(drawing->file, "d", LEFT, drawing->y + 11, "and %u more %s", left, what);
     drawing->y += 16;
 }
 
-/* Draws a rectangle and opens its tooltip; the caller writes the tooltip and calls end_box. Returns
- * the width. */
-static double begin_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
-                        uint64_t end_ns, double y, double height)
+/* Draws a rectangle with a tooltip; returns its width. */
+static double put_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
+                      uint64_t end_ns, double y, double height, const char *tip, ...)
+    __attribute__((format(printf, 7, 8)));
+static double put_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
+                      uint64_t end_ns, double y, double height, const char *tip, ...)
 {
     double from = column(drawing, begin_ns), width = column(drawing, end_ns) - from;
+    va_list args;
     fprintf(drawing->file,
             "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"><title>",
             class, from, y, width > 0.5 ? width : 0.5, height);
-    return width;
-}
-
-static void end_box(struct drawing *drawing)
-{
+    va_start(args, tip);
+    vfprintf(drawing->file, tip, args);
+    va_end(args);
     fputs("</title></rect>\n", drawing->file);
+    return width;
 }
 
 /* ---- slices --------------------------------------------------------------------------------- */
@@ -173,13 +177,15 @@ static bool track_y(const struct drawing *drawing, uint16_t track, double *y)
     return true;
 }
 
-static void slice_tip(struct drawing *drawing, const struct trace_job *job,
-                      const struct trace_slice *slice)
+static double slice_box(struct drawing *drawing, const struct trace_job *job,
+                        const struct trace_slice *slice, double y, double height)
 {
-    fprintf(drawing->file, "job %" PRIu64 ": %s %.3f ms", job->number, trace_names[slice->what],
-            MS(slice->end_ns - slice->begin_ns));
+    char size[32] = "";
     if (job->width > 0)
-        fprintf(drawing->file, " (%u x %u)", job->width, job->height);
+        snprintf(size, sizeof size, " (%u x %u)", job->width, job->height);
+    return put_box(drawing, trace_names[slice->what], slice->begin_ns, slice->end_ns, y, height,
+                   "job %" PRIu64 ": %s %.3f ms%s", job->number, trace_names[slice->what],
+                   MS(slice->end_ns - slice->begin_ns), size);
 }
 
 static void draw_slice(struct drawing *drawing, const struct trace_job *job,
@@ -189,10 +195,7 @@ static void draw_slice(struct drawing *drawing, const struct trace_job *job,
     if (!in_window(drawing, slice->begin_ns, slice->end_ns) ||
         !track_y(drawing, slice->track, &y))
         return;
-    double width =
-        begin_box(drawing, trace_names[slice->what], slice->begin_ns, slice->end_ns, y, ROW);
-    slice_tip(drawing, job, slice);
-    end_box(drawing);
+    double width = slice_box(drawing, job, slice, y, ROW);
     char label[48];
     int digits = snprintf(label, sizeof label, "%" PRIu64, job->number);
     if (width < digits * DIGIT + 4)
@@ -210,18 +213,12 @@ static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint
     if (lane >= drawing->lanes)
         return;
     double y = drawing->lane_y + lane * (LANE + 1);
-    begin_box(drawing, "lane", job->begin_ns, job->end_ns, y, LANE);
-    fprintf(drawing->file, "job %" PRIu64 ", attempt %u: %s, %.3f ms", job->number, job->attempt,
-            job->end, MS(job->end_ns - job->begin_ns));
-    end_box(drawing);
-    for (uint32_t s = 0; s < job->count; s++) {
-        const struct trace_slice *slice = &job->slices[s];
-        if (!in_window(drawing, slice->begin_ns, slice->end_ns))
-            continue;
-        begin_box(drawing, trace_names[slice->what], slice->begin_ns, slice->end_ns, y, LANE);
-        slice_tip(drawing, job, slice);
-        end_box(drawing);
-    }
+    put_box(drawing, "lane", job->begin_ns, job->end_ns, y, LANE,
+            "job %" PRIu64 ", attempt %u: %s, %.3f ms", job->number, job->attempt, job->end,
+            MS(job->end_ns - job->begin_ns));
+    for (uint32_t s = 0; s < job->count; s++)
+        if (in_window(drawing, job->slices[s].begin_ns, job->slices[s].end_ns))
+            slice_box(drawing, job, &job->slices[s], y, LANE);
 }
 
 /* Each job is one group: when the mouse is over a job, the style dims all other groups. */
@@ -294,29 +291,27 @@ static void draw_together(struct drawing *drawing, uint32_t device)
         size_t count = unite(drawing, device, kinds[k].what);
         double own = sum_ns(spans, count), y;
         sum += own;
-        y = row(drawing, LANE + 3, "%s %.0f%%", kinds[k].name, 100 * own / window_ns(drawing));
-        for (size_t i = 0; i < count; i++) {
-            begin_box(drawing, trace_names[kinds[k].what], spans[i].begin_ns, spans[i].end_ns, y,
-                      LANE + 3);
-            fprintf(drawing->file, "%s, %.3f ms", kinds[k].name,
+        y = row(drawing, LANE + 3, kinds[k].name, 100 * own / window_ns(drawing));
+        for (size_t i = 0; i < count; i++)
+            put_box(drawing, trace_names[kinds[k].what], spans[i].begin_ns, spans[i].end_ns, y,
+                    LANE + 3, "%s, %.3f ms", kinds[k].name,
                     MS(spans[i].end_ns - spans[i].begin_ns));
-            end_box(drawing);
-        }
     }
     double any = sum_ns(spans, unite(drawing, device, TRACE_WHATS));
-    fprintf(drawing->file,
-            "<text class=\"d\" x=\"%d\" y=\"%.1f\">busy %.0f%% of the time; overlap %.2f "
-            "(1: never two at a time, 3: uploads, kernels and downloads always at once)</text>\n",
-            LEFT + 4, drawing->y + 12, 100 * any / window_ns(drawing), any > 0 ? sum / any : 0);
+    put_text(drawing->file, "d", LEFT + 4, drawing->y + 12,
+             "busy %.0f%% of the time; overlap %.2f (1: never two at a time, 3: uploads, kernels "
+             "and downloads always at once)", 100 * any / window_ns(drawing),
+             any > 0 ? sum / any : 0);
     drawing->y += 18;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* The busy time of a track within the window. */
-static double at_work_ns(const struct drawing *drawing, uint16_t track)
+/* Draws the row of a worker or a stream, with the share of the window in which it was busy. */
+static void track_row(struct drawing *drawing, const char *kind, uint32_t number, uint16_t track)
 {
     double sum = 0;
+    char name[32];
     for (size_t i = 0; i < drawing->jobs; i++) {
         const struct trace_job *job = drawing->scene->jobs[i];
         for (uint32_t s = 0; s < job->count; s++)
@@ -324,7 +319,8 @@ static double at_work_ns(const struct drawing *drawing, uint16_t track)
                 sum += column(drawing, job->slices[s].end_ns) -
                        column(drawing, job->slices[s].begin_ns);
     }
-    return sum / PLOT * window_ns(drawing);
+    snprintf(name, sizeof name, "%s %u ", kind, number);
+    row(drawing, ROW, name, 100 * sum / PLOT);
 }
 
 static void lay_workers(struct drawing *drawing)
@@ -334,8 +330,7 @@ static void lay_workers(struct drawing *drawing)
     section(drawing, "Workers");
     drawing->worker_y = drawing->y;
     for (uint32_t i = 0; i < drawing->workers; i++)
-        row(drawing, ROW, "worker %u  %.0f%%", i,
-            100 * at_work_ns(drawing, TRACE_ON_WORKER(i)) / window_ns(drawing));
+        track_row(drawing, "worker", i, TRACE_ON_WORKER(i));
     more(drawing, all - drawing->workers, "workers");
 }
 
@@ -347,8 +342,7 @@ static void lay_devices(struct drawing *drawing)
         section(drawing, config->names[d]);
         drawing->stream_y[d] = drawing->y;
         for (uint32_t s = 0; s < drawing->streams; s++)
-            row(drawing, ROW, "stream %u  %.0f%%", s,
-                100 * at_work_ns(drawing, TRACE_ON_STREAM(d, s)) / window_ns(drawing));
+            track_row(drawing, "stream", s, TRACE_ON_STREAM(d, s));
         more(drawing, config->streams - drawing->streams, "streams");
         draw_together(drawing, d);
     }
@@ -406,7 +400,7 @@ static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
         most = points[i].value > most ? points[i].value : most;
     if (most == 0)
         return;
-    double y = row(drawing, CURVE, "%s", name), floor_y = y + CURVE, last = LEFT + PLOT;
+    double y = row(drawing, CURVE, name, -1), floor_y = y + CURVE, last = LEFT + PLOT;
     double scale = (CURVE - 4) / (double)most;
     fprintf(drawing->file, "<path class=\"curve\" d=\"M%.1f %.1f",
             column(drawing, points[0].at_ns), floor_y);
@@ -414,12 +408,11 @@ static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
         fprintf(drawing->file, "V%.1fH%.1f", floor_y - scale * (double)points[i].value,
                 i + 1 < count ? column(drawing, points[i + 1].at_ns) : last);
     fprintf(drawing->file, "V%.1fZ\"/>", floor_y);
-    fprintf(drawing->file, "<text class=\"d r\" x=\"%d\" y=\"%.1f\">max: ", LEFT - 8,
-            y + CURVE / 2.0 + 18);
     if (pinned)
-        fprintf(drawing->file, "%.1f MB</text>\n", (double)most / 1e6);
+        put_text(drawing->file, "d r", LEFT - 8, y + CURVE / 2.0 + 18, "max: %.1f MB",
+                 (double)most / 1e6);
     else
-        fprintf(drawing->file, "%" PRIu64 "</text>\n", most);
+        put_text(drawing->file, "d r", LEFT - 8, y + CURVE / 2.0 + 18, "max: %" PRIu64, most);
 }
 
 /* ---- frame ---------------------------------------------------------------------------------- */
@@ -438,10 +431,8 @@ static void draw_axis(struct drawing *drawing, double top, double bottom)
     const char *name = step >= 1e9 ? "s" : step >= 1e6 ? "ms" : "us";
     for (double at = 0; at <= whole_ns; at += step) {
         double x = LEFT + PLOT * at / whole_ns;
-        fprintf(drawing->ground,
-                "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>"
-                "<text class=\"d m\" x=\"%.1f\" y=\"%.1f\">%g%s%s</text>\n",
-                x, top, bottom, x, top - 5, at / unit, at == 0 ? "" : " ", at == 0 ? "" : name);
+        fprintf(drawing->ground, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", x, top, bottom);
+        put_text(drawing->ground, "d m", x, top - 5, at == 0 ? "0" : "%g %s", at / unit, name);
     }
 }
 
@@ -466,10 +457,9 @@ static void draw_legend(FILE *file, bool devices)
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         if (entries[i].device && !devices)
             continue;
-        fprintf(file,
-                "<rect class=\"%s\" x=\"%d\" y=\"60\" width=\"12\" height=\"12\"/>"
-                "<text x=\"%d\" y=\"70\">%s</text>\n",
-                entries[i].class, x, x + 17, entries[i].text);
+        fprintf(file, "<rect class=\"%s\" x=\"%d\" y=\"60\" width=\"12\" height=\"12\"/>",
+                entries[i].class, x);
+        put_text(file, "", x + 17, 70, "%s", entries[i].text);
         x += entries[i].width;
     }
 }
@@ -478,32 +468,27 @@ static void draw_title(const struct drawing *drawing)
 {
     const struct timeline_scene *scene = drawing->scene;
     const struct trace_config *config = scene->config;
-    FILE *file = drawing->file;
-    fputs("<text class=\"h\" x=\"12\" y=\"26\">", file);
-    write_escaped(file, "gpuimgd " GPUIMGD_VERSION " on ");
-    write_escaped(file, config->engine);
-    fputs("</text>\n<text class=\"d\" x=\"12\" y=\"46\">", file);
-    write_escaped(file, config->daemon);
+    char chosen[80] = "", undrawn[80] = "";
+    put_text(drawing->file, "h", 12, 26, "gpuimgd " GPUIMGD_VERSION " on %s", config->engine);
     if (scene->job_count == 0) {
-        fputs(": no job has ended yet</text>\n", file);
+        put_text(drawing->file, "d", 12, 46, "%s: no job has ended yet", config->daemon);
         return;
     }
     double length_s = MS(scene->end_ns - scene->begin_ns) / 1e3;
     size_t ended = 0;
     for (size_t i = 0; i < scene->job_count; i++)
         ended += scene->jobs[i]->end_ns <= scene->end_ns;
-    fprintf(file,
-            ": the busiest %.4g ms, from %.3f s after its start; %zu jobs ended in it, %.1f "
-            "per second",
-            length_s * 1e3, MS(scene->begin_ns - config->origin_ns) / 1e3, ended,
-            (double)ended / length_s);
     if (scene->jobs_ended > scene->jobs_kept)
-        fprintf(file, "; chosen among the last %zu of %" PRIu64 " jobs", scene->jobs_kept,
-                scene->jobs_ended);
+        snprintf(chosen, sizeof chosen, "; chosen among the last %zu of %" PRIu64 " jobs",
+                 scene->jobs_kept, scene->jobs_ended);
     if (scene->job_count > drawing->jobs)
-        fprintf(file, "; %zu more jobs of the window are not drawn",
-                scene->job_count - drawing->jobs);
-    fputs("</text>\n", file);
+        snprintf(undrawn, sizeof undrawn, "; %zu more jobs of the window are not drawn",
+                 scene->job_count - drawing->jobs);
+    put_text(drawing->file, "d", 12, 46,
+             "%s: the busiest %.4g ms, from %.3f s after its start; %zu jobs ended in it, %.1f per "
+             "second%s%s", config->daemon, length_s * 1e3,
+             MS(scene->begin_ns - config->origin_ns) / 1e3, ended, (double)ended / length_s,
+             chosen, undrawn);
 }
 
 static void draw_all(struct drawing *drawing)
