@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/telemetry/chrome.h"
 #include "daemon/telemetry/timeline.h"
 
-/* The thread polls the ring at this interval: waking it for each job would cost more. */
-#define LOOK_NS 50000000ull
+/* The thread polls at this interval: waking it for each job would cost more. */
+#define LOOK_NS 50000000
 /* LOOK_NS at 40,000 jobs per second; about 1 MiB. */
 #define RING_JOBS 2048
 
@@ -31,10 +30,7 @@ struct trace {
     struct chrome *chrome;     /* NULL: option trace is "" */
     struct timeline *timeline; /* NULL: option timeline is "" */
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wanted;
-    bool stopping;               /* guarded by lock */
-    bool draw;                   /* guarded by lock */
+    atomic_bool stopping, draw;  /* the thread looks at them after each rest */
     uint64_t missed;             /* jobs that found the ring full; loop thread only */
     _Atomic uint64_t put, taken; /* jobs written by the loop, jobs read by the thread */
     struct trace_job ring[RING_JOBS];
@@ -71,29 +67,13 @@ static void take_jobs(struct trace *trace)
     }
 }
 
-/* Sleeps for LOOK_NS, or until trace_draw or trace_close. false: the thread must end. */
-static bool rest(struct trace *trace, bool *draw)
-{
-    struct timespec until;
-    uint64_t until_ns = clock_now_ns() + LOOK_NS;
-    until.tv_sec = (time_t)(until_ns / NS_PER_S);
-    until.tv_nsec = (long)(until_ns % NS_PER_S);
-    pthread_mutex_lock(&trace->lock);
-    int result = 0;
-    while (!trace->stopping && !trace->draw && result == 0)
-        result = pthread_cond_timedwait(&trace->wanted, &trace->lock, &until);
-    bool on = !trace->stopping;
-    *draw = trace->draw;
-    trace->draw = false;
-    pthread_mutex_unlock(&trace->lock);
-    return on;
-}
-
 static void *trace_main(void *argument)
 {
     struct trace *trace = argument;
-    for (bool on = true, draw; on;) {
-        on = rest(trace, &draw);
+    for (bool on = true; on;) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        on = !atomic_load(&trace->stopping);
+        bool draw = atomic_exchange(&trace->draw, false);
         take_jobs(trace);
         if (trace->chrome)
             chrome_flush(trace->chrome);
@@ -118,20 +98,14 @@ void trace_put(struct trace *trace, const struct trace_job *job)
 
 void trace_draw(struct trace *trace)
 {
-    if (!trace)
-        return;
-    pthread_mutex_lock(&trace->lock);
-    trace->draw = true;
-    pthread_cond_signal(&trace->wanted);
-    pthread_mutex_unlock(&trace->lock);
+    if (trace)
+        atomic_store(&trace->draw, true);
 }
 
 static void trace_free(struct trace *trace)
 {
     chrome_close(trace->chrome, trace->missed);
     timeline_close(trace->timeline);
-    pthread_cond_destroy(&trace->wanted);
-    pthread_mutex_destroy(&trace->lock);
     free(trace);
 }
 
@@ -142,12 +116,6 @@ enum status trace_open(const struct trace_config *config, struct trace **result,
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the trace");
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&trace->wanted, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&trace->lock, NULL);
     trace->config = *config;
     if (*config->chrome)
         status = chrome_open(&trace->config, &trace->chrome, error);
@@ -167,10 +135,7 @@ void trace_close(struct trace *trace)
 {
     if (!trace)
         return;
-    pthread_mutex_lock(&trace->lock);
-    trace->stopping = true;
-    pthread_cond_signal(&trace->wanted);
-    pthread_mutex_unlock(&trace->lock);
+    atomic_store(&trace->stopping, true);
     pthread_join(trace->thread, NULL);
     if (trace->missed > 0)
         log_warning("trace: %" PRIu64 " jobs are missing: the disk was too slow", trace->missed);
