@@ -57,38 +57,28 @@ enum outcome {
  * stages after it.
  */
 #define JOB_RUN_AT(stage) (1u << STAGE_##stage)
+/* The moves of a stage that a worker runs. A job can end at any stage: it goes to ACK. */
+#define JOB_RUN_WORKED(MOVE, stage, next, back)                                                    \
+    MOVE(stage, LOOP, WORKER, JOB_RUN_AT(stage))                                                   \
+    MOVE(stage, LOOP, LOOP, JOB_RUN_AT(next) | JOB_RUN_AT(ACK))                                    \
+    MOVE(stage, WORKER, LOOP, back)                                                                \
+    MOVE(stage, WORKER, ZOMBIE, JOB_RUN_AT(stage))                                                 \
+    MOVE(stage, ZOMBIE, NONE, JOB_RUN_AT(ASK))
 #define JOB_RUN_MOVES(MOVE)                                                                        \
     /* A new lease takes a free slot. A job with an error goes directly to ACK. */                 \
     MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                    \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
-    /* A job can end at any stage: it goes to ACK. */                                              \
-    MOVE(READ, LOOP, WORKER, JOB_RUN_AT(READ))                                                     \
-    MOVE(READ, LOOP, LOOP, JOB_RUN_AT(ADMIT) | JOB_RUN_AT(ACK))                                    \
     /* A worker can take a small job through several stages; it returns at the last one. */        \
-    MOVE(READ, WORKER, LOOP,                                                                       \
-         JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))             \
-    MOVE(READ, WORKER, ZOMBIE, JOB_RUN_AT(READ))                                                   \
-    MOVE(READ, ZOMBIE, NONE, JOB_RUN_AT(ASK))                                                      \
+    JOB_RUN_WORKED(MOVE, READ, ADMIT, JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) |    \
+                                          JOB_RUN_AT(ENCODE))                                      \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
-    MOVE(DECODE, LOOP, WORKER, JOB_RUN_AT(DECODE))                                                 \
-    MOVE(DECODE, LOOP, LOOP, JOB_RUN_AT(GPU) | JOB_RUN_AT(ACK))                                    \
-    MOVE(DECODE, WORKER, LOOP, JOB_RUN_AT(DECODE))                                                 \
-    MOVE(DECODE, WORKER, ZOMBIE, JOB_RUN_AT(DECODE))                                               \
-    MOVE(DECODE, ZOMBIE, NONE, JOB_RUN_AT(ASK))                                                    \
+    JOB_RUN_WORKED(MOVE, DECODE, GPU, JOB_RUN_AT(DECODE))                                          \
     /* Workers run the CPU engine; the CUDA engine needs no worker. */                             \
-    MOVE(GPU, LOOP, WORKER, JOB_RUN_AT(GPU))                                                       \
+    JOB_RUN_WORKED(MOVE, GPU, ENCODE, JOB_RUN_AT(GPU))                                             \
     MOVE(GPU, LOOP, ENGINE, JOB_RUN_AT(GPU))                                                       \
-    MOVE(GPU, LOOP, LOOP, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(ACK))                                    \
-    MOVE(GPU, WORKER, LOOP, JOB_RUN_AT(GPU))                                                       \
-    MOVE(GPU, WORKER, ZOMBIE, JOB_RUN_AT(GPU))                                                     \
     MOVE(GPU, ENGINE, LOOP, JOB_RUN_AT(GPU))                                                       \
     MOVE(GPU, ENGINE, ZOMBIE, JOB_RUN_AT(GPU))                                                     \
-    MOVE(GPU, ZOMBIE, NONE, JOB_RUN_AT(ASK))                                                       \
-    MOVE(ENCODE, LOOP, WORKER, JOB_RUN_AT(ENCODE))                                                 \
-    MOVE(ENCODE, LOOP, LOOP, JOB_RUN_AT(ACK))                                                      \
-    MOVE(ENCODE, WORKER, LOOP, JOB_RUN_AT(ENCODE))                                                 \
-    MOVE(ENCODE, WORKER, ZOMBIE, JOB_RUN_AT(ENCODE))                                               \
-    MOVE(ENCODE, ZOMBIE, NONE, JOB_RUN_AT(ASK))                                                    \
+    JOB_RUN_WORKED(MOVE, ENCODE, ACK, JOB_RUN_AT(ENCODE))                                          \
     /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
 
