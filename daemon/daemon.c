@@ -489,18 +489,6 @@ static void say_hello(const struct daemon *daemon)
              options->namespace, options->input_root, options->output_root);
 }
 
-static void start_monitor(struct daemon *daemon)
-{
-    struct monitor_parts parts = {
-        .engine = daemon->engine,
-        .workers = daemon->workers,
-        .gpu_check = daemon->gpu_check,
-        .pipeline = daemon->pipeline,
-        .queue = daemon->queue,
-    };
-    monitor_start(daemon->monitor, &parts);
-}
-
 static void start(struct daemon *daemon)
 {
     uint64_t watchdog_ms = notify_watchdog_interval_ms();
@@ -512,7 +500,8 @@ static void start(struct daemon *daemon)
     if (watchdog_ms > 0)
         uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);
     daemon->running = true;
-    start_monitor(daemon);
+    monitor_start(daemon->monitor, daemon->engine, daemon->workers, daemon->gpu_check,
+                  daemon->pipeline, daemon->queue);
     pipeline_attach(daemon->pipeline, daemon->queue);
     queue_start(daemon->queue);
     say_hello(daemon);

@@ -19,7 +19,11 @@
 
 struct monitor {
     const struct options *options;
-    struct monitor_parts parts;
+    struct engine *engine; /* this and the following: borrowed */
+    struct workers *workers;
+    const struct gpu_check *gpu_check; /* or NULL */
+    struct pipeline *pipeline;
+    struct queue *queue;
     struct web *web; /* NULL: metrics_listen is empty */
     struct { /* the last heartbeat; all zero: none yet */
         uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
@@ -61,14 +65,14 @@ static void look_at_engine(struct snapshot *snapshot, struct engine *engine)
     }
 }
 
-static void look_at_threads(struct snapshot *snapshot, const struct monitor_parts *parts)
+static void look_at_threads(struct snapshot *snapshot, const struct monitor *monitor)
 {
-    struct workers_usage workers = workers_usage(parts->workers);
-    struct gpu_check_counts gpu_check = gpu_check_counts(parts->gpu_check);
+    struct workers_usage workers = workers_usage(monitor->workers);
+    struct gpu_check_counts gpu_check = gpu_check_counts(monitor->gpu_check);
     snapshot->workers = workers.threads;
     snapshot->workers_busy = workers.busy;
     snapshot->workers_busy_s = workers.busy_s;
-    snapshot->workers_replaced = workers_given_up(parts->workers);
+    snapshot->workers_replaced = workers_given_up(monitor->workers);
     snapshot->gpu_check_runs = gpu_check.runs;
     snapshot->gpu_check_failures = gpu_check.failures;
     snapshot->loop_cpu_s = (double)clock_thread_cpu_ns() / 1e9;
@@ -78,8 +82,7 @@ static void look_at_threads(struct snapshot *snapshot, const struct monitor_part
 static void take(struct monitor *monitor)
 {
     struct snapshot *snapshot = &monitor->snapshot;
-    const struct monitor_parts *parts = &monitor->parts;
-    const struct queue_view *view = queue_view(parts->queue);
+    const struct queue_view *view = queue_view(monitor->queue);
     snapshot->generation++;
     snapshot->taken_ns = clock_now_ns();
     snapshot->taken_s = clock_unix_s();
@@ -88,11 +91,11 @@ static void take(struct monitor *monitor)
     snapshot->results_max = monitor->options->results_max;
     snapshot->dead_max = monitor->options->dead_max;
     snapshot->images_per_s = monitor->stats.images_per_s;
-    pipeline_look(parts->pipeline, snapshot);
+    pipeline_look(monitor->pipeline, snapshot);
     look_at_queue(snapshot, view);
-    look_at_engine(snapshot, parts->engine);
-    look_at_threads(snapshot, parts);
-    snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(parts->engine);
+    look_at_engine(snapshot, monitor->engine);
+    look_at_threads(snapshot, monitor);
+    snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(monitor->engine);
     snapshot_read_process(snapshot);
 }
 
@@ -173,7 +176,7 @@ static void publish_heartbeat(struct monitor *monitor)
     char *text = status_json_heartbeat(snapshot, state);
     if (!text)
         return;
-    queue_publish(monitor->parts.queue, text, monitor->options->lease_s);
+    queue_publish(monitor->queue, text, monitor->options->lease_s);
     free(text);
     monitor->heartbeat.at_ns = snapshot->taken_ns;
     monitor->heartbeat.jobs = jobs;
@@ -262,21 +265,27 @@ struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, con
     return monitor;
 }
 
-void monitor_start(struct monitor *monitor, const struct monitor_parts *parts)
+void monitor_start(struct monitor *monitor, struct engine *engine, struct workers *workers,
+                   const struct gpu_check *gpu_check, struct pipeline *pipeline,
+                   struct queue *queue)
 {
     struct snapshot *snapshot = &monitor->snapshot;
-    uint32_t devices = engine_devices(parts->engine);
-    monitor->parts = *parts;
+    uint32_t devices = engine_devices(engine);
+    monitor->engine = engine;
+    monitor->workers = workers;
+    monitor->gpu_check = gpu_check;
+    monitor->pipeline = pipeline;
+    monitor->queue = queue;
     snapshot->device_count = devices ? devices : 1;
     for (uint32_t d = 0; d < snapshot->device_count; d++)
         text_copy(snapshot->devices[d].name, sizeof snapshot->devices[d].name,
-                  engine_name(parts->engine, d));
-    text_copy(snapshot->engine, sizeof snapshot->engine, engine_name(parts->engine, 0));
+                  engine_name(engine, d));
+    text_copy(snapshot->engine, sizeof snapshot->engine, engine_name(engine, 0));
     text_copy(snapshot->engine_description, sizeof snapshot->engine_description,
-              engine_description(parts->engine));
+              engine_description(engine));
     snapshot->in_flight_max = (uint32_t)monitor->options->inflight;
     snapshot->workers_max = (uint32_t)monitor->options->workers;
-    snapshot->streams = engine_slots(parts->engine);
+    snapshot->streams = engine_slots(engine);
     monitor->state = SNAPSHOT_RUNNING;
     take(monitor);
     show_page(monitor);

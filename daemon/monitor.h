@@ -20,23 +20,17 @@
 
 struct monitor;
 
-/* The parts that the snapshot describes; borrowed. */
-struct monitor_parts {
-    struct engine *engine;
-    struct workers *workers;
-    struct gpu_check *gpu_check; /* or NULL */
-    struct pipeline *pipeline;
-    struct queue *queue;
-};
-
 /* Opens the HTTP server, unless metrics_listen is "". The state is SNAPSHOT_STARTING. The options
  * must outlive the monitor. NULL: error has the reason. */
 struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, const char *daemon,
                              struct error *error) MUST_CHECK;
 /* The totals to which the pipeline adds its jobs. */
 struct metrics_totals *monitor_totals(struct monitor *monitor);
-/* Sets the state SNAPSHOT_RUNNING and takes a snapshot once per second from now on. */
-void monitor_start(struct monitor *monitor, const struct monitor_parts *parts);
+/* Sets the state SNAPSHOT_RUNNING and takes a snapshot of these parts once per second from now on.
+ * gpu_check may be NULL. */
+void monitor_start(struct monitor *monitor, struct engine *engine, struct workers *workers,
+                   const struct gpu_check *gpu_check, struct pipeline *pipeline,
+                   struct queue *queue);
 /* Takes a snapshot now and publishes it, except to Redis and the stats line. */
 void monitor_look(struct monitor *monitor);
 /* Changes the state and publishes it at once. why: reason for SNAPSHOT_FAILED, else NULL. */
