@@ -20,4 +20,10 @@ struct daemon_source {
 enum exit_status daemon_run(struct options *options, const struct daemon_source *source,
                             bool *abrupt);
 
+/* ---- explain.c ---- */
+
+/* Explains the job in a file ("-": standard input), as text or as one line of JSON. false: the job
+ * or one of its outputs would fail. The reason is in the log and in the JSON. */
+bool explain_job(const struct options *options, const char *file, bool json, FILE *out);
+
 #endif

@@ -1,4 +1,10 @@
-#include "daemon/explain.h"
+/*
+ * explain.c - prints how the daemon would run a job, without running it.
+ *
+ * It uses the same parser, header probe, decode settings and planner as a real job. It needs no
+ * Redis and no GPU, and writes only to `out` and the log.
+ */
+#include "daemon/daemon.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,6 @@
 #include "conf/log.h"
 #include "conf/options.h"
 #include "daemon/daemon.h"
-#include "daemon/explain.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
 #include "queue/redis/connection.h"

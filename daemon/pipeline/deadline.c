@@ -39,7 +39,8 @@ static bool is_under_way(const struct job_run *run)
     return atomic_load(&run->timing.deadline_ns) != CLOCK_STANDS;
 }
 
-bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s)
+/* Whether the job is grace_s past its deadline, not counting time before awake_ns. */
+static bool is_overdue(const struct job_run *run, uint64_t now_ns, double grace_s)
 {
     uint64_t from_ns = atomic_load(&run->timing.deadline_ns);
     if (from_ns == CLOCK_STANDS)
@@ -78,7 +79,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
         return true;
     }
     if (run->owner == OWNER_ENGINE ||
-        !job_run_overdue(run, now, pipeline->parts.options->hang_grace_s))
+        !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(run, &error);
 }
@@ -135,7 +136,7 @@ static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double gra
 {
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         each_run (run, &pipeline->stages[stage])
-            if (job_run_overdue(run, now_ns, grace_s))
+            if (is_overdue(run, now_ns, grace_s))
                 return true; /* uncovered: moment */
     return false;
 }

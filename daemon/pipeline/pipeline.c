@@ -54,7 +54,7 @@ static size_t places_for_texts(const struct pipeline *pipeline)
     return (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX;
 }
 
-void pipeline_offer_places(struct pipeline *pipeline)
+static void offer_places(struct pipeline *pipeline)
 {
     if (!pipeline->queue)
         return;
@@ -78,7 +78,7 @@ void pipeline_pump(struct pipeline *pipeline)
 {
     admission_pump(pipeline);
     reads_pump(pipeline);
-    pipeline_offer_places(pipeline);
+    offer_places(pipeline);
     notify_if_idle(pipeline);
 }
 
@@ -94,13 +94,13 @@ struct queue_events pipeline_events(struct pipeline *pipeline)
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue)
 {
     pipeline->queue = queue;
-    pipeline_offer_places(pipeline);
+    offer_places(pipeline);
 }
 
 void pipeline_pause(struct pipeline *pipeline, bool paused)
 {
     pipeline->paused = paused;
-    pipeline_offer_places(pipeline);
+    offer_places(pipeline);
 }
 
 void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context)

@@ -10,9 +10,26 @@
 #define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
 
 #include "daemon/pipeline/admission.h"
-#include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/job_run.h"
+
+/* Whether output_root can be written. */
+struct disk {
+    struct pipeline *pipeline;
+    _Atomic uint64_t tries;
+    _Atomic uint32_t outputs; /* outputs that workers write at this moment */
+    _Atomic uint64_t written; /* bytes that these outputs occupy */
+    _Atomic uint64_t wanted;  /* bytes that must fit before the disk counts as working again */
+    uv_timer_t timer;        /* until the next try */
+    struct worker_task task;
+    bool trying;             /* the task is submitted; its worker owns `found` */
+    struct error found;
+
+    bool failed;
+    struct error error;      /* while failed: the error of the last try */
+    double delay_s;          /* before the next try */
+    uint64_t failed_ns, worked_ns; /* time of the last change to failed, and to working */
+};
 
 struct pipeline {
     struct pipeline_parts parts;
@@ -63,7 +80,6 @@ void fault_point(const char *key, const char *stage, const char *id);
 /* Starts all jobs that can start now. Call it after each event that may have freed memory or a
  * slot. */
 void pipeline_pump(struct pipeline *pipeline);
-void pipeline_offer_places(struct pipeline *pipeline);
 /* Adds bytes to the job's text_bytes, until the job ends. */
 void pipeline_count_text(struct job_run *run, size_t bytes);
 /* The disk has failed, or works again. */
@@ -144,14 +160,36 @@ const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
 
 /* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
 bool job_run_withdraw(struct job_run *run);
-/* Whether the job is grace_s past its deadline, not counting time before awake_ns. */
-bool job_run_overdue(const struct job_run *run, uint64_t now_ns, double grace_s);
 /* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
 void job_run_set_late(const struct job_run *run, struct error *error);
 void pipeline_on_tick(uv_timer_t *timer);
 /* The disk has failed: returns jobs to the queue that write files and wait for a stage up to
  * DECODE. */
 void pipeline_give_back_files(struct pipeline *pipeline);
+
+/* disk.c */
+
+void disk_open(struct pipeline *pipeline);
+
+/* Whether this errno of a write can mean that the disk is at fault. Any thread. */
+bool disk_may_be_why(int reason);
+/* On a worker: counts an output from its start to its rename or removal. disk_add_bytes adds the
+ * bytes of one write; disk_end_output gets their sum. */
+void disk_begin_output(struct disk *disk);
+void disk_add_bytes(struct disk *disk, uint64_t bytes);
+void disk_end_output(struct disk *disk, uint64_t bytes);
+/* On a worker: an output could not be written, and its partial file still exists. Sets `wanted` to
+ * the room that all current outputs occupy, at least: outputs that fail now free that much room. */
+void disk_lack_room(struct disk *disk);
+/* On a worker: writes and syncs a file below output_root, and deletes it. Its size is `wanted`, at
+ * least SINK_BYTES and at most DISK_TRY_BYTES_MAX. Success resets `wanted`. buffer: the worker's
+ * sink, overwritten. */
+bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error) MUST_CHECK;
+
+/* Reports that disk_try has failed with this error. Idempotent. */
+void disk_fail(struct disk *disk, const struct error *error);
+/* Tries the disk on a worker, unless it has failed already or a try is running. */
+void disk_suspect(struct disk *disk);
 
 /* trace_hooks.c: times of a traced job go into run->trace, and at its end into the trace file */
 
